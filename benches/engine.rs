@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine itself costs, without Flux: prices, pushes, the release of held jobs, and answers to guests.
 
-#[path = "common/records.rs"]
-mod records;
-
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use mf_priority::accounts::{Association, AssociationRecord, Queue};
-use mf_priority::engine::{Engine, Event, JobFacts, Open, StandingsWanted, State, Timer};
-use mf_priority::ids::{JobId, Limit, UserId};
-use mf_priority::limits::{Allocation, Resources, Size};
+use fairshare_benches::records;
+use fairshare_engine::accounts::{Association, AssociationRecord, Queue};
+use fairshare_engine::engine::{Engine, Event, JobFacts, Open, StandingsWanted, State, Timer};
+use fairshare_engine::ids::{JobId, Limit, UserId};
+use fairshare_engine::limits::{Allocation, Resources, Size};
 use std::hint::black_box;
 
 const NOW: f64 = 1_700_000_000.0;

@@ -2,15 +2,12 @@
 //! Fair-share of large sites: building the tree, ranking it, ranking it again after every usage changed.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
-#[path = "common/random.rs"]
-mod random;
-
-use random::Random;
+use fairshare_benches::random::Random;
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use mf_priority::fairshare::{Builder, Options, Policy, Ranking, Shares, Tree};
+use fairshare::{Builder, Options, Policy, Ranking, Shares, Tree};
 
 /// Banks in a tree of ten children each, users spread over them in the order of a database (by bank, then user).
 fn site(leaves: usize, banks: usize) -> Builder {

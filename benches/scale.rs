@@ -4,14 +4,13 @@
 
 #[path = "common/counting.rs"]
 mod counting;
-#[path = "common/records.rs"]
-mod records;
 
 use counting::in_use;
-use mf_priority::accounts::AssociationRecord;
-use mf_priority::engine::{Engine, Event, JobFacts, State};
-use mf_priority::ids::{JobId, UserId};
-use mf_priority::limits::{Allocation, Resources};
+use fairshare_benches::records;
+use fairshare_engine::accounts::AssociationRecord;
+use fairshare_engine::engine::{Engine, Event, JobFacts, State};
+use fairshare_engine::ids::{JobId, UserId};
+use fairshare_engine::limits::{Allocation, Resources};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -98,7 +97,7 @@ fn main() {
         pending / count as usize,
         running / count as usize
     );
-    println!("Job itself: {} bytes", size_of::<mf_priority::limits::Job>());
+    println!("Job itself: {} bytes", size_of::<fairshare_engine::limits::Job>());
 
     println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "live jobs", "submit", "price", "run", "end", "panic");
     for live in [10_000, 100_000, 1_000_000u64] {

@@ -3,16 +3,14 @@
 //! bank, the site and each user. Both are timed by turns, so that what else the machine does shows in neither ratio. And what it
 //! takes when very many associations wait for one limit. `cargo bench --bench scopes [cost|lines]`
 
-#[path = "common/processor.rs"]
-mod processor;
-#[path = "common/records.rs"]
-mod records;
-
-use mf_priority::accounts::{AssociationRecord, Cap, ConfigPatch, Policy, PolicyPart, SiteLimit, Target};
-use mf_priority::engine::{Effect, Engine, Event, JobFacts, State};
-use mf_priority::ids::{Amount, BankName, JobId, Limit, Measure, Stage, UserId};
-use mf_priority::limits::{Allocation, Resources, Size};
-use mf_priority::standing::SitePart;
+use fairshare_benches::{processor, records};
+use fairshare_engine::accounts::{
+    AssociationRecord, Cap, ConfigPatch, Policy, PolicyPart, SiteLimit, Target,
+};
+use fairshare_engine::engine::{Effect, Engine, Event, JobFacts, State};
+use fairshare_engine::ids::{Amount, BankName, JobId, Limit, Measure, Stage, UserId};
+use fairshare_engine::limits::{Allocation, Resources, Size};
+use fairshare_engine::standing::SitePart;
 use std::time::Instant;
 
 const BANKS: u32 = 10_000;
@@ -252,7 +250,7 @@ impl Crowd {
 
     /// So many jobs have gone before everybody.
     fn overtaken(mut self) -> Crowd {
-        (0..=mf_priority::limits::OVERTAKEN).for_each(|_| self.pass());
+        (0..=fairshare_engine::limits::OVERTAKEN).for_each(|_| self.pass());
         self
     }
 }

@@ -5,22 +5,20 @@
 
 #[path = "common/counting.rs"]
 mod counting;
-#[path = "common/random.rs"]
-mod random;
 
 use counting::in_use;
-use random::Random;
+use fairshare_benches::random::Random;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use mf_priority::fairshare::accrual::{HalfLife, Mode};
-use mf_priority::fairshare::periods::{Resources, Weights};
-use mf_priority::fairshare::{Options, Policy, Shares};
-use mf_priority::ids::{BankName, JobId, UserId};
-use mf_priority::priority::order::Bounds;
-use mf_priority::priority::{Pending, Priced};
-use mf_priority::standing::{Bank, Job, Leaf, Memory, Site, Standing, Watermark};
+use fairshare::accrual::{HalfLife, Mode};
+use fairshare::periods::{Resources, Weights};
+use fairshare::{Options, Policy, Shares};
+use fairshare_engine::ids::{BankName, JobId, UserId};
+use fairshare_engine::priority::order::Bounds;
+use fairshare_engine::priority::{Pending, Priced};
+use fairshare_engine::standing::{Bank, Job, Leaf, Memory, Site, Standing, Watermark};
 
 const T0: f64 = 1.7e9;
 /// Jobs and associations of one slice.

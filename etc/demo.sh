@@ -47,20 +47,38 @@ install_missing() {
 	rm -f "$log"
 }
 
-# build WHAT ARGUMENT...: a dot for each crate; cargo's own words only if it fails.
+# build PACKAGE...: compiles them, and shows how many crates are done and for how long it has run. Prints what cargo says only if it
+# fails.
 build() {
-	local what=$1 log=target/demo/build.log
-	shift
-	printf 'Building %s ' "$what"
-	cargo build "$@" 2>&1 | tee "$log" | while read -r word _; do
-		case $word in Compiling | Downloaded) printf . ;; esac
-	done
-	if test "${PIPESTATUS[0]}" -ne 0; then
+	local log=target/demo/build.log packages=() package all=0 done=0 line tty=
+	for package; do packages+=(-p "$package"); done
+	test -t 1 && tty=1
+	all=$(cargo tree -q --prefix none -e normal,build "${packages[@]}" 2>/dev/null | sed 's/ (\*)$//' | sort -u | grep -c .)
+	test -n "$tty" || printf 'Building the plugin and the demo: '
+	SECONDS=0
+	while read -r line; do
+		case $line in
+		*Compiling*)
+			done=$((done + 1))
+			if test -n "$tty"; then
+				printf '\rBuilding the plugin and the demo: crate %d of at most %d, %d s ' "$done" "$all" "$SECONDS"
+			else
+				printf .
+			fi
+			;;
+		esac
+	done < <(cargo build "${packages[@]}" 2>&1 | tee "$log"; echo "rc ${PIPESTATUS[0]}" >>"$log")
+	wait $!
+	if test "$(tail -n 1 "$log")" != "rc 0"; then
 		echo " failed"
 		tail -n 30 "$log" >&2
-		fail "cargo build $* failed; all it said is in $log"
+		fail "cargo build ${packages[*]} failed; all of its output is in $log"
 	fi
-	echo " done"
+	if test -n "$tty"; then
+		printf '\r\033[KBuilt the plugin and the demo in %d s.\n' "$SECONDS"
+	else
+		printf ' done in %d s\n' "$SECONDS"
+	fi
 }
 
 command -v cargo >/dev/null || fail "cargo is not on PATH: install Rust, see https://rustup.rs"
@@ -69,12 +87,11 @@ command -v cc >/dev/null || fail "cc is not on PATH"
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p target/demo
-build "the command" --bin flux-fairshare
-# The .so without SQLite and the command, as a site installs it. Flux knows the plugin by its file's name.
-build "the plugin" --release --lib --no-default-features
+build mf-priority fairshare-embedded
+# Flux knows the plugin by the name of its file.
 plugin=target/demo/mf_priority.so
-cp -f --remove-destination "$target/release/libmf_priority.so" "$plugin" || exit 2
-command=$target/debug/flux-fairshare
+cp -f --remove-destination "$target/debug/libmf_priority.so" "$plugin" || exit 2
+program=$target/debug/fairshare-embedded
 site=${DEMO_SITE:-etc/demo-site.json}
 
 host=${DEMO_HOST:-}
@@ -84,17 +101,17 @@ fi
 echo
 case $host in
 embedded)
-	exec "$command" demo --host embedded --plugin "$plugin" "$site"
+	exec "$program" demo --host embedded --plugin "$plugin" "$site"
 	;;
 flux)
 	command -v flux >/dev/null || fail "flux is not on PATH"
 	# Mock tasks, so that jobs of users who exist nowhere can run; a cluster and queues as the site has them.
-	"$command" demo --host flux --print-config --plugin "$plugin" "$site" >target/demo/flux.json || exit 2
+	"$program" demo --host flux --print-config --plugin "$plugin" "$site" >target/demo/flux.json || exit 2
 	# The rc scripts of an instance inside another would find that one's settings.
 	unset FLUX_URI FLUX_CONF_DIR
 	export FLUX_DISABLE_JOB_CLEANUP=t # or the jobs that are left are cancelled one by one, with a line in the log
 	exec flux start -s1 -c target/demo/flux.json -Slog-stderr-level=3 \
-		"$command" demo --host flux --plugin "$plugin" "$site"
+		"$program" demo --host flux --plugin "$plugin" "$site"
 	;;
 *)
 	fail "DEMO_HOST is flux or embedded"

@@ -106,8 +106,7 @@ fi
 
 for file in "$from/libmf_priority.so" "$from/flux-fairshare"; do
 	[ -e "$file" ] || die "$file is not there; build first:
-  cargo build --release --bin flux-fairshare
-  cargo build --release --lib --no-default-features"
+  cargo build --release"
 done
 is_ours "$from/libmf_priority.so" || die "$from/libmf_priority.so is another plugin"
 

@@ -1,84 +1,80 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Fair-share priorities and limits for the Flux job manager, and the tools around them.
+//! The priority plugin `mf_priority.so` for the Flux job manager: it validates jobs, enforces limits, and computes each job's
+//! priority from the fair-share of its association. A site loads it in place of flux-accounting's plugin of the same name.
 //!
-//! Two things are built from this crate. `libmf_priority.so` is loaded into the Flux job manager in place of
-//! flux-accounting's priority plugin: it validates jobs, holds those that would exceed a limit, and prices each from the
-//! fair-share of its association. `flux-fairshare` is the command for people.
+//! This crate adapts Flux to the engine: Flux's callbacks and RPCs become engine events, and the engine's effects become calls of
+//! Flux. The other crates of the workspace are in `crates/`, what only tests and the demo need is in `testing/`.
 //!
 //! ```text
-//!   Flux ── callbacks, RPCs ──> jobtap ──> plugin ── Event ──> engine ──> accounts   what is configured
-//!    ^                                       |                   |  ├───> limits     live jobs, counters, holds
-//!    |                                       |                   |  ├───> standing   usage and fair-share as of now
-//!    └──────────── calls ────────────────────┴────── Effects ────┘  └───> priority   factors x weights, and whom to touch
+//!   Flux ── callbacks, RPCs ──> jobtap ──> plugin ── Event ──> engine ──> accounts   banks, associations, queues, projects
+//!    ^                                       |                   |  ├───> limits     live jobs, counters, held jobs
+//!    |                                       |                   |  ├───> standing   usage and fair-share at the present time
+//!    └──────────── calls ────────────────────┴────── Effects ────┘  └───> priority   factors x weights
 //!
-//!   people ──> cli ──> store (database, documents) ──> fairshare (the ranking rules, half-life periods)
-//!               ├────> pipeline (fetch, usage, fair-share: one transaction) ──> store, flux, fairshare
+//!   people ──> cli ──> accounting (database; fetch, usage, fair-share in one transaction) ──> fairshare (ranking policies)
+//!               ├────> import (sites of Slurm and OpenPBS, CSV, JSON) ──> accounting
+//!               ├────> protocol (site documents and settings) ──> engine
 //!               ├────> simulate (a cluster in virtual time) ──> engine
-//!               └────> flux (RPCs), embedded (a job manager without Flux)
+//!               └────> client (RPCs to a Flux instance)
 //! ```
 //!
+//! | crate | contents |
+//! |---|---|
+//! | root | the plugin: `jobtap` wraps Flux's C interface, `plugin` joins it to the engine |
+//! | `crates/fairshare` | ranking policies, decay and accrual of usage |
+//! | `crates/engine` | what the plugin decides: accounts, limits, standing, priorities |
+//! | `crates/protocol` | the JSON that the plugin accepts |
+//! | `crates/accounting` | flux-accounting's database, and the usage pipeline |
+//! | `crates/import` | sites from other programs' files |
+//! | `crates/client` | RPCs through libflux-core, which is loaded when the command runs |
+//! | `crates/simulate` | traces of jobs through the engine |
+//! | `crates/cli` | the command `flux-fairshare` |
+//! | `testing/embedded` | a job manager without Flux that loads the .so, and the demo |
+//! | `testing/plugin` | the plugin with injected faults, for tests |
+//!
 //! # Where to start reading
-//! `engine/event.rs` and `engine/effect.rs` are the protocol, `engine/step.rs` what the engine goes on with by itself;
-//! `limits/job.rs` says what a job counts as; `priority/explanation.rs` says how a priority comes about;
-//! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it,
-//! `engine/in_priority.rs` how jobs past DEPEND are held;
-//! `standing/mod.rs` says how usage accrues while jobs run, `engine/live/mod.rs` how pending jobs follow;
-//! `engine/why/mod.rs` says what people are told, `plugin/pace.rs` how fast;
-//! `accounts/derived.rs` says how what is derived for associations is joined with them; `plugin/mod.rs` lists what Flux
-//! calls, `plugin/remember/mod.rs` says what outlives a restart; `fairshare/mod.rs` explains the rules.
+//! `crates/engine/src/engine/event.rs` and `effect.rs` beside it are the engine's inputs and outputs; `step.rs` lists how it continues
+//! work that does not fit into one call. In the engine's other modules:
+//! - `limits/job.rs`: what a job counts as; `limits/release.rs`: the rule by which held jobs are released;
+//! - `priority/explanation.rs`: how a priority is computed;
+//! - `standing/mod.rs`: how usage accrues while jobs run; `engine/live/mod.rs`: how priorities follow;
+//! - `engine/keepers.rs`: dependencies of other plugins; `engine/in_priority.rs`: how jobs past DEPEND are held;
+//! - `engine/why/mod.rs`: the answers to `why`.
+//!
+//! In this crate `plugin/mod.rs` lists the callbacks, `plugin/pace.rs` limits how often guests may ask, and
+//! `plugin/remember/mod.rs` saves the snapshot. The documentation of the crate `fairshare` explains the ranking policies.
 //!
 //! # Where to add
-//! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`; a scope, or what
+//! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`; a scope, or a measure that
 //!   limits over scopes count: a row of `limits/scopes.rs`;
-//! - a factor: a row of `FACTORS` in `priority/factor.rs`, over what `Subject` shows there;
-//! - an RPC method: a row of `METHODS` in `plugin/methods.rs`, with who may call it;
+//! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`;
+//! - an RPC method: a row of `METHODS` in `plugin/methods.rs`, with the role that may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;
-//! - a policy: a file in `fairshare/policy/`, and its name in `fairshare/policy/mod.rs`;
-//! - a command: a file in `cli/`, and a line of `Command` in `cli/mod.rs`;
-//! - a page for a browser: what is its own, put into the frame of `cli/page/mod.rs`.
+//! - a ranking policy: a file in `crates/fairshare/src/policy/`, and its name in `mod.rs` there;
+//! - a command: a file in `crates/cli/src/`, and a row of `Command` in `lib.rs` there;
+//! - a page for a browser: its content, put into the frame of `crates/cli/src/page/mod.rs`.
 //!
 //! # Architecture invariants
-//! - The core (`ids`, `accounts`, `limits`, `priority`, `fairshare`, `standing`, `engine`) does no I/O, reads no clock, has no
-//!   `unsafe` and no panics. Time, ids and text come in as values; what is to be done goes out as values.
-//! - No borrow of the engine lives across a call into Flux, because Flux re-enters callbacks.
-//! - While Flux asks for every priority, no other job is touched: any look at one makes Flux lose its place among its jobs.
-//!   What is due is noted by id in `engine/due.rs`, and worked out when it is done.
-//! - While Flux tells its plugins of a configuration, no job is touched: any callback about one makes Flux lose its place among its
-//!   plugins, and begin with the first of them again.
-//! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which takes its old
-//!   footprint out and puts the new one in. Nothing is counted by how often a callback fired.
-//! - No magic values: a job without association is `None`, a limit is a number and nothing else.
-//! - Who asks is what Flux vouches for (`jobtap::Caller`), never what a payload says.
-//! - The command takes one thing from `plugin`: what it makes of a document, and what it would say to one that is about to be
-//!   pushed.
-//! - `jobtap` knows no word of the field (no "bank"), the core knows no word of Flux's C interface; only `plugin` sees
-//!   both. `embedded` sees only the .so.
-//! - There are no statics and no thread-locals of ours: state hangs on the plugin handle and dies with it.
-//! - Imports go one way, and nothing passes another room's types on: `.ci/layering` checks it.
-//! - What Flux gets as a priority is the last field of what a person is shown: `priority::Explanation`.
+//! - The core (`fairshare`, `engine`) does no I/O, reads no clock, has no `unsafe` code and does not panic. Time, ids and text are
+//!   inputs, and every action is an output.
+//! - No borrow of the engine is held across a call into Flux, because Flux calls back into the plugin.
+//! - While Flux asks for all priorities, the plugin calls Flux about no other job: Flux would lose its position in its list of jobs.
+//!   The engine notes the ids in `engine/due.rs` and continues in a later turn.
+//! - While Flux passes a new configuration to its plugins, the plugin calls Flux about no job: Flux would lose its position in its
+//!   list of plugins and start again with the first.
+//! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which subtracts its old footprint and adds
+//!   the new one. Nothing is counted by how often a callback ran.
+//! - No magic values: a job without an association is `None`, and a limit is a number and nothing else.
+//! - The sender of a request is the user that Flux names (`jobtap::Caller`), never one that the payload names.
+//! - `jobtap` contains no term of fair-share, the core no term of Flux's C interface. Only `plugin` uses both. `testing/embedded`
+//!   uses the .so alone.
+//! - The .so has no statics and no thread-locals of its own: all state belongs to the plugin handle and is freed with it.
+//! - The priority that Flux gets is the last field of what a person is shown: `priority::Explanation`.
+//!
+//! Cargo.toml of each crate says which crates it may use; `.ci/layering` checks the other rules.
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("mf_priority must be built with panic=unwind: a panic has to stop at the plugin's boundary");
 
-pub mod accounts;
-pub mod engine;
-pub mod fairshare;
-pub mod ids;
 pub mod jobtap;
-pub mod limits;
 pub mod plugin;
-pub mod priority;
-pub mod standing;
-
-#[cfg(feature = "cli")]
-pub mod cli;
-#[cfg(feature = "cli")]
-pub mod embedded;
-#[cfg(feature = "cli")]
-pub mod flux;
-#[cfg(feature = "cli")]
-pub mod pipeline;
-#[cfg(feature = "cli")]
-pub mod simulate;
-#[cfg(feature = "cli")]
-pub mod store;

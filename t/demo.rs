@@ -8,22 +8,20 @@
 )]
 
 use std::path::PathBuf;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::cli::fairshare;
+const SITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/demo-site.json");
 
-const SITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/etc/demo-site.json");
-
-/// The plugin that cargo built along with this test, under the name that users give it.
+/// Returns the plugin under the name that users give it.
 fn plugin() -> PathBuf {
     static COPIED: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     let copy = || {
-        let built = std::env::current_exe().expect("a path").with_file_name("libmf_priority.so");
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("demo");
         std::fs::create_dir_all(&folder).expect("a folder");
         let named = folder.join("mf_priority.so");
-        std::fs::copy(&built, &named).unwrap_or_else(|error| panic!("{}: {error}", built.display()));
+        std::fs::copy(crate::built::plugin(), &named).expect("the plugin is copied");
         named
     };
     COPIED.get_or_init(copy).clone()
@@ -33,13 +31,19 @@ fn site() -> Value {
     serde_json::from_str(&std::fs::read_to_string(SITE).expect("the site")).expect("JSON")
 }
 
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairshare-embedded")).args(arguments).output().expect("it runs")
+}
+
 /// What the demo prints about a site.
 fn demo(name: &str, site: &Value) -> String {
     let plugin = plugin();
     let file = plugin.with_file_name(format!("{name}.json"));
     std::fs::write(&file, site.to_string()).expect("written");
     let arguments = ["demo", "--plugin", plugin.to_str().expect("text"), file.to_str().expect("text")];
-    fairshare(arguments).ok().to_owned()
+    let output = run(&arguments);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
 }
 
 /// The lines of a section, without its heading and titles, each as words.
@@ -167,10 +171,13 @@ fn an_end_releases_and_starts() {
 
 #[test]
 fn a_bad_site_is_named() {
-    let ran = fairshare(["demo", "--plugin", plugin().to_str().expect("text"), "/nonexistent/site.json"]);
-    assert_eq!(ran.status, 2, "{ran:?}");
-    assert!(ran.err.contains("/nonexistent/site.json: No such file"), "{ran:?}");
-    let ran = fairshare(["demo", "--plugin", "/nonexistent/mf_priority.so", SITE]);
-    assert_eq!(ran.status, 2, "{ran:?}");
-    assert!(ran.err.contains("/nonexistent/mf_priority.so"), "{ran:?}");
+    let complaint = |arguments: [&str; 4]| {
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let text = complaint(["demo", "--plugin", plugin().to_str().expect("text"), "/nonexistent/site.json"]);
+    assert!(text.contains("/nonexistent/site.json: No such file"), "{text}");
+    let text = complaint(["demo", "--plugin", "/nonexistent/mf_priority.so", SITE]);
+    assert!(text.contains("/nonexistent/mf_priority.so"), "{text}");
 }

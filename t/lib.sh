@@ -23,7 +23,7 @@ if ! command -v flux >/dev/null; then
 fi
 if ! test -e "$PLUGIN_UNDER_TEST"; then
 	echo "no plugin at $PLUGIN_UNDER_TEST: build it with" \
-		"cargo build --release --lib --no-default-features" >&2
+		"cargo build --release" >&2
 	exit 1
 fi
 

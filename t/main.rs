@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The one Rust integration-test binary: the C side of the embedded job manager is linked into each such binary.
+//! The plugin in the embedded job manager.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,10 +10,7 @@
 )]
 
 mod abi;
-mod cli;
+mod built;
 mod demo;
 mod embedded;
 mod fuzz;
-mod golden;
-mod install;
-mod live;

@@ -82,14 +82,19 @@ tally() {
 	done < <(sed -nE 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored.*/\1 \2 \3/p' "$1")
 }
 
-# The command that cargo test has built is what is tested in Flux too: a copy, since others build in target/debug meanwhile, stripped as
-# packages have it.
-take_command() {
-	[ -z "${FAIRSHARE_UNDER_TEST:-}" ] || return 0
-	export FAIRSHARE_UNDER_TEST=$PWD/target/tested/flux-fairshare
-	mkdir -p target/tested && rm -f "$FAIRSHARE_UNDER_TEST"
-	# Where it did not come to tests, what lies there is of another day.
-	! grep -q '^test result' "$1" || strip -o "$FAIRSHARE_UNDER_TEST" target/debug/flux-fairshare || failed=$((failed + 1))
+# take_programs: copies the command and the embedded job manager that cargo has built to target/tested, without symbols, and tests
+# the copies: other tests build in target/debug meanwhile.
+take_programs() {
+	local variable name
+	mkdir -p target/tested
+	for name in flux-fairshare fairshare-embedded; do
+		variable=FAIRSHARE_UNDER_TEST
+		[ $name = flux-fairshare ] || variable=EMBEDDED_UNDER_TEST
+		[ -z "${!variable:-}" ] || continue
+		export $variable=$PWD/target/tested/$name
+		rm -f "target/tested/$name"
+		strip -o "target/tested/$name" "target/debug/$name" || failed=$((failed + 1))
+	done
 }
 
 rust_tests() {
@@ -97,31 +102,29 @@ rust_tests() {
 	need gcc libc6-dev libjansson-dev bsdutils || { failed=$((failed + 1)); return; }
 	say 'cargo test'
 	# Many of them wait for a process of their own.
-	RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))} cargo test --color never --no-fail-fast 2>&1 | tee "$log" | grep -E '^(test .* FAILED|error|warning: unused|failures:|---- )'
+	RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))} cargo test --workspace --exclude fairshare-benches --color never --no-fail-fast 2>&1 | tee "$log" | grep -E '^(test .* FAILED|error|warning: unused|failures:|---- )'
 	local rc=${PIPESTATUS[0]}
 	tally "$log"
 	if [ "$rc" -ne 0 ] && [ $failed -eq 0 ]; then
 		tail -30 "$log"
 		failed=1
 	fi
-	take_command "$log"
+	# Programs of an earlier build are not tested.
+	! grep -q '^test result' "$log" || take_programs
 	say "Rust: $passed passed, $failed failed, $skipped ignored"
 }
 
 build() {
-	# The tests that run the command (t50xx, t0900, t1035) need none of the minutes that making it takes at its fastest, and where
-	# cargo test runs it makes one; the plugin is what sites load.
-	# It comes last: the command's build makes a .so too, one with the command's features in it.
+	# Sites load a plugin built for release. The programs need not be fast; if cargo test runs, it builds them.
 	{ [ -z "$random" ] && { [ -n "$rust" ] || ! list | grep -qE '/t(5|0900|1035)'; } ||
-		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
-			cargo build --release --bin flux-fairshare
+		cargo build -p flux-fairshare -p fairshare-embedded
 	} >"$out/build.log" 2>&1 &&
-		cargo build --release --lib --no-default-features >>"$out/build.log" 2>&1
+		cargo build --release -p mf-priority >>"$out/build.log" 2>&1
 }
 
 # built PID: whether that came to its end well; without a plugin there is nothing to go on with.
 built() {
-	wait "$1" && return
+	wait "$1" && { [ ! -x target/debug/fairshare-embedded ] || [ -n "$rust" ] || take_programs; return; }
 	tail -30 "$out/build.log"
 	failed=$((failed + 1))
 	finish
@@ -268,7 +271,7 @@ page() {
 
 # The random driver, for $1 seconds: its oracle's own cases, then one history a seed and place.
 random() {
-	local log=$out/random.log only=() python=python3 rc n found place command=${FAIRSHARE_UNDER_TEST:-target/release/flux-fairshare}
+	local log=$out/random.log only=() python=python3 rc n found place command=${EMBEDDED_UNDER_TEST:-target/debug/fairshare-embedded}
 	need gcc libc6-dev || { failed=$((failed + 1)); return; }
 	say "random histories: $1 s, plugin ${plugin:-target/release/libmf_priority.so}"
 	if (cd t/random && python3 -m unittest -q test_oracle test_scopes) >"$log" 2>&1; then
@@ -335,7 +338,7 @@ long_test() {
 }
 
 # ignored VARIABLES TEST: a test that others run in a process of its own, or that takes long.
-ignored() { env $1 cargo test --color never --test abi -- --ignored --exact "abi::$2" --nocapture; }
+ignored() { env $1 cargo test -p fairshare-embedded --color never --test abi -- --ignored --exact "abi::$2" --nocapture; }
 
 # What takes long. Each fuzzing target says with what seed it ran, for how long and how often.
 long() {
@@ -359,13 +362,14 @@ long() {
 	if step fuzz; then
 		export FUZZ_SECONDS
 		FUZZ_SECONDS=$(of "$1" 60)
-		long_test 'fuzz [a-z-]+: ' cargo test --color never --lib -- any_sequence_of_events properties::fuzzed --nocapture --test-threads 1
-		long_test 'fuzz [a-z-]+: ' cargo test --color never --test abi fuzz:: -- --nocapture --test-threads 1
+		long_test 'fuzz [a-z-]+: ' cargo test -p fairshare-engine --color never --lib -- any_sequence_of_events properties::fuzzed --nocapture --test-threads 1
+		long_test 'fuzz [a-z-]+: ' cargo test -p fairshare-embedded --color never --test abi fuzz:: -- --nocapture --test-threads 1
+		long_test 'fuzz [a-z-]+: ' cargo test -p flux-fairshare --color never --test cli fuzz:: -- --nocapture --test-threads 1
 	fi
 	if step properties; then
-		long_test '^test result' env PROPTEST_CASES="$(of "$1" 4000)" cargo test --color never --lib properties
+		long_test '^test result' env PROPTEST_CASES="$(of "$1" 4000)" cargo test --workspace --color never --lib properties
 	fi
-	if step panics; then long_test '^test result' env STRIKES=8 cargo test --color never --test abi abi::panics; fi
+	if step panics; then long_test '^test result' env STRIKES=8 cargo test -p fairshare-embedded --color never --test abi abi::panics; fi
 	if step memory; then long_test '[0-9]+ histories' ignored STEP=${STEP:-97} memory::anywhere; fi
 	if step cycles; then
 		long_test 'bytes more' ignored "CYCLES=10000 GLIBC_TUNABLES=glibc.malloc.tcache_count=0" cycles::a_thousand_cycles

@@ -4,10 +4,10 @@ test_description='the same scenarios in the embedded job manager and in Flux: th
 
 . "$(dirname "$0")/lib.sh"
 
-FAIRSHARE=${FAIRSHARE_UNDER_TEST:-$T_DIR/../target/release/flux-fairshare}
+EMBEDDED=${EMBEDDED_UNDER_TEST:-$T_DIR/../target/debug/fairshare-embedded}
 export PLUGIN
-if ! test -x "$FAIRSHARE"; then
-	skip_all="no command at $FAIRSHARE: build it with cargo build --release"
+if ! test -x "$EMBEDDED"; then
+	skip_all="no program at $EMBEDDED: build it with cargo build -p fairshare-embedded"
 	test_done
 fi
 
@@ -39,7 +39,7 @@ canonical() { jq -cS . "$1"; }
 for scenario in "$T_DIR"/data/scenarios/${SCENARIO:-*}.json; do
 	name=$(basename "$scenario" .json)
 	test_expect_success "$name: $(jq -r .about "$scenario")" '
-		"$FAIRSHARE" embedded run "$scenario" --plugin "$PLUGIN" >$name.embedded &&
+		"$EMBEDDED" run "$scenario" --plugin "$PLUGIN" >$name.embedded &&
 		real $name &&
 		canonical $name.embedded >$name.want &&
 		canonical $name.real >$name.have &&

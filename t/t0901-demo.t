@@ -10,16 +10,6 @@ export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOM
 DEMO=$T_DIR/../etc/demo.sh
 export CARGO_TERM_COLOR=never
 
-# Where the command to test is there, the demo's cargo takes it: with the features that tests need of what it depends on it was just
-# built, and without them it would be once more.
-if test -n "$FAIRSHARE_UNDER_TEST"; then
-	mkdir bin && cat >bin/cargo <<-END && chmod +x bin/cargo && PATH=$PWD/bin:$PATH
-		#!/bin/bash
-		test "\$*" != "build --bin flux-fairshare" || exec install -D "$FAIRSHARE_UNDER_TEST" "\${CARGO_TARGET_DIR:-target}/debug/flux-fairshare"
-		exec "$(command -v cargo)" "\$@"
-	END
-fi
-
 # Job ids, and so the width of their column, are each host's own.
 tables() {
 	sed -n '/^Pushed/,$p' "$1" | sed -E 's/ƒ[0-9A-Za-z]+/ƒ/g; s/ +/ /g'

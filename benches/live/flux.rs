@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! As much of Flux as it takes to run a site.
 
-use super::processor::used;
-use super::records;
 use super::site::T0;
-use mf_priority::accounts::PolicyPart;
-use mf_priority::engine::{Effect, Engine, Event, JobFacts, State, Timer};
-use mf_priority::ids::{JobId, UserId};
-use mf_priority::limits::{Allocation, Resources};
-use mf_priority::standing::SitePart;
+use fairshare_benches::processor::used;
+use fairshare_benches::records;
+use fairshare_engine::accounts::PolicyPart;
+use fairshare_engine::engine::{Effect, Engine, Event, JobFacts, State, Timer};
+use fairshare_engine::ids::{JobId, UserId};
+use fairshare_engine::limits::{Allocation, Resources};
+use fairshare_engine::standing::SitePart;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;

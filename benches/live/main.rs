@@ -6,21 +6,15 @@
 #[path = "../common/counting.rs"]
 mod counting;
 mod flux;
-#[path = "../common/processor.rs"]
-mod processor;
-#[path = "../common/random.rs"]
-mod random;
-#[path = "../common/records.rs"]
-mod records;
 mod site;
 
 use counting::in_use;
+use fairshare::Policy;
+use fairshare_benches::random::Random;
+use fairshare_engine::engine::{Event, Settings, Timer};
+use fairshare_engine::ids::JobId;
+use fairshare_engine::standing::SitePart;
 use flux::Flux;
-use mf_priority::engine::{Event, Settings, Timer};
-use mf_priority::fairshare::Policy;
-use mf_priority::ids::JobId;
-use mf_priority::standing::SitePart;
-use random::Random;
 use site::{DAY, PART, is_active, site};
 use std::cmp::Reverse;
 use std::collections::HashMap;

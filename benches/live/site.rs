@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A site of any size, as it would be pushed.
 
-use super::random::Random;
-use super::records;
-use mf_priority::accounts::{AssociationRecord, PolicyPart};
-use mf_priority::fairshare::accrual::HalfLife;
-use mf_priority::fairshare::periods::Weights;
-use mf_priority::fairshare::{Options, Policy, Shares};
-use mf_priority::ids::UserId;
-use mf_priority::standing::{Bank, Leaf, Rule, SitePart, Watermark};
+use fairshare::accrual::HalfLife;
+use fairshare::periods::Weights;
+use fairshare::{Options, Policy, Shares};
+use fairshare_benches::random::Random;
+use fairshare_benches::records;
+use fairshare_engine::accounts::{AssociationRecord, PolicyPart};
+use fairshare_engine::ids::UserId;
+use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 
 /// When everything begins.
 pub const T0: f64 = 1.7e9;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What C is given addresses of, used as C uses it, without C: for Miri, which sees what a run by itself can't
-//! (`cargo +nightly miri test --lib --no-default-features miri_`). Elsewhere it is compiled and no more: to link it takes Flux's
+//! (`cargo +nightly miri test -p mf-priority --lib miri_`). Elsewhere it is compiled and no more: to link it takes Flux's
 //! functions, which Miri never calls.
 
 #![cfg_attr(not(miri), allow(dead_code))]

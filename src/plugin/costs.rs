@@ -4,8 +4,8 @@
 //! A push may take many requests and a refresh many reactor turns. Only the time inside of them counts, not the pauses between.
 
 use super::MfPriority;
-use crate::engine::Engine;
 use crate::jobtap::Host;
+use fairshare_engine::engine::Engine;
 use std::time::{Duration, Instant};
 
 /// The cost of pushes, or of refreshes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Ended jobs, as job-list tells of them.
 
-use crate::engine::EndedJob;
-use crate::ids::{JobId, UserId};
+use fairshare_engine::engine::EndedJob;
+use fairshare_engine::ids::{JobId, UserId};
 use serde_json::json;
 
 /// FLUX_JOB_STATE_INACTIVE.

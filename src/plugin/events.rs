@@ -3,10 +3,11 @@
 
 use super::jobspec::{facts, has_dependencies, lenient_facts, state};
 use super::resources::resources;
-use super::{MfPriority, query, settings, wire};
-use crate::engine::{Engine, Event, Settings};
-use crate::ids::{JobId, UserId};
+use super::{MfPriority, query};
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
+use fairshare_engine::engine::{Engine, Event, Settings};
+use fairshare_engine::ids::{JobId, UserId};
+use fairshare_protocol::{settings, wire};
 
 impl MfPriority {
     pub(super) fn dispatch(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {

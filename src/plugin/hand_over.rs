@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What an admin asks who goes back to flux-accounting's plugin: `hand_over` and `rest`.
 
+use super::MfPriority;
 use super::services::{busy, error, refuse};
-use super::wire::WireError;
-use super::{MfPriority, wire};
-use crate::engine::{Event, Fate, HandedOver};
-use crate::ids::JobId;
 use crate::jobtap::{EAGAIN, Host, Plugin, Reply};
+use fairshare_engine::engine::{Event, Fate, HandedOver};
+use fairshare_engine::ids::JobId;
+use fairshare_protocol::wire;
+use fairshare_protocol::wire::WireError;
 use serde_json::{Value, json};
 
 fn shown(plugin: Plugin, job: &HandedOver) -> Value {

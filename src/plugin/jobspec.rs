@@ -2,10 +2,10 @@
 //! What the engine needs to know of a jobspec (RFC 14, RFC 25).
 
 use super::resources::resources;
-use crate::engine::{JobFacts, Past, State};
-use crate::ids::{JobId, UserId};
 use crate::jobtap::{JobArgs, Json};
-use crate::limits::{Kind, Resources, Size, SizeError, Vertex, measure};
+use fairshare_engine::engine::{JobFacts, Past, State};
+use fairshare_engine::ids::{JobId, UserId};
+use fairshare_engine::limits::{Kind, Resources, Size, SizeError, Vertex, measure};
 use std::ffi::CStr;
 
 /// `attributes.system` is missing, or a member of it that should be text is not.

@@ -3,13 +3,14 @@
 
 use super::costs::Cost;
 use super::services::{busy, error, refuse};
-use super::{MfPriority, terms, wire};
-use crate::engine::{LastRefresh, LiveSnapshot, PricedJob};
-use crate::fairshare::Shares;
-use crate::fairshare::accrual::Mode;
-use crate::ids::JobId;
+use super::{MfPriority, terms};
 use crate::jobtap::{ENOENT, Host, Reply};
-use crate::standing::{BankRow, LeafRow, TreePage};
+use fairshare::Shares;
+use fairshare::accrual::Mode;
+use fairshare_engine::engine::{LastRefresh, LiveSnapshot, PricedJob};
+use fairshare_engine::ids::JobId;
+use fairshare_engine::standing::{BankRow, LeafRow, TreePage};
+use fairshare_protocol::wire;
 use serde_json::{Map, Value, json};
 
 /// What the document says of live fair-share.
@@ -18,7 +19,7 @@ pub(super) fn document(live: &LiveSnapshot, cost: Cost) -> Value {
     let settings = &live.settings;
     let options = live.rule.map(|(policy, options)| {
         let of_policy = options.settings().into_iter();
-        let of_policy = of_policy.filter(|(name, _)| crate::fairshare::Options::applies(name, policy));
+        let of_policy = of_policy.filter(|(name, _)| fairshare::Options::applies(name, policy));
         of_policy.map(|(name, value)| (name.to_owned(), json!(value))).collect::<Map<_, _>>()
     });
     json!({

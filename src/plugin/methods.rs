@@ -2,9 +2,9 @@
 //! The table of RPC methods: who may call each, and what answers. To add one, add a row.
 
 use super::MfPriority;
-use super::wire;
-use crate::engine::Event;
 use crate::jobtap::{Host, Method, Reply, Request, Role};
+use fairshare_engine::engine::Event;
+use fairshare_protocol::wire;
 use std::ffi::CStr;
 
 type Answer = fn(&MfPriority, Host<'_, MfPriority>, &Request<'_>) -> Reply;

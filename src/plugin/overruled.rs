@@ -5,8 +5,8 @@
 //! has in Flux with the one that it posted itself.
 
 use super::MfPriority;
-use crate::ids::{JobId, f58};
 use crate::jobtap::{Args, Host, LogLevel};
+use fairshare_engine::ids::{JobId, f58};
 use serde_json::{Value, json};
 
 /// Flux's priority of a job with urgency 0, and with the highest urgency: no plugin is asked for those.

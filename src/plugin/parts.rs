@@ -8,11 +8,11 @@
 
 use super::MfPriority;
 use super::costs::PushStep;
-use super::reading::Reader;
 use super::services::{busy, error, refuse, tell, warn, warn_of_the_rest};
-use super::wire::{self, Beginning};
-use crate::engine::{Engine, Event, Timer};
 use crate::jobtap::{EINVAL, ENOENT, Host, LogLevel, Reply, RequestError};
+use fairshare_engine::engine::{Engine, Event, Timer};
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire::{self, Beginning};
 use serde_json::json;
 use std::time::SystemTime;
 

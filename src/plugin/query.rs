@@ -2,10 +2,11 @@
 //! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
 
 use super::costs::Cost;
-use super::{limits, live, settings};
-use crate::accounts::{Queue, ZeroScore};
-use crate::engine::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
-use crate::ids::{ProjectName, QueueName};
+use super::live;
+use fairshare_engine::accounts::{Queue, ZeroScore};
+use fairshare_engine::engine::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
+use fairshare_engine::ids::{ProjectName, QueueName};
+use fairshare_protocol::{limits, settings};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Borrow;

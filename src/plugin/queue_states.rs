@@ -2,8 +2,8 @@
 //! Whether queues are started and enabled: only the job manager knows, and it says so when it is asked.
 
 use super::answers::Asked;
-use crate::engine::QueueTold;
-use crate::ids::QueueName;
+use fairshare_engine::engine::QueueTold;
+use fairshare_engine::ids::QueueName;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

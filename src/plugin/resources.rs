@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What an R (RFC 20, version 1) says of a job's resources. Whatever it holds, reading it costs its length.
 
-use crate::ids::idset::{Ranks, count, each_range};
 use crate::jobtap::Json;
-use crate::limits::{Allocation, Resources, Size};
+use fairshare_engine::ids::idset::{Ranks, count, each_range};
+use fairshare_engine::limits::{Allocation, Resources, Size};
 use std::ffi::CStr;
 
 /// What R says.

@@ -2,13 +2,13 @@
 //! The RPC methods. Each payload is applied whole or not at all; each that is refused is logged, and the sender told why.
 
 use super::costs::PushStep;
-use super::reading::{Reader, Warnings};
 use super::why::put;
-use super::wire::{self, WireError};
 use super::{MfPriority, query};
-use crate::accounts::{Counts, Difference};
-use crate::engine::{Engine, Event, Preview};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
+use fairshare_engine::accounts::{Counts, Difference};
+use fairshare_engine::engine::{Engine, Event, Preview};
+use fairshare_protocol::reading::{Reader, Warnings};
+use fairshare_protocol::wire::{self, WireError};
 use serde_json::{Value, json};
 use std::time::SystemTime;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! How ages count, and what the shadow policy would make of it, in queries.
 
-use crate::engine::{AgeSnapshot, ShadowReport};
+use fairshare_engine::engine::{AgeSnapshot, ShadowReport};
 use serde_json::{Value, json};
 
 /// As of when ages are shown, what they weigh, and who waits for long.

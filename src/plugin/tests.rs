@@ -2,9 +2,9 @@
 //! What payloads say, and what is said about bad ones.
 
 use super::jobspec::dependency_history;
-use super::reading::Reader;
-use super::wire::{self, WireError};
-use crate::accounts::{ConfigPatch, ZeroScore};
+use fairshare_engine::accounts::{ConfigPatch, ZeroScore};
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire::{self, WireError};
 use serde_json::{Value, json};
 
 mod parts;

@@ -18,7 +18,7 @@ const REPRIORITIZED: usize = 10_000;
 
 fn do_nothing() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing.so");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/t/data/nothing.c");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/nothing.c");
     let built = Command::new("cc").args(["-shared", "-fPIC", "-O2", "-o"]).arg(&target).arg(source).status();
     assert!(built.expect("cc runs").success());
     target

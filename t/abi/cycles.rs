@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Loading and removing, again and again: nothing stays mapped, allocated or remembered.
 
-use mf_priority::embedded::Submission;
+use fairshare_embedded::Submission;
 use serde_json::{Value, json};
 
 use super::{OWNER, SO, Site, document, job, plugin};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is remembered was damaged, or is somebody else's: it is refused, told, and replaced by the next push.
 
-use mf_priority::embedded::Errno;
+use fairshare_embedded::Errno;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

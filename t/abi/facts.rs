@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the plugin keeps of a job that runs: what its R says, whatever it says.
 
-use mf_priority::embedded::{Order, State};
+use fairshare_embedded::{Order, State};
 use serde_json::{Value, json};
 
 use super::{SO, Site, job};
@@ -90,7 +90,7 @@ fn an_r_of_any_form_is_read_or_logged() {
     ] {
         let (told, _, errors) = with_r(&site, id, &r);
         let wanted =
-            format!("mf_priority: job {}: unable to read its R ({what})", mf_priority::embedded::f58(id));
+            format!("mf_priority: job {}: unable to read its R ({what})", fairshare_embedded::f58(id));
         // 2^32 ranks of 2^32 cores are just beyond.
         assert_eq!((told, errors), ([1, 1, 0, 0, 0], vec![wanted]), "{r}");
     }

@@ -3,7 +3,7 @@
 //! fails at load or to be answered is in the log, and when it goes well again and the data are pushed once more, every job runs
 //! to its end and is counted nowhere.
 
-use mf_priority::embedded::{Errno, Fault, Host, State};
+use fairshare_embedded::{Errno, Fault, Host, State};
 use serde_json::json;
 
 use super::play::{Play, full_document};
@@ -144,7 +144,7 @@ fn data_that_are_in_force_are_said_to_be_though_flux_refused_what_follows() {
     let site = Site::bare();
     let mut all = document();
     // Who the instance's owner is the plugin asks of the system.
-    let owner = mf_priority::jobtap::own_user();
+    let owner = mf_priority_testing::jobtap::own_user();
     let one_at_a_time = association(owner, "A", json!({"max_running_jobs": 1}));
     all["associations"].as_array_mut().unwrap().push(one_at_a_time.clone());
     site.push(&all);

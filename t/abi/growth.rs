@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use mf_priority::embedded::Order;
-use mf_priority::fairshare::{Association, Bank, Options, Policy, Shares, Site as Shape, Tree};
+use fairshare::{Association, Bank, Options, Policy, Shares, Site as Shape, Tree};
+use fairshare_embedded::Order;
 use serde_json::{Value, json};
 
 use super::push::parts;
@@ -271,7 +271,7 @@ fn a_log_is_read_as_it_was_written_and_written_on() {
 
 #[test]
 fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
-    use mf_priority::fairshare::Policy;
+    use fairshare::Policy;
     let policies =
         [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
     let shown = |site: &Site| {

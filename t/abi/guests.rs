@@ -4,9 +4,9 @@
 use std::ffi::{c_int, c_void};
 use std::process::Command;
 
-use mf_priority::embedded::Cred;
-use mf_priority::jobtap::{Jobtap, Method, Role, init_with};
-use mf_priority::plugin::MfPriority;
+use fairshare_embedded::Cred;
+use mf_priority_testing::jobtap::{Jobtap, Method, Role, init_with};
+use mf_priority_testing::plugin::MfPriority;
 
 use super::{OWNER, Site, document, topic};
 

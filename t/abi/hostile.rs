@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Every callback with arguments that no honest host sends, and jobs that no honest user submits.
 
-use mf_priority::embedded::{State, Submission};
-use mf_priority::jobtap::Jobtap;
-use mf_priority::plugin::MfPriority;
+use fairshare_embedded::{State, Submission};
+use mf_priority_testing::jobtap::Jobtap;
+use mf_priority_testing::plugin::MfPriority;
 use serde_json::{Value, json};
 
 use super::{SO, Site, job};

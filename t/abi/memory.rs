@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use mf_priority::embedded::is_in_plugin;
+use fairshare_embedded::is_in_plugin;
 use serde_json::{Value, json};
 
 use super::play::{Play, full_document};

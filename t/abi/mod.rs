@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The real .so in the embedded job manager: everything a broker can do to it through its C interface.
 //!
-//! The .so is built here once, without default features, or taken from `PLUGIN_UNDER_TEST`, which a test that has a process
-//! of its own is told, as is `FAULTY_UNDER_TEST`: asking cargo takes longer than many of them. Each test loads a copy of its
-//! own: the dynamic linker maps one file once, however many hosts open it.
+//! The .so is what `built::plugin` returns. A test that runs in a process of its own gets its path in `PLUGIN_UNDER_TEST` and
+//! `FAULTY_UNDER_TEST`: asking cargo takes longer than many of these tests. Each test loads a copy of its own: the dynamic linker
+//! maps one file once, however many hosts open it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,9 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mf_priority::embedded::{Cred, Host, Options, Refused, Shape, State, Submission};
+pub use crate::built::plugin;
+use crate::built::{PLUGIN, strip};
+use fairshare_embedded::{Cred, Host, Options, Refused, Shape, State, Submission};
 use serde_json::{Value, json};
 
 mod cost;
@@ -46,36 +48,20 @@ mod why;
 pub const SO: &str = "mf_priority.so";
 const UNLIMITED: i64 = 2_147_483_647;
 
-fn build(features: &[&str], directory: &str) -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(directory);
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "-q", "--lib", "--no-default-features", "--target-dir"])
-        .arg(&target)
-        .args(features)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env("CARGO_PROFILE_DEV_STRIP", "symbols")
-        .status();
-    assert!(built.expect("cargo runs").success(), "the plugin does not build");
-    target.join("debug/libmf_priority.so")
-}
-
-const PLUGIN: &str = "PLUGIN_UNDER_TEST";
 const FAULTY: &str = "FAULTY_UNDER_TEST";
 
-fn named_or_built(variable: &str, features: &[&str], directory: &str) -> PathBuf {
-    std::env::var_os(variable).map_or_else(|| build(features, directory), PathBuf::from)
-}
-
-/// The plugin under test.
-pub fn plugin() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| named_or_built(PLUGIN, &[], "abi"))
-}
-
-/// The plugin that panics where it is told to.
+/// Returns the plugin that panics where `MF_PRIORITY_FAULT` says. Cargo builds it along with this test program.
 fn faulty() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| named_or_built(FAULTY, &["--features", "fault"], "abi-fault"))
+    BUILT.get_or_init(|| {
+        std::env::var_os(FAULTY).map_or_else(
+            || {
+                let built = std::env::current_exe().unwrap().with_file_name("libmf_priority_testing.so");
+                strip(&built, &Path::new(env!("CARGO_TARGET_TMPDIR")).join("libmf_priority_testing.so"))
+            },
+            PathBuf::from,
+        )
+    })
 }
 
 /// Runs an ignored test in a process of its own: other tests allocate, too.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The host re-enters the plugin: a name removed in one job's callback runs other jobs' callbacks before it returns.
 
-use mf_priority::embedded::{Order, Shape, State, Submission};
+use fairshare_embedded::{Order, Shape, State, Submission};
 use serde_json::json;
 
 use super::{OWNER, Site, alone, association, document, job, queue};

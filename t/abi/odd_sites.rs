@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Trees, clocks and moments that no site should have, and one may: a clear answer or the stated rule, and no job is lost.
 
-use mf_priority::embedded::State;
+use fairshare_embedded::State;
 use serde_json::{Value, json};
 
 use super::{OWNER, Site, association, document, job, plugin, topic};

@@ -7,9 +7,9 @@
 
 use std::process::Command;
 
-use mf_priority::embedded::{Cred, Errno};
-use mf_priority::jobtap::{Jobtap, Turn};
-use mf_priority::plugin::MfPriority;
+use fairshare_embedded::{Cred, Errno};
+use mf_priority_testing::jobtap::{Jobtap, Turn};
+use mf_priority_testing::plugin::MfPriority;
 use serde_json::json;
 
 use super::interrupted::amid_the_parts_of;
@@ -118,7 +118,7 @@ fn fails_safe(what: &str, place: &str) -> bool {
     disarm();
     if struck {
         let log = &play.log;
-        assert!(log.iter().any(|line| line.contains("panic at src/")), "no place in {log:#?}");
+        assert!(log.iter().any(|line| line.contains("/src/jobtap/fault.rs:")), "no place in {log:#?}");
         let text = format!("internal error in {what};");
         assert!(log.iter().any(|line| line.contains(&text)), "no {text} in {log:#?}");
         let is_told = MfPriority::METHODS.iter().any(|method| method.title() == what)
@@ -163,7 +163,7 @@ fn loaded_twice() {
     let refused = host.request(&topic("stats"), None, OWNER).unwrap_err();
     assert!(refused.text.contains("internal error"), "{}", refused.text);
     let log = log();
-    assert!(log.iter().any(|line| line.contains("panic at src/")), "{log:#?}");
+    assert!(log.iter().any(|line| line.contains("/src/jobtap/fault.rs:")), "{log:#?}");
     play.site.finish(id);
     play.site.check();
     // When it has gone, another may come.

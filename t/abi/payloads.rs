@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Requests that are malformed, or come from the wrong user: an error with a text, and nothing has changed.
 
-use mf_priority::embedded::Cred;
+use fairshare_embedded::Cred;
 use serde_json::{Value, json};
 
 use super::{METHODS, OWNER, Site, association, document, job, topic};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A history in which the plugin gets every callback, method, timer and future, while the host's own jobs say what is right.
 
-use mf_priority::embedded::{Cred, Errno, Host, Options, Order, State, Submission};
-use mf_priority::engine::Timer;
+use fairshare_embedded::{Cred, Errno, Host, Options, Order, State, Submission};
+use fairshare_engine::engine::Timer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

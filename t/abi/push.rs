@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Pushes: in parts, page by page, and what is said when Flux refuses something.
 
-use mf_priority::embedded::{Errno, Options, State};
+use fairshare_embedded::{Errno, Options, State};
 use serde_json::{Value, json};
 
 use super::remember::tree;

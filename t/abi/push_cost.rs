@@ -4,10 +4,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use mf_priority::accounts::{Association, AssociationRecord, PolicyPart};
-use mf_priority::engine::{Engine, Event};
-use mf_priority::ids::{Limit, UserId};
-use mf_priority::standing::SitePart;
+use fairshare_engine::accounts::{Association, AssociationRecord, PolicyPart};
+use fairshare_engine::engine::{Engine, Event};
+use fairshare_engine::ids::{Limit, UserId};
+use fairshare_engine::standing::SitePart;
 use serde_json::{Value, json};
 
 use super::push::parts;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mf_priority::embedded::{Job, Order, Shape, State, Submission};
+use fairshare_embedded::{Job, Order, Shape, State, Submission};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mf_priority::embedded::{Errno, Order, State};
+use fairshare_embedded::{Errno, Order, State};
 use serde_json::{Value, json};
 
 use super::{OWNER, SO, Site, association, document, job, plugin, queue};

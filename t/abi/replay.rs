@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Restart and reload over jobs in each state: the counters equal the host's own count before and after.
 
-use mf_priority::embedded::{Order, Shape, State, Submission};
+use fairshare_embedded::{Order, Shape, State, Submission};
 use serde_json::json;
 
 use super::random::assert_counted;

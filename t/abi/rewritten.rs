@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is remembered, where it is written again or while something else is being written.
 
-use mf_priority::embedded::Errno;
+use fairshare_embedded::Errno;
 use serde_json::json;
 
 use super::remember::{pushed, tree, used};

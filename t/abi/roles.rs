@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Who may call what: a row for each method, so that a new one is given its row, and nobody learns of others by what he claims.
 
-use mf_priority::embedded::Cred;
-use mf_priority::jobtap::{Jobtap, Role};
-use mf_priority::plugin::MfPriority;
+use fairshare_embedded::Cred;
+use mf_priority_testing::jobtap::{Jobtap, Role};
+use mf_priority_testing::plugin::MfPriority;
 use serde_json::{Value, json};
 
 use super::{Site, job, topic};

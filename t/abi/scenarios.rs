@@ -11,13 +11,13 @@ use super::{Copy, plugin};
 
 #[test]
 fn every_scenario_plays_to_its_end() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/data/scenarios");
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/data/scenarios");
     let so = Copy::of(plugin());
     let mut played = 0;
     for entry in std::fs::read_dir(directory).unwrap() {
         let scenario = entry.unwrap().path();
-        let output = Command::new(env!("CARGO_BIN_EXE_flux-fairshare"))
-            .args(["embedded", "run", "--plugin"])
+        let output = Command::new(env!("CARGO_BIN_EXE_fairshare-embedded"))
+            .args(["run", "--plugin"])
             .args([so.path(), scenario.clone()])
             .output()
             .unwrap();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mf_priority::embedded::{Job, State};
+use fairshare_embedded::{Job, State};
 use serde_json::{Value, json};
 
 fn sorted(list: &Value) -> Vec<String> {

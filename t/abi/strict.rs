@@ -2,7 +2,7 @@
 //! Running limits that hold, and jobs that are held past DEPEND, through the C interface: nested releases, updates of the
 //! job whose callback runs, reloads.
 
-use mf_priority::embedded::{State, Submission};
+use fairshare_embedded::{State, Submission};
 use serde_json::{Value, json};
 
 use super::{OWNER, Site, after, association, document, job, queue};

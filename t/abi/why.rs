@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What users may ask: who is told what, terms that sum to what Flux has, and guests who ask without pause.
 
-use mf_priority::embedded::{Cred, Errno, Shape, State, Submission};
+use fairshare_embedded::{Cred, Errno, Shape, State, Submission};
 use serde_json::{Value, json};
 
 use super::{OWNER, Site, association, document, job, queue, topic};

@@ -387,7 +387,7 @@ fn a_policy_that_is_none_is_told_and_can_be_replaced() {
 
 #[test]
 fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
-    use mf_priority::store::{Access, BranchRecord, Database, LeafRecord, Marks, PolicyData};
+    use fairshare_accounting::store::{Access, BranchRecord, Database, LeafRecord, Marks, PolicyData};
     let site = Site::small("pushed_tree");
     site.sql(
         "CREATE TABLE job_usage_factor_table (username text, userid int, bank text, last_job_timestamp real);

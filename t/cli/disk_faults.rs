@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use mf_priority::cli;
-use mf_priority::pipeline::fetch;
-use mf_priority::store::{Access, Database};
+use fairshare_accounting::pipeline::fetch;
+use fairshare_accounting::store::{Access, Database};
 use rusqlite::Connection;
 
 use super::disk::{self, Fault};
@@ -53,7 +52,7 @@ fn command(arguments: &'static [&'static str]) -> Act {
         let (out, err) = unsafe { (libc::dup(1), libc::dup(2)) };
         // SAFETY: the descriptors are open.
         unsafe { (libc::dup2(nowhere.as_raw_fd(), 1), libc::dup2(file.as_raw_fd(), 2)) };
-        let code = cli::run(all);
+        let code = flux_fairshare::run(all);
         // SAFETY: as above.
         unsafe { (libc::dup2(out, 1), libc::dup2(err, 2), libc::close(out), libc::close(err)) };
         let status = (0..=3).find(|status| code == ExitCode::from(*status)).expect("a status");
@@ -191,13 +190,7 @@ fn each_operation() {
 fn whatever_fails_under_the_database_nothing_is_half_done() {
     for journal in JOURNALS {
         let output = Command::new(std::env::current_exe().expect("this program"))
-            .args([
-                "--exact",
-                "cli::disk_faults::each_operation",
-                "--ignored",
-                "--nocapture",
-                "--test-threads=1",
-            ])
+            .args(["--exact", "disk_faults::each_operation", "--ignored", "--nocapture", "--test-threads=1"])
             .env("DISK_JOURNAL", journal)
             .output()
             .expect("it runs");

@@ -10,7 +10,7 @@ use super::{PROGRAM, directory, finish};
 
 #[test]
 fn commands_in_documents_print_what_is_said_there() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let top = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let bin = directory("docs");
     let flux = bin.join("flux");
     fs::write(&flux, format!("#!/bin/sh\nshift\nexec {PROGRAM} \"$@\"\n")).expect("written");

@@ -10,7 +10,7 @@ use super::{fairshare, file};
 
 /// Every golden document of one kind: its name and content.
 pub fn documents(kind: &str) -> Vec<(String, Value)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/golden").join(kind);
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden").join(kind);
     let mut documents: Vec<(String, Value)> = std::fs::read_dir(folder)
         .expect("golden tables")
         .map(|entry| entry.expect("an entry").path())
@@ -143,7 +143,7 @@ fn openpbs() {
 #[test]
 fn usages_out_of_pbsfs() {
     let golden = documents("pbs").into_iter().find(|(name, _)| name == "unknown_default").expect("there").1;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/golden/pbs");
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden/pbs");
     let session = std::fs::read_to_string(folder.join("unknown_default.pbsfs.txt")).expect("text");
     let table: String = session
         .lines()

@@ -24,7 +24,7 @@ pub fn pbsfs(recording: &str) -> String {
 
 #[test]
 fn pbs_agrees_in_percentages_usages_of_groups_and_tree_usage() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("t/golden/pbs");
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden/pbs");
     let mut cases = 0;
     for (name, golden) in documents("pbs") {
         let recording = std::fs::read_to_string(folder.join(format!("{name}.pbsfs.txt"))).expect("text");

@@ -12,7 +12,7 @@ use super::{Ran, directory, fairshare, file};
 
 /// An input that somebody sent in.
 fn sent(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/data/imports").join(name);
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/data/imports").join(name);
     path.to_str().expect("text").to_owned()
 }
 
@@ -490,7 +490,7 @@ fn a_dump_is_read_as_sacctmgr_load_reads_it() {
 fn parent_shares_are_replaced_in_a_simulation() {
     let text = "Account|User|RawShares|RawUsage\nroot|||0\n a||3|0\n  a|user1|4|0\n  a|user2|parent|0\n b||parent|0\n  b|user3|2|0\n  b|user4|6|0\n";
     let path = file("simulate_parent", text);
-    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/data/week.swf");
+    let trace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/data/week.swf");
     let ran = fairshare([
         "simulate".as_ref(),
         "--trace".as_ref(),

@@ -302,7 +302,7 @@ fn scrub_says_what_went() {
 
 /// Up to when a push says that jobs are counted, of ann in bank A and of ben, cat and dan in bank B.
 fn counted_until(site: &Site) -> Vec<f64> {
-    use mf_priority::store::{Access, Database};
+    use fairshare_accounting::store::{Access, Database};
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let data = database.snapshot().expect("a snapshot").policy_data(END).expect("data");
     data.associations.iter().map(|one| one.leaf.as_ref().expect("a leaf").counted_until).collect()

@@ -90,7 +90,9 @@ fn screen(name: &str, path: &str, arguments: &str) {
             screens.push_str(&format!("\n===== {columns} columns, colour {colour}\n{text}"));
         }
     }
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/golden/screens").join(format!("{name}.txt"));
+    let golden = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .join("t/golden/screens")
+        .join(format!("{name}.txt"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::create_dir_all(golden.parent().expect("a directory")).expect("a directory");
         fs::write(&golden, &screens).expect("written");
@@ -140,7 +142,7 @@ fn of_a_database() {
 
 #[test]
 fn of_a_simulation() {
-    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/t/data/week.swf");
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/week.swf");
     let arguments = format!("simulate --trace {trace} --policy fair-tree --sweep half-life=1d,14d");
     screen("simulate", trace, &arguments);
 }

@@ -124,7 +124,7 @@ fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
 #[test]
 fn the_scheduler_is_the_one_that_everybody_means() {
     let path = file("simulate_oracle", busy());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/t/scripts/easy.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/scripts/easy.py");
     for how in ["fcfs", "easy"] {
         let oracle = Command::new("python3").args([script, &path, "64", how]).output();
         assert!(

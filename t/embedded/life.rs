@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The life of a job as callbacks, scenario by scenario.
 
-use mf_priority::embedded::{Cred, State};
+use fairshare_embedded::{Cred, State};
 use serde_json::json;
 
 use super::{Bench, PRIORITY, job};

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-use mf_priority::embedded::{Cred, Host, Options, Shape, State, Submission};
+use fairshare_embedded::{Cred, Host, Options, Shape, State, Submission};
 use serde_json::{Value, json};
 
 mod life;
@@ -19,7 +19,7 @@ pub fn probe() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT
         .get_or_init(|| {
-            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/t/data/probe.c");
+            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/probe.c");
             let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("probe.so");
             let built = Command::new("cc")
                 .args(["-shared", "-fPIC", "-Wall", "-Werror", "-O1", "-o"])
@@ -53,7 +53,7 @@ impl Bench {
         self.host.submit(&job(cores)).expect("accepted")
     }
 
-    pub fn step(&self, step: Value) -> Result<Option<String>, mf_priority::embedded::Refused> {
+    pub fn step(&self, step: Value) -> Result<Option<String>, fairshare_embedded::Refused> {
         self.host.request("job-manager.probe.do", Some(&json!({"step": step}).to_string()), Cred::owner(1000))
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What a plugin sees when it is loaded, removed or restarted under live jobs.
 
-use mf_priority::embedded::{Order, State};
+use fairshare_embedded::{Order, State};
 use serde_json::{Value, json};
 
 use super::{Bench, PRIORITY, job, probe};

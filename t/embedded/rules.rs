@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What a call may do where: errors, names, updates, exceptions, values, timers, services.
 
-use mf_priority::embedded::{Cred, State};
+use fairshare_embedded::{Cred, State};
 use serde_json::json;
 
 use super::{Bench, PRIORITY};

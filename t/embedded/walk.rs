@@ -2,7 +2,7 @@
 //! The reprioritize loop, whose cursor any lookup by id moves, and subscriptions to job events. t/t0902-host-rules.t has
 //! the same in Flux.
 
-use mf_priority::embedded::{Cred, Shape, State, Submission};
+use fairshare_embedded::{Cred, Shape, State, Submission};
 use serde_json::{Value, json};
 
 use super::{Bench, probe};

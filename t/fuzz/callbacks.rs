@@ -3,9 +3,9 @@
 //! pushes, submissions and timers. Nothing panics, what is counted is what the jobs come to that were shown, and when all of them
 //! have gone nothing is left of them and the next job runs.
 
-use mf_priority::embedded::State;
-use mf_priority::jobtap::Jobtap;
-use mf_priority::plugin::MfPriority;
+use fairshare_embedded::State;
+use mf_priority_testing::jobtap::Jobtap;
+use mf_priority_testing::plugin::MfPriority;
 use serde_json::{Value, json};
 
 use super::drive::{Choices, Rng, bytes, fuzz, gist, seen};

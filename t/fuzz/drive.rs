@@ -88,7 +88,8 @@ fn told(name: &str) -> Option<u64> {
 
 /// The committed inputs of a target, by name.
 pub fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/fuzz/corpus").join(target);
+    let directory =
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/fuzz/corpus").join(target);
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     files.sort();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use mf_priority::embedded::State;
+use fairshare_embedded::State;
 use serde_json::{Value, json};
 
 use super::drive::{Mutate, Rng, bytes, fuzz, gist, seen};
@@ -218,7 +218,7 @@ fn any_eventlog() {
         site.host.answers_with(&key, None);
         if site.state(id) != State::Depend {
             // Told otherwise, it was let go. That it can be held again, it starts anew.
-            site.host.restart(mf_priority::embedded::Order::Ascending).unwrap();
+            site.host.restart(fairshare_embedded::Order::Ascending).unwrap();
         }
         features
     });
@@ -255,7 +255,7 @@ fn any_answer_of_job_list() {
             site.host.answers_with(topic, None);
         }
         if site.state(id) != State::Depend {
-            site.host.restart(mf_priority::embedded::Order::Ascending).unwrap();
+            site.host.restart(fairshare_embedded::Order::Ascending).unwrap();
         }
         features
     });

@@ -2,7 +2,7 @@
 //! Configurations: what the plugin is loaded with, Flux's configuration, whole policies, and what it finds in the KVS of what
 //! it wrote there. What was accepted it writes in its own words, and it must read the same in them.
 
-use mf_priority::embedded::Host;
+use fairshare_embedded::Host;
 use serde_json::{Value, json};
 
 use super::drive::{fuzz, gist, seen};

@@ -5,15 +5,12 @@
 //! nobody panics, each request has one answer, the log keeps its lines, and what is refused changes nothing.
 
 mod callbacks;
-mod database;
 mod drive;
-mod formats;
 mod jobs;
 mod json;
 mod loads;
 mod push;
 mod rpc;
-mod traces;
 
 use std::collections::BTreeSet;
 

@@ -4,9 +4,9 @@
 
 use std::ffi::CString;
 
-use mf_priority::embedded::Cred;
-use mf_priority::jobtap::Jobtap;
-use mf_priority::plugin::MfPriority;
+use fairshare_embedded::Cred;
+use mf_priority_testing::jobtap::Jobtap;
+use mf_priority_testing::plugin::MfPriority;
 use serde_json::{Value, json};
 
 use super::drive::{Mutate, Rng, fuzz, gist, seen};

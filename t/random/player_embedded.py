@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Plays a history in the embedded job manager: the command's hidden scenario runner, which reports every event."""
+"""Plays a history in the embedded job manager: `fairshare-embedded run` reports every event."""
 import json
 import os
 import subprocess
@@ -10,7 +10,7 @@ def play(script, command, plugin, keeper, directory):
     scenario = os.path.join(directory, "scenario.json")
     with open(scenario, "w", encoding="utf-8") as stream:
         json.dump(script, stream)
-    arguments = [command, "embedded", "run", scenario, "--plugin", plugin, "--trace", "--keeper", keeper]
+    arguments = [command, "run", scenario, "--plugin", plugin, "--trace", "--keeper", keeper]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     names, outcomes = {}, []
     for line in done.stdout.splitlines():

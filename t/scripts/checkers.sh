@@ -81,7 +81,7 @@ under_asan() {
 	nightly || return
 	if [ -z "$plugin" ]; then
 		say 'building with AddressSanitizer'
-		sanitized address cargo +nightly build --lib --no-default-features --target-dir target/asan/so >"$out/build.log" 2>&1 ||
+		sanitized address cargo +nightly build -p mf-priority --target-dir target/asan/so >"$out/build.log" 2>&1 ||
 			{ tail -30 "$out/build.log"; failed=$((failed + 1)); return; }
 		plugin=$PWD/target/asan/so/debug/libmf_priority.so
 	fi
@@ -101,17 +101,18 @@ under_asan() {
 	judged '^==.*(ERROR|WARNING)|CHECK failed'
 	unset MF_WRAP PLUGIN_UNDER_TEST
 	plugin=$so
-	[ -n "$plugin" ] || [ ${#only[@]} -gt 0 ] || sanitized_tests address --test abi -- abi:: embedded:: fuzz:: \
+	[ -n "$plugin" ] || [ ${#only[@]} -gt 0 ] || sanitized_tests address -p fairshare-embedded --test abi -- abi:: embedded:: fuzz:: \
 		--skip abi::cost --skip abi::growth --skip abi::memory --skip abi::push_cost --skip cycles::a_thousand
+	[ -n "$plugin" ] || [ ${#only[@]} -gt 0 ] || sanitized_tests address -p flux-fairshare --test cli -- fuzz::
 }
 
-# The rooms of the command that start threads, with ThreadSanitizer in all of it, the standard library and SQLite too. The
+# The parts of the command that start threads, with ThreadSanitizer in all of it, the standard library and SQLite too. The
 # .so has no threads, which t5045 and .ci/layering hold.
 under_tsan() {
 	local host
 	nightly || return
 	rustup component add rust-src --toolchain nightly >"$out/nightly.log" 2>&1
 	host=$(rustc -vV | sed -n 's/^host: //p')
-	sanitized_tests thread -Zbuild-std --target "$host" --lib -- metrics::listen cli::simulate
-	sanitized_tests thread -Zbuild-std --target "$host" --test abi -- cli::simulate cli::table::progress
+	sanitized_tests thread -Zbuild-std --target "$host" -p flux-fairshare --lib -- metrics::listen simulate
+	sanitized_tests thread -Zbuild-std --target "$host" -p flux-fairshare --test cli -- simulate table::progress
 }

@@ -8,8 +8,8 @@
 #   --shard K/N     the K-th part of N, from 0
 #   --sample N      about N percent of the mutants, the same ones each time
 #   --list          how many mutants there are, and nothing else
-# First each mutant meets the tests of the library without the command (`cargo test --lib --no-default-features`), which
-# take seconds; whoever survives meets the whole `cargo test`. A test that never ends has noticed too.
+# First each mutant meets the unit tests of its crate, which take seconds; a survivor meets all tests in Rust. A test that never ends
+# has noticed the mutant, too.
 # Exit 1 if a survivor is not in mutants-accepted.txt, if one that is there was noticed, or if over 3 % of a module's
 # viable mutants survive. The work is kept in target/mutants.
 set -u
@@ -18,7 +18,7 @@ here=t/scripts out=target/mutants since=() shard=() sample= list= modules=()
 mkdir -p "$out"
 while [ $# -gt 0 ]; do
 	case $1 in
-	--since) git diff "$2" -- src >"$out/since.diff" || exit 2; since=(--in-diff "$out/since.diff"); shift 2 ;;
+	--since) git diff "$2" -- crates >"$out/since.diff" || exit 2; since=(--in-diff "$out/since.diff"); shift 2 ;;
 	--shard) shard=(--shard "$2"); shift 2 ;;
 	--sample) sample=$2; shift 2 ;;
 	--list) list=1; shift ;;
@@ -32,9 +32,13 @@ cargo mutants --version >/dev/null 2>&1 || { echo "please run: cargo install car
 
 files=()
 for module in "${modules[@]}"; do
-	if [ -f "src/$module.rs" ]; then files+=(-f "src/$module.rs"); else files+=(-f "src/$module/**"); fi
+	case $module in
+	fairshare*) files+=(-f "crates/fairshare/src${module#fairshare}/**") ;;
+	ids) files+=(-f crates/engine/src/ids.rs -f 'crates/engine/src/ids/**') ;;
+	*) files+=(-f "crates/engine/src/$module/**") ;;
+	esac
 done
-cargo mutants --list --json "${files[@]}" "${since[@]}" >"/tmp/mutants.$$.json" || exit 2
+cargo mutants --workspace --list --json "${files[@]}" "${since[@]}" >"/tmp/mutants.$$.json" || exit 2
 # Where nothing was changed it prints nothing.
 [ -s "/tmp/mutants.$$.json" ] || { rm -f "/tmp/mutants.$$.json"; echo "no mutants"; exit 0; }
 mv "/tmp/mutants.$$.json" "$out/list.json"
@@ -45,18 +49,18 @@ fi
 # Debug information is what most of the time of a build goes into; a random test needs fewer cases to notice, and a failed one need not be
 # made smaller, which takes longer than there is time.
 export CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_CASES=${PROPTEST_CASES:-64} PROPTEST_MAX_SHRINK_ITERS=0
-common=(--no-shuffle --no-times --colors never -j "${JOBS:-1}")
+common=(--workspace --no-shuffle --no-times --colors never -j "${JOBS:-1}")
 chosen=()
 [ -z "$sample" ] || chosen=(-F "$(python3 $here/mutants.py sample "$out/list.json" "$sample")")
 rm -rf "$out/first" "$out/second"
 # The tests at the edge of sizes take a minute of themselves: they are for those who survive.
-cargo mutants "${common[@]}" "${files[@]}" "${since[@]}" "${shard[@]}" "${chosen[@]}" -o "$out/first" --no-default-features \
+cargo mutants "${common[@]}" "${files[@]}" "${since[@]}" "${shard[@]}" "${chosen[@]}" -o "$out/first" \
 	--minimum-test-timeout 30 -- --lib -- --skip ::extremes::
 case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac
 if left=$(python3 $here/mutants.py survivors "$out/first") && [ -n "$left" ]; then
 	# The whole of it compiles and loads the plugin too: baseline and time limit are worked out anew.
 	unset PROPTEST_CASES
-	cargo mutants "${common[@]}" "${files[@]}" -F "$left" -o "$out/second" --minimum-test-timeout 120
+	cargo mutants "${common[@]}" "${files[@]}" -F "$left" -o "$out/second" --test-workspace=true --minimum-test-timeout 120
 	case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac
 fi
 exec python3 $here/mutants.py table "$out" $here/mutants-accepted.txt

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Play a scenario of t/data/scenarios in the running instance, as `flux fairshare embedded run` plays it.
+"""Play a scenario of t/data/scenarios in the running instance, as `fairshare-embedded run` plays it.
 
 usage: flux python scenario.py SCENARIO EXPECTED STATE OUT
 
@@ -22,7 +22,7 @@ RESTART = 3
 
 
 def complete(doc):
-    """The records with everything that they leave out, as in src/cli/embedded.rs."""
+    """The records with everything that they leave out, as in testing/embedded/src/play.rs."""
     assoc = dict(
         def_bank="A", fairshare=0.5, max_running_jobs=mf.UNLIMITED, max_active_jobs=mf.UNLIMITED,
         max_sched_jobs=mf.UNLIMITED, max_nodes=mf.UNLIMITED, max_cores=mf.UNLIMITED, queues="", active=1,

@@ -6,9 +6,9 @@ use super::reading::Reading;
 use super::record::Fault;
 use super::writing::Base;
 use super::{PATIENCE, Remember, State, jobs};
-use crate::engine::{Engine, Event, Timer};
 use crate::jobtap::{Host, LogLevel};
 use crate::plugin::{MfPriority, counted};
+use fairshare_engine::engine::{Engine, Event, Timer};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 

@@ -4,7 +4,7 @@
 
 use super::lines::{Line, Numbers};
 use super::record::Fault;
-use crate::ids::{BankName, UserId};
+use fairshare_engine::ids::{BankName, UserId};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -6,9 +6,9 @@ use super::jobs::{self, Log};
 use super::reading::Reading;
 use super::record::{self, Fault, Group, Manifest, groups_key};
 use super::{ENDED, GROUPS, Known, MANIFEST, Remember, State};
-use crate::engine::{Engine, Timer};
 use crate::jobtap::{self, Found, Host, LogLevel, Patience};
 use crate::plugin::MfPriority;
+use fairshare_engine::engine::{Engine, Timer};
 use std::collections::HashSet;
 
 /// The lists that a record is read by, as they come in.

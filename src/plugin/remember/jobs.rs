@@ -3,9 +3,9 @@
 
 use super::record::{FORMAT, Fault, ROOT, hash};
 use super::writing::Changes;
-use crate::fairshare::periods::Resources;
-use crate::ids::{JobId, UserId};
-use crate::standing::{Ended, GivenUp, Job, Watermark};
+use fairshare::periods::Resources;
+use fairshare_engine::ids::{JobId, UserId};
+use fairshare_engine::standing::{Ended, GivenUp, Job, Watermark};
 use serde::{Deserialize, Serialize};
 
 /// Lines of a full text.

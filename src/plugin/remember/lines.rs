@@ -7,10 +7,10 @@
 
 use super::record::{Fault, Group, hash};
 use super::rest::count;
-use crate::engine::Kept;
-use crate::fairshare::accrual::MAX_TIME;
-use crate::ids::{BankName, UserId};
-use crate::standing::Leaf;
+use fairshare::accrual::MAX_TIME;
+use fairshare_engine::engine::Kept;
+use fairshare_engine::ids::{BankName, UserId};
+use fairshare_engine::standing::Leaf;
 use serde::Serialize;
 use std::fmt::{Display, Write};
 use xxhash_rust::xxh3::xxh3_64;

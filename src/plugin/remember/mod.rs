@@ -42,10 +42,10 @@ mod tests;
 mod writing;
 
 use super::MfPriority;
-use crate::engine::{Engine, Event, Timer};
-use crate::fairshare::shortened;
 use crate::jobtap::{self, Host, LogLevel, Patience};
 use applying::Applying;
+use fairshare::shortened;
+use fairshare_engine::engine::{Engine, Event, Timer};
 use found::Lists;
 use jobs::Log;
 use known::Known;

@@ -6,12 +6,12 @@ use super::lines::{self, MAX_RECORDS, Numbers};
 use super::reading::Reading;
 use super::record::{Fault, Reckoned, list_of_groups};
 use super::writing::Base;
-use crate::accounts::PolicyPart;
-use crate::fairshare::accrual::Mode;
-use crate::ids::BankName;
-use crate::plugin::reading::Reader;
-use crate::plugin::wire::{self, WireError};
-use crate::standing::{AsPushed, Draft, SitePart, Standing};
+use fairshare::accrual::Mode;
+use fairshare_engine::accounts::PolicyPart;
+use fairshare_engine::ids::BankName;
+use fairshare_engine::standing::{AsPushed, Draft, SitePart, Standing};
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire::{self, WireError};
 
 /// A part of a push.
 #[derive(Debug)]

@@ -12,7 +12,7 @@
 //!   ended ───── jobs that ended and that no push covers
 //! ```
 
-use crate::ids::{BankName, UserId};
+use fairshare_engine::ids::{BankName, UserId};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 

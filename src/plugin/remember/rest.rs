@@ -3,12 +3,12 @@
 
 use super::lines::Text;
 use super::record::hash;
-use crate::accounts::ZeroScore;
-use crate::engine::Rest;
-use crate::fairshare::Shares;
-use crate::fairshare::accrual::MAX_TIME;
-use crate::plugin::limits::{self, LIMITS};
-use crate::standing::{Leaf, Rule};
+use fairshare::Shares;
+use fairshare::accrual::MAX_TIME;
+use fairshare_engine::accounts::ZeroScore;
+use fairshare_engine::engine::Rest;
+use fairshare_engine::standing::{Leaf, Rule};
+use fairshare_protocol::limits::{self, LIMITS};
 use serde_json::{Map, Value, json};
 
 /// Records that go together.

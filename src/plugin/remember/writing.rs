@@ -9,9 +9,9 @@ use super::record::{
     rest_key,
 };
 use super::rest;
-use crate::engine::{Kept, Rest};
-use crate::ids::{BankName, UserId};
-use crate::standing::{AsPushed, Bookmark, Ended, GivenUp};
+use fairshare_engine::engine::{Kept, Rest};
+use fairshare_engine::ids::{BankName, UserId};
+use fairshare_engine::standing::{AsPushed, Bookmark, Ended, GivenUp};
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is said of whom, and how pushes in parts and pages are asked for.
 
-use super::super::reading::Reader;
-use super::super::wire::{self, Beginning, WireError};
 use super::{association, without};
-use crate::engine::PageWanted;
-use crate::ids::UserId;
+use fairshare_engine::engine::PageWanted;
+use fairshare_engine::ids::UserId;
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire::{self, Beginning, WireError};
 use serde_json::{Value, json};
 
 #[test]

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What a push says of the tree, and what is said of it.
 
-use super::super::document;
-use super::super::reading::Reader;
-use super::super::wire::{self, WireError};
 use super::association;
-use crate::fairshare::accrual::HalfLife;
-use crate::fairshare::periods::Weights;
-use crate::fairshare::{Policy, Shares, Ties};
-use crate::standing::{SitePart, Watermark};
+use fairshare::accrual::HalfLife;
+use fairshare::periods::Weights;
+use fairshare::{Policy, Shares, Ties};
+use fairshare_engine::standing::{SitePart, Watermark};
+use fairshare_protocol::document;
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire::{self, WireError};
 use serde_json::{Value, json};
 
 fn tree() -> Value {

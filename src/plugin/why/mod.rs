@@ -10,11 +10,11 @@ mod wanted;
 
 use super::jobspec::brief_facts;
 use super::services::{busy, error};
-use super::wire::WireError;
 use super::{MfPriority, query};
-use crate::engine::{Engine, JobsWanted, Keeper, Open, StandingsWanted, State, Why};
-use crate::ids::{JobId, QueueName, UserId};
 use crate::jobtap::{Caller, EINVAL, EPERM, EPROTO, Host, Reply, Request, RequestError};
+use fairshare_engine::engine::{Engine, JobsWanted, Keeper, Open, StandingsWanted, State, Why};
+use fairshare_engine::ids::{JobId, QueueName, UserId};
+use fairshare_protocol::wire::WireError;
 use serde_json::{Value, json};
 pub(super) use show::put;
 use std::time::UNIX_EPOCH;

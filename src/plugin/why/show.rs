@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What there is to say of jobs, as JSON.
 
-use crate::accounts::Target;
-use crate::engine::{
+use crate::plugin::costs::Cost;
+use fairshare::Shares;
+use fairshare_engine::accounts::Target;
+use fairshare_engine::engine::{
     Engine, HoldNow, JobFacts, JobSums, JobsWanted, Keeper, ListedJob, Note, PricedJob, State, Stats, Why,
 };
-use crate::fairshare::Shares;
-use crate::ids::{BankName, QueueName};
-use crate::plugin::costs::Cost;
+use fairshare_engine::ids::{BankName, QueueName};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 use serde_json::{Value, json};

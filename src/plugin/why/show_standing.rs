@@ -2,12 +2,12 @@
 //! Where associations stand, as JSON.
 
 use super::show::{put, scope, shares};
-use crate::accounts::Target;
-use crate::engine::{
+use fairshare::Options;
+use fairshare_engine::accounts::Target;
+use fairshare_engine::engine::{
     AssociationStanding, LevelShown, LimitShown, LiveOutline, Open, RankShown, Sibling, StandingsPage,
 };
-use crate::fairshare::Options;
-use crate::ids::QueueName;
+use fairshare_engine::ids::QueueName;
 use serde_json::{Map, Value, json};
 
 /// A page, into `reply`.

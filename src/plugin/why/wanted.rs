@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What `explain`, `standing`, `jobs` and `stats` are asked for. Who asks is never read here.
 
-use super::super::value::{Members, describe};
-use super::super::wire::{WireError, object};
-use crate::ids::{JobId, UserId};
+use fairshare_engine::ids::{JobId, UserId};
+use fairshare_protocol::value::{Members, describe};
+use fairshare_protocol::wire::{WireError, object};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 

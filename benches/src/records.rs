@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Associations and jobs as any site has them.
+
+use fairshare_engine::accounts::{Association, AssociationRecord};
+use fairshare_engine::engine::{JobFacts, State};
+use fairshare_engine::ids::{JobId, Limit, UserId};
+use fairshare_engine::limits::{Resources, Size};
+
+/// A user in a bank, without limits but this one.
+pub fn record(user: u32, bank: &str, max_running_jobs: i64) -> AssociationRecord {
+    let unlimited = Limit(2_147_483_647);
+    let association = Association {
+        user: UserId(user),
+        bank: bank.into(),
+        max_running_jobs: Limit(max_running_jobs),
+        max_active_jobs: unlimited,
+        max_sched_jobs: unlimited,
+        max_nodes: unlimited,
+        max_cores: unlimited,
+        queues: [].into(),
+        projects: ["*"].map(Into::into).into(),
+        def_project: Some("*".into()),
+        active: true,
+    };
+    AssociationRecord { association, fairshare: 0.5, def_bank: bank.into() }
+}
+
+/// A job of one core, for an hour, in its user's default bank.
+pub fn facts(id: u64, user: u32, state: State, submitted: f64) -> JobFacts<'static> {
+    JobFacts {
+        id: JobId(id),
+        user: UserId(user),
+        state,
+        urgency: 16,
+        priority: -1,
+        bank: None,
+        queue: None,
+        project: None,
+        size: Ok(Size { nodes: 1, cores: 1, gpus: 0 }),
+        submitted: Some(submitted),
+        duration: 3600.0,
+        resources: Resources::None,
+    }
+}

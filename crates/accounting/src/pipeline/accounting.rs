@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! flux-accounting's rule over the database: which records `update-usage` takes for new, and what it stores then.
+
+use std::collections::HashMap;
+
+use super::grouped::{Counting, Grouped};
+use super::{PipelineError, Plan, Rule, Tally, banks, resources};
+use crate::store::{Bins, Ledger, Snapshot, UsageChanges, Which};
+use fairshare::accounting::{Bin, Clock, NewJobs, NoBins};
+
+/// User id and bank, as records name them.
+type Key = (i64, usize);
+
+/// Those who share a user id in a bank, which flux-accounting can't tell apart.
+#[derive(Default)]
+struct Group {
+    number: u32,
+    /// A record counts once for each row of the factor table that it is newer than.
+    newest: Vec<f64>,
+}
+
+pub(super) fn plan(
+    snapshot: &Snapshot<'_>,
+    now: f64,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Plan, PipelineError> {
+    let settings = snapshot.usage_settings()?;
+    let ledger = snapshot.ledger(progress)?;
+    let bins = snapshot.bins(&ledger)?;
+    let mut tally = Tally::default();
+    let groups = groups(&ledger);
+    let names: HashMap<&str, usize> =
+        ledger.banks.iter().enumerate().rev().map(|(at, bank)| (bank.name.as_str(), at)).collect();
+    let mut jobs = Vec::new();
+    snapshot.ended_jobs(Which::All, &mut |job| {
+        let bank = job.bank.and_then(|bank| names.get(bank)).copied();
+        let Some((bank, (started, ended))) = bank.zip(job.times) else { return };
+        let Some(group) = groups.get(&(job.userid, bank)) else { return };
+        let ignored = ledger.banks.get(bank).and_then(|bank| bank.ignore_older_than);
+        if !ignored.is_some_and(|ignored| ended > ignored) || ended <= settings.reconfigured {
+            return;
+        }
+        let times = group.newest.iter().filter(|newest| ended > **newest).count();
+        if times == 0 {
+            return;
+        }
+        tally.records += 1;
+        let Some(ran_on) = job.r.and_then(resources::count) else {
+            tally.unreadable_count += 1;
+            return;
+        };
+        tally.counted += 1;
+        let usage = settings.weights.usage(ran_on, ended - started);
+        let job = Counting { group: group.number, age: 0, ended, usage, continuous: usage };
+        jobs.extend(std::iter::repeat_n(job, times));
+    })?;
+    let jobs = Grouped::new(jobs, groups.len());
+    let clock = Clock { now, end: settings.period_end, half_life: settings.half_life, decay: settings.decay };
+    let mut changes = UsageChanges::default();
+    let mut usages = Vec::with_capacity(ledger.accounts.len());
+    for (at, account) in ledger.accounts.iter().enumerate() {
+        let group = groups.get(&(account.userid, account.bank));
+        let new = new_jobs(group.map_or(&[], |group| jobs.of(group.number as usize)));
+        let usage = one(clock, new, at, &ledger, &bins, &mut changes)?;
+        let usage = usage.unwrap_or(account.usage);
+        if usage != account.usage {
+            changes.usages.push((at, usage));
+        }
+        if new.any && account.counted.is_some_and(|counted| counted.newest != Some(new.last)) {
+            changes.newest.push((at, new.last));
+        }
+        usages.push(usage);
+    }
+    changes.banks = banks::changes(&ledger, &usages, Rule::FluxAccounting)?;
+    if clock.next_end() != clock.end {
+        changes.period_end = Some(clock.next_end());
+        tally.boundaries = 1;
+    }
+    Ok(Plan { ledger, bins, changes, marks: None, tally })
+}
+
+fn groups(ledger: &Ledger) -> HashMap<Key, Group> {
+    let mut groups: HashMap<Key, Group> = HashMap::with_capacity(ledger.accounts.len());
+    for account in &ledger.accounts {
+        let Some(counted) = account.counted else { continue };
+        let number = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+        let group = groups.entry((counted.userid, account.bank)).or_default();
+        if group.newest.is_empty() {
+            group.number = number;
+        }
+        // Where it is no number, nothing is newer.
+        group.newest.push(counted.newest.unwrap_or(f64::INFINITY));
+    }
+    groups
+}
+
+fn new_jobs(jobs: &[Counting]) -> NewJobs {
+    let Some(last) = jobs.last() else { return NewJobs::default() };
+    let usage = jobs.iter().fold(0.0, |sum, job| sum + job.usage);
+    NewJobs { any: true, usage, last: last.ended }
+}
+
+/// One association: its new usage if it is to be stored, and its bins into the changes.
+fn one(
+    clock: Clock,
+    new: NewJobs,
+    at: usize,
+    ledger: &Ledger,
+    bins: &Bins,
+    changes: &mut UsageChanges,
+) -> Result<Option<f64>, PipelineError> {
+    let Some(account) = ledger.accounts.get(at) else { return Ok(None) };
+    let stored = bins.of.get(at).map_or(&[][..], Vec::as_slice);
+    let own = |userid| userid == account.userid;
+    let mut moved: Vec<Bin> =
+        stored.iter().map(|bin| Bin { period: bin.period, value: bin.value, own: own(bin.userid) }).collect();
+    let usage = clock.run(&mut moved, new).map_err(|NoBins| PipelineError::NoBins {
+        user: account.user.clone(),
+        bank: ledger.bank_name(account).to_owned(),
+    })?;
+    for bin in moved {
+        let before = stored.iter().find(|stored| stored.period == bin.period);
+        if before.is_none_or(|before| before.value != bin.value) {
+            changes.bins.push((at, bin.period, bin.value));
+        }
+    }
+    Ok(usage)
+}

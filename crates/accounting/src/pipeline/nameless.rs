@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Whether jobs that name no bank are counted in what is stored: only the exact rule counts them, and what it remembers of
+//! that may be lost.
+
+use super::exact::Run;
+use super::placing::Placing;
+use super::{PipelineError, blame, resources};
+use crate::store::{Snapshot, Which};
+use fairshare::periods;
+
+/// By association: true if its stored usage is what all its jobs come to, those that name no bank among them.
+pub(super) fn are_counted(
+    run: &Run<'_>,
+    placing: &Placing<'_>,
+    snapshot: &Snapshot<'_>,
+) -> Result<Vec<bool>, PipelineError> {
+    let mut sums = vec![0.0; run.ledger.accounts.len()];
+    let kept = run.kept(None, false) as i64;
+    snapshot.ended_jobs(Which::All, &mut |job| {
+        let ran_on = job.r.and_then(resources::count);
+        let (Some((from, to)), Some(ran_on), Some((at, _))) = (job.times, ran_on, placing.of(&job)) else {
+            return;
+        };
+        let age = run.start.period.saturating_sub(run.periods.index(to)).max(0);
+        if to > run.stored_newest(at) || run.is_cut_off(at, to) || age >= kept {
+            return;
+        }
+        let usage = run.settings.weights.usage(ran_on, (to - from).max(0.0));
+        if let Some(sum) = sums.get_mut(at) {
+            *sum += periods::decayed(usage, usize::try_from(age).unwrap_or(usize::MAX), run.settings.decay);
+        }
+    })?;
+    let stored = run.ledger.accounts.iter().map(|account| account.usage);
+    Ok(stored.zip(sums).map(|(stored, sum)| blame::is_close(&[stored], &[sum])).collect())
+}

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the database keeps of usage: how it is counted, and by association, bank and period how much there is.
+
+use std::collections::HashMap;
+
+use super::schema::{Column, Table};
+use super::values::{Cells, edit_config};
+use super::{Reason, Snapshot, StoreError};
+use fairshare::accrual::MAX_WEIGHT;
+use fairshare::periods::Weights;
+
+/// How usage is counted here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsageSettings {
+    /// The stored end of the half-life period; boundaries are half-lives before and after it.
+    pub period_end: f64,
+    /// Seconds from one boundary to the next.
+    pub half_life: f64,
+    /// Seconds after which usage is forgotten.
+    pub reset_period: f64,
+    /// What a boundary leaves of a usage.
+    pub decay: f64,
+    /// What nodes, cores and GPUs count.
+    pub weights: Weights,
+    /// Jobs that ended up to here never count: when the above was last changed.
+    pub reconfigured: f64,
+    /// `table.column: value` for what an older schema does not have.
+    pub notes: Vec<String>,
+}
+
+/// An association, as far as usage goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    /// Its row in the association table.
+    pub row: i64,
+    /// The user.
+    pub user: String,
+    /// The user's id.
+    pub userid: i64,
+    /// Its bank, by place in [`Ledger::banks`].
+    pub bank: usize,
+    /// True if this is the user's default bank.
+    pub is_default: bool,
+    /// The stored usage.
+    pub usage: f64,
+    /// Its row in the factor table.
+    pub counted: Option<Counted>,
+}
+
+/// How far flux-accounting has counted an association's jobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counted {
+    /// The row.
+    pub row: i64,
+    /// The user id as this table has it.
+    pub userid: i64,
+    /// When the newest counted job ended, 0 before the first; `None` if it is no number.
+    pub newest: Option<f64>,
+}
+
+/// A bank, as far as usage goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LedgerBank {
+    /// Its row; `None` if associations name it and the bank table does not.
+    pub row: Option<i64>,
+    /// Its name.
+    pub name: String,
+    /// The bank above it.
+    pub parent: Option<usize>,
+    /// True if it has no bank above it.
+    pub is_root: bool,
+    /// The stored usage.
+    pub usage: f64,
+    /// Jobs that ended up to here never count; `None` if it is no number.
+    pub ignore_older_than: Option<f64>,
+}
+
+/// All associations and banks, in the order of their rows.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    /// The associations.
+    pub accounts: Vec<Account>,
+    /// The banks of the bank table, then those that only associations name.
+    pub banks: Vec<LedgerBank>,
+}
+
+const ASSOCIATION: [Column; 5] =
+    [("username", None), ("userid", None), ("bank", None), ("default_bank", None), ("job_usage", None)];
+const BANK: [Column; 4] =
+    [("bank", None), ("parent_bank", None), ("job_usage", None), ("ignore_older_than", Some("0"))];
+const FACTOR: [Column; 4] =
+    [("username", None), ("userid", None), ("bank", None), ("last_job_timestamp", None)];
+/// More periods than this are a mistake: 100,000 hours are eleven years.
+pub(super) const MOST_PERIODS: i64 = 100_000;
+/// What a node-, core- or GPU-second may count.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 0.0..=MAX_WEIGHT;
+/// flux-accounting's own default: a week.
+const WEEK: f64 = 604_800.0;
+
+impl Snapshot<'_> {
+    /// Checks that all is there that counting needs; the error names everything that is not.
+    pub fn check_usage_schema(&self) -> Result<(), StoreError> {
+        let mut faults = Vec::new();
+        let jobs: Vec<Column> = super::jobs::NEEDED_COLUMNS.map(|name| (name, None)).to_vec();
+        let period = [("cluster", None), ("end_half_life_period", None)];
+        for (name, columns) in [
+            ("association_table", ASSOCIATION.as_slice()),
+            ("bank_table", BANK.as_slice()),
+            ("job_usage_factor_table", FACTOR.as_slice()),
+            ("t_half_life_period_table", period.as_slice()),
+            ("jobs", jobs.as_slice()),
+        ] {
+            self.selection(name, columns, &mut faults)?;
+        }
+        if self.bin_columns()? == 0 && self.table("job_usage_per_association_table")?.is_none() {
+            faults.push(
+                "neither a table job_usage_per_association_table nor columns usage_factor_period_0, ... in \
+                 job_usage_factor_table"
+                    .to_owned(),
+            );
+        }
+        if faults.is_empty() { Ok(()) } else { Err(self.schema_error(&faults.join("; "))) }
+    }
+
+    /// How many bins are columns of the factor table, as before schema 36.
+    pub(super) fn bin_columns(&self) -> Result<usize, StoreError> {
+        if self.table("job_usage_per_association_table")?.is_some() {
+            return Ok(0);
+        }
+        let table = self.table("job_usage_factor_table")?;
+        let has = |period: &usize| {
+            table.as_ref().is_some_and(|table| table.has(&format!("usage_factor_period_{period}")))
+        };
+        Ok((0..1000).take_while(has).count())
+    }
+
+    /// How usage is counted; what the schema lacks has flux-accounting's defaults.
+    pub fn usage_settings(&self) -> Result<UsageSettings, StoreError> {
+        let ends = "SELECT end_half_life_period FROM t_half_life_period_table WHERE cluster = 'cluster'";
+        let mut period_end = None;
+        self.each_row(ends, "t_half_life_period_table", &["end_half_life_period"], |cells| {
+            if period_end.is_none() {
+                period_end = Some(cells.number(0)?);
+            }
+            Ok(())
+        })?;
+        let Some(period_end) = period_end else {
+            return Err(self.schema_error("t_half_life_period_table has no row for cluster \"cluster\""));
+        };
+        self.usage_rule(period_end)
+    }
+
+    /// Checks the numbers of `config_table` by which usage counts and decays. Push, update and sync all refuse what this
+    /// refuses.
+    pub fn check_usage_rule(&self) -> Result<(), StoreError> {
+        self.usage_rule(0.0).map(drop)
+    }
+
+    /// Reads and checks the settings of `config_table`; `period_end` is stored elsewhere.
+    fn usage_rule(&self, period_end: f64) -> Result<UsageSettings, StoreError> {
+        let mut known: HashMap<String, f64> = HashMap::new();
+        let mut notes = Vec::new();
+        if self.table("config_table")?.is_some() {
+            self.each_row(
+                "SELECT key, value FROM config_table",
+                "config_table",
+                &["key", "value"],
+                |cells| {
+                    let key = cells.text(0)?;
+                    if NUMBERS.contains(&key) {
+                        known.insert(key.to_owned(), cells.number(1)?);
+                    }
+                    Ok(())
+                },
+            )?;
+        } else {
+            notes.push(format!("config_table: half-life {WEEK} s, decay 0.5, node weight 1"));
+        }
+        let columns = self.bin_columns()?;
+        let get = |key: &str, default: f64| known.get(key).copied().unwrap_or(default);
+        let half_life = get("priority_decay_half_life", WEEK);
+        let bins = if columns > 0 { columns as f64 } else { 4.0 };
+        let settings = UsageSettings {
+            period_end,
+            half_life,
+            reset_period: get("priority_usage_reset_period", half_life * bins),
+            decay: get("decay_factor", 0.5),
+            weights: Weights {
+                node: get("node_weight", 1.0),
+                core: get("core_weight", 0.0),
+                gpu: get("gpu_weight", 0.0),
+            },
+            reconfigured: get("reconfigure_time", 0.0),
+            notes,
+        };
+        let Weights { node, core, gpu } = settings.weights;
+        let weights = [("node_weight", node), ("core_weight", core), ("gpu_weight", gpu)];
+        let weights = weights.map(|(key, value)| (key, value, WEIGHTS.contains(&value), "from 0 to 1e12"));
+        let lengths =
+            [("priority_decay_half_life", half_life), ("priority_usage_reset_period", settings.reset_period)];
+        let lengths = lengths.map(|(key, value)| (key, value, value > 0.0, "> 0"));
+        let decay = ("decay_factor", settings.decay, (0.0..=1.0).contains(&settings.decay), "from 0 to 1");
+        for (key, value, fits, range) in weights.into_iter().chain(lengths).chain([decay]) {
+            if !fits {
+                return Err(self.error(Reason::Value(format!(
+                    "config_table: {key} is {value}, expected a number {range}; {}",
+                    edit_config(key)
+                ))));
+            }
+        }
+        if settings.reset_period / half_life > MOST_PERIODS as f64 {
+            return Err(self.error(Reason::Value(format!(
+                "config_table: a reset period of {} s has more than {MOST_PERIODS} half-lives of {half_life} s",
+                settings.reset_period
+            ))));
+        }
+        Ok(settings)
+    }
+
+    /// All associations and banks. `progress` hears how many associations were read, now and then.
+    pub fn ledger(&self, progress: &mut dyn FnMut(u64)) -> Result<Ledger, StoreError> {
+        self.read_ledger(progress, |cells, at| cells.number(at))
+    }
+
+    /// The same for a recount, which replaces the stored usages: one that is no number becomes NaN.
+    pub fn ledger_to_recount(&self, progress: &mut dyn FnMut(u64)) -> Result<Ledger, StoreError> {
+        self.read_ledger(progress, |cells, at| Ok(cells.number_if_any(at).unwrap_or(f64::NAN)))
+    }
+
+    fn read_ledger(
+        &self,
+        progress: &mut dyn FnMut(u64),
+        usage: fn(&Cells<'_, '_>, usize) -> Result<f64, String>,
+    ) -> Result<Ledger, StoreError> {
+        let mut ledger = Ledger::default();
+        let (table, select) = self.numbered("bank_table", &BANK)?;
+        let mut parents = Vec::new();
+        self.each_row(
+            &select,
+            "bank_table",
+            &["bank", "parent_bank", "job_usage", "ignore_older_than"],
+            |cells| {
+                let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
+                ledger.banks.push(LedgerBank {
+                    row: Some(cells.integer(4)?),
+                    name: cells.text(0)?.to_owned(),
+                    parent: None,
+                    is_root: parent.is_none(),
+                    usage: usage(cells, 2)?,
+                    ignore_older_than: cells.number_if_any(3),
+                });
+                parents.push(parent.map(str::to_owned));
+                Ok(())
+            },
+        )?;
+        drop(table);
+        let mut names: HashMap<String, usize> = HashMap::new();
+        for (at, bank) in ledger.banks.iter().enumerate() {
+            names.entry(bank.name.clone()).or_insert(at);
+        }
+        for (bank, parent) in ledger.banks.iter_mut().zip(&parents) {
+            bank.parent = parent.as_ref().and_then(|parent| names.get(parent)).copied();
+        }
+        let (_, select) = self.numbered("association_table", &ASSOCIATION)?;
+        let columns = ["username", "userid", "bank", "default_bank", "job_usage"];
+        let Ledger { accounts, banks } = &mut ledger;
+        self.each_row(&select, "association_table", &columns, |cells| {
+            let name = cells.text(2)?;
+            let bank = match names.get(name) {
+                Some(bank) => *bank,
+                None => {
+                    names.insert(name.to_owned(), banks.len());
+                    banks.push(LedgerBank {
+                        row: None,
+                        name: name.to_owned(),
+                        parent: None,
+                        is_root: false,
+                        usage: 0.0,
+                        ignore_older_than: None,
+                    });
+                    banks.len() - 1
+                }
+            };
+            accounts.push(Account {
+                row: cells.integer(5)?,
+                user: cells.text(0)?.to_owned(),
+                userid: cells.user_id(1),
+                bank,
+                is_default: cells.optional_text(3)? == Some(name),
+                usage: usage(cells, 4)?,
+                counted: None,
+            });
+            if accounts.len() % 8192 == 0 {
+                progress(accounts.len() as u64);
+            }
+            Ok(())
+        })?;
+        let (_, select) = self.numbered("job_usage_factor_table", &FACTOR)?;
+        let columns = ["username", "userid", "bank", "last_job_timestamp"];
+        let mut finder = Finder::new(&ledger);
+        let mut found = Vec::with_capacity(ledger.accounts.len());
+        self.each_row(&select, "job_usage_factor_table", &columns, |cells| {
+            if let Some(at) = finder.find(cells.text(0)?, cells.text(2)?) {
+                let userid = cells.user_id(1);
+                found.push((at, Counted { row: cells.integer(4)?, userid, newest: cells.number_if_any(3) }));
+            }
+            Ok(())
+        })?;
+        for (at, counted) in found {
+            if let Some(account) = ledger.accounts.get_mut(at) {
+                account.counted = Some(counted);
+            }
+        }
+        Ok(ledger)
+    }
+
+    /// Returns the user ids that associations had when their usage was stored and have no more, with their place in `ledger`.
+    ///
+    /// flux-accounting changes the user id of an association, and leaves the old one in the rows of its usage and in records of jobs.
+    pub fn former_userids(&self, ledger: &Ledger) -> Result<Vec<(i64, usize)>, StoreError> {
+        let mut former = Vec::new();
+        for table in ["job_usage_per_association_table", "job_usage_factor_table"] {
+            if self.table(table)?.is_none() {
+                continue;
+            }
+            let sql = format!(
+                "SELECT DISTINCT used.username, used.userid, used.bank FROM {table} AS used JOIN association_table AS now \
+                 ON now.username = used.username AND now.bank = used.bank WHERE used.userid != now.userid"
+            );
+            let mut finder = Finder::new(ledger);
+            self.each_row(&sql, table, &["username", "userid", "bank"], |cells| {
+                former.extend(finder.find(cells.text(0)?, cells.text(2)?).map(|at| (cells.user_id(1), at)));
+                Ok(())
+            })?;
+        }
+        former.sort_unstable();
+        former.dedup();
+        Ok(former)
+    }
+
+    /// When the first association was made; `None` where that is not known.
+    pub fn oldest_association(&self) -> Result<Option<f64>, StoreError> {
+        if !self.needed_table("association_table")?.has("creation_time") {
+            return Ok(None);
+        }
+        let sql = "SELECT CAST(min(creation_time) AS real) FROM association_table WHERE creation_time > 0";
+        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.fail(&error))
+    }
+
+    /// A table that must exist and have row numbers, and the `SELECT` of these columns and the row number.
+    pub(super) fn numbered(
+        &self,
+        name: &'static str,
+        columns: &[Column],
+    ) -> Result<(Table, String), StoreError> {
+        let mut faults = Vec::new();
+        let Some((table, select)) = self.selection(name, columns, &mut faults)? else {
+            return Err(self.schema_error(&faults.join("; ")));
+        };
+        let Some(number) = table.row_number() else {
+            return Err(self.error(Reason::Schema(format!(
+                "{name} has no row numbers to write by: it is a view, made WITHOUT ROWID, or has columns of their \
+                 names; nothing was changed"
+            ))));
+        };
+        let select = select.replacen(" FROM", &format!(", {number} FROM"), 1);
+        Ok((table, format!("{select} ORDER BY {number}")))
+    }
+
+    /// Calls for each row of a query.
+    pub(super) fn each_row(
+        &self,
+        sql: &str,
+        table: &'static str,
+        columns: &[&'static str],
+        mut each: impl FnMut(&Cells<'_, '_>) -> Result<(), String>,
+    ) -> Result<(), StoreError> {
+        let mut statement = self.transaction.prepare(sql).map_err(|error| self.fail(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        let mut number = 0;
+        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+            number += 1;
+            let cells = Cells { table, row, number, columns };
+            each(&cells).map_err(|text| self.error(Reason::Value(text)))?;
+        }
+        self.check_unchanged()
+    }
+}
+
+/// Keys whose values must be numbers.
+const NUMBERS: [&str; 7] = [
+    "priority_decay_half_life",
+    "priority_usage_reset_period",
+    "decay_factor",
+    "node_weight",
+    "core_weight",
+    "gpu_weight",
+    "reconfigure_time",
+];
+
+/// Finds associations by user and bank, fastest in the order of the ledger, which is that of most tables.
+pub(super) struct Finder<'a> {
+    ledger: &'a Ledger,
+    last: usize,
+    by_name: Option<HashMap<(&'a str, &'a str), usize>>,
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(ledger: &'a Ledger) -> Self {
+        Finder { ledger, last: 0, by_name: None }
+    }
+
+    pub(super) fn find(&mut self, user: &str, bank: &str) -> Option<usize> {
+        for at in [self.last, self.last + 1] {
+            if self
+                .ledger
+                .accounts
+                .get(at)
+                .is_some_and(|account| account.user == user && self.ledger.bank_name(account) == bank)
+            {
+                self.last = at;
+                return Some(at);
+            }
+        }
+        let ledger = self.ledger;
+        let by_name = self.by_name.get_or_insert_with(|| {
+            let named = |(at, account): (usize, &'a Account)| {
+                ((account.user.as_str(), ledger.bank_name(account)), at)
+            };
+            ledger.accounts.iter().enumerate().map(named).collect()
+        });
+        let at = by_name.get(&(user, bank)).copied()?;
+        self.last = at;
+        Some(at)
+    }
+}
+
+impl Ledger {
+    /// The name of an association's bank.
+    pub fn bank_name(&self, account: &Account) -> &str {
+        self.banks.get(account.bank).map_or("", |bank| bank.name.as_str())
+    }
+}

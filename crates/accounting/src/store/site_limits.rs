@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The limits a site sets beyond flux-accounting's: in a table of our own, made when the first is set. flux-accounting's
+//! tools leave tables alone that they don't know, and so does its `update-db`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::schema::Column;
+use super::{Reason, Snapshot, StoreError};
+use fairshare_engine::accounts::measures;
+use fairshare_engine::ids::Amount;
+
+const TABLE: &str = "fairshare_limit_table";
+const COLUMNS: [Column; 6] =
+    [("scope", None), ("name", None), ("queue", None), ("measure", None), ("value", None), ("counts", None)];
+
+/// Limits on one association, bank or user, as the plugin is told: users by id.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LimitRecord {
+    /// `association`, `bank` or `user`.
+    pub scope: String,
+    /// Whom; `*` is each.
+    pub name: String,
+    /// In which queue; empty: over all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub queue: String,
+    /// Whether running jobs count what they were `given`; else what they asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<String>,
+    /// How much of what.
+    #[serde(flatten)]
+    pub caps: BTreeMap<String, i64>,
+}
+
+/// One limit as it is stored: users by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct StoredLimit {
+    pub scope: String,
+    pub name: String,
+    /// Empty: over all queues.
+    pub queue: String,
+    /// Such as `run-gpus`.
+    pub measure: String,
+    pub value: i64,
+    pub is_given: bool,
+}
+
+impl StoredLimit {
+    /// What the plugin would refuse, and how to take it back. Only another program can have written that.
+    fn fault(&self) -> Option<String> {
+        let StoredLimit { scope, name, measure, value, .. } = self;
+        let what = match Amount::parse(measure) {
+            None => format!("measure is \"{measure}\", expected one of {}", measures().join(", ")),
+            Some(_) if *value < 0 => format!("value is {value}, expected a whole number >= 0"),
+            Some(_) => return None,
+        };
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let delete = format!(
+            "DELETE FROM {TABLE} WHERE scope = {} AND name = {} AND measure = {}",
+            quoted(scope),
+            quoted(name),
+            quoted(measure)
+        );
+        Some(format!("{TABLE}: {scope} {name}: {what}; `sqlite3 DATABASE \"{delete}\"` takes the limit back"))
+    }
+}
+
+impl Snapshot<'_> {
+    /// All limits that are stored, in order.
+    pub fn stored_limits(&self) -> Result<Vec<StoredLimit>, StoreError> {
+        let Some(table) = self.table(TABLE)? else { return Ok(Vec::new()) };
+        let sql = table.select(&COLUMNS, &mut Vec::new()).map_err(|text| self.schema_error(&text))?;
+        let mut limits = Vec::new();
+        self.each_row(&sql, TABLE, &COLUMNS.map(|(name, _)| name), |cells| {
+            limits.push(StoredLimit {
+                scope: cells.text(0)?.to_owned(),
+                name: cells.text(1)?.to_owned(),
+                queue: cells.text(2)?.to_owned(),
+                measure: cells.text(3)?.to_owned(),
+                value: cells.integer(4)?,
+                is_given: cells.text(5)? == "given",
+            });
+            Ok(())
+        })?;
+        limits.sort();
+        Ok(limits)
+    }
+
+    /// Stores a limit in the place of the one on the same.
+    pub fn set_limit(&self, limit: &StoredLimit) -> Result<(), StoreError> {
+        let write = || -> rusqlite::Result<()> {
+            self.transaction.execute(
+                "CREATE TABLE IF NOT EXISTS fairshare_limit_table (scope TEXT NOT NULL, name TEXT NOT NULL, \
+                 queue TEXT NOT NULL DEFAULT '', measure TEXT NOT NULL, value INTEGER NOT NULL, \
+                 counts TEXT NOT NULL DEFAULT 'asked', PRIMARY KEY (scope, name, queue, measure))",
+                [],
+            )?;
+            let StoredLimit { scope, name, queue, measure, value, is_given } = limit;
+            let counts = if *is_given { "given" } else { "asked" };
+            self.transaction.execute(
+                "INSERT OR REPLACE INTO fairshare_limit_table (scope, name, queue, measure, value, counts) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                (scope, name, queue, measure, value, counts),
+            )?;
+            Ok(())
+        };
+        write().map_err(|error| self.fail(&error))
+    }
+
+    /// Forgets a limit.
+    pub fn unset_limit(&self, limit: &StoredLimit) -> Result<(), StoreError> {
+        let StoredLimit { scope, name, queue, measure, .. } = limit;
+        let sql = "DELETE FROM fairshare_limit_table WHERE scope = ?1 AND name = ?2 AND queue = ?3 AND measure = ?4";
+        self.transaction
+            .execute(sql, (scope, name, queue, measure))
+            .map(drop)
+            .map_err(|error| self.fail(&error))
+    }
+
+    /// Whether there is such a bank.
+    pub fn has_bank(&self, bank: &str) -> Result<bool, StoreError> {
+        self.has_row("SELECT EXISTS (SELECT 1 FROM bank_table WHERE bank = ?1)", &[bank])
+    }
+
+    /// Whether there is such a queue.
+    pub fn has_queue(&self, queue: &str) -> Result<bool, StoreError> {
+        Ok(self.table("queue_table")?.is_some()
+            && self.has_row("SELECT EXISTS (SELECT 1 FROM queue_table WHERE queue = ?1)", &[queue])?)
+    }
+
+    /// Whether a user is in any bank, or in one.
+    pub fn has_user(&self, user: &str, bank: Option<&str>) -> Result<bool, StoreError> {
+        let sql =
+            "SELECT EXISTS (SELECT 1 FROM association_table WHERE username = ?1 AND (?2 = '' OR bank = ?2))";
+        self.has_row(sql, &[user, bank.unwrap_or_default()])
+    }
+
+    fn has_row(&self, sql: &str, values: &[&str]) -> Result<bool, StoreError> {
+        let values = rusqlite::params_from_iter(values);
+        self.transaction.query_row(sql, values, |row| row.get(0)).map_err(|error| self.fail(&error))
+    }
+
+    /// The limits as the plugin is told, and those on users whom the database does not know any more.
+    pub(super) fn limit_records(&self) -> Result<(Vec<LimitRecord>, Vec<StoredLimit>), StoreError> {
+        let stored = self.stored_limits()?;
+        if let Some(fault) = stored.iter().find_map(StoredLimit::fault) {
+            return Err(self.error(Reason::Value(fault)));
+        }
+        let mut lost = Vec::new();
+        if stored.is_empty() {
+            return Ok((Vec::new(), lost));
+        }
+        let mut ids: BTreeMap<String, i64> = BTreeMap::new();
+        let sql = "SELECT username, userid FROM association_table";
+        self.each_row(sql, "association_table", &["username", "userid"], |cells| {
+            ids.insert(cells.text(0)?.to_owned(), cells.user_id(1));
+            Ok(())
+        })?;
+        let mut records: Vec<LimitRecord> = Vec::new();
+        for limit in stored {
+            // An id that no job can have is in no limit: the plugin takes none.
+            let is_user = |id: &&i64| (0..i64::from(u32::MAX)).contains(*id);
+            let id = |user: &str| ids.get(user).filter(is_user).map(i64::to_string);
+            let name = match (limit.scope.as_str(), limit.name.as_str()) {
+                (_, "*") => Some(limit.name.clone()),
+                ("user", user) => id(user),
+                ("association", pair) => {
+                    pair.split_once('/').and_then(|(user, bank)| Some(format!("{}/{bank}", id(user)?)))
+                }
+                _ => Some(limit.name.clone()),
+            };
+            let Some(name) = name else {
+                lost.push(limit);
+                continue;
+            };
+            let counts = limit.is_given.then(|| "given".to_owned());
+            let is_same = |record: &&mut LimitRecord| {
+                (&record.scope, &record.name, &record.queue, &record.counts)
+                    == (&limit.scope, &name, &limit.queue, &counts)
+            };
+            match records.iter_mut().rev().take(2).find(is_same) {
+                Some(record) => {
+                    record.caps.insert(limit.measure, limit.value);
+                }
+                None => records.push(LimitRecord {
+                    scope: limit.scope,
+                    name,
+                    queue: limit.queue,
+                    counts,
+                    caps: BTreeMap::from([(limit.measure, limit.value)]),
+                }),
+            }
+        }
+        Ok((records, lost))
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The policy a site chose: rows of our own in `config_table`, which flux-accounting's tools list, edit and keep like any
+//! other row, and otherwise leave alone.
+
+use super::{Snapshot, StoreError};
+use fairshare::{Options, ParsePolicyError, Policy};
+
+/// What the keys of our rows begin with.
+const PREFIX: &str = "fairshare.";
+/// The key of the row that names the policy; the others are named as the options are.
+const POLICY: &str = "fairshare.policy";
+
+/// How a site ranks. Nothing stored: flux-accounting's rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SitePolicy {
+    /// The policy.
+    pub policy: Policy,
+    /// Its options, and what was stored for other policies.
+    pub options: Options,
+}
+
+impl Snapshot<'_> {
+    /// What the site chose.
+    pub fn site_policy(&self) -> Result<SitePolicy, StoreError> {
+        let mut site = SitePolicy::default();
+        if self.table("config_table")?.is_none() {
+            return Ok(site);
+        }
+        let sql = "SELECT key, value FROM config_table WHERE substr(key, 1, 10) = 'fairshare.' ORDER BY key";
+        self.each_row(sql, "config_table", &["key", "value"], |cells| {
+            let (key, value) = (cells.text(0)?, cells.text(1)?.trim());
+            let fault = |text: String| format!("config_table: {key}: {text}");
+            if key == POLICY {
+                site.policy = value.parse().map_err(|error: ParsePolicyError| {
+                    fault(format!("{error}; \"flux fairshare policy NAME --reset\" sets it"))
+                })?;
+                return Ok(());
+            }
+            let name = key.strip_prefix(PREFIX).unwrap_or(key);
+            site.options.set(&format!("{name}={value}")).map_err(|error| {
+                fault(format!("{error}; \"flux fairshare policy {} --reset\" takes it back", site.policy))
+            })
+        })?;
+        Ok(site)
+    }
+
+    /// Stores what the site chose; options at their defaults take no row.
+    pub fn write_site_policy(&self, site: &SitePolicy) -> Result<(), StoreError> {
+        if self.table("config_table")?.is_none() {
+            return Err(self.schema_error("no table config_table to keep the site's policy in"));
+        }
+        let defaults = Options::default().settings();
+        let chosen = site.options.settings().into_iter().zip(defaults);
+        let rows =
+            chosen.filter(|(chosen, default)| chosen != default).map(|((name, value), _)| (name, value));
+        let write = || -> rusqlite::Result<()> {
+            self.transaction
+                .execute("DELETE FROM config_table WHERE substr(key, 1, 10) = 'fairshare.'", [])?;
+            let mut insert =
+                self.transaction.prepare("INSERT INTO config_table (key, value) VALUES (?1, ?2)")?;
+            insert.execute([POLICY, site.policy.name()])?;
+            for (name, value) in rows {
+                insert.execute([format!("{PREFIX}{name}"), value])?;
+            }
+            Ok(())
+        };
+        write().map_err(|error| self.fail(&error))
+    }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Banks, associations and usage out of the database; fair-shares back into it.
+
+use std::collections::HashSet;
+
+use super::schema::{Column, Table};
+use super::values::Cells;
+use super::{Reason, Snapshot, StoreError};
+use fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
+
+/// The tree as stored, not yet checked, and what is needed to write fair-shares back.
+#[derive(Debug)]
+pub struct StoredTree {
+    /// Banks and associations; list order is the order of the tables.
+    pub builder: Builder,
+    /// By list index of the associations.
+    pub associations: Vec<StoredAssociation>,
+    /// Inactive banks that are not in the tree.
+    pub left_out: Vec<String>,
+}
+
+/// Where an association is stored, and its fair-share there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoredAssociation {
+    /// SQLite's number of the row, valid within the snapshot; 0 where rows have none.
+    pub rowid: i64,
+    /// `None` if it is no number.
+    pub fairshare: Option<f64>,
+}
+
+/// The usage of one association in one half-life period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UsageBin {
+    /// 0 is the current period, larger is older.
+    pub period: i64,
+    /// Node-seconds unless weighted, as stored.
+    pub usage: f64,
+}
+
+const BANK_COLUMNS: [Column; 3] = [("bank", None), ("parent_bank", None), ("shares", None)];
+const ASSOCIATION_COLUMNS: [Column; 5] =
+    [("username", None), ("bank", None), ("shares", None), ("job_usage", None), ("fairshare", None)];
+
+/// A bank as stored.
+#[derive(Debug)]
+pub struct BankRow {
+    /// The bank's name.
+    pub name: String,
+    /// `None` for the root.
+    pub parent: Option<String>,
+    /// Of its parent's usage.
+    pub shares: u64,
+    /// Whether its users may submit.
+    pub active: bool,
+}
+
+impl Snapshot<'_> {
+    /// Reads the tree. Below an inactive bank nobody is active; [`InactiveUsage::Ignore`] leaves such a bank out
+    /// altogether, as flux-accounting does. `progress` hears how many associations were read, now and then.
+    pub fn tree(
+        &self,
+        inactive: InactiveUsage,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<StoredTree, StoreError> {
+        let mut faults = Vec::new();
+        let banks = self.selection("bank_table", &BANK_COLUMNS, &mut faults)?;
+        let associations = self.selection("association_table", &ASSOCIATION_COLUMNS, &mut faults)?;
+        let (Some((bank_table, select_banks)), Some((table, select))) = (banks, associations) else {
+            return Err(self.schema_error(&faults.join("; ")));
+        };
+        let banks = self.banks(&bank_table, &select_banks)?;
+        let drop = inactive == InactiveUsage::Ignore;
+        let mut builder = Builder::default();
+        let dead = add_banks(&banks, inactive, &mut builder);
+
+        let number = table.row_number().unwrap_or("0");
+        let sql = select.replacen(" FROM", &format!(", {}, {number} FROM", table.active()), 1);
+        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        let mut associations = Vec::new();
+        let columns = ["username", "bank", "shares", "job_usage", "fairshare", "active", "rowid"];
+        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+            let number = associations.len() + 1;
+            let cells = Cells { table: "association_table", row, number, columns: &columns };
+            let mut add = || -> Result<(), String> {
+                let (user, bank) = (cells.name(0)?, cells.name(1)?);
+                let dead = !dead.is_empty() && dead.contains(bank);
+                if drop && dead {
+                    return Ok(());
+                }
+                let active = cells.integer(5)? != 0 && !dead;
+                builder.association(
+                    user,
+                    bank,
+                    Shares::Count(cells.count(2)?),
+                    Some(cells.usage(3)?),
+                    active,
+                );
+                associations
+                    .push(StoredAssociation { rowid: cells.integer(6)?, fairshare: cells.number_if_any(4) });
+                Ok(())
+            };
+            add().map_err(|text| self.error(Reason::Value(text)))?;
+            if associations.len() % 8192 == 0 {
+                progress(associations.len() as u64);
+            }
+        }
+        self.check_unchanged()?;
+        let left_out = if drop { dead.into_iter().map(str::to_owned).collect() } else { Vec::new() };
+        Ok(StoredTree { builder, associations, left_out })
+    }
+
+    fn banks(&self, table: &Table, select: &str) -> Result<Vec<BankRow>, StoreError> {
+        let sql = select.replacen(" FROM", &format!(", {} FROM", table.active()), 1);
+        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        let mut banks = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+            let columns = &["bank", "parent_bank", "shares", "active"];
+            let cells = Cells { table: "bank_table", row, number: banks.len() + 1, columns };
+            let read = || -> Result<BankRow, String> {
+                let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
+                Ok(BankRow {
+                    name: cells.name(0)?.to_owned(),
+                    parent: parent.map(str::to_owned),
+                    shares: cells.count(2)?,
+                    active: cells.integer(3)? != 0,
+                })
+            };
+            banks.push(read().map_err(|text| self.error(Reason::Value(text)))?);
+        }
+        Ok(banks)
+    }
+
+    /// About how many associations there are, at no cost; for a progress bar.
+    pub fn association_estimate(&self) -> u64 {
+        self.transaction
+            .query_row("SELECT max(_rowid_) FROM association_table", [], |row| row.get::<_, Option<i64>>(0))
+            .ok()
+            .flatten()
+            .and_then(|rows| u64::try_from(rows).ok())
+            .unwrap_or(0)
+    }
+
+    /// The recorded usage of an association by half-life period, the current one first. Empty where the database keeps
+    /// none.
+    pub fn usage_bins(&self, user: &str, bank: &str) -> Result<Vec<UsageBin>, StoreError> {
+        let mut bins = Vec::new();
+        let mut collect = |sql: &str, periods: &[i64]| -> rusqlite::Result<()> {
+            let mut statement = self.transaction.prepare(sql)?;
+            let mut rows = statement.query([user, bank])?;
+            while let Some(row) = rows.next()? {
+                if periods.is_empty() {
+                    bins.push(UsageBin { period: row.get(0)?, usage: row.get(1)? });
+                }
+                for (index, period) in periods.iter().enumerate() {
+                    let usage = row.get::<_, Option<f64>>(index)?.unwrap_or(0.0);
+                    bins.push(UsageBin { period: *period, usage });
+                }
+            }
+            Ok(())
+        };
+        let mut outcome = Ok(());
+        if self.table("job_usage_per_association_table")?.is_some() {
+            outcome = collect(
+                "SELECT period, coalesce(value, 0.0) FROM job_usage_per_association_table \
+                 WHERE username = ?1 AND bank = ?2 ORDER BY period",
+                &[],
+            );
+        } else if let Some(table) = self.table("job_usage_factor_table")? {
+            // Before schema 36: one column per period.
+            let periods: Vec<i64> =
+                (0..1000).take_while(|period| table.has(&format!("usage_factor_period_{period}"))).collect();
+            let columns: Vec<String> =
+                periods.iter().map(|period| format!("usage_factor_period_{period}")).collect();
+            if !columns.is_empty() {
+                let sql = format!(
+                    "SELECT {} FROM job_usage_factor_table WHERE username = ?1 AND bank = ?2",
+                    columns.join(", ")
+                );
+                outcome = collect(&sql, &periods);
+            }
+        }
+        outcome.map_err(|error| self.fail(&error))?;
+        self.check_unchanged()?;
+        Ok(bins)
+    }
+
+    /// As [`Snapshot::usage_bins`], of everyone, in no order.
+    pub fn all_usage_bins(&self, take: &mut dyn FnMut(&str, &str, UsageBin)) -> Result<(), StoreError> {
+        let table = self.table("job_usage_per_association_table")?;
+        let old = self.table("job_usage_factor_table")?;
+        let mut each = |sql: &str| -> rusqlite::Result<()> {
+            let mut statement = self.transaction.prepare(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let (user, bank) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+                take(user, bank, UsageBin { period: row.get(2)?, usage: row.get(3)? });
+            }
+            Ok(())
+        };
+        let mut outcome = Ok(());
+        if table.is_some() {
+            outcome = each(
+                "SELECT username, bank, period, coalesce(value, 0.0) FROM job_usage_per_association_table",
+            );
+        } else if let Some(old) = old {
+            for period in (0..1000).take_while(|period| old.has(&format!("usage_factor_period_{period}"))) {
+                let sql = format!(
+                    "SELECT username, bank, {period}, coalesce(usage_factor_period_{period}, 0.0) \
+                     FROM job_usage_factor_table"
+                );
+                outcome = outcome.and_then(|()| each(&sql));
+            }
+        }
+        outcome.map_err(|error| self.fail(&error))?;
+        self.check_unchanged()
+    }
+
+    /// Writes fair-shares into the transaction. `changes` are (row, fair-share), fastest in ascending order of rows.
+    pub fn write_fairshare(
+        &self,
+        changes: &[(i64, f64)],
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), StoreError> {
+        let table = self.needed_table("association_table")?;
+        let Some(number) = table.row_number() else {
+            let text = "association_table has no row numbers to write by: it is a view, made WITHOUT ROWID, or has columns \
+                        of their names; nothing was changed";
+            return Err(self.error(Reason::Schema(text.to_owned())));
+        };
+        let sql = format!("UPDATE association_table SET fairshare = ?2 WHERE {number} = ?1");
+        let write = |progress: &mut dyn FnMut(u64)| -> rusqlite::Result<()> {
+            let mut statement = self.transaction.prepare(&sql)?;
+            for (done, (rowid, fairshare)) in changes.iter().enumerate() {
+                statement.execute((*rowid, *fairshare))?;
+                if done % 8192 == 0 {
+                    progress(done as u64);
+                }
+            }
+            Ok(())
+        };
+        write(progress).map_err(|error| self.fail(&error))
+    }
+}
+
+/// Adds the banks to the tree (with [`InactiveUsage::Ignore`] only those in use) and returns the names of those inactive
+/// or below an inactive one.
+pub fn add_banks<'a>(
+    banks: &'a [BankRow],
+    inactive: InactiveUsage,
+    builder: &mut Builder,
+) -> HashSet<&'a str> {
+    let dead =
+        inactive_banks(banks.iter().map(|bank| (bank.name.as_str(), bank.parent.as_deref(), bank.active)));
+    let mut names = HashSet::new();
+    for (bank, dead) in banks.iter().zip(dead) {
+        if dead {
+            names.insert(bank.name.as_str());
+        }
+        let (parent, shares) = (bank.parent.as_deref(), Shares::Count(bank.shares));
+        match (dead, inactive) {
+            (false, _) => builder.bank(&bank.name, parent, shares, None),
+            (true, InactiveUsage::Count) => builder.inactive_bank(&bank.name, parent, shares, None),
+            (true, InactiveUsage::Ignore) => {}
+        }
+    }
+    names
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Typed reading of SQLite's loosely typed cells; a cell that can't be read is named by table, row and column.
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use fairshare::accrual::MAX_PUSHED;
+
+/// One row being read: which table, and how to name the row in a message.
+pub(super) struct Cells<'a, 'stmt> {
+    pub(super) table: &'static str,
+    pub(super) row: &'a Row<'stmt>,
+    /// Which row of the query this is, from 1: all there is to name a row without a key.
+    pub(super) number: usize,
+    /// Names of the columns in the order of the query.
+    pub(super) columns: &'a [&'static str],
+}
+
+impl<'a> Cells<'a, '_> {
+    fn value(&self, index: usize) -> ValueRef<'a> {
+        // The index comes from the query beside the call.
+        self.row.get_ref(index).unwrap_or(ValueRef::Null)
+    }
+
+    fn complain(&self, index: usize, expected: &str) -> String {
+        let column = self.columns.get(index).copied().unwrap_or("?");
+        let mut who = String::new();
+        for key in ["username", "userid", "bank", "queue", "project", "factor", "key"] {
+            let Some(at) = self.columns.iter().position(|name| *name == key) else { continue };
+            if at != index {
+                who.push_str(&format!(" {key} {}", show(self.value(at))));
+            }
+        }
+        let who = if who.is_empty() { format!(", row {}", self.number) } else { format!(":{who}") };
+        let mend = self.mend(column).map_or(String::new(), |mend| format!("; {mend}"));
+        format!("{}{who}: {column} is {}, expected {expected}{mend}", self.table, show(self.value(index)))
+    }
+
+    /// The command of flux-accounting's that puts such a value right.
+    fn mend(&self, column: &str) -> Option<String> {
+        let named = |key: &str| {
+            let at = self.columns.iter().position(|name| *name == key)?;
+            self.value(at).as_str().ok().map(|name| format!("'{}'", name.replace('\'', "'\\''")))
+        };
+        let option = column.replace('_', "-");
+        if let ("config_table", "value") = (self.table, column) {
+            let at = self.columns.iter().position(|name| *name == "key")?;
+            return self.value(at).as_str().ok().map(edit_config);
+        }
+        let command = match (self.table, column) {
+            (_, "job_usage") => {
+                return Some("\"flux fairshare recount --write\" counts all usage again".to_owned());
+            }
+            ("association_table", "fairshare") => {
+                return Some("\"flux fairshare update\" computes it again".to_owned());
+            }
+            ("association_table", "username" | "userid" | "bank" | "active") => {
+                return self.statement(column);
+            }
+            ("association_table", _) => {
+                format!(
+                    "edit-user --bank={} --{option}=VALUE {}",
+                    named("bank")?,
+                    named("username").unwrap_or_else(|| "USERNAME".to_owned())
+                )
+            }
+            ("bank_table", "shares" | "priority") => format!("edit-bank --{option}=VALUE {}", named("bank")?),
+            ("bank_table", "parent_bank") => format!("edit-bank --parent-bank=BANK {}", named("bank")?),
+            (
+                "queue_table",
+                "priority"
+                | "max_running_jobs"
+                | "max_nodes_per_assoc"
+                | "max_sched_jobs"
+                | "max_sched_nodes_per_assoc"
+                | "max_sched_cores_per_assoc"
+                | "max_nodes"
+                | "max_cores"
+                | "min_nodes_per_job"
+                | "max_nodes_per_job"
+                | "max_time_per_job",
+            ) => {
+                format!("edit-queue --{option}=VALUE {}", named("queue")?)
+            }
+            ("priority_factor_weight_table", "weight") => {
+                format!("edit-factor --factor={} --weight=VALUE", named("factor")?)
+            }
+            _ => return self.statement(column),
+        };
+        Some(format!("\"flux account {command}\" puts it right"))
+    }
+
+    /// The SQL statement that puts a value right where no command does: it removes a row without a name.
+    fn statement(&self, column: &str) -> Option<String> {
+        let keys = ["username", "bank", "queue", "project", "factor", "key", "scope", "name"];
+        let equals = |key: &&str| {
+            let at = self.columns.iter().position(|name| name == key)?;
+            let text = self.value(at).as_str().ok().filter(|text| !text.contains('\0'))?;
+            Some(format!("{key} = '{}'", text.replace('\'', "''")))
+        };
+        let rows: Vec<String> = keys.iter().filter_map(equals).collect();
+        let statement = match (rows.is_empty(), keys.contains(&column)) {
+            (true, _) => return None,
+            (false, true) => format!("DELETE FROM {} WHERE {}", self.table, rows.join(" AND ")),
+            (false, false) => {
+                format!("UPDATE {} SET {column} = VALUE WHERE {}", self.table, rows.join(" AND "))
+            }
+        };
+        Some(format!("`sqlite3 DATABASE \"{statement}\"` puts it right"))
+    }
+
+    /// Text, borrowed from the row.
+    pub(super) fn text(&self, index: usize) -> Result<&'a str, String> {
+        self.value(index).as_str().map_err(|_| self.complain(index, "text"))
+    }
+
+    /// Text, or `None` for NULL.
+    pub(super) fn optional_text(&self, index: usize) -> Result<Option<&'a str>, String> {
+        match self.value(index) {
+            ValueRef::Null => Ok(None),
+            value => value.as_str().map(Some).map_err(|_| self.complain(index, "text")),
+        }
+    }
+
+    /// A whole number; a real without fraction will do.
+    pub(super) fn integer(&self, index: usize) -> Result<i64, String> {
+        let parsed = match self.value(index) {
+            ValueRef::Integer(number) => Some(number),
+            // 2^53: beyond it a double is no exact count.
+            ValueRef::Real(number) if number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0 => {
+                Some(number as i64)
+            }
+            ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok()),
+            _ => None,
+        };
+        parsed.ok_or_else(|| self.complain(index, "a whole number"))
+    }
+
+    /// A user id. Whatever is no whole number is read as the id that flux-accounting stores for an unknown user: like that id, it
+    /// is nobody's.
+    pub(super) fn user_id(&self, index: usize) -> i64 {
+        self.integer(index).unwrap_or(i64::from(u32::MAX))
+    }
+
+    /// A whole number >= 0.
+    pub(super) fn count(&self, index: usize) -> Result<u64, String> {
+        u64::try_from(self.integer(index)?).map_err(|_| self.complain(index, "a whole number >= 0"))
+    }
+
+    /// A finite number.
+    pub(super) fn number(&self, index: usize) -> Result<f64, String> {
+        number(self.value(index)).ok_or_else(|| self.complain(index, "a finite number"))
+    }
+
+    /// A usage that the plugin accepts, in the unit of the site's weights.
+    pub(super) fn usage(&self, index: usize) -> Result<f64, String> {
+        let usage = number(self.value(index)).filter(|usage| (0.0..=MAX_PUSHED).contains(usage));
+        usage.ok_or_else(|| self.complain(index, "a number from 0 to 1e250"))
+    }
+
+    /// A name: text that is not empty, without the character NUL.
+    pub(super) fn name(&self, index: usize) -> Result<&'a str, String> {
+        let name = self.text(index)?;
+        let is_name = !name.is_empty() && !name.contains('\0');
+        is_name.then_some(name).ok_or_else(|| self.complain(index, "a name"))
+    }
+
+    /// A finite number, or `None` for anything else.
+    pub(super) fn number_if_any(&self, index: usize) -> Option<f64> {
+        number(self.value(index))
+    }
+}
+
+/// A path or name as a shell reads it.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=./".contains(letter);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// The command of flux-accounting's that sets a key of `config_table`, as the end of a message.
+pub(super) fn edit_config(key: &str) -> String {
+    let pair = format!("{key}=VALUE");
+    let pair = shell_word(&pair);
+    format!("\"flux account edit-config {pair}\" puts it right")
+}
+
+fn number(value: ValueRef<'_>) -> Option<f64> {
+    let number = match value {
+        ValueRef::Integer(number) => Some(number as f64),
+        ValueRef::Real(number) => Some(number),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok()),
+        _ => None,
+    };
+    number.filter(|number| number.is_finite())
+}
+
+fn show(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "NULL".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) if number.is_finite() && number.abs() >= 1e16 => format!("{number:e}"),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(text) => format!("\"{}\"", String::from_utf8_lossy(text)),
+        ValueRef::Blob(bytes) => format!("a blob of {} bytes", bytes.len()),
+    }
+}

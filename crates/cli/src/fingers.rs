@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What people's fingers type who come from Slurm, PBS or flux-accounting, in our words.
+
+use std::ffi::{OsStr, OsString};
+
+use super::suggest::did_you_mean;
+use fairshare::Policy;
+
+/// Other names of columns: those of sshare.
+const COLUMNS: [(&str, &str); 5] = [
+    ("Account", "bank"),
+    ("RawShares", "shares"),
+    ("RawUsage", "usage"),
+    ("EffectvUsage", "effective_usage"),
+    ("EffectiveUsage", "effective_usage"),
+];
+
+/// Our name of a column that is called so elsewhere; a width behind it (`User%20`) says nothing to us.
+pub(super) fn column(name: &str) -> &str {
+    let name = name.trim();
+    let name = name.split_once('%').map_or(name, |(name, _)| name);
+    let known = COLUMNS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
+    known.map_or(name, |(_, ours)| ours)
+}
+
+/// Other names of policies: those of Slurm's PriorityFlags, and of the systems.
+const POLICIES: [(&str, Policy); 8] = [
+    ("slurm", Policy::FairTree),
+    ("fairtree", Policy::FairTree),
+    ("no-fair-tree", Policy::Classic),
+    ("multifactor", Policy::Classic),
+    ("flux", Policy::WeightedWalk),
+    ("flux-accounting", Policy::WeightedWalk),
+    ("openpbs", Policy::Pbs),
+    ("pbspro", Policy::Pbs),
+];
+
+/// A policy by its name, in any case of letters, with underscores as Slurm writes them, or by a name it has elsewhere.
+pub(super) fn policy(text: &str) -> Result<Policy, String> {
+    let name = text.trim().to_lowercase().replace('_', "-");
+    if let Ok(policy) = name.parse() {
+        return Ok(policy);
+    }
+    if let Some((_, policy)) = POLICIES.iter().find(|(theirs, _)| *theirs == name) {
+        return Ok(*policy);
+    }
+    let unknown = text.parse::<Policy>().err().map_or(String::new(), |error| error.to_string());
+    Err(format!("{unknown}{}", did_you_mean(&name, Policy::ALL.map(Policy::name))))
+}
+
+/// Options of `pbsfs` that are commands here: `-g NAME` is `why NAME`, `-c NAME NAME` is `why NAME NAME`.
+pub(super) fn understood(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is = |at: usize, text: &str| arguments.get(at).is_some_and(|argument| argument == OsStr::new(text));
+    let at = if is(1, "show") { 2 } else { 1 };
+    let names = match (is(at, "-g"), is(at, "-c")) {
+        (true, _) => 1,
+        (_, true) => 2,
+        _ => return arguments,
+    };
+    let is_name =
+        |argument: &OsString| !argument.as_encoded_bytes().starts_with(b"-") && !argument.is_empty();
+    if arguments.iter().skip(at + 1).take(names).filter(|argument| is_name(argument)).count() == names {
+        arguments.splice(1..=at, [OsString::from("why")]);
+    }
+    arguments
+}
+
+/// What to say about an option that a command does not have, or not so, to somebody who has it elsewhere.
+pub(super) fn hint(command: Option<&str>, option: &str) -> Option<&'static str> {
+    Some(match (command?, option) {
+        ("show" | "compare", "--path <FILE>") => {
+            "-p is followed by a database; what sshare calls -p and -P is -P here"
+        }
+        ("show" | "why" | "compare", "-M" | "--clusters") => {
+            "a database or document is one tree: -p or -t says which"
+        }
+        ("why", "--csv" | "-P" | "--parsable") => {
+            "why prints sentences, or with --json a document; rows are what \"show\" prints: show --user USER --csv"
+        }
+        ("show", "-m" | "--partition") => {
+            "associations per partition are rows of their own anyway, as USER:PARTITION"
+        }
+        ("show", "-g" | "-c") => {
+            "pbsfs -g NAME is \"why NAME\" here, pbsfs -c NAME NAME is \"why NAME NAME\""
+        }
+        ("show" | "why" | "compare" | "check-import", "-s" | "-d" | "-e") => {
+            "what pbsfs changes in PBS's own usage file is not changed from here"
+        }
+        ("update" | "push", "-t" | "--tree") => {
+            "a document can be looked at, not stored or sent: -p names a database"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_by_the_names_they_have_elsewhere() {
+        for (typed, meant) in [
+            ("fair_tree", Policy::FairTree),
+            ("FAIR_TREE", Policy::FairTree),
+            ("depth_oblivious", Policy::DepthOblivious),
+            ("NO_FAIR_TREE", Policy::Classic),
+            ("Slurm", Policy::FairTree),
+            ("pbspro", Policy::Pbs),
+            ("weighted-walk", Policy::WeightedWalk),
+        ] {
+            assert_eq!(policy(typed), Ok(meant), "{typed}");
+        }
+        let error = policy("fair-three").expect_err("unknown");
+        assert!(error.starts_with("unknown policy \"fair-three\"; known are weighted-walk, "), "{error}");
+        assert!(error.ends_with("; did you mean \"fair-tree\"?"), "{error}");
+    }
+
+    #[test]
+    fn columns_by_the_names_of_sshare() {
+        for (typed, ours) in [
+            ("RawShares", "shares"),
+            ("EffectvUsage", "effective_usage"),
+            ("account%30", "bank"),
+            ("LevelFS", "LevelFS"),
+            (" fairshare ", "fairshare"),
+        ] {
+            assert_eq!(column(typed), ours);
+        }
+    }
+
+    #[test]
+    fn options_of_pbsfs() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (typed, meant) in [
+            ("x -g bob", "x why bob"),
+            ("x show -g bob -t file", "x why bob -t file"),
+            ("x -c bob eve", "x why bob eve"),
+            ("x show -c bob", "x show -c bob"),
+            ("x show -g --json", "x show -g --json"),
+            ("x why bob -g", "x why bob -g"),
+        ] {
+            assert_eq!(understood(words(typed)), words(meant), "{typed}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Which metrics there are: their names, their meaning, and what of the plugin's answer is their value.
+
+use std::collections::BTreeMap;
+
+use super::exposition::{Family, Kind};
+use super::window::{Window, jain};
+use crate::answers::{Load, Standing, Stats};
+use crate::words::Words;
+
+use Kind::{Counter, Gauge};
+
+/// All families as of a look at the plugin.
+pub(super) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
+    let gauge = |name, help, value: f64| Family::of(name, Gauge, help, Some(value));
+    let counter = |name, help, value: f64| Family::of(name, Counter, help, Some(value));
+    let mut all = vec![
+        gauge("flux_fairshare_up", "Whether the plugin answered", 1.0),
+        gauge("flux_fairshare_associations", "Associations known", stats.associations as f64),
+        gauge("flux_fairshare_queues", "Queues known", stats.queues as f64),
+        gauge("flux_fairshare_banks", "Banks of the tree", stats.banks.len() as f64),
+        gauge(
+            "flux_fairshare_generation",
+            "Of the data in force: each push raises it",
+            stats.generation as f64,
+        ),
+        gauge(
+            "flux_fairshare_live",
+            "Whether the plugin keeps fair-shares itself",
+            f64::from(u8::from(stats.live)),
+        ),
+    ];
+    let age = stats.updated.map(|updated| (stats.now - updated).max(0.0));
+    all.push(Family::of("flux_fairshare_data_age_seconds", Gauge, "Since data last came", age));
+    all.push(jobs(stats));
+    let mut held = Family::new("flux_fairshare_held_jobs", Gauge, "Jobs held, by limit");
+    for (limit, jobs) in &stats.held_by_limit {
+        held.add(&[("limit", limit)], *jobs as f64);
+    }
+    all.push(held);
+    all.extend(loads(stats, most));
+    all.extend(banks(stats, window, most));
+    let refresh = &stats.refresh;
+    let last = refresh.last.as_ref();
+    all.extend([
+        counter("flux_fairshare_refreshes", "Refreshes of the fair-shares", refresh.total as f64),
+        counter(
+            "flux_fairshare_refresh_seconds",
+            "Time that refreshes kept the job manager busy, pauses between their turns excluded",
+            refresh.seconds_total,
+        ),
+        counter(
+            "flux_fairshare_posted_priorities",
+            "Priorities that refreshes posted",
+            refresh.touched_total as f64,
+        ),
+        Family::of(
+            "flux_fairshare_last_refresh_seconds",
+            Gauge,
+            "Time that the last refresh kept the job manager busy",
+            last.map(|last| last.seconds),
+        ),
+        Family::of(
+            "flux_fairshare_refresh_age_seconds",
+            Gauge,
+            "Since the last refresh",
+            last.map(|last| (stats.now - last.when).max(0.0)),
+        ),
+        Family::of(
+            "flux_fairshare_last_posted_priorities",
+            Gauge,
+            "Priorities that the last refresh posted",
+            last.map(|last| last.touched as f64),
+        ),
+        gauge(
+            "flux_fairshare_stale_jobs",
+            "Pending jobs whose posted priority differs from the current one",
+            refresh.lagging as f64,
+        ),
+        gauge(
+            "flux_fairshare_refreshing",
+            "Whether a refresh is under way",
+            f64::from(u8::from(refresh.under_way)),
+        ),
+        counter("flux_fairshare_pushes", "Pushes that put data in force", stats.push.total as f64),
+        counter(
+            "flux_fairshare_push_seconds",
+            "Time that these pushes kept the job manager busy, over all their requests",
+            stats.push.seconds_total,
+        ),
+        Family::of(
+            "flux_fairshare_last_push_seconds",
+            Gauge,
+            "Time that the last push kept the job manager busy, over all its requests",
+            stats.push.last.as_ref().map(|last| last.seconds),
+        ),
+        Family::of(
+            "flux_fairshare_drift",
+            Gauge,
+            "Associations whose counters differ from a recount",
+            stats.drift.map(|drift| drift as f64),
+        ),
+        Family::of(
+            "flux_fairshare_overruled",
+            Gauge,
+            "1 while another priority plugin decides the priorities of jobs",
+            Some(f64::from(u8::from(stats.overruled.is_some()))),
+        ),
+    ]);
+    all.extend(requests(stats));
+    all
+}
+
+/// What is left to say when the plugin does not answer.
+pub(super) fn down() -> Vec<Family> {
+    vec![Family::of("flux_fairshare_up", Gauge, "Whether the plugin answered", Some(0.0))]
+}
+
+/// Each association's own, where somebody asked for names of users.
+pub(super) fn users(standing: &Standing, words: &Words<'_>) -> Vec<Family> {
+    let mut fairshare =
+        Family::new("flux_fairshare_association_fairshare", Gauge, "Fair-share of an association");
+    let mut usage = Family::new(
+        "flux_fairshare_association_usage_weighted_seconds",
+        Gauge,
+        "Decayed usage of an association: seconds of its nodes, cores and GPUs, each by its weight",
+    );
+    let mut waiting =
+        Family::new("flux_fairshare_association_jobs", Gauge, "Jobs of an association, by state");
+    for association in &standing.associations {
+        let user = words.user(association.userid);
+        let labels = [("user", user.as_str()), ("bank", association.bank.as_str())];
+        if let Some(value) = association.fairshare {
+            fairshare.add(&labels, value);
+        }
+        if let Some(value) = association.usage {
+            usage.add(&labels, value);
+        }
+        let jobs = association.jobs;
+        for (state, jobs) in [("running", jobs.running), ("pending", jobs.pending), ("held", jobs.held)] {
+            waiting.add(&[labels[0], labels[1], ("state", state)], jobs as f64);
+        }
+    }
+    vec![fairshare, usage, waiting]
+}
+
+fn jobs(stats: &Stats) -> Family {
+    let mut family = Family::new(
+        "flux_fairshare_jobs",
+        Gauge,
+        "Active jobs, each in one state; held: by a limit, waiting: for data of its user, blocked: in DEPEND by others",
+    );
+    let jobs = stats.jobs;
+    for (state, jobs) in [
+        ("running", jobs.running),
+        ("pending", jobs.pending),
+        ("held", jobs.held),
+        ("waiting", jobs.waiting),
+        ("blocked", jobs.blocked),
+        ("ending", jobs.ending),
+    ] {
+        family.add(&[("state", state)], jobs as f64);
+    }
+    family
+}
+
+/// Jobs and nodes by bank and queue. Pairs beyond the bound, of fewest jobs, are summed under empty names.
+fn loads(stats: &Stats, most: usize) -> Vec<Family> {
+    type Pick = fn(&Load) -> u64;
+    let kinds: [(&'static str, &'static str, &[Load], Pick); 6] = [
+        ("flux_fairshare_pending_jobs", "Pending jobs, by bank and queue", &stats.pending, |load| load.jobs),
+        (
+            "flux_fairshare_pending_nodes",
+            "Nodes that pending jobs ask for, by bank and queue",
+            &stats.pending,
+            |load| load.nodes,
+        ),
+        (
+            "flux_fairshare_pending_cores",
+            "Cores that pending jobs ask for, by bank and queue",
+            &stats.pending,
+            |load| load.cores,
+        ),
+        ("flux_fairshare_running_jobs", "Running jobs, by bank and queue", &stats.running, |load| load.jobs),
+        (
+            "flux_fairshare_running_nodes",
+            "Nodes that running jobs have, by bank and queue; jobs that share a node count it each",
+            &stats.running,
+            |load| load.nodes,
+        ),
+        (
+            "flux_fairshare_running_cores",
+            "Cores that running jobs have, by bank and queue",
+            &stats.running,
+            |load| load.cores,
+        ),
+    ];
+    let family = |(name, help, loads, pick): (&'static str, &'static str, &[Load], Pick)| {
+        let mut sorted: Vec<&Load> = loads.iter().collect();
+        sorted.sort_by_key(|load| std::cmp::Reverse(load.jobs));
+        let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for (at, load) in sorted.into_iter().enumerate() {
+            let key = match at < most {
+                true => (load.bank.as_deref().unwrap_or_default(), load.queue.as_deref().unwrap_or_default()),
+                false => ("", ""),
+            };
+            *sums.entry(key).or_default() += pick(load);
+        }
+        let mut family = Family::new(name, Gauge, help);
+        for ((bank, queue), sum) in sums {
+            family.add(&[("bank", bank), ("queue", queue)], sum as f64);
+        }
+        family
+    };
+    kinds.into_iter().map(family).collect()
+}
+
+/// Of each bank what it was promised and what it got. Of many the largest by their promises.
+fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
+    let new = |name, help| Family::new(name, Gauge, help);
+    let mut promised =
+        new("flux_fairshare_bank_promised_ratio", "Part of the site that a bank's shares make");
+    let mut used =
+        new("flux_fairshare_bank_usage_ratio", "Part of the site's decayed usage that is a bank's");
+    let mut usage = new(
+        "flux_fairshare_bank_usage_weighted_seconds",
+        "Decayed usage of a bank: seconds of its nodes, cores and GPUs, each by its weight",
+    );
+    let mut level = new(
+        "flux_fairshare_bank_level_ratio",
+        "Share of a bank over its usage, both as parts of its siblings'; 1 is even",
+    );
+    let mut delivered = new(
+        "flux_fairshare_bank_delivered_ratio",
+        "Part of the cores in use that a bank had over the window, while it had pending jobs",
+    );
+    let mut demand =
+        new("flux_fairshare_bank_demand_ratio", "Part of the window in which a bank had pending jobs");
+    let mut sorted: Vec<_> = stats.banks.iter().collect();
+    sorted.sort_by(|a, b| b.promised.total_cmp(&a.promised));
+    let got = window.got();
+    for bank in sorted.iter().take(most) {
+        let labels = [("bank", bank.bank.as_str())];
+        promised.add(&labels, bank.promised);
+        used.add(&labels, bank.delivered);
+        usage.add(&labels, bank.usage);
+        if let Some(value) = bank.level() {
+            level.add(&labels, value);
+        }
+        if let Some(got) = got.iter().find(|got| got.bank == bank.bank) {
+            demand.add(&labels, got.demand);
+            if let Some(part) = got.delivered {
+                delivered.add(&labels, part);
+            }
+        }
+    }
+    let left_out = sorted.len().saturating_sub(most) as f64;
+    vec![
+        promised,
+        used,
+        usage,
+        level,
+        delivered,
+        demand,
+        Family::of(
+            "flux_fairshare_banks_left_out",
+            Gauge,
+            "Banks beyond the bound on labels",
+            Some(left_out),
+        ),
+        Family::of(
+            "flux_fairshare_window_seconds",
+            Gauge,
+            "The window of what was delivered",
+            Some(window.seconds()),
+        ),
+        Family::of(
+            "flux_fairshare_jain_ratio",
+            Gauge,
+            "Jain's index of delivered over promised, of banks with demand",
+            jain(&got),
+        ),
+    ]
+}
+
+fn requests(stats: &Stats) -> Vec<Family> {
+    let mut all = Family::new("flux_fairshare_requests", Counter, "Questions of people, by method");
+    let mut deferred =
+        Family::new("flux_fairshare_requests_deferred", Counter, "Questions answered later, by method");
+    let mut refused = Family::new("flux_fairshare_requests_refused", Counter, "Questions refused, by method");
+    for (method, requests) in &stats.requests {
+        let labels = [("method", method.as_str())];
+        all.add(&labels, requests.total as f64);
+        deferred.add(&labels, requests.deferred as f64);
+        refused.add(&labels, requests.refused as f64);
+    }
+    let waiting = Family::of(
+        "flux_fairshare_requests_waiting",
+        Gauge,
+        "Questions that wait",
+        Some(stats.waiting_requests as f64),
+    );
+    vec![all, deferred, refused, waiting]
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What becomes of an answer. `t/scripts/openmetrics.py` reads the text with a real parser.
+
+use super::exposition::{Family, text};
+use super::families::{down, families, users};
+use super::textfile::replace;
+use super::window::Window;
+use crate::answers::{Standing, Stats};
+use crate::tests::golden::{standing, stats, words};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::{fs, io};
+
+fn all(most: usize) -> Vec<Family> {
+    let stats: Stats = serde_json::from_value(stats()).expect("stats");
+    let mut window = Window::new(3600.0);
+    window.look(&stats);
+    families(&stats, &window, most)
+}
+
+#[track_caller]
+fn has(text: &str, line: &str) {
+    assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
+}
+
+#[test]
+fn every_number_has_its_place() {
+    let text = text(&all(500));
+    for line in [
+        "flux_fairshare_up 1",
+        "flux_fairshare_associations 18",
+        "flux_fairshare_generation 3",
+        "flux_fairshare_data_age_seconds 90",
+        "flux_fairshare_jobs{state=\"waiting\"} 1",
+        "flux_fairshare_jobs{state=\"blocked\"} 2",
+        "flux_fairshare_running_cores{bank=\"phys\",queue=\"debug\"} 40",
+        "# UNIT flux_fairshare_bank_usage_weighted_seconds weighted_seconds",
+        "flux_fairshare_bank_level_ratio{bank=\"phys\"} 2.5",
+        "flux_fairshare_held_jobs{limit=\"max-running-jobs-user-limit\"} 4",
+        "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9",
+        "flux_fairshare_pending_jobs{bank=\"ev\u{1b}[31mil\\nbank\u{202e}\",queue=\"a\tb\"} 1",
+        "flux_fairshare_running_nodes{bank=\"phys\",queue=\"debug\"} 10",
+        "flux_fairshare_bank_promised_ratio{bank=\"phys\"} 0.75",
+        "flux_fairshare_bank_usage_ratio{bank=\"chem\"} 0.7",
+        "flux_fairshare_bank_delivered_ratio{bank=\"chem\"} 0.75",
+        "flux_fairshare_bank_delivered_ratio{bank=\"phys\"} 0.25",
+        "flux_fairshare_refresh_seconds_total 0.75",
+        "flux_fairshare_posted_priorities_total 4321",
+        "flux_fairshare_stale_jobs 2",
+        "flux_fairshare_last_push_seconds 0.0031",
+        "flux_fairshare_refresh_age_seconds 30",
+        "flux_fairshare_drift 0",
+        "flux_fairshare_overruled 0",
+        "flux_fairshare_requests_refused_total{method=\"jobs\"} 2",
+        "# EOF",
+    ] {
+        has(&text, line);
+    }
+    assert!(!text.contains("user=") && !text.contains("ann"), "nobody is named: {text}");
+}
+
+#[test]
+fn labels_are_bounded_and_nothing_is_lost_from_sums() {
+    let text = text(&all(1));
+    has(&text, "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9");
+    has(&text, "flux_fairshare_pending_jobs{bank=\"\",queue=\"\"} 3");
+    has(&text, "flux_fairshare_banks_left_out 3");
+    let banks = text.lines().filter(|line| line.starts_with("flux_fairshare_bank_promised_ratio{"));
+    assert_eq!(banks.count(), 1);
+}
+
+#[test]
+fn users_only_when_asked_for() {
+    let standing: Standing = serde_json::from_value(standing()).expect("a standing");
+    let text = text(&users(&standing, &words()));
+    has(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
+    has(&text, "flux_fairshare_association_jobs{user=\"ann\",bank=\"chem\",state=\"held\"} 2");
+    has(&self::text(&down()), "flux_fairshare_up 0");
+}
+
+#[test]
+fn what_was_never_is_left_out() {
+    let stats = Stats::default();
+    let text = text(&families(&stats, &Window::new(60.0), 10));
+    for absent in ["drift", "data_age", "jain", "last_push", "last_refresh_seconds"] {
+        assert!(!text.contains(&format!("flux_fairshare_{absent}")), "{absent}: {text}");
+    }
+    has(&text, "flux_fairshare_banks 0");
+}
+
+/// Whoever asks all the time makes nothing grow, and loses nobody's time.
+#[test]
+fn looks_are_bounded() {
+    let mut stats: Stats = serde_json::from_value(stats()).expect("stats");
+    let (mut often, mut seldom, began) = (Window::new(100.0), Window::new(100.0), stats.now);
+    for step in 0..50_000u32 {
+        stats.now = began + f64::from(step) / 100.0;
+        often.look(&stats);
+        if step.is_multiple_of(100) {
+            seldom.look(&stats);
+        }
+    }
+    assert!(often.looks() < 1100, "{}", often.looks());
+    assert_eq!(often.got(), seldom.got());
+}
+
+#[test]
+fn a_file_is_replaced_whole_and_a_link_with_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.prom");
+    replace(&path, "one\n").expect("written");
+    let before = fs::File::open(&path).expect("there");
+    replace(&path, "two\n").expect("written");
+    assert_eq!(fs::read_to_string(&path).expect("there"), "two\n");
+    assert_eq!(io::read_to_string(before).expect("still the old one"), "one\n");
+    let mode = fs::metadata(&path).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o644);
+    let (link, victim) = (directory.path().join("link.prom"), directory.path().join("victim"));
+    fs::write(&victim, "precious").expect("written");
+    symlink(&victim, &link).expect("a link");
+    replace(&link, "three\n").expect("written");
+    assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
+    assert_eq!(fs::read_to_string(&link).expect("there"), "three\n");
+    assert!(fs::symlink_metadata(&link).expect("there").is_file());
+    let names: Vec<_> = fs::read_dir(directory.path()).expect("a directory").collect();
+    assert_eq!(names.len(), 3, "nothing is left over: {names:?}");
+    assert!(replace(directory.path(), "x").is_err() && replace(Path::new("/nonexistent/x"), "x").is_err());
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What was used hour by hour, day by day, week by week or month by month: out of the records of ended jobs, each spread
+//! evenly over the time that it ran.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, ToSpan, Unit, Zoned};
+use serde::Serialize;
+
+use super::data::Number;
+use crate::{Failure, failure};
+use fairshare::Tree;
+use fairshare_accounting::pipeline::charges::{Charge, Charges};
+use fairshare_accounting::store::Database;
+
+/// So many steps are shown, the newest ones: more are too thin to be seen.
+const MOST: usize = 400;
+/// Numbers of all associations together: triples of these.
+const MOST_OF_USERS: usize = 300_000;
+const HOUR: f64 = 3600.0;
+const DAY: f64 = 24.0 * HOUR;
+
+/// How long the steps are, by how long a time is shown.
+const STEPS: [(f64, Step); 4] = [
+    (4.0 * DAY, Step::Hour),
+    (120.0 * DAY, Step::Day),
+    (3.0 * 365.0 * DAY, Step::Week),
+    (f64::INFINITY, Step::Month),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Step {
+    Hour,
+    Day,
+    Week,
+    Month,
+}
+
+/// Usage by bank over time, as the page has it; the oldest step first.
+#[derive(Debug, Serialize)]
+pub(super) struct Course {
+    step: Step,
+    /// What each step is called where the page was made.
+    labels: Vec<String>,
+    /// When each step began, and when the last one ended.
+    from: Vec<Number>,
+    /// By step and bank: what jobs of it and of all below it used.
+    banks: Vec<Vec<Number>>,
+    /// Association, step, usage; and so on. `null` where that would be too much for a page.
+    users: Option<Vec<Number>>,
+}
+
+impl Course {
+    /// That of the database's jobs; `None` where it keeps none, or none of them count anything. Associations that came or went
+    /// since the tree was read are left out.
+    pub(super) fn read(
+        mut database: Database,
+        tree: &Tree,
+        zone: &TimeZone,
+    ) -> Result<Option<Course>, Failure> {
+        let snapshot = database.snapshot().map_err(failure)?;
+        if snapshot.check_usage_schema().is_err() {
+            return Ok(None);
+        }
+        let charges = Charges::read(&snapshot).map_err(failure)?;
+        let leaves: Vec<Option<usize>> = charges
+            .ledger
+            .accounts
+            .iter()
+            .map(|account| {
+                tree.leaf(&account.user, charges.ledger.bank_name(account)).map(|leaf| leaf.index())
+            })
+            .collect();
+        let leaf = |charge: &Charge| leaves.get(charge.account).copied().flatten();
+        let jobs: Vec<(usize, Charge)> =
+            charges.jobs.iter().filter_map(|charge| Some((leaf(charge)?, *charge))).collect();
+        Ok(Course::of(&jobs, tree, zone))
+    }
+
+    /// That of these jobs, by place of the association.
+    fn of(jobs: &[(usize, Charge)], tree: &Tree, zone: &TimeZone) -> Option<Course> {
+        let begin = jobs.iter().map(|(_, job)| job.from).filter(|from| *from > 0.0).reduce(f64::min)?;
+        let end = jobs.iter().map(|(_, job)| job.to).reduce(f64::max)?;
+        let (_, step) = STEPS.into_iter().find(|(most, _)| end - begin <= *most)?;
+        let (labels, edges) = step.cut(begin, end, zone)?;
+        let cells = spread(jobs, &edges);
+        let users = tree.leaves().len();
+        let mut banks = vec![vec![0.0; tree.banks().len()]; labels.len()];
+        let leaves: Vec<_> = tree.leaves().collect();
+        for ((leaf, step), usage) in &cells {
+            let bank = leaves.get(*leaf).and_then(|leaf| tree.parent(*leaf));
+            if let Some(sum) = bank.and_then(|bank| banks.get_mut(*step)?.get_mut(bank.index() - users)) {
+                *sum += usage;
+            }
+        }
+        // Each bank before those below it, so backwards each is complete when its turn comes.
+        let order: Vec<_> = tree.banks().collect();
+        for row in &mut banks {
+            for bank in order.iter().rev() {
+                let sum = row.get(bank.index() - users).copied().unwrap_or(0.0);
+                let above = tree.parent(*bank).and_then(|above| row.get_mut(above.index() - users));
+                if let Some(above) = above {
+                    *above += sum;
+                }
+            }
+        }
+        let triple =
+            |((leaf, step), usage): (&(usize, usize), &f64)| [*leaf as f64, *step as f64, *usage].map(Number);
+        Some(Course {
+            step,
+            labels,
+            from: edges.into_iter().map(Number).collect(),
+            banks: banks.into_iter().map(|row| row.into_iter().map(Number).collect()).collect(),
+            users: (3 * cells.len() <= MOST_OF_USERS).then(|| cells.iter().flat_map(triple).collect()),
+        })
+    }
+}
+
+/// What was used by association and step.
+fn spread(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f64> {
+    let mut cells = BTreeMap::new();
+    for (leaf, job) in jobs {
+        let first = edges.partition_point(|edge| *edge <= job.from).saturating_sub(1);
+        for (step, pair) in edges.windows(2).enumerate().skip(first) {
+            let [from, to] = pair else { break };
+            let inside = to.min(job.to) - from.max(job.from);
+            if inside > 0.0 {
+                *cells.entry((*leaf, step)).or_insert(0.0) += job.usage * (inside / (job.to - job.from));
+            }
+            if *to >= job.to {
+                break;
+            }
+        }
+    }
+    cells
+}
+
+impl Step {
+    /// The steps that hold a time: what each is called, and where they meet. Days are those of the zone.
+    fn cut(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
+        let mut at = self.start(&zoned(begin, zone)?)?;
+        let (mut labels, mut edges) = (Vec::new(), vec![seconds(&at)]);
+        while seconds(&at) < end || labels.is_empty() {
+            let next = self.start(&at.checked_add(self.span()).ok()?)?;
+            if next <= at {
+                return None;
+            }
+            labels.push(self.label(&at));
+            edges.push(seconds(&next));
+            at = next;
+        }
+        let old = labels.len().saturating_sub(MOST);
+        labels.drain(..old);
+        edges.drain(..old);
+        Some((labels, edges))
+    }
+
+    fn span(self) -> Span {
+        match self {
+            Step::Hour => 1.hour(),
+            Step::Day => 1.day(),
+            Step::Week => 1.week(),
+            Step::Month => 1.month(),
+        }
+    }
+
+    /// When the step began that holds an instant.
+    fn start(self, at: &Zoned) -> Option<Zoned> {
+        match self {
+            Step::Hour => at.round(jiff::ZonedRound::new().smallest(Unit::Hour).mode(jiff::RoundMode::Trunc)),
+            Step::Day => at.start_of_day(),
+            Step::Week => {
+                let since_monday = i64::from(at.weekday().to_monday_zero_offset());
+                at.checked_sub(since_monday.days()).and_then(|monday| monday.start_of_day())
+            }
+            Step::Month => at.first_of_month().and_then(|first| first.start_of_day()),
+        }
+        .ok()
+    }
+
+    fn label(self, at: &Zoned) -> String {
+        let form = match self {
+            Step::Hour => "%Y-%m-%d %H:%M",
+            Step::Day | Step::Week => "%Y-%m-%d",
+            Step::Month => "%Y-%m",
+        };
+        at.strftime(form).to_string()
+    }
+}
+
+fn zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
+    let timestamp = Timestamp::from_microsecond((instant * 1e6).round() as i64).ok()?;
+    Some(timestamp.to_zoned(zone.clone()))
+}
+
+fn seconds(when: &Zoned) -> f64 {
+    when.timestamp().as_microsecond() as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone() -> TimeZone {
+        TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone")
+    }
+
+    fn at(text: &str) -> f64 {
+        let local: jiff::civil::DateTime = text.parse().expect("a time");
+        seconds(&local.to_zoned(zone()).expect("a time"))
+    }
+
+    #[test]
+    fn steps_are_those_of_the_clocks() {
+        let rows = [
+            (Step::Hour, "2026-03-29T00:30", "2026-03-29T04:00", "2026-03-29 00:00", "2026-03-29 03:00", 3),
+            (Step::Day, "2026-03-28T12:00", "2026-03-31T00:01", "2026-03-28", "2026-03-31", 4),
+            (Step::Week, "2026-03-29T23:00", "2026-04-06T00:00", "2026-03-23", "2026-03-30", 2),
+            (Step::Month, "2025-12-31T00:00", "2026-03-01T00:01", "2025-12", "2026-03", 4),
+        ];
+        for (step, begin, end, first, last, many) in rows {
+            let (labels, edges) = step.cut(at(begin), at(end), &zone()).expect("steps");
+            let ends = [labels.first(), labels.last()].map(|label| label.map(String::as_str));
+            assert_eq!((ends, labels.len()), ([Some(first), Some(last)], many), "{begin}");
+            assert_eq!(edges.len(), many + 1);
+            assert!(edges[0] <= at(begin) && edges[many] >= at(end), "{begin}");
+        }
+        // The night on which an hour is left out has a day of 23.
+        let (_, edges) =
+            Step::Day.cut(at("2026-03-29T00:00"), at("2026-03-29T12:00"), &zone()).expect("steps");
+        assert_eq!(edges[1] - edges[0], 23.0 * HOUR);
+        let (labels, edges) = Step::Hour.cut(0.0, 1e7, &zone()).expect("steps");
+        assert_eq!((labels.len(), edges.len()), (MOST, MOST + 1), "the newest of many");
+        assert!(edges[MOST] >= 1e7);
+    }
+
+    #[test]
+    fn a_job_is_spread_over_the_time_that_it_ran() {
+        let job = |from, to, usage| (0, Charge { account: 0, from, to, usage });
+        let edges = [0.0, 10.0, 20.0, 30.0];
+        let cells = spread(&[job(5.0, 25.0, 40.0), job(10.0, 20.0, 7.0), job(-10.0, 10.0, 2.0)], &edges);
+        let wanted = [((0, 0), 11.0), ((0, 1), 27.0), ((0, 2), 10.0)];
+        assert_eq!(cells.into_iter().collect::<Vec<_>>(), wanted);
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The Standard Workload Format of the Parallel Workloads Archive, version 2.2: a line of 18 numbers a job, `;` before what
+//! is said of all; -1 is unknown. Users, groups and queues are numbers there.
+
+use std::io::{BufRead, Read};
+
+use super::read::{History, LONGEST_RUN, Size};
+use fairshare_accounting::store::{LATEST, is_time};
+use fairshare_engine::ids::UserId;
+use fairshare_simulate::Party;
+
+/// Numbers of a line, from 0.
+const SUBMIT: usize = 1;
+const WAIT: usize = 2;
+const RUN: usize = 3;
+const GIVEN: usize = 4;
+const ASKED: usize = 7;
+const WALLTIME: usize = 8;
+const STATUS: usize = 10;
+const USER: usize = 11;
+const GROUP: usize = 12;
+const QUEUE: usize = 14;
+/// A user that the trace does not tell.
+const UNKNOWN: u32 = 65_534;
+/// Of all ids the last but one: the last is nobody's.
+const GREATEST_USER: f64 = (u32::MAX - 1) as f64;
+
+/// Bytes of a line, its end among them: 18 numbers take some hundred.
+const LONGEST_LINE: usize = 64 * 1024;
+
+/// The next line, or `None` at the end. What is compressed may be of any length, and nothing but its beginning is kept in memory.
+fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<()>, String> {
+    line.clear();
+    lines.take(LONGEST_LINE as u64 + 1).read_until(b'\n', line).map_err(|error| error.to_string())?;
+    if line.len() > LONGEST_LINE {
+        let limit = LONGEST_LINE / 1024;
+        return Err(format!(
+            "over {limit} KiB long; the Standard Workload Format has a line of 18 numbers a job"
+        ));
+    }
+    Ok((!line.is_empty()).then_some(()))
+}
+
+/// Reads a trace. An error names the line.
+pub(super) fn read(mut lines: impl BufRead, size: Size, history: &mut History) -> Result<(), String> {
+    let (mut start, mut bytes) = (0.0, Vec::new());
+    for number in 1_u64.. {
+        let at_line = |text: String| format!("line {number}: {text}");
+        if next(&mut lines, &mut bytes).map_err(at_line)?.is_none() {
+            break;
+        }
+        let line = String::from_utf8_lossy(&bytes);
+        if let Some(said) = line.trim_start().strip_prefix(';') {
+            if let Some((key, value)) = said.split_once(':') {
+                header(key.trim(), value.trim(), &mut start, history);
+            }
+            continue;
+        }
+        if line.trim().is_empty() {
+            continue;
+        }
+        let no_job = || "expected 18 numbers, as the Standard Workload Format has them".to_owned();
+        let outcome = fields(&line).ok_or_else(no_job).and_then(|fields| job(&fields, start, size, history));
+        outcome.map_err(at_line)?;
+    }
+    Ok(())
+}
+
+/// Nodes and cores, as the lines before the first job tell.
+pub(super) fn cluster(mut lines: impl BufRead) -> (Option<u64>, Option<u64>) {
+    let (mut history, mut bytes) = (History::default(), Vec::new());
+    // What is wrong with a line is told when all of them are read.
+    while let Ok(Some(())) = next(&mut lines, &mut bytes) {
+        let line = String::from_utf8_lossy(&bytes);
+        match line.trim_start().strip_prefix(';') {
+            Some(said) => {
+                if let Some((key, value)) = said.split_once(':') {
+                    header(key.trim(), value.trim(), &mut 0.0, &mut history);
+                }
+            }
+            None if line.trim().is_empty() => {}
+            None => break,
+        }
+    }
+    (history.nodes, history.cores)
+}
+
+fn header(key: &str, value: &str, start: &mut f64, history: &mut History) {
+    let number = value.split_whitespace().next().and_then(|value| value.parse::<f64>().ok());
+    let count = number.filter(|number| *number >= 1.0).map(|number| number as u64);
+    match key {
+        "UnixStartTime" => *start = number.filter(|number| is_time(*number)).unwrap_or(0.0),
+        "MaxProcs" => history.cores = count,
+        "MaxNodes" => history.nodes = count,
+        _ => {}
+    }
+}
+
+fn fields(line: &str) -> Option<[f64; 18]> {
+    let mut fields = [0.0; 18];
+    let mut words = line.split_ascii_whitespace();
+    for field in &mut fields {
+        *field = words.next()?.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    }
+    words.next().is_none().then_some(fields)
+}
+
+/// One line. An error says which number can't be.
+fn job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) -> Result<(), String> {
+    let field = |at: usize| fields.get(at).copied().unwrap_or(-1.0);
+    // Parts of a job that was interrupted, beside the line for the whole.
+    if matches!(field(STATUS) as i64, 2..=4) {
+        return Ok(());
+    }
+    for (at, what, most) in
+        [(SUBMIT, "the submit time", LATEST), (WAIT, "the wait", LATEST), (RUN, "the run time", LONGEST_RUN)]
+    {
+        if field(at) > most {
+            return Err(format!("{what} is {:e} s; at most {most:e} s are read", field(at)));
+        }
+    }
+    if field(USER) > GREATEST_USER {
+        return Err(format!("the user is {}; expected at most {GREATEST_USER}", field(USER)));
+    }
+    let cores = if field(GIVEN) > 0.0 { field(GIVEN) } else { field(ASKED) };
+    if field(RUN) < 0.0 || cores < 1.0 || field(SUBMIT) < 0.0 {
+        history.skipped += 1;
+        return Ok(());
+    }
+    let named = |what: &str, number: f64| {
+        if number < 0.0 { format!("no-{what}") } else { format!("{what}{number}") }
+    };
+    let user = if field(USER) < 0.0 { UNKNOWN } else { field(USER) as u32 };
+    let queue = (field(QUEUE) >= 0.0).then(|| named("queue", field(QUEUE)).as_str().into());
+    let party = Party { user: UserId(user), bank: named("group", field(GROUP)).as_str().into(), queue };
+    let [nodes, cores, gpus] = size.of_cores(cores as u32);
+    let wait = Some(field(WAIT)).filter(|wait| *wait >= 0.0);
+    history.push(party, start + field(SUBMIT), wait, (field(RUN), field(WALLTIME)), [nodes, cores, gpus]);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairshare_simulate::Job;
+
+    fn of(text: &str) -> Result<History, String> {
+        let mut history = History::default();
+        let size = Size { cores_per_node: 4, whole_nodes: false };
+        read(text.as_bytes(), size, &mut history)?;
+        history.trace.sort();
+        Ok(history)
+    }
+
+    #[test]
+    fn a_line_is_a_job() {
+        let history = of("; MaxProcs: 100\n;MaxNodes:25 (5)\n; UnixStartTime: 1000\n\
+             1 5 3 60 6 -1 -1 8 120 -1 1 7 3 -1 2 -1 -1 -1\n 2 1 -1 10.5 -1 -1 -1 2 -1 -1 0 -1 -1 -1 -1 -1 -1 -1\n")
+        .unwrap();
+        assert_eq!((history.cores, history.nodes, history.skipped), (Some(100), Some(25), 0));
+        let told = |job: &Job| (job.submit, job.run, job.walltime, job.nodes, job.cores);
+        let jobs: Vec<_> = history.trace.jobs().iter().map(told).collect();
+        assert_eq!(jobs, [(1001.0, 10.5, 10.5, 1, 2), (1005.0, 60.0, 120.0, 2, 6)]);
+        let parties: Vec<_> = history.trace.parties().iter().map(|party| format!("{party:?}")).collect();
+        assert!(
+            parties[0].contains("UserId(7)")
+                && parties[0].contains("group3")
+                && parties[0].contains("queue2")
+        );
+        assert!(parties[1].contains("UserId(65534)") && parties[1].contains("no-group"), "{}", parties[1]);
+    }
+
+    #[test]
+    fn parts_and_what_never_ran_are_left_out() {
+        let history = of(
+            "1 5 3 60 6 -1 -1 8 120 -1 3 7 3 -1 2 -1 -1 -1\n2 5 3 -1 6 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n\
+             3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n",
+        );
+        let history = history.unwrap();
+        assert_eq!((history.trace.jobs().len(), history.skipped), (0, 2));
+    }
+
+    /// Times beyond which a second is nothing had the replay go on for ever.
+    #[test]
+    fn a_number_that_can_not_be_is_told_by_its_line() {
+        let line = |submit: &str, wait: &str, run: &str, user: &str| {
+            of(&format!("; x\n1 {submit} {wait} {run} 6 -1 -1 8 1e300 -1 1 {user} 3 -1 2 -1 -1 -1\n"))
+        };
+        for (submit, wait, run, user, told) in [
+            ("1e18", "0", "9", "7", "the submit time is 1e18 s; at most 1e11 s are read"),
+            ("0", "1e308", "9", "7", "the wait is 1e308 s; at most 1e11 s are read"),
+            ("0", "0", "4294967295", "7", "the run time is 4.294967295e9 s; at most 3.15576e8 s are read"),
+            ("0", "0", "9", "4294967295", "the user is 4294967295; expected at most 4294967294"),
+        ] {
+            assert_eq!(line(submit, wait, run, user).err().unwrap(), format!("line 2: {told}"));
+        }
+        let most = line("1e11", "1e11", "3.15576e8", "4294967294").unwrap();
+        assert_eq!((most.trace.jobs().len(), most.waits), (1, (1, 1e11)));
+        // A start that is beyond all times is none.
+        let started = of("; UnixStartTime: 1e300\n1 5 -1 9 6 -1 -1 8 9 -1 1 7 3 -1 2 -1 -1 -1\n").unwrap();
+        assert_eq!(started.trace.jobs()[0].submit, 5.0);
+    }
+
+    /// Ten megabytes that are compressed took ten gigabytes of memory.
+    #[test]
+    fn a_line_without_an_end_is_told_and_not_kept() {
+        struct Endless(u64);
+        impl std::io::Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                self.0 += buffer.len() as u64;
+                buffer.fill(b';');
+                Ok(buffer.len())
+            }
+        }
+        let too_long =
+            "line 1: over 64 KiB long; the Standard Workload Format has a line of 18 numbers a job";
+        let size = Size { cores_per_node: 4, whole_nodes: false };
+        let mut endless = Endless(0);
+        let told = read(std::io::BufReader::new(&mut endless), size, &mut History::default()).err().unwrap();
+        assert_eq!(told, too_long);
+        assert_eq!(cluster(std::io::BufReader::new(&mut endless)), (None, None));
+        assert!(endless.0 < 1 << 20, "{} bytes were read", endless.0);
+        // One byte less is a line like any other.
+        let longest = format!(";{}\n", " ".repeat(LONGEST_LINE - 2));
+        assert_eq!(of(&longest.repeat(2)).unwrap().trace.jobs().len(), 0);
+        assert_eq!(of(&longest.replace('\n', " \n")).err().unwrap(), too_long);
+        let header = longest.clone() + "; MaxProcs: 100\n";
+        assert_eq!(cluster(header.as_bytes()), (None, Some(100)));
+    }
+
+    #[test]
+    fn what_is_no_trace_is_told_by_its_line() {
+        for text in
+            ["; x\n1 2 3\n", "; x\n1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n", "\nname,user\n"]
+        {
+            let told = of(text).err().unwrap();
+            assert_eq!(told, "line 2: expected 18 numbers, as the Standard Workload Format has them");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is in force, as a push brought it: to be kept for after a restart.
+
+use super::{Effect, Engine, Level};
+use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
+use crate::ids::{BankName, ProjectName, UserId};
+use crate::standing::{self, AsPushed, Bank, Bookmark, Ended, GivenUp, Leaf, Rule};
+use fairshare::Shares;
+use std::collections::BTreeMap;
+
+/// An association, and its leaf of the tree if it is one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// What is configured for it.
+    pub record: AssociationRecord,
+    /// Its place in the tree, and its usage.
+    pub leaf: Option<Leaf>,
+    /// Its fair-share is what the tree makes of the usages that were pushed: it can be reckoned again.
+    pub is_reckoned: bool,
+}
+
+/// All but the associations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rest {
+    /// By name.
+    pub queues: Vec<Queue>,
+    /// In the order they were pushed.
+    pub projects: Vec<ProjectName>,
+    /// Banks by name, each with its priority, and with its place if it is in the tree.
+    pub banks: Vec<((BankName, f64), Option<Bank>)>,
+    /// The weights given.
+    pub weights: Vec<(String, i64)>,
+    /// Limits of the site's own, as they were pushed.
+    pub limits: Vec<SiteLimit>,
+    /// Switches.
+    pub config: Config,
+    /// Leaves of the tree that no job matches, by bank and user name.
+    pub leaves: Vec<Leaf>,
+    /// How the tree is ranked, if one was pushed.
+    pub rule: Option<Rule>,
+}
+
+/// Jobs that ended and that nobody took yet: beyond so many all are to be taken anew.
+const MOST_NEWS: usize = 20_000;
+
+/// Jobs that ended since somebody asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    ended: Vec<Ended>,
+    too_many: bool,
+}
+
+impl Engine {
+    /// Notes that a job ended, for who keeps them.
+    pub(super) fn note_ended(&mut self, job: standing::Job) {
+        if !self.settings.remember {
+            return;
+        }
+        self.news.too_many |= self.news.ended.len() >= MOST_NEWS;
+        if self.news.too_many {
+            self.news.ended = Vec::new();
+        } else {
+            self.news.ended.push(Ended { job, end: self.now });
+        }
+    }
+
+    /// At most `most` jobs that ended since they were taken last. `None`: so many ended that all are to be told anew,
+    /// by [`Engine::uncovered`].
+    pub fn take_ended(&mut self, most: usize) -> Option<Vec<Ended>> {
+        let many = self.news.ended.len().min(most);
+        (!self.news.too_many).then(|| self.news.ended.drain(..many).collect())
+    }
+
+    /// Whether any job ended since they were taken last. Without a tree nobody keeps them; one may come, as what was kept does.
+    pub fn has_news(&self) -> bool {
+        self.standing.tree().is_some() && (self.news.too_many || !self.news.ended.is_empty())
+    }
+
+    /// Whether at least `most` jobs ended since they were taken last.
+    pub fn has_much_news(&self, most: usize) -> bool {
+        self.has_news() && (self.news.too_many || self.news.ended.len() >= most)
+    }
+
+    /// All that ended is told anew.
+    pub fn forget_news(&mut self) {
+        self.news = News::default();
+    }
+
+    /// Ended jobs that no push covers: see [`standing::Standing::uncovered`].
+    pub fn uncovered(&self, from: Bookmark, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
+        match self.standing.tree() {
+            Some(_) => self.standing.uncovered(from, most),
+            None => (Vec::new(), Vec::new(), None),
+        }
+    }
+
+    /// Takes what was kept of ended jobs. What can't be right is told, and not counted.
+    pub(super) fn recall(&mut self, ended: Vec<Ended>, sums: Vec<GivenUp>) -> Vec<Effect> {
+        let mut faults: Vec<String> = Vec::new();
+        for sum in sums {
+            let who = format!("what was given up of user {} in bank {} can't be right", sum.user, sum.bank);
+            faults.extend((!self.standing.gave_up(sum)).then_some(who));
+        }
+        for Ended { job, end } in ended {
+            faults.extend(self.standing.ended(&job, end).err().map(|bad| bad.to_string()));
+        }
+        faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
+    }
+
+    /// See [`standing::Standing::as_pushed`].
+    pub fn as_pushed(&self) -> Option<AsPushed> {
+        self.standing.as_pushed()
+    }
+
+    /// Some associations in force, at most `most`, by ascending user id and bank name from the one after `after`.
+    pub fn kept(
+        &self,
+        after: Option<(UserId, &BankName)>,
+        most: usize,
+        as_pushed: Option<&AsPushed>,
+    ) -> Vec<Kept> {
+        let after = after.map(|(user, bank)| (user, bank.as_str()));
+        let page = self.book.associations(after).take(most);
+        page.map(|(id, association)| {
+            let (user, bank) = (association.user, &association.bank);
+            let fairshare = self.book.fairshare(id).unwrap_or_default();
+            let reckoned = as_pushed.and_then(|it| self.standing.fairshare_as_pushed(it, user, bank));
+            Kept {
+                record: AssociationRecord {
+                    association: association.clone(),
+                    fairshare,
+                    def_bank: self.book.default_bank(user).unwrap_or(bank).clone(),
+                },
+                leaf: self.standing.leaf(user, bank),
+                is_reckoned: reckoned.is_some_and(|reckoned| reckoned.to_bits() == fairshare.to_bits()),
+            }
+        })
+        .collect()
+    }
+
+    /// All but the associations.
+    pub fn kept_rest(&self) -> Rest {
+        let banks = self.book.banks();
+        let parents: BTreeMap<_, _> = self.book.parents().iter().cloned().collect();
+        // One that is in no tree, or was left out of it since nobody there is in use, still says in which limits of banks above it
+        // those below count.
+        let left_out = |name: &BankName| {
+            let parent = Some(parents.get(name)?.clone());
+            Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })
+        };
+        Rest {
+            queues: self.book.queues().cloned().collect(),
+            projects: self.book.projects().to_vec(),
+            banks: banks
+                .map(|(name, priority)| {
+                    ((name.clone(), priority), self.standing.bank(name).or_else(|| left_out(name)))
+                })
+                .collect(),
+            weights: self.book.weights().given().map(|(name, weight)| (name.to_owned(), weight)).collect(),
+            limits: self.book.pushed_limits().to_vec(),
+            config: self.book.config(),
+            leaves: self.standing.leaves_without_jobs(),
+            rule: self.standing.pushed_rule(),
+        }
+    }
+}

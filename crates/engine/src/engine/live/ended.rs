@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs that ended while the plugin was not there: job-list is asked for those that no push covers, in pages.
+//!
+//! What it tells of a job are nodes and cores of its R, and when it ran. It does not tell of GPUs: where these are
+//! weighed, such a job counts for them when the accounting database has it.
+
+use super::super::{Effect, EndedJob, Engine, Level, Timer};
+use crate::standing;
+use fairshare::periods::Resources;
+
+/// Jobs of one page.
+const PAGE: usize = 1000;
+/// No more are asked for: beyond that the memory for ended jobs is full.
+const MOST: usize = 200_000;
+
+/// How far the asking is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Asking {
+    /// It was not begun.
+    #[default]
+    Due,
+    /// What is asked for, and how often the timer fired without a page.
+    UnderWay { since: f64, before: Option<f64>, most: usize, told: usize, silent: u32 },
+    /// Nobody answered: when Flux starts, job-list comes after the plugin.
+    Unanswered,
+    /// All that ended after this instant was told.
+    Done(f64),
+}
+
+/// So many times job-list is asked in vain: for a minute where it refuses, for 12 minutes where it is silent.
+const TRIES: u32 = 12;
+/// After so many of [`Timer::Retry`] without a page it is asked again. It may have much to read first; but as long as we wait no ended
+/// job is given up.
+const PATIENCE: u32 = 12;
+
+impl Engine {
+    /// Asks for what ended since the earliest watermark and still counts, once after the plugin was loaded; again only if a push
+    /// goes further back.
+    pub(super) fn ask_for_ended(&mut self) -> Vec<Effect> {
+        let since = self.standing.counted_from(self.now - self.standing.reset());
+        let asked = match self.live.asking {
+            Asking::Due | Asking::Unanswered => f64::INFINITY,
+            Asking::UnderWay { since, .. } | Asking::Done(since) => since,
+        };
+        if since >= asked {
+            return Vec::new();
+        }
+        // Pages come the last jobs first: none may be taken for one that was given up.
+        self.standing.remember_all(true);
+        self.live.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
+        vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
+    }
+
+    /// Asks once more, if nobody answered; waits on, if an answer may still come.
+    pub(in crate::engine) fn ask_again(&mut self) -> Vec<Effect> {
+        match &mut self.live.asking {
+            Asking::Unanswered => self.ask_for_ended(),
+            Asking::UnderWay { silent, .. } => {
+                *silent += 1;
+                if *silent < PATIENCE {
+                    return vec![Effect::Arm(Timer::Retry)];
+                }
+                // At once: a page that comes while nobody waits for it would be lost.
+                let mut effects = self.listed(None);
+                if self.live.asking == Asking::Unanswered {
+                    effects = self.ask_for_ended();
+                }
+                effects
+            }
+            Asking::Due | Asking::Done(_) => Vec::new(),
+        }
+    }
+
+    /// A page of ended jobs.
+    pub(in crate::engine) fn listed(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
+        let Asking::UnderWay { since, before, most, told, .. } = self.live.asking else { return Vec::new() };
+        let Some(jobs) = jobs else {
+            self.live.unanswered += 1;
+            if self.live.unanswered < TRIES {
+                self.live.asking = Asking::Unanswered;
+                return vec![Effect::Arm(Timer::Retry)];
+            }
+            let text = "job-list does not answer: jobs that ended while the plugin was not loaded count when a push has them";
+            self.asked_all(f64::NEG_INFINITY);
+            return vec![Effect::Log(Level::Error, text.to_owned())];
+        };
+        let (is_full, told) = (jobs.len() >= most, told.saturating_add(jobs.len()));
+        let oldest = jobs.iter().map(|job| job.end).reduce(f64::min);
+        let mut effects = Vec::new();
+        for job in jobs {
+            effects.extend(self.ended_before(job));
+        }
+        if !is_full || told >= MOST {
+            self.asked_all(since);
+            return effects;
+        }
+        // A page of jobs that all ended at one instant says nothing of what lies before: it has to grow.
+        let most = if oldest == before { most.saturating_mul(2) } else { most };
+        self.live.asking = Asking::UnderWay { since, before: oldest, most, told, silent: 0 };
+        effects.push(Effect::ListEnded { since, before: oldest, most });
+        effects
+    }
+
+    fn ended_before(&mut self, job: EndedJob) -> Option<Effect> {
+        let (start, end) = job.ran.filter(|(_, end)| *end > self.now - self.standing.reset())?;
+        let bank = job.bank.or_else(|| self.book.default_bank(job.user).cloned())?;
+        let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
+        let told = standing::Job { id: job.id, user: job.user, bank, ran_on, start, limit: 0.0 };
+        let bad = self.standing.ended(&told, end).err()?;
+        Some(Effect::Log(Level::Error, bad.to_string()))
+    }
+
+    fn asked_all(&mut self, since: f64) {
+        self.live.unanswered = 0;
+        self.live.asking = Asking::Done(since);
+        self.standing.remember_all(false);
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Interleave: pending jobs priced as if those before them had been charged what they ask for.
+//!
+//! # Rules
+//! - An association's jobs come in the order of their prices without interleave, the earlier id first. Held and zero-score jobs
+//!   have no turn. The first [`Settings::depth`](super::super::Settings) of each association have one; those behind are priced
+//!   like the last of them, until they come up.
+//! - A job asks for its nodes and cores, by the tree's weights, for its time limit; one without limit for a day.
+//! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
+//!   level who is more deserving, and "all others unchanged" would have every association's jobs from the second on stand equal:
+//!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Standing::priced_turns`] makes prices of them.
+//! - Turns are as of the last refresh. A job that came since it was begun, or came from another association, stands with the last of its association.
+//! - A turn never holds a job: where its price would be none it keeps its association's fair-share.
+//!
+//! [`Standing::priced_turns`]: crate::standing::Standing::priced_turns
+
+use super::super::Engine;
+use crate::accounts::AssociationId;
+use crate::ids::JobId;
+use crate::limits::Job;
+use crate::priority::FAIRSHARE;
+use crate::standing::{Charging, Index};
+use fairshare::periods::Resources;
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
+
+/// Turns that are worked out at once.
+const SLICE: usize = 4_000;
+/// Jobs that are brought into their order at once.
+const PRICED: usize = 2_000;
+/// What a job without a time limit asks for.
+const DAY: f64 = 86_400.0;
+
+/// Where a job stands among the turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    /// Which of its association's jobs it is; 1 is the first.
+    pub number: usize,
+    /// The fair-share by which it is priced.
+    pub fairshare: f64,
+}
+
+/// All turns of a refresh.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InTurn {
+    /// With the association that the job was of: where it has moved to, that turn is not its own.
+    of_job: HashMap<JobId, (AssociationId, Turn)>,
+    /// Of the last job of each association.
+    last: HashMap<AssociationId, Turn>,
+}
+
+/// Turns that are being worked out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Taking {
+    /// Associations whose jobs have yet to be brought into their order; of the first one these are priced already.
+    left: VecDeque<AssociationId>,
+    priced: Vec<(Reverse<u32>, JobId)>,
+    after: Option<JobId>,
+    /// What the jobs of the others ask for, in their order.
+    asked: Vec<(Index, Vec<f64>)>,
+    charging: Option<Charging>,
+    /// Jobs in their order.
+    jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
+}
+
+impl Engine {
+    /// The turn by which a pending job is priced. Turns are of live fair-share, and go with it.
+    pub(in crate::engine) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
+        let is_on = self.settings.interleave && self.is_live();
+        let turns = self.live.turns.as_ref().filter(|_| is_on)?;
+        let own = turns.of_job.get(&id).filter(|(of, _)| *of == association).map(|(_, turn)| turn);
+        own.or_else(|| turns.last.get(&association)).copied()
+    }
+
+    /// Begins to work out turns, if that is asked for.
+    pub(super) fn begin_turns(&mut self) -> Option<Taking> {
+        if !self.settings.interleave {
+            self.live.turns = None;
+            return None;
+        }
+        Some(Taking { left: self.live.groups.all().into(), ..Taking::default() })
+    }
+
+    /// Goes on by a slice; `None` when all turns are known.
+    pub(super) fn take_turns(&mut self, mut taking: Taking) -> Option<Taking> {
+        let mut most = PRICED;
+        while let Some(&association) = taking.left.front() {
+            if most == 0 {
+                return Some(taking);
+            }
+            most = self.order_on(&mut taking, association, most);
+        }
+        let charging = match taking.charging.take() {
+            Some(charging) => Some(charging),
+            None => self.standing.charging(std::mem::take(&mut taking.asked), self.now),
+        };
+        let mut charging = charging?;
+        if !self.standing.charge_on(&mut charging, SLICE) {
+            taking.charging = Some(charging);
+            return Some(taking);
+        }
+        // What makes a difference of one in a price, and a little for what multiplying loses.
+        let unit = 1.001 / (self.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
+        let mut turns = InTurn::default();
+        for (index, fairshares) in self.standing.priced_turns(charging, unit) {
+            let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
+            for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
+                let turn = Turn { number: at + 1, fairshare };
+                turns.of_job.insert(id, (association, turn));
+                turns.last.insert(association, turn);
+            }
+        }
+        self.live.turns = Some(turns);
+        None
+    }
+
+    /// Prices at most `most` of an association's jobs that may run, and brings them into their own order when all are priced. Says
+    /// how many more may be.
+    fn order_on(&self, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
+        let fairshare = self.fairshare(association);
+        let price = |id: JobId| {
+            let explained = self.explain_at(self.ledger.job(id)?, self.urgency(id)?, fairshare?)?;
+            (explained.priority > 0).then_some((Reverse(explained.priority), id))
+        };
+        let jobs: Vec<JobId> = self.live.groups.jobs_after(association, taking.after).take(most).collect();
+        taking.priced.extend(jobs.iter().filter_map(|id| price(*id)));
+        taking.after = jobs.last().copied().filter(|_| jobs.len() == most);
+        if taking.after.is_some() {
+            return 0;
+        }
+        taking.left.pop_front();
+        let mut order = std::mem::take(&mut taking.priced);
+        order.sort_unstable();
+        order.truncate(self.settings.depth);
+        let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
+        if let Some((index, weights)) = self.index(association).zip(self.standing.weights()) {
+            let cost = |id: &JobId| {
+                self.ledger.job(*id).map_or(0.0, |job| weights.rate(asks_for(job)) * seconds(job))
+            };
+            taking.asked.push((index, in_order.iter().map(cost).collect()));
+            taking.jobs.insert(index, (association, in_order));
+        }
+        // An association costs something too.
+        most.saturating_sub(1 + jobs.len())
+    }
+
+    fn index(&self, association: AssociationId) -> Option<Index> {
+        let association = self.book.association(association)?;
+        self.standing.find(association.user, &association.bank)
+    }
+}
+
+fn asks_for(job: &Job) -> Resources {
+    Resources { nodes: job.size.nodes, cores: job.size.cores, gpus: 0 }
+}
+
+fn seconds(job: &Job) -> f64 {
+    if job.duration > 0.0 { job.duration } else { DAY }
+}

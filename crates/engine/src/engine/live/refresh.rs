@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
+
+use super::super::{AgeSnapshot, Effect, Engine, PageWanted, Settings, Timer};
+use super::Annotating;
+use super::ended::Asking;
+use super::interleave::Taking;
+use super::posting::{Posts, Seeking};
+use super::shadow::{ShadowReport, Shadowing};
+use super::terms::Capped;
+use crate::accounts::{Association, AssociationId};
+use crate::ids::{BankName, JobId, UserId};
+use crate::priority::AGE;
+use crate::standing::TreePage;
+use fairshare::{Options, Policy};
+use std::collections::VecDeque;
+
+/// Associations and jobs that are worked out in one turn: a few milliseconds.
+const SLICE: usize = 20_000;
+/// Pricing a job costs as much as working out so many.
+pub(super) const JOB: usize = 10;
+/// A site of so many is worked out in one turn, whatever the stage.
+const SMALL: usize = 4_000;
+/// Seconds after a panic until a site without refreshes has one.
+const AFTER_PANIC: f64 = 30.0;
+
+/// What a refresh is at.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Stage {
+    #[default]
+    Idle,
+    /// Fair-shares are worked out.
+    Standing,
+    /// Jobs at the end of their age are priced.
+    Capped(Capped),
+    /// Turns are worked out; then all are priced, or where the fair-share is another one.
+    Turns(Box<Taking>),
+    /// These associations' jobs are priced; all of them, or where the fair-share is another one. Of the first one those after a
+    /// job are left.
+    Pricing(VecDeque<AssociationId>, bool, Option<JobId>),
+    /// Jobs are looked for that have no price.
+    Seeking(Seeking),
+    /// These are posted.
+    Posting(Posts),
+    /// Jobs are annotated.
+    Annotating(Annotating),
+    /// What the shadow policy makes of it.
+    Shadow(Shadowing),
+}
+
+/// What a refresh did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LastRefresh {
+    /// As of when.
+    pub when: f64,
+    /// Associations worked out.
+    pub worked_out: usize,
+    /// Whether the tree was ranked.
+    pub ranked: bool,
+    /// Associations with another fair-share.
+    pub changed: usize,
+    /// Prices posted.
+    pub touched: usize,
+    /// Jobs whose posted price is not the exact one.
+    pub lagging: usize,
+    /// To which depth every queue is right; `None` for all of it.
+    pub right_to: Option<usize>,
+}
+
+/// Live fair-share as a query shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveSnapshot {
+    /// Whether it is on.
+    pub is_on: bool,
+    /// The settings in force.
+    pub settings: Settings,
+    /// The policy of the tree, with its options, if there is a tree.
+    pub rule: Option<(Policy, Options)>,
+    /// Counts refreshes that changed a fair-share, and pushes.
+    pub generation: u64,
+    /// Associations that have used anything or are in the tree, running jobs, ended jobs that are remembered.
+    pub counts: (usize, usize, usize),
+    /// Jobs with a posted price.
+    pub pending: usize,
+    /// Of these, those whose exact price is another one.
+    pub lagging: usize,
+    /// The last refresh that was done.
+    pub last: Option<LastRefresh>,
+    /// Whether one is under way.
+    pub is_refreshing: bool,
+    /// What the shadow policy makes of it, if one is set and it was worked out.
+    pub shadow: Option<ShadowReport>,
+    /// How ages count.
+    pub ages: AgeSnapshot,
+}
+
+/// What an association has used, as live fair-share has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Used {
+    /// Whose.
+    pub user: UserId,
+    /// In which bank.
+    pub bank: BankName,
+    /// At the instant asked for; `None` for one that the tree does not know of, or without a tree.
+    pub usage: Option<f64>,
+    /// Its fair-share as of the last refresh, or what was pushed for it.
+    pub fairshare: f64,
+}
+
+impl Engine {
+    /// What associations have used as of an instant, and where the next page begins.
+    pub fn usages(&self, wanted: &PageWanted, now: f64) -> (Vec<Used>, Option<(UserId, BankName)>) {
+        let first = wanted.user.map(|user| (user, String::new()));
+        let after = wanted.after.as_ref().max(first.as_ref()).map(|(user, bank)| (*user, bank.as_str()));
+        let is_wanted = |user: UserId| wanted.user.is_none_or(|only| only == user);
+        let associations =
+            self.book.associations(after).take_while(|(_, association)| is_wanted(association.user));
+        let used = |(id, association): (AssociationId, &Association)| {
+            let index = self.standing.find(association.user, &association.bank);
+            Used {
+                user: association.user,
+                bank: association.bank.clone(),
+                usage: index.and_then(|index| self.standing.usage(index, now)),
+                fairshare: self.fairshare(id).unwrap_or_default(),
+            }
+        };
+        let used: Vec<Used> = associations.take(wanted.most).map(used).collect();
+        let next = used.last().filter(|_| used.len() == wanted.most);
+        let next = next.map(|last| (last.user, last.bank.clone()));
+        (used, next)
+    }
+
+    /// Returns a page of the live tree, as [`Standing::tree_page`](crate::standing::Standing::tree_page); `None` if fair-share is not
+    /// live.
+    pub fn tree_page(&self, first: usize, most: usize, now: f64) -> Option<TreePage> {
+        self.standing.tree_page(first, most, now).filter(|_| self.is_live())
+    }
+
+    /// The settings are these from now on.
+    pub(in crate::engine) fn set(&mut self, settings: Settings) -> Vec<Effect> {
+        let was_live = self.is_live();
+        let before = std::mem::replace(&mut self.settings, settings);
+        let is_first = !std::mem::replace(&mut self.live.began, true);
+        if is_first {
+            // Nothing was carried out of what a policy that was given at load asked for.
+            (self.live.asking, self.live.is_armed) = (Asking::default(), false);
+            self.standing.remember_all(false);
+        }
+        if before == self.settings && !(is_first && was_live) {
+            let asked = if is_first { [self.arm_refresh(), self.lacks_site_nodes()] } else { [None, None] };
+            return asked.into_iter().flatten().collect();
+        }
+        if !self.settings.annotate {
+            self.annotations.clear();
+        }
+        self.standing.set_mode(self.settings.accrual);
+        if before.accrual != self.settings.accrual {
+            self.note_other_accrual();
+        }
+        self.book.set_configured_limits(self.settings.limits.clone());
+        self.regroup();
+        // A loop that began now would ask the other plugins only: this one is not in Flux's list yet. Flux asks for all prices by itself
+        // when it has shown the jobs; after a restart the replay does, where a job is in PRIORITY.
+        let is_loading = is_first && self.ledger.is_empty();
+        let mut effects = self.set_ages(&before, is_loading);
+        if before.running != self.settings.running {
+            effects.extend(self.count_by_new_rules());
+        }
+        // Whoever may go by other limits goes at the end of a push, or of the loop that ends it. That begins in the next reactor turn: until
+        // then Flux is at its cursor over its plugins, which any callback about a job moves.
+        if before.limits != self.settings.limits {
+            self.due.limits_moved = true;
+            if self.is_live() {
+                self.live.pushed = true;
+            } else if !is_loading {
+                self.live.pushed = true;
+                effects.push(Effect::Arm(Timer::Slice));
+            }
+        }
+        if self.is_live() {
+            self.live.reprice = true;
+            self.live.stale.request(self.now);
+            self.live.is_armed = false;
+            effects.extend(self.ask_for_ended());
+            effects.extend(self.arm_refresh());
+            effects.extend(self.begin_refresh());
+        } else if was_live {
+            // By the pushed numbers again, all of them, as before.
+            self.live.stage = Stage::Idle;
+            self.live.pushed = true;
+            effects.push(Effect::Arm(Timer::Slice));
+        } else {
+            effects.extend(self.arm_refresh());
+        }
+        effects
+    }
+
+    /// A policy with a tree was put in force: prices follow from the refresh, and then whoever may go.
+    pub(in crate::engine) fn pushed_tree(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::from_iter(self.ask_for_ended());
+        effects.extend(self.arm_refresh());
+        effects.extend(self.refresh_on_request());
+        effects
+    }
+
+    /// Begins the refresh that a push or a request asks for: then whoever may go goes.
+    pub(in crate::engine) fn refresh_on_request(&mut self) -> Vec<Effect> {
+        (self.live.reprice, self.live.pushed) = (true, true);
+        self.live.stale.request(self.now);
+        let mut effects = Vec::from_iter(self.begin_refresh());
+        // Where it is much, the push itself is enough for one turn.
+        if self.is_small() {
+            effects.extend(self.go_on_refreshing());
+        }
+        effects
+    }
+
+    /// The timer of refreshes fired.
+    pub(in crate::engine) fn refresh_due(&mut self) -> Vec<Effect> {
+        self.live.is_armed = false;
+        let mut effects = Vec::from_iter(self.arm_refresh());
+        if !self.is_live() {
+            effects.extend(self.ages_due());
+        } else if matches!(self.live.stage, Stage::Idle) {
+            effects.extend(self.begin_refresh());
+            effects.extend(self.go_on_refreshing());
+        }
+        effects
+    }
+
+    /// A panic may have cut a refresh short, and lost the timers of this one and of the next. It begins anew when the next was due, or a
+    /// period later if that is over: not at once, since it may panic each time.
+    pub(in crate::engine) fn refresh_after_panic(&mut self) -> Option<Effect> {
+        self.standing.restart();
+        (self.live.stage, self.live.is_armed, self.live.reprice) = (Stage::Idle, false, true);
+        let (left, is_lost) = (self.live.due - self.now, self.is_live() && self.settings.refresh <= 0.0);
+        if self.arm_refresh().is_none() {
+            return is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC));
+        }
+        let period = self.live.period;
+        let rest = if left > 0.0 { left.min(period) } else { period };
+        self.live.due = self.now + rest;
+        Some(Effect::ArmIn(Timer::Refresh, rest))
+    }
+
+    pub(in crate::engine) fn arm_refresh(&mut self) -> Option<Effect> {
+        let refresh = self.settings.refresh;
+        let period = if self.is_live() { refresh } else { self.age_period() };
+        let is_another = !self.live.is_armed || self.live.period != period;
+        let arms = is_another && refresh > 0.0 && period > 0.0;
+        if arms {
+            (self.live.is_armed, self.live.period, self.live.due) = (true, period, self.now + period);
+        }
+        arms.then_some(Effect::ArmIn(Timer::Refresh, period))
+    }
+
+    /// Begins a refresh; one that is under way begins anew.
+    fn begin_refresh(&mut self) -> [Effect; 2] {
+        self.standing.begin(self.now);
+        self.move_reference();
+        self.outdate_prices();
+        self.live.posting = LastRefresh { when: self.now, ..LastRefresh::default() };
+        self.live.is_correction = false;
+        self.live.stage = Stage::Standing;
+        // The answer serves the next refresh.
+        [Effect::AskScheduler, Effect::Arm(Timer::Slice)]
+    }
+
+    /// One slice of a refresh.
+    pub(in crate::engine) fn go_on_refreshing(&mut self) -> Vec<Effect> {
+        if self.resync.is_on() {
+            // What Flux has is not known.
+            return vec![Effect::Arm(Timer::Slice)];
+        }
+        if !self.is_live() {
+            self.live.stage = Stage::Idle;
+            let due = std::mem::take(&mut self.live.pushed);
+            return if due { self.reprioritize() } else { Vec::new() };
+        }
+        let mut left = SLICE;
+        let is_small = self.is_small();
+        loop {
+            match &mut self.live.stage {
+                Stage::Idle if !self.live.is_misplaced => return Vec::new(),
+                Stage::Idle => {
+                    self.live.is_correction = true;
+                    return self.post_plan(None);
+                }
+                Stage::Standing => {
+                    if let Some(done) = self.standing.step(left) {
+                        let last = &mut self.live.posting;
+                        (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
+                        last.changed = done.changed.len();
+                        let all = std::mem::take(&mut self.live.reprice);
+                        let has_changed = !done.changed.is_empty();
+                        self.live.stage = if all || self.weighed.weight(AGE) == 0 {
+                            self.begin_pricing(all, has_changed)
+                        } else {
+                            Stage::Capped(Capped { has_changed, after: None })
+                        };
+                    }
+                    if !is_small && !matches!(self.live.stage, Stage::Turns(_)) {
+                        break;
+                    }
+                }
+                Stage::Capped(at) => {
+                    let at = *at;
+                    if let Some(next) = self.reprice_capped(at, &mut left) {
+                        self.live.stage = Stage::Capped(next);
+                        break;
+                    }
+                    self.live.stage = self.begin_pricing(false, at.has_changed);
+                }
+                Stage::Turns(_) => {
+                    let Stage::Turns(taking) = std::mem::take(&mut self.live.stage) else {
+                        return Vec::new();
+                    };
+                    match self.take_turns(*taking) {
+                        Some(taking) => {
+                            self.live.stage = Stage::Turns(Box::new(taking));
+                            break;
+                        }
+                        None => self.live.stage = Stage::Pricing(self.live.groups.all().into(), true, None),
+                    }
+                }
+                Stage::Pricing(list, all, after) => {
+                    let (all, after) = (*all, *after);
+                    let Some(association) = list.front().copied() else {
+                        self.live.site_change = Default::default();
+                        if !self.seeks() {
+                            return self.post_plan(None);
+                        }
+                        self.live.stage = Stage::Seeking(Seeking::default());
+                        continue;
+                    };
+                    let (priced, next) = self.reprice(association, all, after, left.div_ceil(JOB));
+                    if let Stage::Pricing(list, _, after) = &mut self.live.stage {
+                        *after = next;
+                        if next.is_none() {
+                            list.pop_front();
+                        }
+                    }
+                    left = left.saturating_sub(1 + JOB * priced);
+                    if left == 0 {
+                        break;
+                    }
+                }
+                Stage::Seeking(at) => {
+                    let at = std::mem::take(at);
+                    match self.seek(at) {
+                        Ok(found) => return self.post_plan(Some(found)),
+                        Err(next) => self.live.stage = Stage::Seeking(next),
+                    }
+                    break;
+                }
+                Stage::Posting(_) => return self.post(),
+                Stage::Annotating(at) => {
+                    let (mut effects, next) = {
+                        let at = *at;
+                        self.annotate(at)
+                    };
+                    match next {
+                        Some(next) => self.live.stage = Stage::Annotating(next),
+                        None => effects.extend(self.begin_shadow()),
+                    }
+                    return effects;
+                }
+                Stage::Shadow(_) => {
+                    let Stage::Shadow(at) = std::mem::take(&mut self.live.stage) else { return Vec::new() };
+                    match self.shadow_step(at) {
+                        Some(next) => self.live.stage = Stage::Shadow(next),
+                        None if self.live.is_misplaced => break,
+                        None => return Vec::new(),
+                    }
+                    break;
+                }
+            }
+        }
+        vec![Effect::Arm(Timer::Slice)]
+    }
+
+    /// Fair-shares are known: all jobs are priced, or where the fair-share is another one.
+    fn begin_pricing(&mut self, all: bool, has_changed: bool) -> Stage {
+        let moved = all || has_changed;
+        if moved {
+            self.ledger.prices_moved();
+            self.live.shadow_due = true;
+        }
+        let turns = if moved || self.live.moved { self.begin_turns() } else { None };
+        if let Some(taking) = turns {
+            return Stage::Turns(Box::new(taking));
+        }
+        let list = if moved { self.live.groups.all() } else { Vec::new() };
+        Stage::Pricing(list.into(), all, None)
+    }
+
+    fn is_small(&self) -> bool {
+        let (cells, running, ended) = self.standing.counts();
+        cells + running + ended <= SMALL
+    }
+}

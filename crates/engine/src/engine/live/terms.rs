@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Prices that change for other reasons than a fair-share: those of all jobs at once, and those of jobs at the end of their age.
+
+use super::super::Engine;
+use super::refresh::JOB;
+use crate::ids::JobId;
+use crate::priority::AGE;
+use fairshare::{Options, Policy};
+
+/// What prices have in common. Where it is another, they may all have moved alike, and their order does not show it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Terms {
+    weights: Vec<i64>,
+    /// As of when ages are shown, where they weigh anything.
+    reference: Option<f64>,
+    queues: Vec<f64>,
+    banks: Vec<f64>,
+    rule: Option<(Policy, Options)>,
+    interleave: bool,
+}
+
+impl Terms {
+    fn differs_by_age_alone(&self, other: &Terms) -> bool {
+        *self == Terms { reference: self.reference, ..other.clone() }
+    }
+}
+
+/// Jobs at the end of their age are priced: whether a fair-share has changed, and after which job it goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Capped {
+    pub has_changed: bool,
+    pub after: Option<JobId>,
+}
+
+impl Engine {
+    fn terms_in_common(&self) -> Terms {
+        Terms {
+            weights: self.weighed.all().map(|(_, weight)| weight).collect(),
+            reference: (self.weighed.weight(AGE) != 0).then_some(self.ages.reference()),
+            queues: self.book.queues().map(|queue| queue.priority as f64).collect(),
+            banks: self.book.banks().map(|(_, priority)| priority).collect(),
+            rule: self.standing.rule(),
+            interleave: self.settings.interleave,
+        }
+    }
+
+    /// Posted prices are outdated if what they have in common is another than at the last refresh; all exact ones may be others.
+    /// Where an admin changed it, the plan posts all of them: a priority of other weights is more than stale.
+    pub(super) fn outdate_prices(&mut self) {
+        let terms = self.terms_in_common();
+        if self.live.terms.as_ref() != Some(&terms) {
+            let is_edited =
+                self.live.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
+            if is_edited {
+                self.live.stale.require();
+            }
+            self.live.terms = Some(terms);
+            self.live.reprice = true;
+            self.live.pending.outdate();
+        }
+    }
+
+    /// Prices are posted by pushed numbers: when fair-share comes to be live they don't compare with those posted then.
+    pub(in crate::engine) fn forget_terms(&mut self) {
+        self.live.terms = None;
+    }
+
+    /// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on. `left` is what may be done, of
+    /// which looking at a job takes 1. Says how it goes on, unless all were looked at.
+    pub(super) fn reprice_capped(&mut self, at: Capped, left: &mut usize) -> Option<Capped> {
+        let mut after = at.after;
+        let ids: Vec<JobId> = self.live.pending.ids_after(after).take(*left).collect();
+        for id in ids {
+            if *left == 0 {
+                break;
+            }
+            (*left, after) = (*left - 1, Some(id));
+            if self.ledger.job(id).is_some_and(|job| self.is_capped(job)) {
+                *left = left.saturating_sub(JOB);
+                self.reprice_job(id);
+            }
+        }
+        (*left == 0).then_some(Capped { after, ..at })
+    }
+
+    fn reprice_job(&mut self, id: JobId) {
+        let Some(exact) = self.exact(id) else { return };
+        let known = self.live.pending.get(id);
+        self.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
+        self.live.pending.set_exact(id, exact.priority);
+    }
+}

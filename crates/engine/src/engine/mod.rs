@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The brain: [`Event`] and its time in, [`Effect`]s out. No I/O, no clock, no unsafe, no panic.
+//!
+//! Flux calls back into the plugin while it carries out an effect (removing a job's last dependency runs that job's
+//! priority and sched callbacks before the call returns). So every decision is booked when it is made, and effects
+//! are only values: whoever carries them out holds no borrow of the engine. An effect Flux refuses comes back through
+//! [`Engine::refused`]; what is to be done after an effect is itself one ([`Effect::Then`]).
+
+mod age;
+mod annotate;
+mod batches;
+mod check;
+mod due;
+mod effect;
+mod event;
+mod expirations;
+mod foreign;
+mod hand_over;
+mod in_priority;
+mod keepers;
+mod kept;
+mod life;
+mod live;
+mod pass;
+mod preview;
+mod price;
+mod pushes;
+mod queues;
+mod refused;
+mod replay;
+mod resync;
+mod settings;
+mod snapshot;
+mod step;
+#[cfg(test)]
+mod tests;
+mod timer;
+mod unasked;
+mod unmoved;
+mod updates;
+mod validate;
+mod why;
+
+pub use age::AgeSnapshot;
+pub use batches::Batches;
+pub use check::Check;
+pub use effect::{Effect, Level, Posting};
+pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
+pub use hand_over::{Fate, HandedOver};
+pub use kept::{Kept, Rest};
+pub use live::{
+    Change, Changes, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress, ShadowReport,
+    Turn, Used,
+};
+pub use preview::{Move, Preview};
+pub use settings::{Memo, Settings};
+pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
+pub use step::Step;
+pub use timer::Timer;
+pub use why::{
+    AssociationStanding, BankStats, Freeing, HoldNow, JobState, JobSums, JobsPage, JobsWanted, Keeper, Lag,
+    LevelShown, LimitShown, ListedJob, Note, Open, RankShown, Release, Sibling, StandingsPage,
+    StandingsWanted, Stats, Why,
+};
+
+use crate::accounts::{AssociationId, Book};
+use crate::ids::{JobId, QueueName, UserId};
+use crate::limits::{Ledger, RULES, Rules};
+use crate::priority::{Ages, Factors, Weighed};
+use crate::standing::{Draft, Memory, Standing};
+use due::Due;
+use expirations::Expirations;
+use foreign::ForeignNames;
+use kept::News;
+use live::Live;
+use queues::Queues;
+use replay::Replay;
+use resync::Resync;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
+
+/// The tables by which jobs are held and priced. A row of either touches nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct Tables {
+    /// The limits.
+    pub rules: Rules,
+    /// The factors of the priority.
+    pub factors: Factors,
+    /// How many jobs are handled at a time.
+    pub batches: Batches,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Tables { rules: RULES, factors: Factors::default(), batches: Batches::default() }
+    }
+}
+
+/// All state of the plugin that is not Flux's.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    book: Book,
+    /// The factors, with the weights that the book has now.
+    weighed: Weighed,
+    /// As of when ages are shown.
+    ages: Ages,
+    /// Nodes of the site; 0 as long as that is not known.
+    site_nodes: u64,
+    ledger: Ledger,
+    batches: Batches,
+    standing: Standing,
+    live: Live,
+    /// Jobs that ended, for who keeps them for after a restart.
+    news: News,
+    settings: Settings,
+    /// What the open push said of the tree so far.
+    draft: Draft,
+    /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
+    validated: BTreeSet<JobId>,
+    /// For the next reactor turn.
+    due: Due,
+    replay: Replay,
+    /// Replayed jobs in SCHED that were not asked whether they were released, since no limit on what runs was in reach.
+    unasked: BTreeMap<(AssociationId, Option<QueueName>), BTreeSet<JobId>>,
+    /// Jobs whose names are not known because nobody can tell.
+    unreadable: BTreeSet<JobId>,
+    /// Jobs in PRIORITY for want of a price. Flux by itself moves one on only if the price differs from the one before.
+    unpriced: BTreeSet<JobId>,
+    /// The annotations that jobs have, where the site wants any.
+    annotations: BTreeMap<JobId, String>,
+    /// HoldNames by which others keep jobs in DEPEND, of the jobs we are subscribed to.
+    foreign: BTreeMap<JobId, ForeignNames>,
+    /// Overtaken jobs that we are subscribed to for their urgency.
+    heard: BTreeSet<JobId>,
+    /// Jobs that others keep or may keep, beyond those.
+    unwatched: BTreeSet<JobId>,
+    /// Running jobs whose expiration is that of the instance.
+    expirations: Expirations,
+    /// Which queues are stopped.
+    queues: Queues,
+    /// Flux goes through its jobs: no other job than the one it asks about may be touched.
+    is_looping: bool,
+    /// A pass has decided to let a job go, and goes on when that is done.
+    is_passing: bool,
+    /// After a panic: jobs to be compared with Flux.
+    resync: Resync,
+    owner: UserId,
+    /// Counts, from 1, how often what all prices are made of may have become other.
+    revision: NonZeroU64,
+    /// When the event happened that is being handled, or was handled last.
+    now: f64,
+}
+
+impl Engine {
+    /// An engine without data. `owner` is the user the instance runs as.
+    pub fn new(owner: UserId) -> Self {
+        Engine::with_tables(owner, Tables::default())
+    }
+
+    /// An engine without data that holds and prices jobs by these tables.
+    pub fn with_tables(owner: UserId, tables: Tables) -> Self {
+        let book = Book::default();
+        Engine {
+            weighed: Weighed::new(tables.factors, book.weights(), &[]),
+            book,
+            ages: Ages::default(),
+            site_nodes: 0,
+            ledger: Ledger::new(tables.rules),
+            batches: tables.batches,
+            standing: Standing::default(),
+            news: News::default(),
+            live: Live::default(),
+            settings: Settings::default(),
+            draft: Draft::default(),
+            validated: BTreeSet::new(),
+            due: Due::default(),
+            replay: Replay::default(),
+            unasked: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+            unpriced: BTreeSet::new(),
+            annotations: BTreeMap::new(),
+            foreign: BTreeMap::new(),
+            heard: BTreeSet::new(),
+            unwatched: BTreeSet::new(),
+            expirations: Expirations::default(),
+            queues: Queues::default(),
+            is_looping: false,
+            is_passing: false,
+            resync: Resync::default(),
+            owner,
+            revision: NonZeroU64::MIN,
+            now: 0.0,
+        }
+    }
+
+    /// The same, which remembers so many ended jobs one by one. It is to be called before anything ended.
+    #[must_use]
+    pub fn remembering(mut self, memory: Memory) -> Self {
+        self.standing = Standing::new(memory);
+        self
+    }
+
+    /// Whether the job is alive and known.
+    pub fn knows(&self, id: JobId) -> bool {
+        self.ledger.job(id).is_some()
+    }
+
+    /// Whether replayed jobs wait for the deferred step.
+    pub fn is_replaying(&self) -> bool {
+        self.replay.is_due()
+    }
+
+    /// Takes one event in and says what is to be done about it. `now` is when it happened, in seconds since the epoch.
+    /// Times may go back: clocks are set, and an event that an eventlog dates comes later than it says.
+    pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
+        self.now = now;
+        self.revision = self.revision.saturating_add(u64::from(!event.is_of_jobs()));
+        // Whatever it changes, it may be that others go.
+        self.ledger.look_anew();
+        // No effect of these says that the job is unknown.
+        let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
+        let mut effects = self.handle_event(event);
+        self.scan_where_reservations_lapsed(&mut effects);
+        if !asks_priority || !effects.is_empty() {
+            self.watch_queues(&mut effects);
+        }
+        effects
+    }
+
+    fn handle_event(&mut self, event: Event<'_>) -> Vec<Effect> {
+        match event {
+            Event::Created { id, state, has_dependencies } => self.created(id, state, has_dependencies),
+            Event::Validate(facts) => self.validate(&facts),
+            Event::New(facts) => self.new_job(&facts),
+            Event::Depend(id) => self.depend(id),
+            Event::Dependency { id, name, added } => self.dependency(id, name, added),
+            Event::Priority(id, urgency) => self.priority(id, urgency, None),
+            Event::Bounced { id, urgency, posted } => self.priority(id, urgency, Some(posted)),
+            Event::PriorityGet(id, urgency) => self.asked_in_loop(id, urgency),
+            Event::Sched(id) => self.sched(id),
+            Event::Run(id, resources) => self.run(id, &resources),
+            Event::Cleanup(id) => self.cleanup(id),
+            Event::Inactive(id) | Event::Gone(id) => self.inactive(id),
+            Event::UpdateQueue { id, user, state, queue } => self.update_queue(id, user, state, queue),
+            Event::UpdateBank { id, user, state, bank } => self.update_bank(id, user, state, bank),
+            Event::Updated(facts) => self.updated(&facts),
+            Event::Settings(settings) => self.set(settings),
+            Event::Associations(records) => self.associations(records),
+            Event::Queues(queues) => self.configure(|book| book.set_queues(queues)),
+            Event::Projects(projects) => self.configure(|book| book.set_projects(projects)),
+            Event::Banks(banks) => self.configure(|book| book.set_banks(banks)),
+            Event::Weights(weights) => self.configure(|book| book.set_weights(weights)),
+            Event::Config(patch) => self.configure(|book| book.set_config(patch)),
+            Event::Policy(policy, site) => self.policy(policy, site),
+            Event::PolicyBegin { keeps_config } => self.begin(keeps_config),
+            Event::PolicyPart(part, site) => self.stage(part, site),
+            Event::PolicyCommit => self.policy_commit(),
+            Event::PolicyAbort => self.abort(),
+            Event::Reprioritize => self.reprioritize(),
+            Event::Rest(ids) => self.let_rest(ids),
+            Event::Timer(Timer::Turn) => self.deferred(),
+            Event::Timer(Timer::Retry) => self.retry(),
+            Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
+            Event::Timer(Timer::Queues) => self.ask_queues(),
+            Event::QueueStates(states) => self.queues_told(states),
+            Event::ConfiguredQueues(queues) => self.queues_configured(queues),
+            Event::OneQueueList(is_one) => self.scheduler_told(is_one),
+            Event::ResourcesUpdated => self.resources_updated(),
+            Event::Expiration(id, expiration) => self.told_expiration(id, expiration),
+            Event::UrgencyChanged(id, urgency) => self.held_urgency(id, urgency),
+            Event::Recalled(ended, sums) => self.recall(ended, sums),
+            Event::Timer(Timer::Refresh) => self.refresh_due(),
+            Event::Timer(Timer::Slice) => self.go_on_refreshing(),
+            Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
+            Event::Eventlog(id, history) => self.eventlog(id, history),
+            Event::Past(id, past) => self.past(id, &past),
+            Event::SiteNodes(nodes) => self.told_site_nodes(nodes),
+            Event::Dependencies(id, names) => self.dependencies(id, names),
+            Event::Ended(jobs) => self.listed(jobs),
+            Event::Panicked(id) => self.panicked(id),
+            Event::TryAgain => self.try_again(),
+            Event::Shown(facts) => self.shown(&facts),
+        }
+    }
+
+    /// Goes on where [`Effect::Then`] says.
+    pub fn step(&mut self, step: Step) -> Vec<Effect> {
+        let mut effects = self.take_step(step);
+        self.scan_where_reservations_lapsed(&mut effects);
+        effects
+    }
+
+    fn take_step(&mut self, step: Step) -> Vec<Effect> {
+        match step {
+            Step::Pass(pass) => self.pass_on(*pass),
+            Step::ReleaseAll => self.release_all(),
+            Step::ReplayRead(association) => self.hold_replayed(association),
+            Step::LoopBegins => {
+                self.is_looping = true;
+                self.live.stale.begin_loop(self.now);
+                Vec::new()
+            }
+            Step::LoopEnded => {
+                self.is_looping = false;
+                self.live.loop_ended();
+                Vec::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The terms of age and size, against sums of intervals and prices worked out by hand.
+
+use super::host::Host;
+use super::live::{accounts, leaf, live, tree};
+use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
+use crate::accounts::{AssociationRecord, ConfigPatch, Policy as Policies, ZeroScore};
+use crate::engine::{Engine, Event, Settings, State};
+use crate::ids::JobId;
+use fairshare::Policy;
+use proptest::prelude::*;
+
+const HOUR: f64 = 3_600.0;
+
+fn aging(age_weight: i64) -> Settings {
+    Settings { age_weight, age_max: 100.0 * HOUR, ..Settings::default() }
+}
+
+fn data() -> Engine {
+    let mut engine = Engine::small();
+    engine.handle(NOW, Event::Queues(vec![queue("q1")]));
+    engine.handle(NOW, Event::Projects(vec!["*".into()]));
+    let records = vec![record(association(7, "A"), "A"), record(association(8, "A"), "A")];
+    engine.handle(NOW, Event::Associations(records));
+    engine
+}
+
+fn site(settings: Settings) -> Host {
+    let mut host = Host::new();
+    host.engine = data();
+    host.event(Event::Settings(settings));
+    host
+}
+
+fn price(host: &Host, id: JobId) -> i64 {
+    host.jobs[&id].priority.unwrap()
+}
+
+/// Seconds that count for a job, by the engine.
+fn seconds(host: &Host, id: JobId) -> f64 {
+    host.engine.ledger().job(id).unwrap().eligible.seconds(host.now)
+}
+
+#[test]
+fn the_difference_of_two_prices_is_that_of_their_ages_and_stays() {
+    let mut host = site(aging(100_000));
+    let first = host.submit(HostJob::new(7)).unwrap();
+    host.now += 10.0 * HOUR - 1.0;
+    let second = host.submit(HostJob::new(8)).unwrap();
+    assert_eq!(price(&host, first) - price(&host, second), 10_000);
+    let posted = price(&host, first);
+    host.now += 50.0 * HOUR;
+    host.event(Event::Reprioritize);
+    assert_eq!(price(&host, first), posted, "all grow older alike");
+    assert_eq!(host.engine.age_snapshot().reference, Some(host.engine.ages().reference()));
+    // 10 hours later one is at the cap, and 10 hours after that the other: then they are equal again.
+    for (after, difference) in [(35.0, 10_000), (10.0, 5_000), (10.0, 0), (1_000.0, 0)] {
+        host.now += after * HOUR;
+        host.event(Event::Reprioritize);
+        assert_eq!(price(&host, first) - price(&host, second), difference, "{after}");
+    }
+}
+
+#[test]
+fn without_a_weight_prices_are_as_ever() {
+    let mut host = site(aging(0));
+    let id = host.submit(HostJob::new(7).size(3, 3)).unwrap();
+    host.now += 70.0 * HOUR;
+    host.event(Event::Reprioritize);
+    assert_eq!(price(&host, id), 50_000);
+    assert_eq!(host.engine.age_snapshot().reference, None);
+}
+
+#[test]
+fn a_pushed_weight_goes_before_a_configured_one() {
+    let mut host = site(aging(100_000));
+    host.event(Event::Weights(vec![("age".to_owned(), 0)]));
+    host.event(Event::Reprioritize);
+    let id = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(price(&host, id), 50_000);
+}
+
+#[test]
+fn what_does_not_run_by_its_score_does_not_by_waiting() {
+    for (zero_score, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1)] {
+        let mut host = site(aging(10_000_000));
+        host.event(Event::Config(ConfigPatch { zero_score: Some(zero_score), ..ConfigPatch::default() }));
+        host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+        let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
+        for _ in 0..5 {
+            host.now += 40.0 * HOUR;
+            host.event(Event::Reprioritize);
+            assert_eq!(price(&host, id), priority);
+        }
+        let held = host.submit(HostJob { urgency: 0, ..HostJob::new(8) }).unwrap();
+        host.now += 40.0 * HOUR;
+        host.event(Event::Reprioritize);
+        assert_eq!(price(&host, held), 0);
+    }
+}
+
+/// It is shown as it is, also where it weighs nothing.
+#[test]
+fn an_age_without_weight_is_shown() {
+    let mut host = site(aging(100_000));
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0), ("age".to_owned(), 0)]));
+    let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
+    let exact = host.engine.priced(id).unwrap().exact;
+    let age = exact.terms().iter().find(|term| term.name == "age").unwrap();
+    assert!(exact.priority == 0 && age.value > 0.0 && age.product == 0.0, "{exact:?}");
+}
+
+#[test]
+fn a_size_is_a_part_of_the_site() {
+    let mut host = site(Settings { size_weight: 1_000, ..Settings::default() });
+    for (nodes, term) in [(1, 125), (4, 500), (SITE_NODES, 1_000), (SITE_NODES * 3, 1_000)] {
+        let id = host.submit(HostJob::new(7).size(nodes, nodes)).unwrap();
+        assert_eq!(price(&host, id), 50_000 + term, "{nodes} nodes");
+    }
+    host.event(Event::SiteNodes(Some(16)));
+    assert_eq!(price(&host, JobId(2)), 50_250, "all are priced anew");
+    host.event(Event::SiteNodes(None));
+    assert_eq!(price(&host, JobId(2)), 50_000, "nobody knows");
+}
+
+#[test]
+fn a_promise_outweighs_all_other_terms_in_time() {
+    let mut host = site(Settings { max_wait_behind: 48.0 * HOUR, ..Settings::default() });
+    host.event(Event::Queues(vec![crate::accounts::Queue { priority: 3, ..queue("q1") }]));
+    let of = |user, fairshare| AssociationRecord { fairshare, ..record(association(user, "A"), "A") };
+    host.event(Event::Associations(vec![of(7, 0.2), of(8, 1.0)]));
+    host.event(Event::Reprioritize);
+    let waits = host.submit(HostJob { urgency: 1, ..HostJob::new(7) }).unwrap();
+    let best = || HostJob { urgency: 30, ..HostJob::new(8) }.queue("q1");
+    host.now += 40.0 * HOUR;
+    let early = host.submit(best()).unwrap();
+    assert!(price(&host, early) > price(&host, waits));
+    assert_eq!(host.engine.age_snapshot().near.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [waits]);
+    host.now += 8.0 * HOUR;
+    let late = host.submit(best()).unwrap();
+    assert!(price(&host, late) <= price(&host, waits), "{} {}", price(&host, late), price(&host, waits));
+    // There is no cap under a promise: a year later the order is the same.
+    host.now += 365.0 * 24.0 * HOUR;
+    host.event(Event::Reprioritize);
+    assert!(price(&host, early) > price(&host, waits) && price(&host, late) <= price(&host, waits));
+}
+
+/// What all prices have gained since they were posted is not what a job that comes then stands before the others by.
+fn comes_last(host: &mut Host, jobs: &[JobId], depth: usize) {
+    let late = host.submit(HostJob::new(8).bank("A")).unwrap();
+    let priced = host.engine.priced(late).unwrap();
+    assert_eq!(priced.posted.priority, priced.exact.priority);
+    for id in &jobs[..depth.min(jobs.len())] {
+        assert!(price(host, *id) > price(host, late), "{id}: {} {}", price(host, *id), price(host, late));
+    }
+}
+
+/// The jobs of the head where the budget is not enough for all, else all.
+const DEPTHS: [(usize, usize); 2] = [(1_000, 2_000), (5, 6)];
+
+#[test]
+fn a_job_that_comes_after_the_reference_moved_stands_where_its_price_puts_it() {
+    for (depth, budget) in DEPTHS {
+        let mut host = live(Policy::FairTree);
+        let week = 7.0 * 24.0 * HOUR;
+        let settings = Settings { age_weight: 486_000, age_max: week, depth, budget, ..Settings::default() };
+        host.event(Event::Settings(settings));
+        let reference = host.engine.ages().reference();
+        host.now += 60.0 * HOUR;
+        let jobs: Vec<JobId> = (0..10)
+            .map(|_| {
+                host.now += 10.0 * HOUR;
+                host.submit(HostJob::new(7).bank("A")).unwrap()
+            })
+            .collect();
+        host.refresh(reference + 1.0 - host.now);
+        assert!(host.engine.ages().reference() > reference);
+        host.now += 1.0;
+        comes_last(&mut host, &jobs, depth);
+    }
+}
+
+#[test]
+fn a_job_that_comes_after_a_push_of_other_weights_stands_where_its_price_puts_it() {
+    for (depth, budget) in DEPTHS {
+        let mut host = Host::new();
+        host.event(Event::Settings(Settings { depth, budget, ..Settings::default() }));
+        let push = |weight| {
+            let weights = vec![("fairshare".to_owned(), weight)];
+            let leaves = [(7, 0.0), (8, 1e6)].map(|(user, usage)| leaf(user, "A", usage, 0.0));
+            Event::Policy(Policies { weights, ..accounts() }, tree(Policy::FairTree, NOW, leaves.into()))
+        };
+        host.event(push(100_000));
+        let jobs: Vec<JobId> = (0..10).map(|_| host.submit(HostJob::new(7).bank("A")).unwrap()).collect();
+        host.event(push(1_000_000));
+        comes_last(&mut host, &jobs, depth);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Pass(u32),
+    Urgency(usize, i64),
+    LetGo(usize),
+    Replay(bool),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        (1..100_000u32).prop_map(Act::Pass),
+        (0..4usize, prop_oneof![Just(0i64), Just(10), Just(31)])
+            .prop_map(|(job, urgency)| Act::Urgency(job, urgency)),
+        (0..4usize).prop_map(Act::LetGo),
+        any::<bool>().prop_map(Act::Replay),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever happens, what counts is the time in which a job was neither kept by others nor held; and prices are in the order
+    /// of ages.
+    #[test]
+    fn seconds_are_those_in_which_it_might_have_run(acts in prop::collection::vec(act(), 1..40)) {
+        let mut host = site(aging(100_000_000));
+        let jobs = [0, 1, 2, 3].map(|number| {
+            let job = HostJob { urgency: if number == 1 { 0 } else { 16 }, ..HostJob::new(7) };
+            host.submit(if number >= 2 { job.after("after=1") } else { job }).unwrap()
+        });
+        let mut counted = jobs.map(|id| {
+            let job = &host.jobs[&id];
+            if job.state == State::Sched && job.urgency > 0 { host.now - job.submitted } else { 0.0 }
+        });
+        let pass = |host: &mut Host, counted: &mut [f64; 4], passed: f64| {
+            host.now += passed;
+            for (id, counted) in jobs.iter().zip(counted) {
+                let job = &host.jobs[id];
+                if job.dependencies.is_empty() && job.urgency > 0 {
+                    *counted += passed;
+                }
+            }
+        };
+        for act in acts {
+            match act {
+                Act::Pass(seconds) => pass(&mut host, &mut counted, f64::from(seconds)),
+                // Of a change in DEPEND no plugin is told.
+                Act::Urgency(job, urgency) if host.state(jobs[job]) == Some(State::Sched) => {
+                    host.set_urgency(jobs[job], urgency);
+                }
+                Act::LetGo(job) => {
+                    if host.names(jobs[job]).iter().any(|name| name == "after=1") {
+                        let (id, now) = (jobs[job], host.now);
+                        host.remove_dependency(id, "after=1");
+                        host.settle();
+                        prop_assert_eq!(host.now, now);
+                    }
+                }
+                Act::Replay(is_reload) => {
+                    let mut engine = data();
+                    engine.handle(host.now, Event::Settings(aging(100_000_000)));
+                    host.replay(is_reload, engine);
+                }
+                Act::Urgency(..) => {}
+            }
+            for (id, counted) in jobs.iter().zip(counted) {
+                let ours = seconds(&host, *id);
+                prop_assert!((ours - counted).abs() < 1e-3, "job {}: {} {}", id, ours, counted);
+            }
+            host.event(Event::Reprioritize);
+            for (one, age) in jobs.iter().zip(counted) {
+                for (other, more) in jobs.iter().zip(counted) {
+                    let both = [*one, *other].map(|id| &host.jobs[&id]);
+                    if both.iter().all(|job| job.state == State::Sched && job.urgency == 16) && more > age + 1.0 {
+                        let cap = 100.0 * HOUR;
+                        let [a, b] = [*one, *other].map(|id| price(&host, id));
+                        prop_assert!(b > a || age >= cap, "{} {}: {} {}", age, more, a, b);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The reference has moved on while the configuration was replaced: the refresh after it finds that no price is as it was.
+#[test]
+fn prices_follow_a_reference_that_moved_between_two_refreshes() {
+    let mut host = live(Policy::FairTree);
+    host.event(Event::Settings(aging(100_000)));
+    host.refresh(30.0);
+    host.now += 51.0 * HOUR;
+    let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let reference = host.engine.ages().reference();
+    host.now += 50.0 * HOUR;
+    host.event(Event::Settings(Settings { annotate: true, ..aging(100_000) }));
+    assert_ne!(host.engine.ages().reference(), reference);
+    host.refresh(30.0);
+    let fresh = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let ahead = price(&host, id) - price(&host, fresh);
+    assert!(
+        (50_000..=50_010).contains(&ahead),
+        "half as old as can be, beside one that has just come: {ahead}"
+    );
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Where what a job asks for counts from its start: at its end, and when its time limit changes.
+
+use super::live::{HALF_LIFE, live, usage};
+use super::site::HostJob;
+use crate::engine::{Event, Settings};
+use fairshare::Policy;
+use fairshare::accrual::Mode;
+
+#[test]
+fn committed_jobs_neither_dip_nor_jump_at_their_end() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
+    let mut job = HostJob::new(8).bank("A");
+    job.limit = Some(100.0);
+    let id = host.submit(job).unwrap();
+    host.start(id);
+    let start = host.jobs[&id].started.unwrap();
+    assert!((usage(&host, 8, "A") - 100.0).abs() < 1e-6, "all of it at the start: {}", usage(&host, 8, "A"));
+    host.now = start + 99.0;
+    host.end(id);
+    let elapsed = HALF_LIFE / 2f64.ln() * (1.0 - 0.5f64.powf(100.0 / HALF_LIFE));
+    assert!((usage(&host, 8, "A") - elapsed).abs() < 1e-6);
+}
+
+#[test]
+fn a_new_time_limit_of_a_running_job_is_committed_at_once() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
+    let id =
+        host.submit(HostJob { limit: Some(100.0), duration: 100.0, ..HostJob::new(8).bank("A") }).unwrap();
+    host.start(id);
+    for limit in [400.0, 50.0] {
+        host.jobs.get_mut(&id).unwrap().duration = limit;
+        host.force_update(id, None, Some("A".to_owned()));
+        assert!((usage(&host, 8, "A") - limit).abs() < 1e-6, "{limit}: {}", usage(&host, 8, "A"));
+    }
+}

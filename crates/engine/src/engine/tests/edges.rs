@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! At the very edge: exactly full, exactly even, exactly a page, exactly now, nothing at all.
+
+use super::examples::{site, submit};
+use super::host::Host;
+use super::live::{accounts, leaf, live, tree};
+use super::site::{HostJob, NOW};
+use super::why::why;
+use crate::engine::{Effect, Event, JobsWanted, Open, Settings, StandingsWanted, Timer};
+use crate::ids::{JobId, Limit, UserId};
+use fairshare::Policy;
+
+fn refresh_armed(effects: &[Effect]) -> Option<f64> {
+    effects
+        .iter()
+        .find_map(|it| if let Effect::ArmIn(Timer::Refresh, after) = it { Some(*after) } else { None })
+}
+
+/// Nothing is left of the limit.
+#[test]
+fn where_all_is_in_use_nobody_is_told_to_ask_for_less() {
+    let mut host = site(|a| a.max_nodes = Limit(2));
+    let running = submit(&mut host, 2);
+    host.start(running);
+    let held = submit(&mut host, 2);
+    let told = why(&host, held);
+    assert_eq!((told.holds[0].used, told.holds[0].cap, told.holds[0].needed), (2, 2, 2));
+    assert!(told.helps.iter().all(|help| help.code != "smaller"), "{:?}", told.helps);
+}
+
+/// Nobody has used anything: no part is anything else than 0.
+#[test]
+fn the_parts_of_nothing_are_none() {
+    let host = live(Policy::FairTree);
+    let stats = host.engine.stats(host.now);
+    assert!(stats.banks.len() > 1);
+    for bank in stats.banks.into_iter().filter(|bank| bank.parent.is_some()) {
+        assert_eq!((bank.usage, bank.usage_part, bank.delivered), (0.0, 0.0, 0.0), "{}", bank.bank);
+    }
+}
+
+#[test]
+fn who_is_even_with_the_others_is_told_no_time_for_it() {
+    let mut host = Host::new();
+    let leaves = vec![leaf(7, "A", 64.0, 0.0), leaf(8, "A", 64.0, 0.0)];
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
+    let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let told = host.engine.standings(&wanted, host.now);
+    let level = told.associations[0].levels.last().unwrap();
+    assert_eq!((level.node.usage, level.even_usage, level.even_at), (64.0, Some(64.0), None));
+}
+
+/// All were looked at, and not all are wanted.
+#[test]
+fn a_page_of_as_many_as_were_looked_at_is_the_last() {
+    let mut host = site(|_| ());
+    let ids = ["q1", "q2"].map(|queue| host.submit(HostJob::new(7).queue(queue)).unwrap());
+    let of = |most| {
+        let (user, queue) = (Some(UserId(7)), Some("q1".to_owned()));
+        let page = host
+            .engine
+            .jobs_page(&JobsWanted { after: None, ids: None, user, bank: None, queue, most }, host.now);
+        (page.jobs.iter().map(|job| job.id).collect::<Vec<JobId>>(), page.next)
+    };
+    assert_eq!(of(2), (vec![ids[0]], None));
+}
+
+#[test]
+fn refreshes_are_counted() {
+    let mut host = live(Policy::FairTree);
+    let before = host.engine.refreshes().0;
+    (0..3).for_each(|_| host.refresh(30.0));
+    assert_eq!(host.engine.refreshes().0, before + 3);
+}
+
+/// Fair-share is not live, and nothing else moves with time.
+#[test]
+fn after_a_panic_no_timer_is_armed_that_was_not_there() {
+    for refresh in [30.0, 0.0] {
+        let mut host = site(|_| ());
+        host.event(Event::Settings(Settings { refresh, ..Settings::default() }));
+        assert_eq!(host.refresh_at, None);
+        let effects = host.engine.handle(NOW, Event::Panicked(None));
+        assert_eq!(refresh_armed(&effects), None, "{effects:?}");
+    }
+}
+
+/// It may be what panics: not again in the same turn.
+#[test]
+fn a_refresh_that_is_due_when_a_call_panics_comes_a_period_later() {
+    let mut host = live(Policy::FairTree);
+    let due = host.refresh_at.unwrap();
+    let effects = host.engine.handle(due, Event::Panicked(None));
+    assert_eq!(refresh_armed(&effects), Some(30.0), "{effects:?}");
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs that are held in SCHED at priority 0: the scheduler may have decided on them.
+
+use super::examples::{exact, held_behind_one, site, submit};
+use super::host::Host;
+use super::live::{accounts, leaves, tree};
+use super::past_depend::{go, settled, states};
+use super::site::{HostJob, NOW, association, narrow, queue, record};
+use super::strict::rules;
+use super::why::why;
+use crate::accounts::{AssociationRecord, Cap, Policy as Accounts, RunningLimits, SiteLimit, Target};
+use crate::engine::{Engine, Event, JobsWanted, Settings, State};
+use crate::ids::{Amount, JobId, Limit, Measure, Stage};
+use crate::limits::Phase;
+use crate::standing::SitePart;
+use State::{Priority, Run, Sched};
+use fairshare::Policy;
+
+fn strict() -> Event<'static> {
+    Event::Settings(rules(RunningLimits::Strict, &[]))
+}
+
+/// By the strict rule one may run: the first rests, and the next has its place.
+fn asleep() -> (Host, [JobId; 2]) {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    host.event(strict());
+    let rests = submit(&mut host, 1);
+    host.set_urgency(rests, 0);
+    let next = submit(&mut host, 1);
+    (host, [rests, next])
+}
+
+/// The scheduler had decided on it, and its resources come when it is held: in SCHED it takes them, runs, and counts.
+#[test]
+fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
+    let records = || vec![narrow(7, "B"), record(association(7, "A"), "A")];
+    let mut host = Host::with(records(), vec![queue("q1")]);
+    let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
+    host.event(strict());
+    let there = host.submit(HostJob::new(7).bank("B")).unwrap();
+    let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.force_update(moved, None, Some("B".to_owned()));
+    assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
+    let ids = Some(vec![moved]);
+    let page = host
+        .engine
+        .jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 }, host.now);
+    assert_eq!(page.jobs.iter().map(|job| job.state).collect::<Vec<_>>(), ["sched"]);
+    assert!(host.engine.is_held(moved) && !host.engine.is_held(there));
+    // Whatever is asked for or changes, it stays there.
+    host.event(Event::Reprioritize);
+    host.set_urgency(moved, 20);
+    assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
+    let mut crossed = host.clone();
+    crossed.cross(moved);
+    assert_eq!((crossed.state(moved), held(&crossed)), (Some(Run), 0));
+    exact(&crossed);
+    for is_reload in [true, false] {
+        let mut engine = Engine::small();
+        for event in [strict(), Event::Queues(vec![queue("q1")])] {
+            engine.handle(NOW, event);
+        }
+        host.replay(is_reload, engine);
+        host.event(Event::Associations(records()));
+        host.event(Event::Reprioritize);
+        assert_eq!((host.jobs[&moved].is_in_line, held(&host)), (true, 1), "{is_reload}");
+    }
+    host.start(there);
+    host.end(there);
+    assert!(host.jobs[&moved].priority > Some(0), "its turn came");
+    host.start(moved);
+    exact(&host);
+}
+
+/// No scheduler is asked for it: it waits for its turn, and for nothing else.
+#[test]
+fn who_is_held_in_sched_is_not_told_that_it_waits_for_the_scheduler() {
+    let (mut host, [rests, next]) = asleep();
+    host.set_urgency(rests, 16);
+    assert_eq!(go(&host, &[rests, next]), [false, true]);
+    let others = |id| why(&host, id).others.iter().map(|it| it.cause.code).collect::<Vec<_>>();
+    assert_eq!((others(rests), others(next)), (vec![], vec!["resources"]));
+}
+
+/// A refresh posts the prices of those that pend, not of who is held among them: that would have it scheduled.
+#[test]
+fn a_refresh_gives_no_price_to_who_is_held_in_sched() {
+    let mut all = accounts();
+    let of_bank = all.associations.iter_mut().filter(|it| it.association == association(7, "B"));
+    of_bank.for_each(|it| it.association.max_sched_jobs = Limit(1));
+    let mut host = Host::new();
+    host.event(Event::Policy(all, tree(Policy::FairTree, NOW, leaves())));
+    let [_, runs, pends, moved] =
+        ["B", "A", "A", "A"].map(|bank| host.submit(HostJob::new(7).bank(bank)).unwrap());
+    // A job that overtakes the others of user 7.
+    host.submit(HostJob::new(8).bank("A")).unwrap();
+    host.force_update(moved, None, Some("B".to_owned()));
+    let told = |host: &Host| (host.state(moved), host.jobs[&moved].priority, host.jobs[&pends].priority);
+    let before = told(&host);
+    assert_eq!((before.0, before.1), (Some(Sched), Some(0)));
+    host.start(runs);
+    host.refresh(30.0);
+    let after = told(&host);
+    assert!(after.2 < before.2, "{after:?}");
+    assert_eq!((after.0, after.1), (before.0, before.1));
+    settled(&host);
+}
+
+/// Epilogs may keep a job in CLEANUP that never ran: meanwhile it stands in nobody's way.
+#[test]
+fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {
+    for is_in_priority in [false, true] {
+        let (mut host, running, held) = held_behind_one::<2>();
+        if is_in_priority {
+            host.jobs.get_mut(&held[0]).unwrap().state = Priority;
+            host.replay(true, Engine::small());
+            host.event(Event::Associations(vec![narrow(7, "A")]));
+            host.event(Event::Reprioritize);
+        }
+        host.jobs.get_mut(&held[0]).unwrap().state = State::Cleanup;
+        let effects = host.engine.handle(NOW, Event::Cleanup(held[0]));
+        host.apply(effects);
+        host.end(running);
+        assert_eq!(host.state(held[1]), Some(Sched), "{is_in_priority}");
+        assert!(host.subscribed.is_empty(), "{is_in_priority}");
+        assert_eq!(host.engine.check().drift, []);
+    }
+}
+
+/// Flux has its own priority for an expedited job, whatever the plugin says: in SCHED no answer holds it.
+#[test]
+fn an_expedited_job_that_was_held_in_sched_is_released() {
+    for first in [16, 31] {
+        let (mut host, [wakes, next]) = asleep();
+        host.set_urgency(wakes, first);
+        host.set_urgency(wakes, 31);
+        assert_eq!(states(&host, &[wakes, next]), [Sched, Sched]);
+        assert_eq!(host.jobs[&wakes].priority, Some(i64::from(u32::MAX)), "{first}");
+        assert!(!host.engine.is_held(wakes), "{first}");
+        host.start(wakes);
+        host.start(next);
+        [wakes, next].into_iter().for_each(|id| host.end(id));
+        settled(&host);
+    }
+}
+
+/// The host asserts that each job returns to SCHED: the scheduler may have decided on it. Each cause sends a job from SCHED to PRIORITY.
+#[test]
+fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
+    type Cause = (&'static str, fn(&mut Host, JobId, i64));
+    let causes: [Cause; 6] = [
+        ("an urgency change", |host, id, urgency| host.set_urgency(id, urgency)),
+        ("a hold before", |host, id, urgency| {
+            host.set_urgency(id, 0);
+            let next = submit(host, 1);
+            host.start(next);
+            host.set_urgency(id, urgency);
+        }),
+        ("an update into a full bank", |host, id, urgency| {
+            host.set_urgency(id, urgency);
+            let runs = host.submit(HostJob::new(7).bank("B")).unwrap();
+            host.start(runs);
+            host.force_update(id, None, Some("B".to_owned()));
+        }),
+        ("an update to a bank that no record names", |host, id, urgency| {
+            host.set_urgency(id, urgency);
+            host.force_update(id, None, Some("X".to_owned()));
+        }),
+        ("a weight that makes the score 0", |host, id, urgency| {
+            host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+            host.event(Event::Reprioritize);
+            host.set_urgency(id, urgency);
+        }),
+        ("a reload without data", |host, id, urgency| {
+            host.replay(true, Engine::small());
+            host.set_urgency(id, urgency);
+            host.force_update(id, None, Some("B".to_owned()));
+        }),
+    ];
+    for (cause, act) in causes {
+        for running in [RunningLimits::Strict, RunningLimits::Upstream] {
+            for urgency in [0, 1, 15, 16, 30, 31] {
+                let records = || Event::Associations(vec![narrow(7, "A"), narrow(7, "B")]);
+                let mut host = Host::new();
+                [Event::Settings(rules(running, &[])), records()].into_iter().for_each(|it| host.event(it));
+                let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+                act(&mut host, id, urgency);
+                assert_eq!(host.state(id), Some(Sched), "{cause}, {running:?}, urgency {urgency}");
+                let expected = match urgency {
+                    0 => Some(0),
+                    31 => Some(i64::from(u32::MAX)),
+                    _ => host.jobs[&id].priority.filter(|posted| *posted < i64::from(u32::MAX)),
+                };
+                assert_eq!(host.jobs[&id].priority, expected, "{cause}, {running:?}, urgency {urgency}");
+                host.event(records());
+                host.event(Event::Reprioritize);
+                settled(&host);
+            }
+        }
+    }
+}
+
+/// Without data a job keeps its posted priority; the one that urgency 31 gave it ends with that urgency.
+#[test]
+fn a_job_without_data_does_not_keep_the_priority_of_an_expedited_one() {
+    let mut host = site(|_| {});
+    let id = submit(&mut host, 1);
+    let posted = host.jobs[&id].priority;
+    host.replay(true, Engine::small());
+    host.set_urgency(id, 10);
+    assert_eq!(host.jobs[&id].priority, posted);
+    host.set_urgency(id, 31);
+    host.set_urgency(id, 16);
+    assert_eq!(host.jobs[&id].priority, Some(0));
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&id].priority, posted);
+    settled(&host);
+}
+
+/// Whose place to run another has taken meanwhile, and who would not be scheduled anyway, is not called held.
+#[test]
+fn who_rests_on_is_not_held() {
+    let (mut host, [rests, next]) = asleep();
+    host.start(next);
+    host.event(Event::Reprioritize);
+    assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
+    assert!(!host.engine.ledger().job(rests).unwrap().is_held());
+    settled(&host);
+}
+
+/// A restart has sent it to PRIORITY, and Flux has it there: it is not held in SCHED. It is asked about by Flux's loop, or by id where
+/// that would be too long.
+#[test]
+fn who_wakes_too_late_after_a_restart_is_in_priority() {
+    for max_stall in [f64::INFINITY, 0.0] {
+        let settings = || Event::Settings(Settings { max_stall, ..rules(RunningLimits::Strict, &[]) });
+        let policy = || {
+            let mut all = accounts();
+            let own = |it: &&mut AssociationRecord| it.association == association(7, "A");
+            all.associations.iter_mut().find(own).unwrap().association.max_running_jobs = Limit(1);
+            Event::Policy(all, tree(Policy::FairTree, NOW, leaves()))
+        };
+        let mut host = Host::new();
+        [settings(), policy()].into_iter().for_each(|event| host.event(event));
+        let rests = submit(&mut host, 1);
+        host.set_urgency(rests, 0);
+        let next = submit(&mut host, 1);
+        host.start(next);
+        let mut engine = Engine::small();
+        engine.handle(NOW, settings());
+        host.replay(false, engine);
+        assert_eq!(host.state(rests), Some(Priority), "without data it has no price");
+        host.set_urgency(rests, 16);
+        let loops = host.loops;
+        host.event(policy());
+        assert_eq!(host.loops > loops, max_stall > 0.0);
+        let job = host.engine.ledger().job(rests).unwrap();
+        assert_eq!((host.state(rests), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
+        host.end(next);
+        assert_eq!(go(&host, &[rests]), [true], "{max_stall}");
+        settled(&host);
+    }
+}
+
+/// A plugin that is loaded finds it in SCHED at priority 0, whoever of those that run it has seen before.
+#[test]
+fn who_is_held_in_sched_is_held_after_a_reload_and_a_restart() {
+    for is_reload in [true, false] {
+        let (mut host, [late, runs]) = asleep();
+        host.start(runs);
+        host.set_urgency(late, 16);
+        let mut engine = Engine::small();
+        for event in [strict(), Event::Associations(vec![narrow(7, "A")])] {
+            engine.handle(NOW, event);
+        }
+        host.replay(is_reload, engine);
+        assert_eq!((host.state(late), host.jobs[&late].priority), (Some(Sched), Some(0)), "{is_reload}");
+        assert!(host.engine.is_held(late));
+        host.end(runs);
+        assert!(host.jobs[&late].priority > Some(0), "{is_reload}");
+        settled(&host);
+    }
+}
+
+/// By flux-accounting's rule, too: its place is another's, who was released and does not run yet.
+#[test]
+fn who_moved_to_a_bank_whose_place_is_promised_is_held_after_a_reload() {
+    let records = || vec![record(association(7, "A"), "A"), narrow(7, "B")];
+    let mut host = Host::with(records(), vec![queue("q1")]);
+    let first = host.submit(HostJob::new(7).bank("B")).unwrap();
+    host.start(first);
+    let promised = host.submit(HostJob::new(7).bank("B")).unwrap();
+    host.end(first);
+    let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
+    assert_eq!(host.update(moved, None, Some("B")), Ok(()));
+    assert_eq!((host.state(promised), host.jobs[&moved].priority), (Some(Sched), Some(0)));
+    let mut engine = Engine::small();
+    engine.handle(NOW, Event::Associations(records()));
+    host.replay(true, engine);
+    assert_eq!(host.jobs[&moved].priority, Some(0));
+    host.start(promised);
+    host.end(promised);
+    assert!(host.jobs[&moved].priority > Some(0));
+    settled(&host);
+}
+
+/// Another plugin may give it the price that it has not.
+#[test]
+fn a_job_that_is_held_in_priority_counts_when_it_comes_to_sched_all_the_same() {
+    let (mut host, running, [held]) = held_behind_one();
+    host.jobs.get_mut(&held).unwrap().state = Priority;
+    host.replay(true, Engine::small());
+    host.event(Event::Associations(vec![narrow(7, "A")]));
+    host.event(Event::Reprioritize);
+    assert_eq!((host.state(held), host.state(running)), (Some(Priority), Some(Run)));
+    let ids = Some(vec![held]);
+    let page = host
+        .engine
+        .jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 }, host.now);
+    assert_eq!(page.jobs[0].state, "priority");
+    host.engine.handle(NOW, Event::Sched(held));
+    assert_eq!(host.engine.ledger().job(held).unwrap().phase, Phase::Sched);
+}
+
+/// It was not held, and is in SCHED at priority 0 by its score: it rests there when its turn comes, as before.
+#[test]
+fn who_rests_by_a_score_of_0_rests_after_a_reload() {
+    for is_reload in [true, false] {
+        let records = || Event::Associations(vec![record(association(7, "A"), "A")]);
+        let weightless = || Event::Weights(vec![("fairshare".to_owned(), 0)]);
+        let mut host = Host::new();
+        [records(), weightless()].into_iter().for_each(|event| host.event(event));
+        let rests = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
+        assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
+        let mut engine = Engine::small();
+        for event in [records(), weightless()] {
+            engine.handle(NOW, event);
+        }
+        host.replay(is_reload, engine);
+        let job = host.engine.ledger().job(rests).unwrap();
+        assert_eq!((job.phase, job.is_held()), (Phase::Sched, false), "{is_reload}");
+        settled(&host);
+    }
+}
+
+/// User 8 runs the one job that bank B may run, and a job of user 7 moved there: it is held in SCHED at priority 0.
+fn held_by_a_bank(
+    policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
+) -> (Host, [JobId; 2]) {
+    let mut host = Host::with(three_records(), vec![queue("q1")]);
+    host.event(strict());
+    host.event(policy(three_records(), Some(1)));
+    let runs = host.submit(HostJob::new(8).bank("B")).unwrap();
+    let held = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.force_update(held, None, Some("B".to_owned()));
+    host.start(runs);
+    assert_eq!((host.state(held), host.jobs[&held].priority), (Some(Sched), Some(0)));
+    (host, [runs, held])
+}
+
+fn three_records() -> Vec<AssociationRecord> {
+    [(7, "B"), (7, "A"), (8, "B")].map(|(user, bank)| record(association(user, bank), bank)).to_vec()
+}
+
+/// After a reload or a restart a push brings no record of the held job's association. Of an association that is known the limits
+/// release the job; one that was never pushed since waits for its record, and says so.
+#[test]
+fn a_push_without_the_association_of_a_job_that_is_held_in_sched_strands_nobody() {
+    for by_tree in [true, false] {
+        let policy = |associations: Vec<AssociationRecord>, cap: Option<i64>| {
+            let limit = |cap: i64| SiteLimit {
+                target: Target::Bank("B".into()),
+                queue: None,
+                amount: Amount { stage: Stage::Running, measure: Measure::Jobs },
+                cap: Cap { limit: Limit(cap), is_given: true },
+            };
+            let site = if by_tree { tree(Policy::Classic, NOW, leaves()) } else { SitePart::default() };
+            let (queues, limits) = (vec![queue("q1")], cap.map(limit).into_iter().collect());
+            let projects = vec!["*".into()];
+            Event::Policy(Accounts { associations, queues, projects, limits, ..Accounts::default() }, site)
+        };
+        let rows = [None, Some(9)].into_iter().flat_map(|cap| {
+            [(true, true), (true, false), (false, true), (false, false)].map(|(one, other)| (cap, one, other))
+        });
+        for (cap, is_reload, is_data_first) in rows {
+            let what = format!("tree {by_tree}, cap {cap:?}, reload {is_reload}, data first {is_data_first}");
+            for is_known in [true, false] {
+                let (mut host, [runs, held]) = held_by_a_bank(policy);
+                let mut engine = Engine::small();
+                engine.handle(NOW, strict());
+                let known = if is_known { three_records() } else { three_records()[1..].to_vec() };
+                if is_data_first {
+                    engine.handle(NOW, policy(known.clone(), Some(1)));
+                }
+                host.replay(is_reload, engine);
+                if !is_data_first {
+                    host.event(policy(known, Some(1)));
+                    host.settle();
+                }
+                assert_eq!(
+                    (host.engine.is_held(held), host.jobs[&held].priority),
+                    (is_known, Some(0)),
+                    "{what}"
+                );
+                host.event(policy(three_records()[1..].to_vec(), cap));
+                host.settle();
+                if !is_known {
+                    assert_eq!(why(&host, held).others[0].cause.code, "association", "{what}");
+                    host.event(policy(three_records(), cap));
+                    host.settle();
+                }
+                assert!(host.jobs[&held].priority > Some(0) && !host.engine.is_held(held), "{what}");
+                host.end(runs);
+                assert_eq!(host.engine.check().drift, [], "{what}");
+            }
+        }
+    }
+}

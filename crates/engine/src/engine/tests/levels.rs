@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Levels of the tree as people are told of them, where they are large or empty.
+
+use super::host::Host;
+use super::live::{accounts, leaf, live, tree};
+use super::site::{association, queue, record};
+use crate::accounts::{Association, Queue};
+use crate::engine::{Event, Open, StandingsWanted};
+use crate::ids::{Limit, UserId};
+use crate::standing::{Bank, Leaf, SitePart};
+use fairshare::{Policy, Shares};
+
+/// Of nothing there are no parts.
+#[test]
+fn without_shares_and_usage_no_part_is_told() {
+    let mut host = live(Policy::FairTree);
+    let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
+    let mut leaves = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0)];
+    leaves.iter_mut().for_each(|leaf| leaf.shares = Shares::Count(0));
+    host.event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
+    let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let told = host.engine.standings(&wanted, host.now);
+    let lowest = told.associations[0].levels.last().unwrap();
+    for of in lowest.siblings.iter().chain([&lowest.node]) {
+        assert_eq!((of.shares_part, of.usage_part), (None, None), "{}", of.name);
+    }
+}
+
+/// Of 5,000 users of a bank those around one are compared, a thousand on either side, and 200 of them are shown.
+#[test]
+fn of_very_many_siblings_those_around_are_told() {
+    let mut host = live(Policy::FairTree);
+    let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
+    let name = |user: u32| format!("{user:04}").into();
+    // Who comes last by name has used least, and stands first.
+    let leaves =
+        (1..=5000).map(|user| Leaf { name: name(user), ..leaf(user, "A", 1e6 - f64::from(user), 0.0) });
+    let mut all = accounts();
+    all.associations = [7, 3500, 5000].map(|user| record(association(user, "A"), "A")).into();
+    host.event(Event::Policy(all, SitePart { rule, banks, associations: leaves.collect() }));
+    // Their neighbours by name: the one with the least usage among the 2,000 that are looked at.
+    for (user, first) in [(7, 2001), (3500, 4500), (5000, 4999)] {
+        let wanted =
+            StandingsWanted { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
+        let told = host.engine.standings(&wanted, host.now);
+        let lowest = told.associations[0].levels.last().unwrap();
+        assert_eq!((lowest.siblings.len(), lowest.siblings_total), (200, 4999), "{user}");
+        let least = lowest.siblings.iter().map(|it| it.usage).fold(f64::INFINITY, f64::min);
+        assert_eq!(1e6 - least, f64::from(first), "{user}");
+    }
+}
+
+#[test]
+fn a_page_of_standings_ends_when_its_levels_are_full() {
+    let banks: Vec<String> = (0..14).map(|number| format!("bank{number:02}")).collect();
+    let mut host = live(Policy::FairTree);
+    let SitePart { rule, banks: mut above, .. } = tree(Policy::FairTree, host.now, Vec::new());
+    let mut pushed = accounts();
+    let mut leaves = Vec::new();
+    for name in &banks {
+        above.push(Bank { name: name.as_str().into(), ..above[1].clone() });
+        for user in (7..8).chain(1000..1300) {
+            pushed.associations.push(record(association(user, name), "A"));
+            leaves.push(leaf(user, name, f64::from(user), 0.0));
+        }
+    }
+    host.event(Event::Policy(pushed, SitePart { rule, banks: above, associations: leaves }));
+    let page = |after: Option<&str>, open| {
+        let after = after.map(|bank| (UserId(7), bank.to_owned()));
+        let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open };
+        let page = host.engine.standings(&wanted, host.now);
+        let names = page.associations.iter().map(|it| it.association.bank.to_string()).collect::<Vec<_>>();
+        (names, page.next.map(|(_, bank)| bank.to_string()))
+    };
+    // Of users 200 are shown, of banks the 15 others: the two that are in no tree have none, and with the tenth they are over 2000.
+    let (first, next) = page(None, Open::All);
+    assert_eq!((first.len(), next.as_deref()), (12, Some("bank09")));
+    let (rest, next) = page(next.as_deref(), Open::All);
+    assert_eq!((rest.as_slice(), next), (&banks[10..], None));
+    // Where users are not shown it is one page, and so where nothing is.
+    for open in [Open::Banks, Open::Own] {
+        assert_eq!((page(None, open).0.len(), page(None, open).1), (16, None), "{open:?}");
+    }
+}
+
+/// Limits on each of very many queues.
+#[test]
+fn a_page_of_standings_ends_when_its_limits_are_many() {
+    let name = |number: u32| format!("q{number:03}");
+    let queues = (0..700).map(|number| Queue { max_running_jobs: Limit(5), ..queue(&name(number)) });
+    let banks = ["A", "B", "C", "D", "E"];
+    let of = |bank: &str| Association {
+        queues: (0..700).map(|number| name(number).as_str().into()).collect(),
+        ..association(7, bank)
+    };
+    let host = Host::with(banks.map(|bank| record(of(bank), "A")).into(), queues.collect());
+    let page = |after: Option<&str>| {
+        let after = after.map(|bank| (UserId(7), bank.to_owned()));
+        let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open: Open::Own };
+        let page = host.engine.standings(&wanted, host.now);
+        assert!(page.associations.iter().all(|it| it.limits.len() >= 700));
+        (page.associations.len(), page.next.map(|(_, bank)| bank.to_string()))
+    };
+    assert_eq!(page(None), (3, Some("C".to_owned())));
+    assert_eq!(page(Some("C")), (2, None));
+}
+
+/// A bank competes by what is below it, and is not ranked itself; who is out of use does not compete.
+#[test]
+fn siblings_that_compete_have_a_value() {
+    let mut host = live(Policy::FairTree);
+    let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
+    let mut pushed = accounts();
+    pushed.associations.push(record(association(9, "A"), "A"));
+    let out_of_use = Leaf { active: false, ..leaf(9, "A", 3.0, 0.0) };
+    let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), out_of_use, leaf(7, "B", 1.0, 0.0)];
+    host.event(Event::Policy(pushed, SitePart { rule, banks, associations: leaves }));
+    let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let told = host.engine.standings(&wanted, host.now);
+    let levels = &told.associations[0].levels;
+    let mut values: Vec<_> = levels
+        .iter()
+        .flat_map(|level| &level.siblings)
+        .map(|it| (it.name.as_str(), it.value.is_some()))
+        .collect();
+    values.sort_unstable();
+    assert_eq!(values, [("7", true), ("9", false), ("B", true)]);
+}

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live fair-share under the model host: one example for each rule.
+
+use super::host::Host;
+use super::site::{HostJob, NOW, association, queue, record};
+use crate::accounts::Policy as Accounts;
+use crate::engine::{Effect, Engine, Event, Memo, Refusal, Settings, State, Timer};
+use crate::ids::{JobId, UserId};
+use crate::standing::{Bank, Leaf, RESET, Rule, SitePart, Watermark};
+use fairshare::accrual::HalfLife;
+use fairshare::periods::Weights;
+use fairshare::{Options, Policy, Shares};
+
+pub const HALF_LIFE: f64 = 1000.0;
+
+fn bank(name: &str, parent: Option<&str>) -> Bank {
+    let parent = parent.map(Into::into);
+    Bank { name: name.into(), parent, shares: Shares::Count(1), usage: None, active: true }
+}
+
+pub fn leaf(user: u32, bank: &str, usage: f64, until: f64) -> Leaf {
+    Leaf {
+        user: Some(UserId(user)),
+        name: user.to_string().into(),
+        bank: bank.into(),
+        shares: Shares::Count(1),
+        active: true,
+        usage: Some(usage),
+        counted: Watermark::through(until),
+    }
+}
+
+pub fn tree(policy: Policy, at: f64, associations: Vec<Leaf>) -> SitePart {
+    SitePart {
+        rule: Some(Rule {
+            instant: at,
+            half_life: HalfLife::new(HALF_LIFE).unwrap(),
+            reset: RESET,
+            weights: Weights::default(),
+            policy,
+            options: Options::default(),
+            replaces_all: false,
+        }),
+        banks: vec![bank("root", None), bank("A", Some("root")), bank("B", Some("root"))],
+        associations,
+    }
+}
+
+/// Users 7 and 8 in A, 7 also in B; each with 0.5 as what was pushed for it.
+pub fn accounts() -> Accounts {
+    Accounts {
+        associations: [(7, "A"), (8, "A"), (7, "B")]
+            .map(|(user, bank)| record(association(user, bank), "A"))
+            .into(),
+        queues: vec![queue("q1"), queue("q2")],
+        projects: vec!["*".into()],
+        weights: vec![("fairshare".to_owned(), 100_000)],
+        ..Accounts::default()
+    }
+}
+
+pub fn leaves() -> Vec<Leaf> {
+    vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0), leaf(7, "B", 0.0, 0.0)]
+}
+
+pub fn live(policy: Policy) -> Host {
+    let mut host = Host::new();
+    host.event(Event::Policy(accounts(), tree(policy, NOW, leaves())));
+    host
+}
+
+fn posted(host: &Host, id: JobId) -> i64 {
+    host.jobs[&id].priority.unwrap()
+}
+
+/// What live fair-share says an association has used.
+pub fn usage(host: &Host, user: u32, bank: &str) -> f64 {
+    let standing = &host.engine.standing;
+    standing.usage(standing.find(UserId(user), &bank.into()).unwrap(), host.now).unwrap()
+}
+
+fn explained(host: &Host) {
+    for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
+        let priced = host.engine.priced(*id).unwrap();
+        assert_eq!(Some(i64::from(priced.posted.priority)), job.priority, "job {id}");
+    }
+}
+
+#[test]
+fn who_runs_falls_behind_within_one_refresh() {
+    let mut host = live(Policy::FairTree);
+    let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    assert_eq!(posted(&host, mine), posted(&host, other));
+    host.start(runs);
+    host.refresh(30.0);
+    assert!(posted(&host, mine) < posted(&host, other));
+    explained(&host);
+    assert!((usage(&host, 7, "A") - 30.0 * (1.0 - 0.5 * 30.0 / HALF_LIFE * 0.69)).abs() < 0.1);
+    let last = host.engine.live_snapshot().last.unwrap();
+    // Of the two that change places the refresh posts one.
+    assert_eq!((last.ranked, last.touched, last.lagging, last.right_to), (true, 1, 1, Some(1000)));
+}
+
+#[test]
+fn a_refresh_touches_nothing_where_nothing_moved() {
+    let mut host = live(Policy::FairTree);
+    host.submit(HostJob::new(7)).unwrap();
+    let generation = host.engine.live_snapshot().generation;
+    let posts = host.posts;
+    for _ in 0..5 {
+        host.refresh(30.0);
+        assert!(host.refresh_at.is_some(), "the timer goes on");
+    }
+    assert_eq!((host.engine.live_snapshot().generation, host.posts), (generation, posts));
+}
+
+#[test]
+fn an_ended_job_counts_until_a_push_covers_it() {
+    let mut host = live(Policy::Classic);
+    let id = host.submit(HostJob::new(8).size(2, 2).bank("A")).unwrap();
+    host.start(id);
+    let start = host.jobs[&id].started.unwrap();
+    host.now += 99.0;
+    host.end(id);
+    let end = host.now;
+    let used = |now: f64| {
+        2.0 * HALF_LIFE / 2f64.ln()
+            * (0.5f64.powf((now - end) / HALF_LIFE) - 0.5f64.powf((now - start) / HALF_LIFE))
+    };
+    host.now += 400.0;
+    assert!((usage(&host, 8, "A") - used(host.now)).abs() < 1e-9);
+    let mut associations = leaves();
+    associations[1] = leaf(8, "A", 5.0, end - 1.0);
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, associations.clone())));
+    assert!((usage(&host, 8, "A") - 5.0 - used(host.now)).abs() < 1e-9, "not covered");
+    associations[1] = leaf(8, "A", used(host.now), end);
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, associations)));
+    assert!((usage(&host, 8, "A") - used(host.now)).abs() < 1e-9, "covered");
+}
+
+#[test]
+fn a_running_job_goes_on_from_its_r_after_a_reload_and_a_restart() {
+    for (is_reload, has_data) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut host = live(Policy::Pbs);
+        let id = host.submit(HostJob::new(8).size(3, 3).bank("A")).unwrap();
+        host.start(id);
+        host.now += 50.0;
+        let before = usage(&host, 8, "A");
+        let push = || Event::Policy(accounts(), tree(Policy::Pbs, NOW, leaves()));
+        let mut engine = Engine::small();
+        if has_data {
+            engine.handle(host.now, push());
+        }
+        host.replay(is_reload, engine);
+        if !has_data {
+            host.event(push());
+        }
+        assert_eq!(usage(&host, 8, "A").to_bits(), before.to_bits());
+        host.end(id);
+        assert!(usage(&host, 8, "A") > before);
+    }
+}
+
+#[test]
+fn a_job_counts_in_the_bank_in_which_it_starts() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.update(id, None, Some("B")).unwrap();
+    host.start(id);
+    host.now += 50.0;
+    assert_eq!(usage(&host, 7, "A"), 0.0);
+    assert!(usage(&host, 7, "B") > 40.0);
+}
+
+/// Its association comes while it runs: it counts from its start.
+#[test]
+fn a_job_without_association_counts_when_it_has_one() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(8).bank("A")).unwrap();
+    host.start(id);
+    host.replay(true, Engine::small());
+    host.now += 50.0;
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert!(usage(&host, 8, "A") > 45.0);
+}
+
+#[test]
+fn without_a_tree_and_with_live_off_the_pushed_number_counts() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(8)).unwrap();
+    assert_ne!(posted(&host, id), 50_000);
+    host.event(Event::Settings(Settings { live: false, ..Settings::default() }));
+    assert_eq!(posted(&host, id), 50_000, "at once, as if nothing had ever been live");
+    host.event(Event::Settings(Settings::default()));
+    assert_ne!(posted(&host, id), 50_000);
+    host.event(Event::Policy(accounts(), SitePart::default()));
+    assert_eq!(posted(&host, id), 50_000);
+    assert!(!host.engine.live_snapshot().is_on);
+    explained(&host);
+}
+
+#[test]
+fn an_association_that_the_tree_lacks_has_the_pushed_number() {
+    let mut host = Host::new();
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, vec![leaf(7, "A", 0.0, 0.0)])));
+    let id = host.submit(HostJob::new(8)).unwrap();
+    assert_eq!(posted(&host, id), 50_000);
+    // flux-accounting's own pushes leave the tree in force.
+    host.event(Event::Associations(accounts().associations));
+    host.event(Event::Reprioritize);
+    let mine = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(posted(&host, mine), 100_000);
+}
+
+#[test]
+fn the_timer_runs_at_the_period_of_the_settings() {
+    let mut host = live(Policy::FairTree);
+    assert_eq!(host.refresh_at, Some(host.now + 30.0));
+    host.event(Event::Settings(Settings { refresh: 5.0, ..Settings::default() }));
+    assert_eq!(host.refresh_at, Some(host.now + 5.0));
+    host.event(Event::Settings(Settings { refresh: 0.0, ..Settings::default() }));
+    host.refresh_at = None;
+    let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::ArmIn(..))), "only at pushes: {effects:?}");
+}
+
+/// `flux account jobs -v` computes a priority anew from the fair-share in the memo.
+#[test]
+fn the_memo_has_the_fair_share_of_the_posted_priority() {
+    for memo in [Memo::Always, Memo::Never] {
+        let mut host = live(Policy::Classic);
+        let leaves = vec![leaf(7, "A", 1e5, 0.0), leaf(8, "A", 1e5 + 10.0, 0.0), leaf(8, "B", 1e4, 0.0)];
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
+        host.event(Event::Settings(Settings { memo, ..Settings::default() }));
+        let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+        let first = host.jobs[&waits].priority;
+        host.start(runs);
+        // User 7 falls behind user 8 by a little.
+        host.refresh(30.0);
+        assert_ne!(host.jobs[&waits].priority, first);
+        for id in [waits, behind] {
+            let job = &host.jobs[&id];
+            assert_eq!(job.stored_memos, usize::from(memo == Memo::Always), "later ones are in no eventlog");
+            let of_memo = job.memos.last().map(|fairshare| (fairshare * 100_000.0).round() as i64);
+            assert_eq!(of_memo, job.priority.filter(|_| memo == Memo::Always));
+        }
+    }
+}
+
+#[test]
+fn a_refused_price_is_tried_again_at_the_next_refresh() {
+    let mut host = live(Policy::FairTree);
+    let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(runs);
+    host.refuse_prices = Some(Refusal::Other("out of memory".to_owned()));
+    host.refresh(30.0);
+    assert!(host.logged.iter().any(|text| text.contains("failed to set its priority: out of memory")));
+    explained(&host);
+    assert_eq!(posted(&host, mine), posted(&host, other));
+    host.refuse_prices = None;
+    host.refresh(30.0);
+    assert!(posted(&host, mine) < posted(&host, other));
+    explained(&host);
+}
+
+#[test]
+fn held_and_expedited_jobs_keep_their_price() {
+    let mut host = live(Policy::Classic);
+    let runs = host.submit(HostJob::new(7)).unwrap();
+    let [held, first] = [0, 31].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7) }).unwrap());
+    host.start(runs);
+    host.refresh(30.0);
+    assert_eq!([held, first].map(|id| posted(&host, id)), [0, i64::from(u32::MAX)]);
+    let changed = host.submit(HostJob::new(7)).unwrap();
+    host.set_urgency(changed, 0);
+    host.refresh(30.0);
+    assert_eq!(posted(&host, changed), 0);
+    explained(&host);
+}
+
+#[test]
+fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { depth: 10, budget: 2000, ..Settings::default() }));
+    let [mine, others] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    for _ in 0..400 {
+        host.submit(HostJob::new(8).bank("A")).unwrap();
+        host.submit(HostJob::new(7).bank("A")).unwrap();
+    }
+    host.start(mine);
+    host.start(others);
+    let before = host.posts;
+    host.refresh(300.0);
+    host.refresh(7.0);
+    let last = host.engine.live_snapshot().last.unwrap();
+    assert!(last.lagging > 300 && last.right_to == Some(10), "{last:?}");
+    assert!(host.posts - before < 700, "{}", host.posts - before);
+    let by = |price: &dyn Fn(&HostJob, JobId) -> i64| {
+        let mut jobs: Vec<_> = host.jobs.iter().filter(|(_, job)| job.state == State::Sched).collect();
+        jobs.sort_by_key(|(id, job)| (-price(job, **id), **id));
+        jobs.into_iter().map(|(id, _)| *id).take(10).collect::<Vec<_>>()
+    };
+    let exact = |_: &HostJob, id: JobId| i64::from(host.engine.priced(id).unwrap().exact.priority);
+    assert_eq!(by(&|job, _| job.priority.unwrap()), by(&exact));
+    explained(&host);
+}
+
+/// Few are posted one by one, many by Flux's loop; what is posted is the same. A loop that would keep others waiting for
+/// too long is not run for them.
+#[test]
+fn one_by_one_and_by_the_loop_the_same_prices_are_posted() {
+    let after = |pending: usize, by_loop: bool| {
+        let mut host = live(Policy::Classic);
+        host.event(Event::Settings(Settings { budget: 100_000, ..Settings::default() }));
+        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        for k in 0..pending {
+            let (user, bank) = [(7, "A"), (7, "A"), (8, "A")][k % 3];
+            host.submit(HostJob::new(user).bank(bank)).unwrap();
+        }
+        host.start(runs);
+        host.engine.post_stale();
+        let (posts, loops) = (host.posts, host.loops);
+        host.refresh(30.0);
+        let last = host.engine.live_snapshot().last.unwrap();
+        assert_eq!(host.loops - loops, usize::from(by_loop), "{pending}: {last:?}");
+        assert_eq!(host.posts - posts, if by_loop { 0 } else { last.touched }, "{pending}: {last:?}");
+        assert!(last.touched > 0 && last.lagging == 0, "{last:?}");
+        explained(&host);
+        for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
+            let exact = host.engine.priced(*id).unwrap().exact;
+            assert_eq!(job.priority, Some(i64::from(exact.priority)), "job {id}");
+        }
+    };
+    after(60, false);
+    after(900, true);
+    after(4_000, false);
+}
+
+#[test]
+fn who_ended_while_the_plugin_was_away_is_asked_for() {
+    // There at once; when it is asked for the third time; never.
+    for (has_job_list, answers_at) in [(true, 0), (true, 3), (false, usize::MAX)] {
+        let mut host = live(Policy::Classic);
+        let ids: Vec<JobId> = (0..1500).map(|_| host.submit(HostJob::new(8).bank("A")).unwrap()).collect();
+        for id in ids.iter().rev() {
+            host.start(*id);
+            host.end(*id);
+        }
+        let before = usage(&host, 8, "A");
+        assert!(before > 1.0);
+        host.has_job_list = answers_at == 0;
+        host.logged.clear();
+        host.replay(true, Engine::small());
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+        for tried in 1..20 {
+            host.has_job_list = tried >= answers_at;
+            host.retry();
+        }
+        let after = usage(&host, 8, "A");
+        let told = host.logged.iter().filter(|text| text.contains("job-list does not answer")).count();
+        assert_eq!(told, usize::from(!has_job_list), "{:?}", host.logged);
+        let wanted = if has_job_list { before } else { 0.0 };
+        assert!((after - wanted).abs() <= 1e-9 * wanted, "{after}, before {wanted}");
+    }
+}
+
+/// Ages alone are looked at far less often than fair-shares.
+#[test]
+fn a_tree_shortens_the_period_that_ages_had() {
+    let mut host = Host::new();
+    host.event(Event::Settings(Settings { age_weight: 1000, refresh: 1.0, ..Settings::default() }));
+    host.event(Event::Policy(accounts(), SitePart::default()));
+    host.submit(HostJob::new(7).bank("A")).unwrap();
+    assert!(host.refresh_at.is_some_and(|at| at > host.now + 100.0), "{:?}", host.refresh_at);
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert!(host.refresh_at.is_some_and(|at| at <= host.now + 1.0), "{:?}", host.refresh_at);
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Random lives of jobs under live fair-share: usages equal a recount, heads are right after a refresh, prices are explained.
+
+use super::host::Host;
+use super::live::{accounts, leaf, tree};
+use super::site::{HostJob, NOW};
+use crate::engine::{Engine, Event, Settings};
+use crate::ids::{JobId, UserId};
+use crate::integral::integral;
+use crate::standing::Leaf;
+use fairshare::Policy;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const USERS: [(u32, &str); 3] = [(7, "A"), (8, "A"), (7, "B")];
+const HALF_LIFE: f64 = 1000.0;
+const DEPTH: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Act {
+    Submit(usize, u64, bool, i64),
+    Start(usize),
+    End(usize),
+    Urgency(usize, i64),
+    Wait(f64),
+    Refresh(f64),
+    Push,
+    /// flux-accounting's.
+    Upstream,
+    Weight(i64),
+    Replay(bool),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let which = 0..64usize;
+    let urgency = || prop_oneof![4 => Just(16), 1 => Just(0), 1 => Just(31), 2 => 1..31i64];
+    prop_oneof![
+        8 => (0..3usize, 1..4u64, any::<bool>(), urgency()).prop_map(|(of, nodes, q, u)| Act::Submit(of, nodes, q, u)),
+        5 => which.clone().prop_map(Act::Start),
+        3 => which.clone().prop_map(Act::End),
+        1 => (which, urgency()).prop_map(|(at, urgency)| Act::Urgency(at, urgency)),
+        2 => (0.0..2000.0).prop_map(Act::Wait),
+        5 => (0.0..300.0).prop_map(Act::Refresh),
+        1 => Just(Act::Push),
+        1 => Just(Act::Upstream),
+        1 => (0..100_000i64).prop_map(Act::Weight),
+        1 => any::<bool>().prop_map(Act::Replay),
+    ]
+}
+
+struct Ran {
+    of: usize,
+    nodes: u64,
+    start: f64,
+    end: Option<f64>,
+}
+
+struct World {
+    host: Host,
+    policy: Policy,
+    settings: Settings,
+    weight: i64,
+    /// Every job that ever ran.
+    ran: BTreeMap<JobId, Ran>,
+}
+
+impl World {
+    fn used(&self, of: usize, is_in: impl Fn(&Ran) -> bool, now: f64) -> f64 {
+        let jobs = self.ran.values().filter(|ran| ran.of == of && is_in(ran));
+        jobs.map(|ran| {
+            let until = ran.end.unwrap_or(now).min(now);
+            ran.nodes as f64 * integral(ran.start, until, now, Some(HALF_LIFE))
+        })
+        .sum()
+    }
+
+    /// What a database has that fetched all that has ended by now.
+    fn leaves(&self, until: f64) -> Vec<Leaf> {
+        let now = self.host.now;
+        let is_in = |ran: &Ran| ran.end.is_some_and(|end| end <= until);
+        USERS
+            .iter()
+            .enumerate()
+            .map(|(of, (user, bank))| leaf(*user, bank, self.used(of, is_in, now), until))
+            .collect()
+    }
+
+    fn push(&mut self, until: f64) {
+        let mut accounts = accounts();
+        accounts.weights = vec![("fairshare".to_owned(), self.weight)];
+        self.host.event(Event::Policy(accounts, tree(self.policy, self.host.now, self.leaves(until))));
+    }
+
+    fn step(&mut self, act: &Act) {
+        let pick = |host: &Host, at: usize| host.jobs.keys().nth(at % host.jobs.len().max(1)).copied();
+        match act {
+            Act::Submit(of, nodes, is_queued, urgency) => {
+                let (user, bank) = USERS[*of];
+                let mut job = HostJob::new(user).bank(bank).size(*nodes, *nodes);
+                job.urgency = *urgency;
+                let _ = self.host.submit(if *is_queued { job.queue("q1") } else { job });
+            }
+            Act::Start(at) => {
+                let Some(id) = pick(&self.host, *at) else { return };
+                self.host.start(id);
+                let job = &self.host.jobs[&id];
+                if let Some(start) = job.started {
+                    let is =
+                        |(user, bank): &(u32, &str)| job.user == *user && job.bank.as_deref() == Some(bank);
+                    let of = USERS.iter().position(is).unwrap();
+                    self.ran.entry(id).or_insert(Ran { of, nodes: job.size.nodes, start, end: None });
+                }
+            }
+            Act::End(at) => {
+                let Some(id) = pick(&self.host, *at) else { return };
+                self.host.end(id);
+                if let Some(ran) = self.ran.get_mut(&id) {
+                    ran.end = Some(self.host.now);
+                }
+            }
+            Act::Urgency(at, urgency) => {
+                if let Some(id) = pick(&self.host, *at) {
+                    self.host.set_urgency(id, *urgency);
+                }
+            }
+            Act::Wait(seconds) => self.host.now += seconds,
+            Act::Refresh(seconds) => self.host.refresh(*seconds),
+            Act::Push => self.push(self.host.now - 50.0),
+            Act::Upstream => {
+                self.host.event(Event::Associations(accounts().associations));
+                self.host.event(Event::Reprioritize);
+            }
+            Act::Weight(weight) => {
+                self.weight = *weight;
+                self.push(NOW);
+            }
+            Act::Replay(is_reload) => {
+                self.host.replay(*is_reload, Engine::small());
+                self.host.event(Event::Settings(self.settings.clone()));
+                self.push((NOW + 300.0).min(self.host.now));
+            }
+        }
+    }
+
+    fn usages_are_exact(&self) {
+        let standing = &self.host.engine.standing;
+        for (of, (user, bank)) in USERS.iter().enumerate() {
+            let index = standing.find(UserId(*user), &(*bank).into()).unwrap();
+            let (ours, wanted) =
+                (standing.usage(index, self.host.now).unwrap(), self.used(of, |_| true, self.host.now));
+            let wanted = if wanted < 1e-9 { 0.0 } else { wanted };
+            assert!(
+                (ours - wanted).abs() <= 1e-9 * wanted.max(1.0),
+                "{user} in {bank}: {ours}, recounted {wanted}"
+            );
+        }
+    }
+
+    fn prices_are_explained(&self) {
+        for (id, job) in self.host.jobs.iter().filter(|(_, job)| job.is_scheduled()) {
+            let posted = self.host.engine.priced(*id).unwrap().posted;
+            assert_eq!(Some(i64::from(posted.priority)), job.priority, "job {id}");
+            let sum: f64 = posted.terms().iter().map(|term| term.product).sum();
+            assert_eq!(sum, posted.sum);
+        }
+        let pending = self.host.jobs.values().filter(|job| job.is_scheduled()).count();
+        assert_eq!(self.host.engine.live_snapshot().pending, pending);
+    }
+
+    /// The first jobs of each queue by posted price are the first by exact price, where the budget allowed it.
+    fn heads_are_right(&self) {
+        let Some(last) = self.host.engine.live_snapshot().last else { return };
+        for queue in [None, Some("q1")] {
+            let here = |(_, job): &(&JobId, &HostJob)| job.is_scheduled() && job.queue.as_deref() == queue;
+            let jobs: Vec<(JobId, i64, i64)> = self
+                .host
+                .jobs
+                .iter()
+                .filter(here)
+                .map(|(id, job)| {
+                    let exact = i64::from(self.host.engine.priced(*id).unwrap().exact.priority);
+                    (*id, job.priority.unwrap(), exact)
+                })
+                .collect();
+            for (id, posted, exact) in &jobs {
+                let special = |price: i64| price == 0 || price == i64::from(u32::MAX);
+                let is_late = last.right_to.is_some_and(|to| to < DEPTH);
+                assert!(is_late || posted == exact || !(special(*posted) || special(*exact)), "job {id}");
+            }
+            let depth = last.right_to.unwrap_or(jobs.len()).min(jobs.len());
+            let first = |price: fn(&(JobId, i64, i64)) -> i64| {
+                let mut sorted = jobs.clone();
+                sorted.sort_by_key(|job| (-price(job), job.0));
+                sorted.into_iter().take(depth).map(|job| job.0).collect::<Vec<_>>()
+            };
+            assert_eq!(first(|job| job.1), first(|job| job.2), "{queue:?}, right to {:?}", last.right_to);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_life_is_counted_ordered_and_explained(
+        policy in prop::sample::select(Policy::ALL.to_vec()), budget in prop_oneof![Just(2), Just(2000)],
+        max_stall in prop_oneof![Just(0.0), Just(0.05)],
+        acts in prop::collection::vec(act(), 1..80),
+    ) {
+        let mut host = Host::new();
+        let settings = Settings { depth: DEPTH, budget, max_stall, ..Settings::default() };
+        host.event(Event::Settings(settings.clone()));
+        let mut world = World { host, policy, settings, weight: 100_000, ran: BTreeMap::new() };
+        world.push(NOW);
+        for act in &acts {
+            world.step(act);
+            world.usages_are_exact();
+            world.prices_are_explained();
+            if matches!(act, Act::Refresh(_) | Act::Push) {
+                world.heads_are_right();
+            }
+        }
+    }
+}

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Where Flux's own loop would keep everybody waiting, prices are posted one by one: also after a push, for jobs that have none.
+
+use super::host::Host;
+use super::live::{accounts, leaf, leaves, live, tree};
+use super::site::{HostJob, NOW, association, record};
+use super::strict::rules;
+use crate::accounts::{Policy as Accounts, RunningLimits};
+use crate::engine::{Effect, Engine, Event, Settings, State, Step, Timer};
+use crate::ids::{JobId, Limit, UserId};
+use fairshare::{Policy, Shares};
+
+fn never() -> Settings {
+    Settings { max_stall: 0.0, ..Settings::default() }
+}
+
+/// The data of everybody, and of user 9 in A.
+fn with_nine(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
+    let mut all = accounts();
+    all.associations.push(record(association(9, "A"), "A"));
+    change(&mut all);
+    let leaves = leaves().into_iter().chain([leaf(9, "A", 0.0, 0.0)]).collect();
+    Event::Policy(all, tree(Policy::FairTree, NOW, leaves))
+}
+
+/// The way in which the prices of a push are posted: how often Flux's loop runs for it.
+fn loops_of(host: &mut Host, push: Event<'_>) -> usize {
+    let before = host.loops;
+    host.event(push);
+    host.loops - before
+}
+
+/// In PRIORITY since before the first data, of users of whom the first push knows some.
+fn who_waits(host: &mut Host, users: &[u32]) -> Vec<JobId> {
+    users.iter().map(|user| host.submit(HostJob::new(*user)).unwrap()).collect()
+}
+
+#[test]
+fn a_push_gives_a_price_to_who_has_none_without_the_loop() {
+    for (settings, by_loop) in [(Settings::default(), 1), (never(), 0)] {
+        let mut host = Host::new();
+        host.event(Event::Settings(settings));
+        let jobs = who_waits(&mut host, &[7, 9, 8]);
+        let first = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
+        assert_eq!(loops_of(&mut host, first), by_loop);
+        let states = |host: &Host| jobs.iter().map(|id| host.state(*id).unwrap()).collect::<Vec<_>>();
+        assert_eq!(states(&host), [State::Sched, State::Priority, State::Sched]);
+        assert_eq!(loops_of(&mut host, with_nine(|_| ())), by_loop);
+        assert_eq!(states(&host), [State::Sched; 3]);
+        for id in &jobs {
+            let exact = host.engine.priced(*id).unwrap().exact;
+            assert_eq!(host.jobs[id].priority, Some(i64::from(exact.priority)), "job {id}");
+            assert_eq!(host.jobs[id].bank.as_deref(), Some("A"), "its jobspec says where it counts");
+        }
+    }
+}
+
+/// That of a user whom no push knows, with a bank; and one whose queue turns out to be forbidden.
+#[test]
+fn who_can_never_have_a_price_is_told_so_without_the_loop() {
+    for settings in [Settings::default(), never()] {
+        let mut host = Host::new();
+        host.event(Event::Settings(settings));
+        let stranger = host.submit(HostJob::new(99).bank("A")).unwrap();
+        let forbidden = host.submit(HostJob::new(9).queue("q2")).unwrap();
+        host.event(with_nine(|all| {
+            for one in all.associations.iter_mut().filter(|one| one.association.user.0 == 9) {
+                one.association.queues = ["q1".into()].into();
+            }
+        }));
+        assert_eq!([host.state(stranger), host.state(forbidden)], [None, None]);
+        assert_eq!(host.exceptions.len(), 2, "{:?}", host.exceptions);
+    }
+}
+
+/// Who waited in PRIORITY came first. It is given its price before others are let go in its place.
+#[test]
+fn who_has_no_price_stands_in_line_before_others_are_let_go() {
+    for settings in [Settings::default(), never()] {
+        let mut host = Host::new();
+        host.event(Event::Settings(settings));
+        let first = who_waits(&mut host, &[9])[0];
+        let held = host.submit(HostJob::new(9).after("afterany:other")).unwrap();
+        host.event(with_nine(|all| {
+            all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1));
+        }));
+        host.remove_dependency(held, "afterany:other");
+        host.settle();
+        assert_eq!((host.state(first), host.state(held)), (Some(State::Sched), Some(State::Depend)));
+        host.event(with_nine(|_| ()));
+        assert_eq!(host.state(held), Some(State::Sched), "the push that raised the limit lets it go");
+    }
+}
+
+/// Its data came before it was found again, so it waits for nothing, but nobody has asked for its price since.
+#[test]
+fn who_was_not_asked_about_since_a_reload_is() {
+    let mut host = live(Policy::FairTree);
+    let jobs = [7, 8, 7, 8, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
+    let mut engine = Engine::small();
+    engine.handle(NOW, Event::Settings(never()));
+    engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    host.replay(true, engine);
+    let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
+    assert_eq!(loops_of(&mut host, push), 0);
+    assert!(jobs.iter().all(|id| host.engine.priced(*id).is_some()), "also those of the last turn");
+}
+
+/// They stand in line: their price comes with their turn.
+#[test]
+fn who_waits_for_room_is_not_asked_for() {
+    let mut host = Host::new();
+    host.event(Event::Settings(never()));
+    let jobs = who_waits(&mut host, &[9; 80]);
+    let push = || {
+        with_nine(|all| all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1)))
+    };
+    assert_eq!(loops_of(&mut host, push()), 1, "nobody has a price");
+    let waiting = || jobs.iter().filter(|id| host.state(**id) == Some(State::Priority)).count();
+    assert_eq!(waiting(), 79);
+    assert_eq!(loops_of(&mut host, push()), 0, "and now those who have none are in line");
+}
+
+/// A restart finds them in SCHED, and nothing is known of their data: an update of the jobspec would send them round.
+#[test]
+fn who_is_in_sched_already_gets_bank_and_price() {
+    let mut host = live(Policy::FairTree);
+    let jobs: Vec<JobId> = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap()).into();
+    for id in &jobs {
+        host.jobs.get_mut(id).unwrap().bank = None;
+    }
+    let mut engine = Engine::small();
+    engine.handle(NOW, Event::Settings(never()));
+    host.replay(true, engine);
+    let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
+    assert_eq!(loops_of(&mut host, push), 0);
+    for id in &jobs {
+        let job = &host.jobs[id];
+        let exact = i64::from(host.engine.priced(*id).unwrap().exact.priority);
+        assert_eq!((job.state, job.bank.as_deref(), job.priority), (State::Sched, Some("A"), Some(exact)));
+    }
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn many_who_have_no_price_are_asked_for_by_the_loop() {
+    for (waiting, by_loop) in [(75, 0), (76, 1)] {
+        let mut host = Host::new();
+        host.event(Event::Settings(never()));
+        let jobs = who_waits(&mut host, &vec![7; waiting]);
+        let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
+        assert_eq!(loops_of(&mut host, push), by_loop, "{waiting}");
+        assert!(jobs.iter().all(|id| host.state(*id) == Some(State::Sched)));
+        // They have one now.
+        assert_eq!(loops_of(&mut host, with_nine(|_| ())), 0);
+    }
+}
+
+/// 25 microseconds a price, and a quarter of the time for them: one at each refresh, the head first. Two are enough for the order.
+#[test]
+fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { refresh: 0.0001, ..never() }));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let jobs = [8, 7, 8, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(runs);
+    host.now += 300.0;
+    for (touched, lagging, right_to, reason) in
+        [(1, 3, 2, "a refresh posts 1 prices at most"), (1, 2, 1000, "the order is the same")]
+    {
+        host.refresh(0.0);
+        let last = host.engine.live_snapshot().last.unwrap();
+        assert_eq!((last.touched, last.lagging, last.right_to), (touched, lagging, Some(right_to)));
+        let why = |id: &JobId| host.engine.why(&Host::facts(*id, &host.jobs[id]), host.now).unwrap();
+        let told: Vec<String> = jobs.iter().filter_map(|id| Some(why(id).lag?.reason.text)).collect();
+        assert!(!told.is_empty() && told.iter().all(|text| text.starts_with(reason)), "{told:?}");
+    }
+}
+
+/// Its weight is another one, and the next refresh has not come.
+#[test]
+fn what_changed_since_a_refresh_is_told_so() {
+    let refreshed = |refresh| Settings { refresh, ..Settings::default() };
+    for (settings, text) in [
+        (refreshed(40.0), "it changed since the last refresh; they come every 40 s"),
+        (refreshed(0.0), "it changed since the last refresh; the next comes with a push"),
+        (
+            Settings { live: false, ..refreshed(40.0) },
+            "it changed since prices were last asked for; a push asks for all",
+        ),
+    ] {
+        let mut host = live(Policy::Classic);
+        let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+        host.event(Event::Settings(settings));
+        host.refresh(30.0);
+        host.event(Event::Weights(vec![("fairshare".to_owned(), 50_000)]));
+        let why = host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap();
+        let reason = why.lag.unwrap().reason;
+        assert_eq!((reason.code, reason.text.as_str()), ("since-refresh", text));
+    }
+}
+
+/// Of 150 prices 100 are posted in a turn, which takes Flux 100 times 25 microseconds, and others have three times as long.
+#[test]
+fn without_the_loop_others_have_their_time_between_posts() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(never()));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    for _ in 0..150 {
+        host.submit(HostJob::new(7).bank("A")).unwrap();
+    }
+    host.start(runs);
+    host.engine.post_stale();
+    let effects = host.engine.handle(host.now + 30.0, Event::Timer(Timer::Refresh));
+    assert_eq!(effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count(), 100);
+    let pauses = effects.iter().filter_map(|effect| match effect {
+        Effect::ArmIn(Timer::Slice, seconds) => Some(*seconds),
+        _ => None,
+    });
+    assert_eq!(pauses.collect::<Vec<_>>(), [0.0075]);
+}
+
+/// User 7 may run one job in A. One that was held is in SCHED, and another held, whose urgency alone makes a price.
+fn one_freed_one_held(settings: Settings) -> (Host, [JobId; 2]) {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { max_stall: 0.0, ..settings }));
+    let mut all = accounts();
+    all.associations.iter_mut().for_each(|one| one.association.max_running_jobs = Limit(1));
+    host.event(Event::Policy(all, tree(Policy::Classic, NOW, leaves())));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.start(runs);
+    let [freed, held] =
+        [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7).bank("A") }).unwrap());
+    host.end(runs);
+    assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    (host, [freed, held])
+}
+
+/// Gives fair-shares another weight; the refresh comes 30 s later.
+fn weigh(host: &mut Host, weight: i64) {
+    host.event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
+    host.refresh(30.0);
+}
+
+#[test]
+fn a_price_that_falls_to_zero_without_the_loop_gives_the_place_to_run_to_the_next() {
+    let (mut host, [freed, held]) = one_freed_one_held(Settings::default());
+    let loops = host.loops;
+    weigh(&mut host, 0);
+    assert_eq!(host.loops, loops, "each price was posted by itself");
+    assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
+    assert_eq!(host.engine.check().drift, []);
+}
+
+/// Where no more may be in SCHED than could run, it stands in line behind who took its place.
+#[test]
+fn a_price_that_comes_back_without_the_loop_after_its_place_was_taken_is_not_posted() {
+    let (mut host, [freed, held]) = one_freed_one_held(rules(RunningLimits::Strict, &[]));
+    weigh(&mut host, 0);
+    assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
+    weigh(&mut host, 100_000);
+    assert_eq!(host.jobs[&freed].priority, Some(0));
+    assert!(host.jobs[&held].priority > Some(4_000));
+    assert!(host.jobs[&freed].is_in_line);
+    host.end(held);
+    assert!(host.jobs[&freed].priority > Some(0), "its turn has come");
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn who_is_given_a_price_without_the_loop_is_told_its_fair_share() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(never()));
+    let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(runs);
+    let before = host.jobs[&waits].memos.len();
+    host.engine.post_stale();
+    host.refresh(30.0);
+    let (job, id) = (&host.jobs[&waits], host.engine.book().find(UserId(7), Some("A")).unwrap());
+    assert_eq!(job.memos.len(), before + 1);
+    assert_eq!(job.memos.last().copied(), host.engine.fairshare(id));
+}
+
+#[test]
+fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
+    let mut host = live(Policy::FairTree);
+    let jobs = [(7, "A"), (8, "A"), (7, "B"), (8, "A")];
+    let [runs, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
+    host.start(runs);
+    host.now += 30.0;
+    let touched = host.engine.refreshes().1;
+    let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
+    assert!(!host.engine.live_snapshot().is_refreshing);
+    let posted = effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count();
+    assert_eq!(posted, 2, "that of the other job in that bank, and in the other: {effects:?}");
+    assert_eq!(host.engine.refreshes().1 - touched, 2);
+    let is_release = |effect: &Effect| matches!(effect, Effect::Then(Step::ReleaseAll));
+    assert!(!effects.iter().any(is_release), "no push asked for one: {effects:?}");
+}
+
+/// User 7 runs a job, so that under classic every priority of the two users falls at each refresh.
+fn drifting(policy: Policy, jobs: usize) -> Host {
+    let mut host = live(policy);
+    let [one, other] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(one);
+    host.now += 100.0;
+    host.start(other);
+    for user in [7, 8].iter().cycle().take(jobs) {
+        host.submit(HostJob::new(*user).bank("A")).unwrap();
+    }
+    host.refresh(30.0);
+    host
+}
+
+/// The pending jobs in the order of what `price` says.
+fn in_order(host: &Host, price: impl Fn(JobId) -> u32) -> Vec<JobId> {
+    let mut jobs = host.engine.pending_after(None, usize::MAX);
+    jobs.sort_by_key(|id| (std::cmp::Reverse(price(*id)), *id));
+    jobs
+}
+
+fn is_in_order(host: &Host) -> bool {
+    let posted = in_order(host, |id| host.engine.priced(id).unwrap().posted.priority);
+    posted == in_order(host, |id| host.engine.priced(id).unwrap().exact.priority)
+}
+
+fn stale(host: &Host) -> usize {
+    host.engine.live_snapshot().lagging
+}
+
+/// Each posted priority is an event that stays in the job's eventlog (live 4 #6).
+#[test]
+fn a_refresh_posts_nothing_while_the_order_stands() {
+    for policy in Policy::ALL {
+        for jobs in [1, 20, 301] {
+            let mut host = drifting(policy, jobs);
+            let (posts, loops) = (host.posts, host.loops);
+            for _ in 0..20 {
+                host.refresh(30.0);
+                assert!(is_in_order(&host), "{policy} {jobs}");
+            }
+            assert_eq!((host.posts, host.loops), (posts, loops), "{policy} {jobs}");
+            assert!(policy != Policy::Classic || stale(&host) == jobs, "{}", stale(&host));
+        }
+    }
+}
+
+/// User 8 has used more than user 7, who runs: then user 7 falls behind. The jobs of one of the two get new priorities.
+#[test]
+fn a_refresh_posts_no_more_jobs_than_a_change_of_the_order_needs() {
+    for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious] {
+        let mut host = Host::new();
+        let used = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 100.0, 0.0), leaf(7, "B", 1000.0, 0.0)];
+        host.event(Event::Policy(accounts(), tree(policy, NOW, used)));
+        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        for user in [7, 7, 7, 8, 8] {
+            host.submit(HostJob::new(user).bank("A")).unwrap();
+        }
+        host.start(runs);
+        let before = host.posts;
+        for _ in 0..20 {
+            host.refresh(30.0);
+            assert!(is_in_order(&host), "{policy}");
+        }
+        let posts = host.posts - before;
+        assert!((2..=5).contains(&posts), "{policy}: {posts}");
+        for id in host.engine.pending_after(None, 9) {
+            assert_eq!(
+                host.jobs[&id].user == 8,
+                in_order(&host, |id| host.jobs[&id].priority.unwrap() as u32)[..2].contains(&id)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
+    let mut host = drifting(Policy::Classic, 20);
+    let (mut refreshed, mut seconds) = (Vec::new(), 0.0);
+    // A push every five minutes brings usages that grow, so that no order changes.
+    while seconds < 3.0 * 3_600.0 {
+        let used = [(7, "A", 2.0), (8, "A", 1.0), (7, "B", 0.0)];
+        let used = used.map(|(user, bank, used)| leaf(user, bank, used * (1e3 + seconds), 0.0)).to_vec();
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used)));
+        if stale(&host) == 0 {
+            refreshed.push(seconds);
+        }
+        assert!(is_in_order(&host));
+        for _ in 0..10 {
+            host.refresh(30.0);
+        }
+        seconds += 300.0;
+    }
+    assert_eq!(refreshed, [0.0, 3_600.0, 7_200.0]);
+}
+
+/// A priority of other weights or shares is more than stale: each such push posts all, however soon it comes.
+#[test]
+fn a_push_that_changes_what_priorities_are_made_of_posts_them_all() {
+    let mut host = drifting(Policy::Classic, 20);
+    for (weight, shares) in [(90_000, 1), (80_000, 1), (80_000, 2), (80_000, 3)] {
+        host.refresh(30.0);
+        let mut site = tree(Policy::Classic, host.now, leaves());
+        site.associations[0].shares = Shares::Count(shares);
+        let mut changed = accounts();
+        changed.weights.push(("fairshare".to_owned(), weight));
+        host.event(Event::Policy(changed, site));
+        assert_eq!(stale(&host), 0, "{weight} {shares}");
+    }
+}
+
+/// A request of flux-accounting's, a loop that another plugin began, and settings that changed.
+#[test]
+fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
+    type Ask = fn(&mut Host);
+    let asks: [(&str, Ask); 3] = [
+        ("request", |host| host.event(Event::Reprioritize)),
+        ("another plugin's loop", |host| host.reprioritize_all()),
+        ("reload", |host| {
+            let depth = host.engine.settings().depth + 1;
+            host.event(Event::Settings(Settings { depth, ..Settings::default() }));
+        }),
+    ];
+    for (what, ask) in asks {
+        let mut host = drifting(Policy::Classic, 20);
+        host.now += 3_600.0;
+        for (seconds, is_refreshed) in [(30.0, true), (30.0, false), (3_500.0, false), (70.0, true)] {
+            host.refresh(seconds);
+            assert_eq!(stale(&host), 20, "{what}");
+            let posts = host.posts;
+            ask(&mut host);
+            assert_eq!(stale(&host), if is_refreshed { 0 } else { 20 }, "{what} {seconds}");
+            assert!(is_refreshed || host.posts == posts, "{what}");
+            assert!(is_in_order(&host), "{what}");
+        }
+    }
+}
+
+/// Its priority is the current one; those of the others are stale and stand at another level.
+#[test]
+fn a_job_that_comes_has_its_place_though_the_others_are_stale() {
+    let mut host = drifting(Policy::Classic, 20);
+    for _ in 0..20 {
+        host.refresh(30.0);
+    }
+    assert_eq!(stale(&host), 20);
+    let (refreshes, .., before) = host.engine.refreshes();
+    let newcomer = host.submit(HostJob::new(8).bank("A")).unwrap();
+    assert!(is_in_order(&host));
+    let posted = host.jobs[&newcomer].priority.unwrap() as u32;
+    assert_eq!(posted, host.engine.priced(newcomer).unwrap().exact.priority);
+    let (now, .., after) = host.engine.refreshes();
+    assert_eq!(
+        (now, after - before),
+        (refreshes, 20 - stale(&host) as u64),
+        "no refresh, but the posts count"
+    );
+}
+
+/// 400 jobs in a queue and 400 in its virtual queue, and a push that reverses the order of their users. The head of the scheduler
+/// queue is right after it (live 4 #2, #3), wherever the parent was learned from.
+#[test]
+fn a_virtual_queue_and_its_parent_form_one_order() {
+    for learned in ["configuration", "queue states", "one list", "nowhere"] {
+        let mut host = Host::new();
+        host.event(Event::Settings(Settings { depth: 40, budget: 500, ..never() }));
+        let used =
+            |of_7, of_8| vec![leaf(7, "A", of_7, 0.0), leaf(8, "A", of_8, 0.0), leaf(7, "B", 0.0, 0.0)];
+        match learned {
+            "configuration" => host
+                .event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))])),
+            "queue states" => drop(host.parents.insert("q2".to_owned(), "q1".to_owned())),
+            "one list" => host.event(Event::OneQueueList(true)),
+            _ => {}
+        }
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, used(10.0, 1000.0))));
+        for (user, queue) in [(7, "q1"), (8, "q2")] {
+            for _ in 0..400 {
+                host.submit(HostJob::new(user).bank("A").queue(queue)).unwrap();
+            }
+        }
+        // The time to ask about queues comes.
+        host.set_queue("q2", true);
+        host.now += 3_600.0;
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used(1000.0, 1.0))));
+        let first: Vec<u32> = in_order(&host, |id| host.engine.priced(id).unwrap().posted.priority)
+            .into_iter()
+            .take(40)
+            .map(|id| host.jobs[&id].user)
+            .collect();
+        assert_eq!(first.iter().all(|user| *user == 8), learned != "nowhere", "{learned}: {first:?}");
+    }
+}

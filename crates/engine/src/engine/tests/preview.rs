@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a push would do, asked before: the push itself is the judge.
+
+use super::host::Host;
+use super::live::{accounts, leaf, leaves, live, tree};
+use super::site::{HostJob, NOW, association, record};
+use crate::accounts::{Policy as Accounts, PolicyPart};
+use crate::engine::{Engine, Event, Move, Preview, Settings, State};
+use crate::ids::{JobId, UserId};
+use crate::standing::SitePart;
+use fairshare::Policy;
+use std::collections::BTreeMap;
+
+fn stage(host: &mut Host, accounts: Accounts, site: SitePart) {
+    let part = PolicyPart {
+        parents: Vec::new(),
+        limits: Vec::new(),
+        associations: Some(accounts.associations),
+        queues: Some(accounts.queues),
+        projects: Some(accounts.projects),
+        banks: Some(accounts.banks),
+        weights: Some(accounts.weights),
+        config: accounts.config.into(),
+    };
+    host.event(Event::PolicyBegin { keeps_config: false });
+    host.event(Event::PolicyPart(part, site));
+}
+
+fn priorities(host: &Host) -> BTreeMap<JobId, i64> {
+    host.jobs.iter().filter_map(|(id, job)| Some((*id, job.priority?))).collect()
+}
+
+/// The preview, and the priorities before and after the push that it is of.
+fn compared(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeMap<JobId, i64>) {
+    let before = priorities(host);
+    let preview = host.engine.preview(host.now, usize::MAX).unwrap();
+    assert_eq!(priorities(host), before, "to ask changes nothing");
+    // Of many moves the largest are told: by places, then by prices.
+    let few = host.engine.preview(host.now, 1).unwrap().moves;
+    let far = |job: &Move| (job.place.abs_diff(job.next), job.from.abs_diff(job.to));
+    assert_eq!(few.iter().map(far).max(), preview.moves.iter().map(far).max());
+    host.event(Event::PolicyCommit);
+    (preview, before, priorities(host))
+}
+
+fn agrees(preview: &Preview, before: &BTreeMap<JobId, i64>, after: &BTreeMap<JobId, i64>) {
+    for job in &preview.moves {
+        let (from, to) = (i64::from(job.from), i64::from(job.to));
+        assert_eq!((before[&job.id], after[&job.id]), (from, to), "job {}", job.id);
+    }
+    let repriced = before.iter().filter(|(id, price)| after[*id] != **price).count();
+    assert_eq!((preview.pending, preview.repriced), (before.len(), repriced));
+    let place = |prices: &BTreeMap<JobId, i64>, id: JobId| {
+        1 + prices.iter().filter(|(other, price)| (-**price, **other) < (-prices[&id], id)).count()
+    };
+    let moved: Vec<JobId> =
+        before.keys().copied().filter(|id| place(before, *id) != place(after, *id)).collect();
+    let mut told: Vec<JobId> = preview.moves.iter().map(|job| job.id).collect();
+    told.sort();
+    assert_eq!((told, preview.moved), (moved.clone(), moved.len()));
+    for job in &preview.moves {
+        assert_eq!((job.place, job.next), (place(before, job.id), place(after, job.id)));
+    }
+}
+
+#[test]
+fn the_pushed_numbers_as_they_would_be() {
+    let mut host = Host::new();
+    host.event(Event::Policy(accounts(), SitePart::default()));
+    for user in [7, 8, 7, 8] {
+        host.submit(HostJob::new(user).bank("A")).unwrap();
+    }
+    let mut next = accounts();
+    next.associations[1].fairshare = 0.9;
+    stage(&mut host, next, SitePart::default());
+    let (preview, before, after) = compared(&mut host);
+    agrees(&preview, &before, &after);
+    assert_eq!((preview.repriced, preview.moved), (2, 4));
+}
+
+#[test]
+fn a_tree_as_it_would_be_with_what_runs() {
+    for policy in Policy::ALL {
+        let mut host = live(policy);
+        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        for (user, bank) in [(7, "A"), (8, "A"), (7, "B"), (8, "A")] {
+            host.submit(HostJob::new(user).bank(bank)).unwrap();
+        }
+        host.start(runs);
+        host.now += 100.0;
+        let mut next = leaves();
+        next[1] = leaf(8, "A", 5_000.0, 0.0);
+        stage(&mut host, accounts(), tree(policy, NOW, next));
+        let (preview, mut before, mut after) = compared(&mut host);
+        before.remove(&runs);
+        after.remove(&runs);
+        agrees(&preview, &before, &after);
+        assert!(preview.moved > 0, "{policy}");
+    }
+}
+
+#[test]
+fn who_would_end_and_who_would_be_removed() {
+    let mut host = Host::new();
+    let waits = host.submit(HostJob::new(9).bank("Z")).unwrap();
+    let known = host.submit(HostJob::new(7).bank("A")).unwrap();
+    stage(&mut host, accounts(), SitePart::default());
+    let preview = host.engine.preview(host.now, 10).unwrap();
+    let text = "user 9".to_owned();
+    assert!(
+        matches!(preview.rejected.as_slice(), [(id, UserId(9), _)] if *id == waits),
+        "{text}: {preview:?}"
+    );
+    host.event(Event::PolicyCommit);
+    assert!(host.jobs[&known].priority.is_some());
+    let mut fewer = accounts();
+    fewer.associations = vec![record(association(8, "A"), "A")];
+    stage(&mut host, fewer, SitePart::default());
+    let preview = host.engine.preview(host.now, 10).unwrap();
+    assert_eq!(preview.removed, [(UserId(7), "A".into(), 1)]);
+}
+
+/// Whoever was accepted before the plugin was loaded waits for the push that brings it.
+#[test]
+fn who_was_there_before_a_reload_would_not_end() {
+    for is_reload in [true, false] {
+        let mut host = Host::new();
+        let waits = host.submit(HostJob::new(9).bank("Z")).unwrap();
+        host.replay(is_reload, Engine::small());
+        stage(&mut host, accounts(), SitePart::default());
+        assert_eq!(host.engine.preview(host.now, 10).unwrap().rejected, []);
+        host.event(Event::PolicyCommit);
+        assert_eq!((host.state(waits), host.exceptions.len()), (Some(State::Priority), 0));
+    }
+}
+
+#[test]
+fn a_tree_that_can_not_be_is_told() {
+    let mut host = live(Policy::FairTree);
+    let mut wrong = tree(Policy::FairTree, NOW, leaves());
+    wrong.banks[1].parent = Some("nowhere".into());
+    stage(&mut host, accounts(), wrong);
+    let fault = host.engine.preview(host.now, 10).unwrap_err();
+    assert!(fault.contains("nowhere"), "{fault}");
+}
+
+/// The settings are those that are in force, and the numbers those of the moment.
+#[test]
+fn a_push_of_what_is_there_moves_nobody() {
+    for (settings, rule) in [
+        (Settings { size_weight: 8_000, ..Settings::default() }, None),
+        (Settings { age_weight: 8_000, ..Settings::default() }, None),
+        (Settings::default(), Some(Policy::Classic)),
+    ] {
+        let mut host = Host::new();
+        host.event(Event::Settings(settings));
+        let site = |host: &Host| rule.map_or_else(SitePart::default, |rule| tree(rule, host.now, leaves()));
+        host.event(Event::Policy(accounts(), site(&host)));
+        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        for (user, nodes) in [(7, 4), (8, 2), (7, 1)] {
+            host.submit(HostJob::new(user).bank("A").size(nodes, nodes)).unwrap();
+            host.now += 600.0;
+        }
+        host.start(runs);
+        host.refresh(300.0);
+        host.event(Event::Reprioritize);
+        let again = site(&host);
+        stage(&mut host, accounts(), again);
+        let (preview, before, after) = compared(&mut host);
+        assert_eq!((preview.repriced, preview.moved), (0, 0), "{rule:?}: {before:?} {after:?}");
+    }
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Random lives of jobs: counters equal a recount from the host, limits hold, nobody is stranded.
+
+use super::host::Host;
+use super::live::{leaf, tree};
+use super::site::{HostJob, NOW, association, queue, record};
+use super::strict::rules;
+use crate::accounts::{AssociationRecord, Cap, Policy, Queue, RunningLimits, SiteLimit, Target};
+use crate::engine::{Engine, Event, Settings, State};
+use crate::ids::{Amount, JobId, Limit, UserId};
+use crate::standing::SitePart;
+use fairshare::Policy as Ranking;
+use proptest::prelude::*;
+
+mod fuzzed;
+mod ops;
+
+use ops::*;
+
+fn pick(host: &Host, at: usize) -> Option<JobId> {
+    let count = host.jobs.len().max(1);
+    host.jobs.keys().nth(at % count).copied()
+}
+
+fn is_strict(settings: &Settings) -> bool {
+    settings.running == rules(RunningLimits::Strict, &[]).running
+}
+
+/// What a site has given the plugin, and how it goes about it.
+#[derive(Clone, Debug)]
+struct Site {
+    records: Vec<AssociationRecord>,
+    queues: Vec<Queue>,
+    limits: Vec<SiteLimit>,
+    /// The scheduler starts every job at once.
+    is_eager: bool,
+    settings: Settings,
+    /// Whether pushes bring a tree, after which prices are posted by Flux's loop or one by one.
+    has_tree: bool,
+}
+
+struct World {
+    host: Host,
+    site: Site,
+}
+
+impl World {
+    fn new(site: Site) -> Self {
+        let mut world = World { host: Host::new(), site };
+        world.host.event(Event::Settings(world.site.settings.clone()));
+        world.host.event(world.policy());
+        world
+    }
+
+    /// A push of everything.
+    fn policy(&self) -> Event<'static> {
+        let leaves =
+            || [(7, "A"), (7, "B"), (8, "A"), (8, "B")].map(|(user, bank)| leaf(user, bank, 0.0, 0.0));
+        let site = match self.site.has_tree {
+            true => tree(Ranking::FairTree, NOW, leaves().into()),
+            false => SitePart::default(),
+        };
+        Event::Policy(self.accounts(), site)
+    }
+
+    fn accounts(&self) -> Policy {
+        Policy {
+            associations: self.site.records.clone(),
+            queues: self.site.queues.clone(),
+            projects: vec!["*".into()],
+            parents: BANKS.map(|bank| (bank.into(), "root".into())).to_vec(),
+            limits: self.site.limits.clone(),
+            ..Policy::default()
+        }
+    }
+
+    fn step(&mut self, op: &Op) {
+        let host = &mut self.host;
+        host.now += 10.0;
+        match op {
+            Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign } => {
+                let mut job = HostJob::new(*user).size(*nodes, *nodes * 2).gpus(*gpus);
+                job.urgency = *urgency;
+                job.bank = bank.map(|at| BANKS[at].to_owned());
+                job.queue = QUEUES[*queue].map(str::to_owned);
+                if *foreign != Foreign::None {
+                    job = job.after("afterany:other");
+                    job.declares = *foreign == Foreign::Declared;
+                }
+                let _ = host.submit(job);
+            }
+            Op::Start(at, extra) => {
+                if let Some(id) = pick(host, *at) {
+                    if let Some(job) = host.jobs.get_mut(&id).filter(|job| job.state == State::Sched) {
+                        job.extra_gpus = *extra;
+                    }
+                    host.start(id);
+                }
+            }
+            Op::Limits(limits) => {
+                self.site.limits = limits.clone();
+                self.host.event(self.policy());
+            }
+            Op::Rules(settings) => {
+                self.site.settings.running = settings.running.clone();
+                host.event(Event::Settings(self.site.settings.clone()));
+            }
+            Op::End(at) => pick(host, *at).into_iter().for_each(|id| host.end(id)),
+            Op::Urgency(at, urgency) => {
+                pick(host, *at).into_iter().for_each(|id| host.set_urgency(id, *urgency));
+            }
+            Op::UpdateQueue(at, queue) => {
+                if let (Some(id), Some(queue)) = (pick(host, *at), QUEUES[*queue]) {
+                    let _ = host.update(id, Some(queue), None);
+                }
+            }
+            Op::UpdateBank(at, bank) => {
+                if let Some(id) = pick(host, *at) {
+                    let _ = host.update(id, None, Some(BANKS[*bank]));
+                }
+            }
+            Op::ForeignDone(at) => {
+                if let Some(id) = pick(host, *at) {
+                    host.remove_dependency(id, "afterany:other");
+                    host.settle();
+                }
+            }
+            Op::Weight(weight) => host.event(Event::Weights(vec![("fairshare".to_owned(), *weight)])),
+            Op::Readable(at, true) => {
+                if let Some(id) = pick(host, *at) {
+                    host.unreadable.remove(&id);
+                }
+                host.retry();
+            }
+            Op::Readable(at, false) => host.unreadable.extend(pick(host, *at)),
+            Op::Reprioritize => host.event(Event::Reprioritize),
+            Op::Push { user, bank, limits } => {
+                let pushed = limited(*user, BANKS[*bank], *limits);
+                let same = |r: &&mut AssociationRecord| {
+                    (r.association.user, &r.association.bank)
+                        == (pushed.association.user, &pushed.association.bank)
+                };
+                if let Some(present) = self.site.records.iter_mut().find(same) {
+                    *present = pushed.clone();
+                }
+                host.event(Event::Associations(vec![pushed]));
+            }
+            Op::Replay { is_reload, data_first } => {
+                let (push, settings) = (self.policy(), self.site.settings.clone());
+                let host = &mut self.host;
+                host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
+                let mut engine = Engine::small();
+                engine.handle(NOW, Event::Settings(settings));
+                if *data_first {
+                    engine.handle(NOW, push);
+                    host.replay(*is_reload, engine);
+                } else {
+                    host.replay(*is_reload, engine);
+                    host.event(push);
+                }
+            }
+        }
+        while self.site.is_eager
+            && let Some(id) = self.startable()
+        {
+            self.host.start(id);
+        }
+    }
+
+    fn startable(&self) -> Option<JobId> {
+        let can = |job: &HostJob| job.state == State::Sched && job.priority > Some(0);
+        self.host.jobs.iter().find(|(_, job)| can(job)).map(|(id, _)| *id)
+    }
+
+    /// Counters of every association equal what the host has in each state.
+    fn counts_are_exact(&self) {
+        assert_eq!(self.host.engine.check().drift, []);
+        assert!(self.host.engine.ledger().stands_once());
+        for record in &self.site.records {
+            let (user, bank) = (record.association.user, record.association.bank.as_str());
+            let id = self.host.engine.book().find(user, Some(bank)).unwrap();
+            let usage = self.host.engine.ledger().usage(id).cloned().unwrap_or_default();
+            let mine = |job: &&HostJob| job.user == user.0 && job.bank.as_deref().unwrap_or("A") == bank;
+            let jobs: Vec<&HostJob> = self.host.jobs.values().filter(mine).collect();
+            let sum = |state: State, of: fn(&HostJob) -> u64| -> u64 {
+                jobs.iter().filter(|job| job.state == state && !job.is_in_line).map(|job| of(job)).sum()
+            };
+            let counts = usage.total.charged;
+            assert_eq!(usage.active_jobs, jobs.len() as u64, "active jobs of {user} in {bank}");
+            assert_eq!(counts.run.jobs(), sum(State::Run, |_| 1), "running jobs of {user} in {bank}");
+            assert_eq!(counts.run.nodes(), sum(State::Run, |job| job.size.nodes));
+            assert_eq!(counts.run.cores(), sum(State::Run, |job| job.size.cores));
+            assert_eq!(counts.sched.jobs(), sum(State::Sched, |_| 1), "scheduled jobs of {user} in {bank}");
+            for queue in ["q1", "q2"] {
+                let here = |job: &&&HostJob| job.queue.as_deref() == Some(queue) && job.is_scheduled();
+                let nodes: u64 = jobs.iter().filter(here).map(|job| job.size.nodes).sum();
+                assert_eq!(usage.in_queue(queue).charged.sched.nodes(), nodes, "scheduled nodes in {queue}");
+            }
+        }
+    }
+
+    /// What runs stays within its limits: all that can run do, or no more can than may.
+    fn holds_what_runs(&self) -> bool {
+        self.site.is_eager || is_strict(&self.site.settings)
+    }
+
+    fn limits_hold(&self) {
+        let holds_what_runs = self.holds_what_runs();
+        for record in &self.site.records {
+            let limits = &record.association;
+            let id = self.host.engine.book().find(limits.user, Some(limits.bank.as_str())).unwrap();
+            let Some(usage) = self.host.engine.ledger().usage(id) else { continue };
+            let counts = usage.total.charged;
+            assert!(
+                limits.max_sched_jobs.admits(counts.sched.jobs(), 0),
+                "scheduled jobs of {limits:?}: {counts:?}"
+            );
+            if holds_what_runs {
+                assert!(
+                    limits.max_running_jobs.admits(counts.run.jobs(), 0),
+                    "running jobs of {limits:?}: {counts:?}"
+                );
+                assert!(limits.max_nodes.admits(counts.run.nodes(), 0), "nodes of {limits:?}: {counts:?}");
+                assert!(limits.max_cores.admits(counts.run.cores(), 0), "cores of {limits:?}: {counts:?}");
+            }
+            for queue in &self.site.queues {
+                let counts = usage.in_queue(queue.name.as_str()).charged;
+                assert!(queue.max_sched_jobs.admits(counts.sched.jobs(), 0), "{queue:?}: {counts:?}");
+                assert!(
+                    queue.max_sched_nodes_per_assoc.admits(counts.sched.nodes(), 0),
+                    "{queue:?}: {counts:?}"
+                );
+                assert!(
+                    queue.max_sched_cores_per_assoc.admits(counts.sched.cores(), 0),
+                    "{queue:?}: {counts:?}"
+                );
+                let nodes = counts.run.nodes() + counts.sched.nodes();
+                assert!(queue.max_nodes_per_assoc.admits(nodes, 0), "{queue:?}: {counts:?}");
+                if holds_what_runs {
+                    assert!(queue.max_running_jobs.admits(counts.run.jobs(), 0), "{queue:?}: {counts:?}");
+                }
+            }
+        }
+    }
+
+    fn no_scope_is_overfull(&self) {
+        let overfull = self.host.oracle.overfull(&self.host.jobs, self.holds_what_runs());
+        assert_eq!(overfull, [""; 0]);
+    }
+
+    fn nobody_is_stranded(&self) {
+        self.host.oracle.nobody_is_stranded(&self.host.jobs);
+    }
+}
+
+/// Limits that let something through most of the time.
+fn limits() -> impl Strategy<Value = [i64; 5]> {
+    prop::array::uniform5(prop_oneof![1 => Just(0i64), 8 => 1..4i64, 3 => Just(1000)])
+}
+
+fn site() -> impl Strategy<Value = Site> {
+    let accounts = (prop::array::uniform4(limits()), prop::array::uniform2(limits()), over_scopes());
+    let ways = (any::<bool>(), running_limits(), any::<bool>(), prop_oneof![Just(0.0), Just(0.05)]);
+    (accounts, ways).prop_map(
+        |((associations, in_queues, limits), (is_eager, settings, has_tree, max_stall))| Site {
+            records: records(associations),
+            queues: queues(in_queues),
+            limits,
+            is_eager,
+            settings: Settings { max_stall, ..settings },
+            has_tree,
+        },
+    )
+}
+
+/// Nothing of another plugin, and limits stay as they are: they hold, and whoever may go has gone, at every moment. `look` sees
+/// the world after each step.
+fn live_by_ourselves(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
+    // Where limits are looked at once, a job that gave its place to run to another for its priority of 0 may come to run
+    // past one.
+    let is_past = site.is_eager && !is_strict(&site.settings);
+    let is_kept = |op: &&Op| !(is_past && matches!(op, Op::Urgency(..) | Op::Weight(_)));
+    let mut world = World::new(site);
+    for op in ops.iter().filter(is_kept) {
+        world.step(op);
+        world.counts_are_exact();
+        world.nobody_is_stranded();
+        world.limits_hold();
+        world.no_scope_is_overfull();
+        look(op, &world);
+    }
+}
+
+/// Whatever may happen: counters are exact at every moment, and once all can be known nobody is stranded and nothing is left behind.
+fn live_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
+    let mut world = World::new(site);
+    for op in ops {
+        world.step(op);
+        world.counts_are_exact();
+        look(op, &world);
+    }
+    world.host.unreadable.clear();
+    world.host.retry();
+    world.host.event(Event::Reprioritize);
+    let others: Vec<JobId> = world.host.jobs.keys().copied().collect();
+    for id in others {
+        world.host.remove_dependency(id, "afterany:other");
+    }
+    world.host.event(Event::Reprioritize);
+    world.counts_are_exact();
+    world.nobody_is_stranded();
+    let all: Vec<JobId> = world.host.jobs.keys().copied().collect();
+    all.into_iter().for_each(|id| world.host.end(id));
+    world.counts_are_exact();
+    assert_eq!(world.host.engine.keeps(), []);
+    assert!(world.host.engine.book().find(UserId(7), None).is_some());
+}
+
+/// A refresh gives many jobs of one association a priority above 0 again, of which one may run.
+#[test]
+fn one_refresh_lets_no_two_jobs_into_one_place() {
+    let submit = |urgency| Op::Submit {
+        user: 7,
+        bank: None,
+        queue: 0,
+        nodes: 1,
+        gpus: 0,
+        urgency,
+        foreign: Foreign::None,
+    };
+    let mut ops = vec![Op::Weight(0), submit(16), submit(10)];
+    ops.extend((0..8).map(|_| submit(16)));
+    ops.extend([Op::Weight(100_000), submit(16), Op::Reprioritize]);
+    let site = Site {
+        records: records([[1, 0, 2, 1, 1], [0; 5], [0; 5], [0; 5]]),
+        queues: queues([[1000; 5]; 2]),
+        limits: Vec::new(),
+        is_eager: true,
+        // Each priority is posted by id.
+        settings: Settings { max_stall: 0.0, ..rules(RunningLimits::Strict, &[]) },
+        has_tree: true,
+    };
+    live_by_ourselves(site, &ops, |_, _| ());
+}
+
+/// 400 cases, or as many as `PROPTEST_CASES` says.
+fn cases() -> ProptestConfig {
+    let told = ProptestConfig::default();
+    ProptestConfig { cases: told.cases.max(400), ..told }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn limits_hold_and_nobody_is_stranded(site in site(), ops in prop::collection::vec(quiet_op(), 1..80)) {
+        live_by_ourselves(site, &ops, |_, _| ());
+    }
+
+    #[test]
+    fn counters_survive_anything(site in site(), ops in prop::collection::vec(any_op(), 1..80)) {
+        live_among_others(site, &ops, |_, _| ());
+    }
+}

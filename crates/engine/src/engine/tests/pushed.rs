@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What of a push is kept and told: numbers that its tree gives by itself, and nothing of one that never came to its end.
+
+use super::host::Host;
+use super::live::{accounts, leaf, leaves, live, tree};
+use super::site::{HostJob, NOW, association, record};
+use crate::accounts::{AssociationRecord, PolicyPart};
+use crate::engine::{Event, Settings};
+use crate::ids::{JobId, UserId};
+use crate::standing::{Ended, GivenUp, Job, Watermark};
+use fairshare::Policy;
+use fairshare::periods::Resources;
+
+/// Only numbers that the tree does not give have to be remembered.
+#[test]
+fn a_fair_share_that_the_tree_gives_is_told_as_such() {
+    let mut host = live(Policy::FairTree);
+    let given = host.engine.as_pushed().expect("there is a tree");
+    let told = |host: &super::host::Host| -> Vec<(u32, bool)> {
+        let kept = host.engine.kept(None, 10, Some(&given)).into_iter();
+        kept.map(|kept| (kept.record.association.user.0, kept.is_reckoned)).collect()
+    };
+    // What was pushed beside the tree is 0.5 for all.
+    let by_tree = |user: u32, bank: &str| {
+        host.engine
+            .standing
+            .fairshare_as_pushed(&given, UserId(user), &bank.into())
+            .expect("it is in the tree")
+    };
+    let of = [(7, "A"), (8, "A"), (7, "B")].map(|(user, bank)| (user, bank, by_tree(user, bank)));
+    for (user, bank, fairshare) in of {
+        let live = host.engine.book().find(UserId(user), Some(bank)).and_then(|it| host.engine.fairshare(it));
+        assert_eq!(Some(fairshare), live, "{user} in {bank}");
+    }
+    let wanted: Vec<(u32, bool)> = {
+        let mut all: Vec<_> = of.iter().map(|(user, bank, is)| (*user, *bank, *is == 0.5)).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(user, _, is)| (user, is)).collect()
+    };
+    assert_eq!(told(&host), wanted);
+    let records = of.map(|(user, bank, fairshare)| AssociationRecord {
+        fairshare,
+        ..record(association(user, bank), "A")
+    });
+    host.event(Event::Associations(records.to_vec()));
+    assert_eq!(told(&host), [(7, true), (7, true), (8, true)]);
+    assert!(
+        host.engine.kept(None, 10, None).iter().all(|kept| !kept.is_reckoned),
+        "without a tree nothing is"
+    );
+}
+
+#[test]
+fn a_push_that_is_given_up_leaves_nobody_behind() {
+    let mut host = live(Policy::FairTree);
+    let before = host.engine.standing.counts();
+    let mut more = leaves();
+    more.push(leaf(9, "B", 5.0, 0.0));
+    let of_accounts = accounts();
+    let part = || PolicyPart {
+        parents: Vec::new(),
+        limits: Vec::new(),
+        associations: Some(of_accounts.associations.clone()),
+        queues: None,
+        projects: None,
+        banks: None,
+        weights: None,
+        config: of_accounts.config.into(),
+    };
+    for gives_up in [Event::PolicyAbort, Event::PolicyBegin { keeps_config: false }] {
+        host.event(Event::PolicyBegin { keeps_config: false });
+        host.event(Event::PolicyPart(part(), tree(Policy::FairTree, NOW, more.clone())));
+        assert_ne!(host.engine.standing.counts(), before, "they are known as they come");
+        host.event(gives_up);
+        assert_eq!(host.engine.standing.counts(), before);
+    }
+}
+
+/// A whole policy takes the place of an open push.
+#[test]
+fn a_push_whose_place_is_taken_leaves_nobody_behind() {
+    let mut host = live(Policy::FairTree);
+    let before = host.engine.standing.counts();
+    let mut more = leaves();
+    more.push(leaf(9, "B", 5.0, 0.0));
+    host.event(Event::PolicyBegin { keeps_config: false });
+    host.event(Event::PolicyPart(PolicyPart::default(), tree(Policy::FairTree, NOW, more)));
+    assert_ne!(host.engine.standing.counts(), before);
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert!(host.engine.draft.is_empty());
+    assert_eq!(host.engine.standing.counts(), before);
+}
+
+fn ended(id: u64) -> Job {
+    let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
+    Job { id: JobId(id), user: UserId(7), bank: "A".into(), ran_on, start: NOW, limit: 0.0 }
+}
+
+/// For who keeps them: each once, and of too many only that there are.
+#[test]
+fn jobs_that_ended_are_news_until_they_are_taken() {
+    let mut host = live(Policy::FairTree);
+    assert!(!host.engine.has_news());
+    for _ in 0..3 {
+        let id = host.submit(HostJob::new(7)).unwrap();
+        host.start(id);
+        host.end(id);
+    }
+    assert!(host.engine.has_news());
+    let take = |host: &mut Host, most| host.engine.take_ended(most).map(|ended| ended.len());
+    assert_eq!([2, 9, 9].map(|most| take(&mut host, most)), [Some(2), Some(1), Some(0)]);
+    assert!(!host.engine.has_news());
+    for (jobs, is_too_many) in [(20_000, false), (20_001, true)] {
+        (0..jobs).for_each(|id| host.engine.note_ended(ended(id)));
+        assert!(host.engine.has_news());
+        assert_eq!(host.engine.take_ended(1).is_none(), is_too_many, "{jobs}");
+        host.engine.forget_news();
+        assert!(!host.engine.has_news());
+    }
+    host.event(Event::Settings(Settings { remember: false, ..Settings::default() }));
+    host.engine.note_ended(ended(1));
+    assert!(!host.engine.has_news(), "nobody keeps them");
+    let mut host = Host::new();
+    host.engine.note_ended(ended(1));
+    assert!(!host.engine.has_news(), "a tree is lacking");
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert!(host.engine.has_news(), "it ended before there was one");
+}
+
+#[test]
+fn what_was_kept_counts_and_what_cannot_be_right_is_told() {
+    let mut host = live(Policy::FairTree);
+    let kept = Ended { job: ended(1), end: NOW + 50.0 };
+    let wrong = Ended { job: Job { start: f64::NAN, ..ended(2) }, end: NOW };
+    host.event(Event::Recalled(vec![kept.clone(), wrong], Vec::new()));
+    assert_eq!(host.logged.len(), 1, "{:?}", host.logged);
+    assert_eq!(host.engine.uncovered(Default::default(), 9), (vec![kept], Vec::new(), None));
+    assert_eq!(Host::new().engine.uncovered(Default::default(), 9), (Vec::new(), Vec::new(), None));
+    let given_up = |sum| GivenUp {
+        user: UserId(7),
+        bank: "A".into(),
+        sum,
+        since: NOW,
+        horizon: NOW,
+        pushed: 0.0,
+        at: NOW,
+        counted: Watermark::default(),
+    };
+    for (sum, logged) in [(5.0, 1), (-5.0, 2)] {
+        host.event(Event::Recalled(Vec::new(), vec![given_up(sum)]));
+        assert_eq!(host.logged.len(), logged, "{:?}", host.logged);
+    }
+}

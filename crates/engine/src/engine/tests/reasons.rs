@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Why the posted priority of a job was posted: the change that a test makes is the one that is told.
+
+use super::host::Host;
+use super::live::{accounts, leaf, leaves, live, tree};
+use super::site::{HostJob, NOW, association, narrow, queue, record};
+use super::strict::rules;
+use super::why::why;
+use crate::accounts::{
+    ConfigPatch, Counts, Difference, Others, Policy as Accounts, RunningLimits, ZeroScore,
+};
+use crate::engine::{Engine, Event, Settings};
+use crate::ids::{JobId, Limit};
+use crate::standing::SitePart;
+use fairshare::accrual::{HalfLife, Mode};
+use fairshare::{Policy, Shares};
+
+/// The codes of the reasons for which a job has its posted priority.
+fn codes(host: &Host, id: JobId) -> Vec<&'static str> {
+    why(host, id).made.iter().map(|note| note.code).collect()
+}
+
+fn posted(host: &Host, id: JobId) -> i64 {
+    host.jobs[&id].priority.unwrap()
+}
+
+/// A site of which user 7 runs a job, so that usage moves all the time, and users 7 and 8 have pending jobs.
+struct Site {
+    host: Host,
+    of_7: JobId,
+    of_8: JobId,
+}
+
+impl Site {
+    fn new() -> Site {
+        let mut host = live(Policy::Classic);
+        let [runs, of_7, of_8] =
+            [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A").queue("q1")).unwrap());
+        host.start(runs);
+        host.engine.post_stale();
+        host.refresh(30.0);
+        let site = Site { host, of_7, of_8 };
+        assert_eq!(codes(&site.host, of_7), ["usage"]);
+        site
+    }
+
+    /// Changes what a push brings, pushes it, and requires that the jobs with another priority have these reasons; returns how many.
+    fn push(&mut self, change: impl FnOnce(&mut Accounts, &mut SitePart), wanted: &[&str]) -> usize {
+        let before = [self.of_7, self.of_8].map(|id| (id, posted(&self.host, id)));
+        let (mut accounts, mut site) = (accounts(), tree(Policy::Classic, NOW, leaves()));
+        change(&mut accounts, &mut site);
+        self.host.now += 1.0;
+        self.host.event(Event::Policy(accounts, site));
+        self.host.settle();
+        self.host.refresh(30.0);
+        let moved = before.into_iter().filter(|(id, before)| posted(&self.host, *id) != *before);
+        let moved: Vec<JobId> = moved.map(|(id, _)| id).collect();
+        for id in &moved {
+            assert_eq!(codes(&self.host, *id), wanted, "job {id}");
+        }
+        moved.len()
+    }
+}
+
+#[test]
+fn a_push_is_told_by_what_it_changed() {
+    let q1 = |priority: i64| {
+        let mut changed = queue("q1");
+        changed.priority = priority;
+        changed
+    };
+    assert_eq!(
+        Site::new().push(|accounts, _| accounts.queues = vec![q1(7), queue("q2")], &["queue-priority"]),
+        2
+    );
+    let weights = vec![("fairshare".to_owned(), 90_000)];
+    assert_eq!(Site::new().push(|accounts, _| accounts.weights = weights, &["weight"]), 2);
+    let banks = |accounts: &mut Accounts, _: &mut SitePart| {
+        accounts.weights.push(("bank".to_owned(), 10));
+        accounts.banks = vec![("A".into(), 5.0)];
+    };
+    assert_eq!(Site::new().push(banks, &["weight", "bank-priority"]), 2);
+    let shares = |_: &mut Accounts, site: &mut SitePart| site.associations[0].shares = Shares::Count(1000);
+    assert!(Site::new().push(shares, &["shares"]) > 0);
+    let of_bank = |_: &mut Accounts, site: &mut SitePart| site.banks[2].shares = Shares::Count(50);
+    let moved = Site::new().push(of_bank, &["shares"]);
+    assert!(moved > 0);
+    let policy = |_: &mut Accounts, site: &mut SitePart| {
+        if let Some(rule) = &mut site.rule {
+            rule.policy = Policy::FairTree;
+        }
+    };
+    assert_eq!(Site::new().push(policy, &["policy"]), 2);
+    let members = |accounts: &mut Accounts, site: &mut SitePart| {
+        accounts.associations.push(record(association(9, "A"), "A"));
+        site.associations.push(leaf(9, "A", 0.0, 0.0));
+    };
+    assert!(Site::new().push(members, &["members"]) > 0);
+}
+
+#[test]
+fn several_changes_of_a_push_are_all_told() {
+    let mut site = Site::new();
+    let change = |accounts: &mut Accounts, site: &mut SitePart| {
+        let mut changed = queue("q1");
+        changed.priority = 3;
+        accounts.queues = vec![changed, queue("q2")];
+        accounts.weights.push(("queue".to_owned(), 77));
+        site.banks[2].shares = Shares::Count(50);
+    };
+    let moved = site.push(change, &["weight", "queue-priority", "shares"]);
+    assert!(moved > 0);
+    let told = why(&site.host, site.of_7).made;
+    assert_eq!(told[0].text, "a push changed the weight of factor queue");
+    assert_eq!(told[1].text, "a push changed the priority of queue q1");
+}
+
+#[test]
+fn a_refresh_long_after_a_push_of_shares_is_told_as_usage() {
+    let mut host = live(Policy::FairTree);
+    let [runs, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    // Shares of a bank in which nobody pends: no fair-share below A is another.
+    let mut site = tree(Policy::Classic, host.now, leaves());
+    host.event(Event::Policy(accounts(), site.clone()));
+    host.settle();
+    let before = posted(&host, of_8);
+    site.associations[2].shares = Shares::Count(9);
+    host.event(Event::Policy(accounts(), site));
+    host.settle();
+    assert_eq!(posted(&host, of_8), before);
+    host.start(runs);
+    host.refresh(30.0);
+    assert!(posted(&host, of_7) < before);
+    assert_eq!(codes(&host, of_7), ["usage"]);
+}
+
+#[test]
+fn a_push_that_changes_nothing_leaves_the_reason_as_it_was() {
+    let mut site = Site::new();
+    let when = site.host.engine.priced(site.of_7).unwrap().when;
+    let number = posted(&site.host, site.of_7);
+    site.host.now += 1.0;
+    site.host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    site.host.settle();
+    assert_eq!(posted(&site.host, site.of_7), number);
+    let priced = site.host.engine.priced(site.of_7).unwrap();
+    assert_eq!((codes(&site.host, site.of_7), priced.when), (vec!["usage"], when));
+}
+
+#[test]
+fn what_a_user_does_to_a_job_is_told() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
+    assert_eq!(codes(&host, id), ["submitted"]);
+    host.set_urgency(id, 20);
+    let told = why(&host, id).made;
+    assert_eq!((told.len(), told[0].text.as_str()), (1, "the job's urgency was changed from 16 to 20"));
+    host.update(id, Some("q2"), None).unwrap();
+    host.settle();
+    assert_eq!(codes(&host, id), ["jobspec"]);
+    host.update(id, None, Some("B")).unwrap();
+    host.settle();
+    assert_eq!(codes(&host, id), ["jobspec"]);
+    for (urgency, former) in [(0, 20), (31, 0), (16, 31)] {
+        host.set_urgency(id, urgency);
+        let told = why(&host, id).made;
+        let text = format!("the job's urgency was changed from {former} to {urgency}");
+        assert_eq!((told.len(), told[0].text.as_str()), (1, text.as_str()));
+    }
+}
+
+#[test]
+fn a_first_priority_is_told_as_such() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+    for is_reload in [true, false] {
+        let mut engine = Engine::small();
+        engine.handle(host.now, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+        host.replay(is_reload, engine);
+        host.settle();
+        assert_eq!(codes(&host, id), ["loaded"], "reload: {is_reload}");
+    }
+    let mut bare = Host::new();
+    let waits = bare.submit(HostJob::new(7).bank("A")).unwrap();
+    bare.event(Event::Policy(accounts(), SitePart::default()));
+    bare.settle();
+    assert_eq!(codes(&bare, waits), ["data"]);
+}
+
+#[test]
+fn without_live_fair_share_a_pushed_number_is_told() {
+    let mut host = Host::new();
+    host.event(Event::Policy(accounts(), SitePart::default()));
+    let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
+    let mut changed = accounts();
+    changed.associations[0].fairshare = 0.25;
+    host.event(Event::Policy(changed.clone(), SitePart::default()));
+    host.settle();
+    assert_eq!(codes(&host, id), ["fairshare"]);
+    assert_eq!(why(&host, id).made[0].text, "a push changed the fair-share of its user in bank A");
+    // flux-accounting's own push, piece by piece.
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 1_000)]));
+    host.event(Event::Reprioritize);
+    host.settle();
+    assert_eq!(codes(&host, id), ["weight"]);
+    let mut own = queue("q1");
+    own.priority = 3;
+    changed.queues = vec![own.clone()];
+    host.event(Event::Queues(vec![own]));
+    host.event(Event::Reprioritize);
+    host.settle();
+    assert_eq!(codes(&host, id), ["queue-priority"]);
+    changed.weights = vec![("fairshare".to_owned(), -1), ("queue".to_owned(), 0)];
+    host.event(Event::Policy(changed.clone(), SitePart::default()));
+    host.settle();
+    assert_eq!((codes(&host, id), posted(&host, id)), (vec!["weight"], 0));
+    changed.config.zero_score = ZeroScore::Floor;
+    host.event(Event::Policy(changed, SitePart::default()));
+    host.settle();
+    assert_eq!((codes(&host, id), posted(&host, id)), (vec!["zero-score"], 1));
+    host.event(Event::Config(ConfigPatch { zero_score: Some(ZeroScore::Hold), deny_unknown_queues: None }));
+    host.event(Event::Reprioritize);
+    host.settle();
+    assert_eq!(codes(&host, id), ["zero-score"]);
+}
+
+#[test]
+fn settings_that_move_priorities_are_told() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.event(Event::Settings(Settings::default()));
+    let set = |host: &mut Host, settings: Settings| {
+        host.event(Event::Settings(settings));
+        host.settle();
+        host.refresh(30.0);
+    };
+    set(&mut host, Settings { live: false, ..Settings::default() });
+    assert_eq!(codes(&host, id), ["live"]);
+    set(&mut host, Settings::default());
+    assert_eq!(codes(&host, id), ["live"]);
+    host.now += 3600.0;
+    set(&mut host, Settings { age_weight: 1_000_000, ..Settings::default() });
+    assert_eq!(codes(&host, id), ["weight"]);
+    assert_eq!(why(&host, id).made[0].text, "a push or the configuration changed the weight of factor age");
+    set(&mut host, Settings { size_weight: 1_000_000, age_weight: 0, ..Settings::default() });
+    assert_eq!(codes(&host, id), ["weight"]);
+    let runs =
+        host.submit(HostJob { limit: Some(500.0), duration: 500.0, ..HostJob::new(7).bank("A") }).unwrap();
+    host.submit(HostJob::new(8).bank("A")).unwrap();
+    host.start(runs);
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, leaves())));
+    host.settle();
+    let size = Settings { size_weight: 1_000_000, ..Settings::default() };
+    set(&mut host, Settings { accrual: Mode::Committed, ..size });
+    assert_eq!(codes(&host, id), ["accounting"]);
+}
+
+/// By the strict rule a job that wakes when its place is taken is held, and released when the place is free.
+#[test]
+fn a_job_that_was_held_again_is_told_as_released() {
+    let mut host = Host::with(vec![narrow(7, "A")], vec![queue("q1")]);
+    host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
+    let rests = host.submit(HostJob::new(7)).unwrap();
+    host.set_urgency(rests, 0);
+    let next = host.submit(HostJob::new(7)).unwrap();
+    host.start(next);
+    host.set_urgency(rests, 16);
+    host.settle();
+    assert!(host.engine.is_held(rests));
+    host.end(next);
+    host.settle();
+    assert!(!host.engine.is_held(rests));
+    assert_eq!(codes(&host, rests), ["released"]);
+}
+
+#[test]
+fn the_last_change_that_somebody_made_is_told_beside_usage() {
+    let mut site = Site::new();
+    site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
+    let shares = site.host.engine.priced(site.of_7).unwrap().when;
+    let runs = site.host.submit(HostJob::new(8).bank("A")).unwrap();
+    site.host.start(runs);
+    for seconds in [300.0, 600.0] {
+        site.host.engine.post_stale();
+        site.host.refresh(seconds);
+        let told = why(&site.host, site.of_7);
+        let (before, when) = told.made_before.unwrap();
+        assert_eq!((told.made[0].code, before[0].code, when), ("usage", "shares", shares));
+    }
+}
+
+/// Whatever a push changes is counted under its kind, by the dry run as by the push; a record that differs in two ways counts once.
+#[test]
+fn a_push_counts_each_record_that_it_changes() {
+    type Act = fn(&mut Accounts, &mut SitePart);
+    let counts = |added, changed, removed| Counts { added, changed, removed };
+    let none = Others::default();
+    let rows: &[(&str, Act, [usize; 2], Others)] = &[
+        ("nothing", |_, _| {}, [0, 3], none),
+        ("usage", |_, site| site.associations[0].usage = Some(9.0), [0, 3], none),
+        ("a user's shares", |_, site| site.associations[0].shares = Shares::Count(9), [1, 2], none),
+        (
+            "a user's shares and limits",
+            |accounts, site| {
+                site.associations[0].shares = Shares::Count(9);
+                accounts.associations[0].association.max_nodes = Limit(3);
+            },
+            [1, 2],
+            none,
+        ),
+        ("a fair-share", |accounts, _| accounts.associations[1].fairshare = 0.1, [1, 2], none),
+        (
+            "a bank's shares and priority",
+            |accounts, site| {
+                site.banks[1].shares = Shares::Count(9);
+                accounts.banks[0].1 = 4.0;
+            },
+            [0, 3],
+            Others { banks: counts(0, 1, 0), ..none },
+        ),
+        (
+            "a bank's place",
+            |_, site| site.banks[1].parent = Some("B".into()),
+            [0, 3],
+            Others { banks: counts(0, 1, 0), ..none },
+        ),
+        (
+            "a queue, one more and one less",
+            |accounts, _| {
+                accounts.queues[0].priority = 4;
+                accounts.queues[1].name = "q3".into();
+            },
+            [0, 3],
+            Others { queues: counts(1, 1, 1), ..none },
+        ),
+        (
+            "weights",
+            |accounts, _| accounts.weights = vec![("fairshare".to_owned(), 1), ("bank".to_owned(), 2)],
+            [0, 3],
+            Others { factors: counts(1, 1, 0), ..none },
+        ),
+        (
+            "a project",
+            |accounts, _| accounts.projects.push("chem".into()),
+            [0, 3],
+            Others { projects: counts(1, 0, 0), ..none },
+        ),
+        (
+            "a switch, the ranking policy and the half-life",
+            |accounts, site| {
+                accounts.config.zero_score = ZeroScore::Floor;
+                if let Some(rule) = &mut site.rule {
+                    (rule.policy, rule.half_life) = (Policy::FairTree, HalfLife::new(5.0).unwrap());
+                }
+            },
+            [0, 3],
+            Others { config: 3, ..none },
+        ),
+    ];
+    for (what, act, [changed, unchanged], others) in rows {
+        let mut host = Host::new();
+        let base = || {
+            let banks =
+                [("root", 0.0), ("A", 1.0), ("B", 1.0)].map(|(bank, priority)| (bank.into(), priority));
+            let associations = leaves();
+            (Accounts { banks: banks.into(), ..accounts() }, tree(Policy::Classic, NOW, associations))
+        };
+        let (before, site) = base();
+        host.event(Event::Policy(before, site));
+        let (mut next, mut site) = base();
+        // Rows are by name where the act is on the first bank.
+        next.banks.swap(0, 1);
+        act(&mut next, &mut site);
+        let wanted =
+            Difference { changed: *changed, unchanged: *unchanged, others: *others, ..Difference::default() };
+        assert_eq!(host.engine.difference(next.clone(), site.clone()), Ok(wanted), "{what}, without effect");
+        host.event(Event::Policy(next, site));
+        assert_eq!(host.engine.latest_difference(), wanted, "{what}");
+    }
+}

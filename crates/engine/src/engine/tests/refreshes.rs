@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a refresh does in which turn, what is asked for at a start, and which usages are told: figures worked out by hand.
+
+use super::host::Host;
+use super::live::{accounts, leaf, leaves, live, tree};
+use super::site::{HostJob, NOW, association, record};
+use crate::accounts::{ConfigPatch, ZeroScore};
+use crate::engine::{
+    Effect, EndedJob, Engine, Event, Open, PageWanted, Refusal, Settings, StandingsWanted, State, Timer,
+};
+use crate::ids::{JobId, UserId};
+use crate::standing::{Job, RESET, SitePart};
+use fairshare::periods::Resources;
+use fairshare::{Builder, Options, Policy};
+
+const HOUR: f64 = 3_600.0;
+
+/// Pages of ended jobs that are asked for.
+pub fn asks(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {
+    let ask = |effect: &Effect| match effect {
+        Effect::ListEnded { since, before, most } => Some((*since, *before, *most)),
+        _ => None,
+    };
+    effects.iter().filter_map(ask).collect()
+}
+
+fn armed(effects: &[Effect]) -> Option<f64> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::ArmIn(Timer::Refresh, seconds) => Some(*seconds),
+        _ => None,
+    })
+}
+
+fn price(host: &Host, id: JobId) -> i64 {
+    host.jobs[&id].priority.unwrap()
+}
+
+pub fn pushed(policy: SitePart) -> Engine {
+    let mut engine = Engine::small();
+    engine.handle(NOW, Event::Policy(accounts(), policy));
+    engine
+}
+
+#[test]
+fn a_site_of_over_four_thousand_takes_its_time() {
+    for (users, running, turns) in [(3, 0, 0), (4_000, 0, 0), (4_001, 0, 4), (3, 3_997, 0), (3, 3_998, 4)] {
+        let mut all = accounts();
+        all.associations = vec![record(association(10, "A"), "A")];
+        let leaves = (10..).take(users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
+        let mut engine = Engine::small();
+        for id in 0..running {
+            let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
+            let (user, bank, id) = (UserId(10), "A".into(), JobId(1_000 + id));
+            let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
+            engine.standing.started(&job).unwrap();
+        }
+        engine.handle(NOW, Event::Policy(all, tree(Policy::FairTree, NOW, leaves)));
+        let mut ours = 0;
+        while engine.live_snapshot().is_refreshing {
+            ours += 1;
+            engine.handle(NOW + f64::from(ours), Event::Timer(Timer::Slice));
+        }
+        assert_eq!(ours, turns, "{users}: cells, ranks, changes, prices");
+        let last = engine.live_snapshot().last.unwrap();
+        assert_eq!((last.worked_out, last.ranked), (users, true), "{users}");
+        assert_eq!(engine.refreshes(), (1, 0), "{users}");
+    }
+}
+
+/// No turn is longer because all jobs are of one association.
+#[test]
+fn jobs_are_priced_in_as_many_turns_whoever_they_are_of() {
+    let turns = |users: u32, jobs: usize, interleave: bool| {
+        let mut host = Host::new();
+        let mut all = accounts();
+        all.associations = (10..10 + users).map(|user| record(association(user, "A"), "A")).collect();
+        let site = || {
+            let leaves = (10..10 + users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
+            tree(Policy::Classic, NOW, leaves)
+        };
+        // What is posted is another matter, and who is looked for, and how many turns there are.
+        host.event(Event::Settings(Settings {
+            interleave,
+            depth: 20,
+            max_stall: 10.0,
+            ..Settings::default()
+        }));
+        host.event(Event::Policy(all.clone(), site()));
+        for job in 0..jobs {
+            host.submit(HostJob::new(10 + job as u32 % users)).unwrap();
+        }
+        let is_posted = |effects: &[Effect]| {
+            let is_post =
+                |effect: &Effect| matches!(effect, Effect::Prioritize(..) | Effect::ReprioritizeAll);
+            effects.iter().any(is_post)
+        };
+        let mut effects = host.engine.handle(NOW, Event::Policy(all, site()));
+        let mut turns = 0;
+        while !is_posted(&effects) && host.engine.live_snapshot().is_refreshing {
+            turns += 1;
+            effects = host.engine.handle(NOW, Event::Timer(Timer::Slice));
+        }
+        turns
+    };
+    for (interleave, few, many) in [(false, 0, 2), (true, 0, 4)] {
+        for users in [1, 5, 50] {
+            assert_eq!(turns(users, 1_000, interleave), few, "{users} {interleave}");
+            assert_eq!(turns(users, 5_000, interleave), many, "{users} {interleave}");
+        }
+    }
+}
+
+/// Nor because they are as old as a job may be: 20,000 over 11 of them in each.
+#[test]
+fn jobs_at_the_end_of_their_age_are_priced_in_turns() {
+    for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {
+        let mut host = live(Policy::FairTree);
+        let ages = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
+        host.event(Event::Settings(Settings { depth: 20, budget: 300, max_stall: 10.0, ..ages }));
+        for _ in 0..jobs {
+            host.submit(HostJob::new(7).bank("A")).unwrap();
+        }
+        host.refresh(200.0);
+        let now = host.now + 10.0;
+        host.engine.handle(now, Event::Timer(Timer::Refresh));
+        let mut ours = 0;
+        while host.engine.live_snapshot().is_refreshing {
+            ours += 1;
+            host.engine.handle(now, Event::Timer(Timer::Slice));
+        }
+        let last = host.engine.live_snapshot().last.unwrap();
+        assert_eq!((ours, last.lagging), (turns, jobs), "all fell alike");
+    }
+}
+
+#[test]
+fn settings_that_are_as_they_were_change_nothing() {
+    let mut host = live(Policy::Classic);
+    let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));
+    assert_eq!(asks(&effects).len(), 1, "nobody listened when the plugin was loaded: {effects:?}");
+    let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));
+    assert!(effects.is_empty(), "{effects:?}");
+}
+
+#[test]
+fn the_timer_is_for_what_changes_with_time() {
+    let set = |refresh: f64, age_weight: i64| Settings {
+        refresh,
+        age_weight,
+        age_max: 1_000.0,
+        ..Settings::default()
+    };
+    let tree = || tree(Policy::Classic, NOW, leaves());
+    for (what, settings, policy, seconds) in [
+        ("nothing does", set(5.0, 0), SitePart::default(), None),
+        ("ages do", set(5.0, 1_000), SitePart::default(), Some(5.0)),
+        ("ages, only at pushes", set(0.0, 1_000), SitePart::default(), None),
+        ("fair-shares do", set(5.0, 0), tree(), Some(5.0)),
+        ("fair-shares, only at pushes", set(0.0, 0), tree(), None),
+    ] {
+        let mut engine = Engine::small();
+        let first = engine.handle(NOW, Event::Policy(accounts(), policy.clone()));
+        let has_tree = policy.rule.is_some();
+        assert_eq!(armed(&first), has_tree.then_some(30.0), "{what}: the default");
+        assert_eq!(armed(&engine.handle(NOW, Event::Settings(settings))), seconds, "{what}");
+        let again = engine.handle(NOW, Event::Policy(accounts(), policy));
+        assert_eq!(armed(&again), None, "{what}: it runs already");
+    }
+}
+
+#[test]
+fn ages_at_the_cap_are_followed_at_each_refresh() {
+    let mut host = live(Policy::FairTree);
+    let settings = Settings { age_weight: 100_000, age_max: 100.0 * HOUR, ..Settings::default() };
+    host.event(Event::Settings(settings));
+    let first = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.now += 10.0 * HOUR - 1.0;
+    let second = host.submit(HostJob::new(7).bank("A")).unwrap();
+    for (hours, difference) in [(80.0, 10_000), (15.0, 5_000), (2.0, 3_000), (1.0, 2_000), (7.0, 0), (9.0, 0)]
+    {
+        host.refresh(hours * HOUR);
+        let current = [first, second].map(|id| i64::from(host.engine.priced(id).unwrap().exact.priority));
+        assert_eq!(current[0] - current[1], difference, "{hours} hours later");
+        assert!(price(&host, first) >= price(&host, second), "{hours} hours later the order is the same");
+    }
+}
+
+/// The pages of the live tree, put together again, rank as the plugin does.
+#[test]
+fn the_pages_of_the_live_tree_are_the_tree() {
+    for policy in Policy::ALL {
+        let leaves =
+            (0..25).map(|user| leaf(user, if user % 3 == 0 { "A" } else { "B" }, f64::from(user % 7), 0.0));
+        let mut engine = Engine::small();
+        assert_eq!(engine.tree_page(0, 10, NOW), None);
+        engine.handle(NOW, Event::Policy(accounts(), tree(policy, NOW, leaves.collect())));
+        engine.handle(NOW + 30.0, Event::Timer(Timer::Refresh));
+        let (mut rows, mut builder, mut first) = (Vec::new(), Builder::default(), Some(0));
+        while let Some(from) = first {
+            let page = engine.tree_page(from, 10, NOW + 30.0).expect("a page");
+            assert_eq!(
+                (page.policy, page.leaves.len() <= 10, page.banks.is_empty()),
+                (policy, true, from > 0)
+            );
+            for bank in &page.banks {
+                builder.bank(&bank.name, bank.parent.as_deref(), bank.shares, bank.usage);
+            }
+            rows.extend(page.leaves);
+            first = page.next;
+        }
+        rows.sort_by_key(|row| row.place);
+        for row in &rows {
+            builder.association(&row.name, &row.bank, row.shares, Some(row.usage), row.active);
+        }
+        let rebuilt = builder.build().expect("a tree");
+        let ranking = rebuilt.rank(policy, &Options::default()).expect("a ranking");
+        assert_eq!(rows.len(), 25);
+        for row in rows {
+            let wanted = rebuilt.leaf(&row.name, &row.bank).and_then(|leaf| ranking.fairshare(leaf));
+            let is_close = row.fairshare.zip(wanted).is_some_and(|(own, wanted)| (own - wanted).abs() < 1e-9);
+            assert!(is_close, "{policy}: {row:?}, not {wanted:?}");
+        }
+        engine.handle(NOW, Event::Settings(Settings { live: false, ..Settings::default() }));
+        assert_eq!(engine.tree_page(0, 10, NOW), None, "fair-share is not live any more");
+    }
+}
+
+#[test]
+fn usages_are_told_page_by_page() {
+    let mut engine = Engine::small();
+    let two = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 50.0, 0.0)];
+    engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, two)));
+    let told = |user: Option<u32>, after: Option<(u32, &str)>, most: usize| {
+        let after = after.map(|(user, bank)| (UserId(user), bank.to_owned()));
+        let wanted = PageWanted { after, user: user.map(UserId), most, most_held: 9 };
+        // A half-life later.
+        let (used, next) = engine.usages(&wanted, NOW + 1_000.0);
+        let row = |user: UserId, bank: &crate::ids::BankName| (user.0, bank.to_string());
+        let used: Vec<_> =
+            used.iter().map(|used| (row(used.user, &used.bank), used.usage.map(f64::round))).collect();
+        (used, next.map(|(user, bank)| row(user, &bank)))
+    };
+    let row = |user: u32, bank: &str| (user, bank.to_owned());
+    let [one, none, other] = [(row(7, "A"), Some(50.0)), (row(7, "B"), None), (row(8, "A"), Some(25.0))];
+    for (user, after, most, used, next) in [
+        (None, None, 9, vec![&one, &none, &other], None),
+        (None, None, 3, vec![&one, &none, &other], Some(row(8, "A"))),
+        (None, None, 2, vec![&one, &none], Some(row(7, "B"))),
+        (None, Some((7, "B")), 2, vec![&other], None),
+        (Some(7), None, 9, vec![&one, &none], None),
+        (Some(7), Some((7, "A")), 9, vec![&none], None),
+        (Some(8), None, 9, vec![&other], None),
+        (Some(9), None, 9, vec![], None),
+    ] {
+        let used: Vec<_> = used.into_iter().cloned().collect();
+        assert_eq!(told(user, after, most), (used, next), "{user:?} {after:?} {most}");
+    }
+}
+
+pub fn ended(id: u64, end: f64) -> EndedJob {
+    let (user, bank) = (UserId(8), Some("A".into()));
+    EndedJob { id: JobId(id), user, bank, nodes: 1, cores: 1, ran: Some((end - 60.0, end)), end }
+}
+
+#[test]
+fn pages_of_ended_jobs_are_asked_for_until_one_is_not_full() {
+    let mut engine = Engine::small();
+    let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    let since = NOW - RESET;
+    assert_eq!(asks(&effects), [(since, None, 1_000)]);
+    let oldest = NOW - 1_000.0;
+    let page = |first: u64, end: &dyn Fn(u64) -> f64| {
+        Event::Ended(Some((first..first + 1_000).map(|id| ended(id, end(id))).collect()))
+    };
+    let effects = engine.handle(NOW, page(1, &|id| NOW - id as f64));
+    assert_eq!(asks(&effects), [(since, Some(oldest), 1_000)]);
+    let effects = engine.handle(NOW, page(2_001, &|_| oldest));
+    assert_eq!(asks(&effects), [(since, Some(oldest), 2_000)], "of one instant: it has to grow");
+    let effects = engine.handle(NOW, Event::Ended(Some(vec![ended(5_000, oldest - 1.0)])));
+    assert_eq!(asks(&effects), []);
+    assert_eq!(engine.live_snapshot().counts.2, 2_001);
+    engine.handle(NOW, Event::Ended(Some(vec![ended(5_001, oldest)])));
+    assert_eq!(engine.live_snapshot().counts.2, 2_001, "nobody asked");
+}
+
+#[test]
+fn job_list_is_asked_twelve_times() {
+    let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));
+    for tried in 1.. {
+        let effects = engine.handle(NOW, Event::Ended(None));
+        if !effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry))) {
+            assert_eq!(tried, 12);
+            break;
+        }
+        assert_eq!(asks(&engine.handle(NOW, Event::Timer(Timer::Retry))).len(), 1);
+    }
+}
+
+#[test]
+fn what_ended_without_a_tree_counts_when_it_comes_up_to_200_000_jobs() {
+    for (before, known) in [(0, true), (199_999, true), (200_000, false)] {
+        let mut host = Host::new();
+        // What job-list tells would hide it.
+        host.has_job_list = false;
+        host.event(Event::Policy(accounts(), SitePart::default()));
+        for id in 0..before {
+            let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
+            let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
+            let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
+            host.engine.standing.ended(&job, NOW).unwrap();
+        }
+        let run = |host: &mut Host| {
+            let id = host.submit(HostJob::new(8).bank("A")).unwrap();
+            host.start(id);
+            host.now += 99.0;
+            host.end(id);
+            host.engine.live_snapshot().counts.2
+        };
+        let after = run(&mut host);
+        assert_eq!(after, before as usize + usize::from(known));
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, leaves())));
+        let standing = &host.engine.standing;
+        let used = |usage: Option<f64>| usage.is_some_and(|usage| usage > 90.0);
+        let index = standing.find(UserId(8), &"A".into()).unwrap();
+        assert_eq!(used(standing.usage(index, host.now)), known, "{before}");
+        if !known {
+            assert_eq!(run(&mut host), after + 1, "where there are refreshes, there is no end");
+        }
+    }
+}
+
+#[test]
+fn a_job_that_names_no_bank_counts_in_its_default_bank() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(8)).unwrap();
+    host.start(id);
+    host.now += 50.0;
+    let standing = &host.engine.standing;
+    let index = standing.find(UserId(8), &"A".into()).unwrap();
+    assert!(standing.usage(index, host.now).is_some_and(|usage| usage > 40.0));
+}
+
+#[test]
+fn an_r_that_says_no_time_is_told() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(8).bank("A")).unwrap();
+    host.start(id);
+    host.jobs.get_mut(&id).unwrap().started = Some(1e300);
+    host.replay(true, Engine::small());
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert!(host.logged.iter().any(|text| text.contains("can't be counted")), "{:?}", host.logged);
+}
+
+/// Flux asks for all prices there; who is not in the plan keeps the one it has.
+#[test]
+fn in_the_loop_of_a_refresh_only_those_of_the_plan_get_another_price() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { depth: 250, budget: 100_000, ..Settings::default() }));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    for user in [7, 7, 8].iter().cycle().take(900) {
+        host.submit(HostJob::new(*user).bank("A")).unwrap();
+    }
+    host.start(runs);
+    let before: Vec<(JobId, Option<i64>)> = host.jobs.iter().map(|(id, job)| (*id, job.priority)).collect();
+    let (loops, posts) = (host.loops, host.posts);
+    host.refresh(30.0);
+    assert_eq!((host.loops - loops, host.posts - posts), (1, 0));
+    let last = host.engine.live_snapshot().last.unwrap();
+    let moved = before.iter().filter(|(id, price)| host.jobs[id].priority != *price).count();
+    let lags = |(id, job): (&JobId, &HostJob)| {
+        job.state == State::Sched
+            && job.priority != Some(i64::from(host.engine.priced(*id).unwrap().exact.priority))
+    };
+    let lagging = host.jobs.iter().filter(|job| lags(*job)).count();
+    assert!(moved > 75 && lagging > 50, "{last:?}");
+    assert_eq!((last.touched, last.lagging, last.right_to), (moved, lagging, Some(250)));
+}
+
+#[test]
+fn a_posted_price_is_explained_by_the_rule_of_its_time() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
+    for (zero, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1), (ZeroScore::Hold, 0)] {
+        host.event(Event::Config(ConfigPatch { zero_score: Some(zero), ..ConfigPatch::default() }));
+        host.event(Event::Reprioritize);
+        assert_eq!(price(&host, id), priority, "{zero:?}");
+        assert_eq!(i64::from(host.engine.priced(id).unwrap().posted.priority), priority, "{zero:?}");
+    }
+}
+
+#[test]
+fn whom_flux_has_no_more_is_forgotten() {
+    let mut host = live(Policy::FairTree);
+    let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(runs);
+    assert_eq!(host.engine.pending_after(None, 9), [mine, other]);
+    assert_eq!(host.engine.pending_after(None, 1), [mine]);
+    assert_eq!(host.engine.pending_after(Some(mine), 9), [other]);
+    host.refuse_prices = Some(Refusal::Absent);
+    host.refresh(30.0);
+    assert_eq!(host.engine.pending_after(None, 9), [other], "of two that change places one is posted");
+}
+
+#[test]
+fn who_asks_between_a_large_push_and_its_first_slice_is_told_what_is_known() {
+    for policy in Policy::ALL {
+        let mut all = accounts();
+        all.associations = (10..).take(4_001).map(|user| record(association(user, "A"), "A")).collect();
+        let leaves = (10..).take(4_001).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
+        let mut engine = Engine::small();
+        let site = tree(policy, NOW, leaves);
+        let effects = engine.handle(NOW, Event::Policy(all, site));
+        assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Slice))), "{policy:?}");
+        assert_eq!(engine.stats(NOW).banks, [], "{policy:?}: no bank is ranked yet");
+        let wanted =
+            StandingsWanted { user: Some(UserId(10)), bank: None, after: None, most: 9, open: Open::All };
+        let page = engine.standings(&wanted, NOW);
+        assert_eq!((page.associations.len(), page.associations[0].rank.is_none()), (1, true), "{policy:?}");
+        while engine.live_snapshot().is_refreshing {
+            engine.handle(NOW, Event::Timer(Timer::Slice));
+        }
+        assert_eq!(engine.stats(NOW).banks.len(), 3, "{policy:?}");
+        assert!(engine.standings(&wanted, NOW).associations[0].rank.is_some(), "{policy:?}");
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What Flux refuses, and jobs that end out of turn: what cannot be provoked from outside a broker.
+
+use super::host::Host;
+use super::live::{accounts, leaves, live, tree};
+use super::site::{HostJob, NOW, association, queue, record};
+use crate::engine::{Effect, Engine, Event, Level, Refusal, Settings, State, Step};
+use crate::ids::{JobId, Limit};
+use crate::limits::{HoldName, RULES};
+use fairshare::Policy;
+
+/// One job in SCHED, a second one held by `max_sched_jobs` 1.
+fn one_held() -> (Host, JobId, JobId) {
+    let mut one = association(7, "A");
+    one.max_sched_jobs = Limit(1);
+    let mut host = Host::with(vec![record(one, "A")], vec![queue("q1")]);
+    let [first, held] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
+    assert_eq!(host.names(held), ["max-sched-jobs-user-limit"]);
+    (host, first, held)
+}
+
+fn refuse(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
+    engine.refused(effect, why)
+}
+
+/// The first name taken off a job.
+fn removal(effects: &[Effect]) -> Option<(JobId, HoldName)> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::RemoveDependency(id, name) => Some((*id, *name)),
+        _ => None,
+    })
+}
+
+fn names(engine: &Engine, id: JobId) -> Vec<String> {
+    engine.ledger().job(id).unwrap().names.iter(RULES).map(|name| name.to_string()).collect()
+}
+
+#[test]
+fn flaw_25_a_refused_name_is_told_by_name_and_not_believed() {
+    let (mut host, _, held) = one_held();
+    let name = RULES.parse("max-sched-jobs-user-limit").unwrap();
+    let why = Refusal::Other("out of memory".to_owned());
+    let told = refuse(&mut host.engine, Effect::AddDependency(held, name), why);
+    let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(
+        *text,
+        format!("job {held}: failed to add dependency max-sched-jobs-user-limit: out of memory")
+    );
+    assert_eq!(names(&host.engine, held), Vec::<String>::new(), "Flux does not hold the job by this name");
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
+    let (mut host, first, held) = one_held();
+    let effects = host.engine.handle(NOW, Event::Inactive(first));
+    let Some((id, name)) = removal(&effects) else { panic!("no removal") };
+    assert_eq!((id, name.to_string().as_str()), (held, "max-sched-jobs-user-limit"));
+    let why = Refusal::Other("out of memory".to_owned());
+    let told = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
+    let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
+    assert!(text.contains("failed to remove dependency max-sched-jobs-user-limit: out of memory"), "{text}");
+    assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
+    assert_eq!(host.engine.check().drift, []);
+    assert!(host.engine.ledger().job(held).unwrap().footprint().is_idle());
+    // It kept no reservation, so that the pass goes on with it, and the next pass tries again.
+    let rest = effects
+        .into_iter()
+        .filter_map(|effect| if let Effect::Then(step) = effect { Some(step) } else { None });
+    for step in rest {
+        let on = host.engine.step(step);
+        assert_eq!(removal(&on), None, "once in a pass");
+        host.apply(on);
+    }
+    assert_eq!(removal(&host.engine.step(Step::ReleaseAll)), Some((held, name)));
+}
+
+#[test]
+fn flaw_25_a_name_that_is_gone_already_is_no_error() {
+    for why in [Refusal::Absent, Refusal::TooLate] {
+        let (mut host, first, held) = one_held();
+        let (id, name) = removal(&host.engine.handle(NOW, Event::Inactive(first))).unwrap();
+        let told = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
+        assert!(told.is_empty(), "{told:?}");
+        assert_eq!(names(&host.engine, held), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
+    let (mut host, first, held) = one_held();
+    // The allocation arrives when the job is already on its way out: RUN is never seen.
+    host.engine.handle(NOW, Event::Priority(first, 16));
+    host.end(first);
+    assert_eq!(host.state(held), Some(State::Sched), "the place of the first is free, once");
+    assert_eq!(host.count(7, "A", State::Sched), 1);
+    host.start(held);
+    host.end(held);
+    assert_eq!(host.engine.check().drift, []);
+    let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
+    assert_eq!(host.engine.ledger().usage(association).unwrap().active_jobs, 0);
+}
+
+/// Pending jobs whose price is not the exact one.
+fn lagging(host: &Host) -> usize {
+    let pending = host.jobs.iter().filter(|(_, job)| job.state == State::Sched);
+    pending
+        .filter(|(id, job)| {
+            job.priority != host.engine.priced(**id).map(|priced| i64::from(priced.exact.priority))
+        })
+        .count()
+}
+
+/// By then nothing else has moved: it ran before, and how usages compare stays what it is.
+#[test]
+fn prices_of_a_refused_loop_are_tried_again_at_the_next_refresh() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { budget: 100_000, ..Settings::default() }));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    for user in [7, 7, 8].iter().cycle().take(900) {
+        host.submit(HostJob::new(*user).bank("A")).unwrap();
+    }
+    host.start(runs);
+    host.engine.post_stale();
+    host.now += 30.0;
+    host.end(runs);
+    host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
+    let loops = host.loops;
+    host.refresh(30.0);
+    assert!(host.logged.iter().any(|text| text.contains("failed to reprioritize: out of memory")));
+    assert!(host.loops == loops && lagging(&host) > 300, "{}", lagging(&host));
+    let told = host.engine.live_snapshot().last.unwrap();
+    assert_eq!(
+        (told.touched, told.lagging, told.right_to),
+        (0, lagging(&host), Some(0)),
+        "nothing was posted"
+    );
+    host.refuse_loops = None;
+    host.refresh(30.0);
+    assert_eq!((host.loops - loops, lagging(&host)), (1, 0));
+    host.refresh(30.0);
+    assert_eq!(host.loops - loops, 1, "once is enough");
+}
+
+/// Where nobody has another price: whoever has none has to be asked for.
+#[test]
+fn a_refused_loop_of_a_push_is_run_at_the_next_refresh() {
+    let mut host = live(Policy::Classic);
+    host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
+    let loops = host.loops;
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    host.refuse_loops = None;
+    for _ in 0..2 {
+        host.refresh(30.0);
+        assert_eq!(host.loops - loops, 1);
+    }
+}
+
+/// Another price tells it once more, though nothing else has changed.
+#[test]
+fn a_fair_share_that_could_not_be_told_is_told_again() {
+    let (mut host, first, _) = one_held();
+    let before = host.jobs[&first].memos.len();
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&first].memos.len(), before, "it is no news");
+    refuse(&mut host.engine, Effect::Memo(first, 0.5), Refusal::Other("no memory".to_owned()));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&first].memos.len(), before + 1);
+}
+
+#[test]
+fn a_subscription_that_was_refused_is_not_given_back() {
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
+    let id = JobId(77);
+    let asked = host.engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies: true });
+    assert!(matches!(asked.as_slice(), [Effect::Subscribe(of)] if *of == id), "{asked:?}");
+    refuse(&mut host.engine, Effect::Subscribe(id), Refusal::Absent);
+    let effects = host.engine.handle(NOW, Event::Inactive(id));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Unsubscribe(_))), "{effects:?}");
+}

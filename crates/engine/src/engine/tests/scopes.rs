@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limits over scopes: whom they hold, who goes first, who is refused, what a push and a restart do to them.
+
+mod changes;
+mod claims;
+mod overtaken;
+mod parents;
+mod shown;
+mod stopped;
+
+use super::host::Host;
+use super::live::{accounts, leaves, live, tree};
+use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
+use crate::accounts::{AssociationRecord, Cap, Policy, SiteLimit, Target};
+use crate::engine::{Engine, Event, Settings, State};
+use crate::ids::{Amount, JobId, Limit, UserId};
+use crate::limits::OVERTAKEN;
+use crate::standing::SitePart;
+use fairshare::{self, Shares};
+
+fn limit(target: Target, queue: Option<&str>, amount: &str, cap: i64) -> SiteLimit {
+    let (amount, cap) = (Amount::parse(amount).unwrap(), Cap { limit: Limit(cap), is_given: false });
+    SiteLimit { target, queue: queue.map(Into::into), amount, cap }
+}
+
+fn bank(name: &str) -> Target {
+    Target::Bank(name.into())
+}
+
+fn with_fairshare(user: u32, bank: &str, fairshare: f64) -> AssociationRecord {
+    AssociationRecord { fairshare, ..record(association(user, bank), bank) }
+}
+
+/// Banks A and B below science, science and C below root; three users, the first in two banks.
+fn policy(limits: Vec<SiteLimit>) -> Policy {
+    let parents = [("A", "science"), ("B", "science"), ("science", "root"), ("C", "root")];
+    Policy {
+        associations: vec![
+            with_fairshare(7, "B", 0.2),
+            with_fairshare(7, "A", 0.2),
+            with_fairshare(8, "A", 0.9),
+            with_fairshare(9, "C", 0.5),
+        ],
+        queues: vec![queue("q1"), queue("q2")],
+        projects: vec!["*".into()],
+        parents: parents.map(|(bank, parent)| (bank.into(), parent.into())).to_vec(),
+        limits,
+        ..Policy::default()
+    }
+}
+
+fn push(host: &mut Host, limits: Vec<SiteLimit>) {
+    host.event(Event::Policy(policy(limits), SitePart::default()));
+}
+
+fn site(limits: Vec<SiteLimit>) -> Host {
+    let mut host = Host::new();
+    push(&mut host, limits);
+    host
+}
+
+fn job(user: u32, bank: &str, gpus: u64) -> HostJob {
+    HostJob::new(user).bank(bank).queue("q1").gpus(gpus)
+}
+
+fn exact(host: &Host) {
+    assert_eq!(host.engine.check().drift, []);
+    host.oracle.nobody_is_stranded(&host.jobs);
+}
+
+/// A job that others keep takes part in a pass, and can't go: what it would have had is for whoever shares the limit.
+#[test]
+fn room_that_a_kept_job_leaves_is_others() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
+    let [first, _] = [3, 1].map(|gpus| host.submit(job(7, "B", gpus)).unwrap());
+    let wide = host.submit(job(8, "A", 4)).unwrap();
+    let kept = host.submit(job(8, "A", 3).after("afterany:1")).unwrap();
+    let other = host.submit(job(7, "A", 3)).unwrap();
+    host.end(first);
+    assert_eq!(host.state(other), Some(State::Sched));
+    assert_eq!([wide, kept].map(|id| host.state(id)), [Some(State::Depend); 2]);
+    exact(&host);
+}
+
+/// What is kept for after a restart says which banks are above which, also without a tree.
+#[test]
+fn parents_of_banks_are_kept() {
+    let banks = ["A", "B", "C", "science", "root"].map(|name| (name.into(), 0.0)).to_vec();
+    let limits = vec![limit(bank("science"), None, "run-sched-gpus", 4)];
+    let mut host = Host::new();
+    host.event(Event::Policy(Policy { banks, ..policy(limits) }, SitePart::default()));
+    let banks = host.engine.kept_rest().banks;
+    let parents: Vec<_> = banks.iter().map(|((name, _), bank)| (name.as_str(), bank.as_ref())).collect();
+    assert!(!parents.is_empty());
+    for (name, bank) in parents {
+        let wanted = policy(Vec::new()).parents.into_iter().find(|(below, _)| below.as_str() == name);
+        assert_eq!(bank.and_then(|bank| bank.parent.clone()), wanted.map(|(_, parent)| parent), "{name}");
+    }
+}
+
+/// Of each scope: whom one running GPU too many holds, and whom it does not.
+#[test]
+fn jobs_of_a_scope_count_together_and_others_do_not() {
+    let association = || Target::Association(UserId(7), "A".into());
+    let others: [(u32, &str, &str); 5] =
+        [(7, "A", "q1"), (7, "A", "q2"), (8, "A", "q1"), (7, "B", "q1"), (9, "C", "q1")];
+    for (target, in_queue, name, is_held) in [
+        (association(), None, "max-run-sched-gpus-association", [true, true, false, false, false]),
+        (Target::EachAssociation, None, "max-run-sched-gpus-association", [true, true, false, false, false]),
+        (
+            association(),
+            Some("q1"),
+            "max-run-sched-gpus-association-queue",
+            [true, false, false, false, false],
+        ),
+        (bank("A"), None, "max-run-sched-gpus-bank", [true, true, true, false, false]),
+        (Target::EachBank, None, "max-run-sched-gpus-bank", [true, true, true, false, false]),
+        (bank("science"), None, "max-run-sched-gpus-bank", [true, true, true, true, false]),
+        (bank("root"), None, "max-run-sched-gpus-bank", [true; 5]),
+        (bank("science"), Some("q1"), "max-run-sched-gpus-bank-queue", [true, false, true, true, false]),
+        (Target::User(UserId(7)), None, "max-run-sched-gpus-user", [true, true, false, true, false]),
+        (Target::EachUser, None, "max-run-sched-gpus-user", [true, true, false, true, false]),
+    ] {
+        for ((user, bank, queue), is_held) in others.into_iter().zip(is_held) {
+            let mut host = site(vec![limit(target.clone(), in_queue, "run-sched-gpus", 4)]);
+            let first = host.submit(job(7, "A", 3)).unwrap();
+            host.start(first);
+            let second = host.submit(job(user, bank, 2).queue(queue)).unwrap();
+            let names: &[&str] = if is_held { &[name] } else { &[] };
+            assert_eq!(host.names(second), names, "{target} {in_queue:?}: {user} in {bank}, {queue}");
+            let third = host.submit(job(user, bank, 1).queue(queue)).unwrap();
+            assert_eq!(host.state(third), Some(State::Sched), "for one that asks for less there is room");
+            host.end(third);
+            host.end(first);
+            assert_eq!(host.state(second), Some(State::Sched));
+            exact(&host);
+        }
+    }
+}
+
+#[test]
+fn each_amount_counts_its_own() {
+    for (amount, first, second) in [
+        ("run-jobs", (1, 1, 0), (1, 1, 0)),
+        ("run-nodes", (3, 3, 0), (2, 2, 0)),
+        ("run-cores", (1, 3, 0), (1, 2, 0)),
+        ("run-gpus", (1, 1, 3), (1, 1, 2)),
+        ("sched-jobs", (1, 1, 0), (1, 1, 0)),
+        ("sched-nodes", (3, 3, 0), (2, 2, 0)),
+        ("sched-cores", (1, 3, 0), (1, 2, 0)),
+        ("sched-gpus", (1, 1, 3), (1, 1, 2)),
+        ("run-sched-jobs", (1, 1, 0), (1, 1, 0)),
+        ("run-sched-nodes", (3, 3, 0), (2, 2, 0)),
+        ("run-sched-cores", (1, 3, 0), (1, 2, 0)),
+        ("run-sched-gpus", (1, 1, 3), (1, 1, 2)),
+    ] {
+        let cap = if amount.ends_with("jobs") { 1 } else { 4 };
+        let mut host = site(vec![limit(bank("science"), None, amount, cap)]);
+        let sized = |user, bank, (nodes, cores, gpus)| job(user, bank, gpus).size(nodes, cores);
+        let before = host.submit(sized(7, "B", first)).unwrap();
+        let is_of_scheduled = amount.starts_with("sched");
+        if !is_of_scheduled {
+            host.start(before);
+        }
+        let held = host.submit(sized(8, "A", second)).unwrap();
+        assert_eq!(host.names(held), [format!("max-{amount}-bank")]);
+        let holding = host.engine.holding(held);
+        let shown: Vec<_> = holding.iter().map(|one| (one.used, one.limit.0, one.needed)).collect();
+        let of = |(nodes, cores, gpus): (u64, u64, u64)| match amount.rsplit('-').next() {
+            Some("nodes") => nodes,
+            Some("cores") => cores,
+            Some("gpus") => gpus,
+            _ => 1,
+        };
+        assert_eq!(shown, [(of(first), cap, of(second))], "{amount}");
+        if is_of_scheduled {
+            host.start(before)
+        } else {
+            host.end(before)
+        }
+        assert_eq!(host.state(held), Some(State::Sched), "{amount}");
+        assert_eq!(host.engine.holding(held), []);
+        exact(&host);
+    }
+}
+
+#[test]
+fn a_job_that_asks_for_more_than_a_whole_cap_is_refused() {
+    let limits = vec![
+        limit(bank("science"), None, "run-gpus", 8),
+        limit(Target::EachUser, None, "run-nodes", 2),
+        limit(bank("A"), Some("q2"), "sched-cores", 3),
+        limit(bank("C"), None, "run-jobs", 0),
+        limit(bank("C"), None, "run-gpus", 0),
+    ];
+    let mut host = site(limits);
+    for (wanted, text) in [
+        (
+            job(7, "A", 9),
+            "job size (9 gpu(s)) is greater than what may run at once of bank science (8 gpu(s))",
+        ),
+        (
+            job(9, "C", 0).size(3, 3),
+            "job size (3 node(s)) is greater than what may run at once of user 9 (2 node(s))",
+        ),
+        (
+            job(7, "A", 0).queue("q2").size(1, 4),
+            "job size (4 core(s)) is greater than what may be scheduled at once of bank A in queue q2 (3 core(s))",
+        ),
+        (job(9, "C", 1), "job size (1 gpu(s)) is greater than what may run at once of bank C (0 gpu(s))"),
+    ] {
+        assert_eq!(host.submit(wanted), Err(text.to_owned()));
+    }
+    let paused = host.submit(job(9, "C", 0)).unwrap();
+    assert_eq!(host.names(paused), ["max-run-jobs-bank"], "one job too many waits");
+    let id = host.submit(job(7, "A", 0).queue("q1").size(1, 4)).unwrap();
+    let text = "updating to queue q2 while it is already at max-sched-cores-bank-queue limit is not allowed; try \
+                again later";
+    assert_eq!(host.update(id, Some("q2"), None), Err(text.to_owned()), "nor may it move there");
+    exact(&host);
+}
+
+#[test]
+fn the_highest_price_goes_first_equal_prices_by_id_and_within_an_association_by_id() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
+    let first = host.submit(job(7, "A", 0)).unwrap();
+    let low = [job(7, "B", 0), job(7, "A", 0)].map(|job| host.submit(job).unwrap());
+    let [rich, richer] = [16, 31].map(|urgency| host.submit(HostJob { urgency, ..job(8, "A", 0) }).unwrap());
+    let mut order = Vec::new();
+    let mut last = first;
+    for _ in 0..4 {
+        host.end(last);
+        let freed: Vec<JobId> =
+            host.jobs.iter().filter(|(_, job)| job.state == State::Sched).map(|(id, _)| *id).collect();
+        assert_eq!(freed.len(), 1, "one place, one job");
+        last = freed[0];
+        order.push(last);
+        exact(&host);
+    }
+    assert_eq!(order, [rich, richer, low[0], low[1]]);
+    assert!(host.oracle.in_order > 0, "the oracle compared prices too");
+}
+
+#[test]
+fn prices_in_line_follow_what_they_are_made_of() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
+    let first = host.submit(job(7, "B", 0)).unwrap();
+    let [poor, rich] = [7, 8].map(|user| host.submit(job(user, "A", 0)).unwrap());
+    host.event(Event::Associations(vec![with_fairshare(7, "A", 0.95)]));
+    host.end(first);
+    assert_eq!([host.state(poor), host.state(rich)], [Some(State::Sched), Some(State::Depend)]);
+    exact(&host);
+}
+
+#[test]
+fn who_waits_for_something_else_takes_no_place_and_keeps_nobody_from_going() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 2)]);
+    let mut narrow = association(8, "A");
+    narrow.max_sched_jobs = Limit(0);
+    host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.9, ..record(narrow, "A") }]));
+    let [one, two] = [(); 2].map(|()| host.submit(job(7, "B", 0)).unwrap());
+    let own = host.submit(job(8, "A", 0)).unwrap();
+    assert_eq!(host.names(own), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
+    let next = host.submit(job(7, "A", 0)).unwrap();
+    host.end(one);
+    assert_eq!([host.state(own), host.state(next)], [Some(State::Depend), Some(State::Sched)]);
+    // Its own limit goes away first, then there is room.
+    host.event(Event::Associations(vec![with_fairshare(8, "A", 0.9)]));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.names(own), ["max-run-sched-jobs-bank"]);
+    host.end(two);
+    assert_eq!(host.state(own), Some(State::Sched));
+    exact(&host);
+}
+
+/// One that asks for all there is, and others without end that ask for little.
+#[test]
+fn nobody_is_overtaken_for_ever() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let large = host.submit(job(7, "B", 4)).unwrap();
+    let small: Vec<JobId> = (0..2 * OVERTAKEN).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let scheduled = |host: &Host| small.iter().filter(|id| host.state(**id) != Some(State::Depend)).count();
+    let mut ends = 0;
+    while host.state(large) == Some(State::Depend) {
+        let over = running.remove(0);
+        host.end(over);
+        running.extend(small.iter().filter(|id| host.state(**id) == Some(State::Sched)));
+        running.dedup();
+        running.sort_unstable();
+        running.dedup();
+        ends += 1;
+        assert!(ends < 3 * OVERTAKEN, "it waits for ever");
+    }
+    assert_eq!(scheduled(&host) as u64, OVERTAKEN, "so many went before it, and no more");
+    // Who comes while room is kept does not get it; afterwards all goes on.
+    assert_eq!(host.state(small[small.len() - 1]), Some(State::Depend));
+    host.end(large);
+    let going = host.jobs.values().filter(|job| job.state == State::Sched).count();
+    assert_eq!(going, 4);
+    exact(&host);
+}
+
+#[test]
+fn who_comes_while_room_is_kept_waits_and_goes_when_the_claim_is_given_up() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let large = host.submit(job(7, "B", 4)).unwrap();
+    for _ in 0..OVERTAKEN {
+        host.end(running.remove(0));
+        running.push(host.submit(job(8, "A", 1)).unwrap());
+    }
+    assert_eq!(host.state(large), Some(State::Depend));
+    host.end(running.remove(0));
+    let late = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "room is kept");
+    assert!(host.engine.holding(late)[0].kept_for == Some(large));
+    let claims = |host: &Host| [large, late].map(|id| host.engine.ledger().is_overtaken(id));
+    assert_eq!(claims(&host), [true, false]);
+    let without = host.submit(job(8, "A", 0)).unwrap();
+    assert_eq!(host.state(without), Some(State::Sched), "but who needs none of it goes");
+    host.end(large);
+    assert_eq!(host.state(late), Some(State::Sched), "the claim ended with the job");
+    exact(&host);
+}
+
+/// The same of a job that an update moved into a full place, and that is held in SCHED.
+#[test]
+fn a_claim_of_a_job_in_sched_ends_with_the_job_too() {
+    let mut host = site(vec![limit(bank("science"), Some("q2"), "run-sched-gpus", 4)]);
+    let small = || job(8, "A", 1).queue("q2");
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
+    let large = host.submit(job(7, "B", 4)).unwrap();
+    host.force_update(large, Some("q2".to_owned()), Some("B".to_owned()));
+    assert!(host.jobs[&large].is_in_line);
+    for _ in 0..OVERTAKEN {
+        host.end(running.remove(0));
+        running.push(host.submit(small()).unwrap());
+    }
+    host.end(running.remove(0));
+    let late = host.submit(small()).unwrap();
+    assert_eq!(host.names(late), ["max-run-sched-gpus-bank-queue"], "room is kept");
+    host.end(large);
+    assert_eq!(host.state(late), Some(State::Sched), "the claim ended with the job");
+    exact(&host);
+}
+
+/// What is said of a held job is what holds it: limits that associations share too, and none of which it takes nothing.
+#[test]
+fn a_note_and_an_explanation_name_what_holds_a_job() {
+    let mut host =
+        site(vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), None, "run-jobs", 9)]);
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let first = host.submit(job(7, "A", 3)).unwrap();
+    host.start(first);
+    let second = host.submit(job(8, "A", 2)).unwrap();
+    let text = host.engine.annotation_text(second);
+    assert_eq!(text.as_deref(), Some("held: max-run-sched-gpus-bank 3/4"));
+    assert_eq!(super::why::why(&host, second).release.reason.code, "shared");
+    // A cap that is lowered below what runs holds nobody who takes nothing of it.
+    push(&mut host, vec![limit(bank("A"), None, "run-sched-gpus", 2), limit(bank("A"), None, "run-jobs", 1)]);
+    assert_eq!(host.state(second), Some(State::Depend));
+    let none = host.submit(job(9, "C", 0)).unwrap();
+    assert_eq!(host.state(none), Some(State::Sched));
+    let held = host.submit(job(8, "A", 0)).unwrap();
+    let holding: Vec<_> = host.engine.holding(held).iter().map(|it| it.hold.name()).collect();
+    assert_eq!(
+        (holding, host.names(held)),
+        (vec!["max-run-jobs-bank"], vec!["max-run-jobs-bank".to_owned()])
+    );
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A price that Flux asks for again is worked out anew only where something that it is made of has changed.
+
+use super::host::Host;
+use super::live::{leaf, tree};
+use super::site::{HostJob, association, queue, record};
+use crate::accounts::{AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
+use crate::engine::{Effect, Engine, Event, Refusal, Settings};
+use crate::ids::JobId;
+use crate::standing::SitePart;
+use fairshare::Policy as Rule;
+
+/// What the engine answers is what it would answer if it had to work the price out.
+pub fn agrees(engine: &Engine, now: f64, id: JobId, urgency: i64) {
+    if engine.ledger().settled(id).is_none() {
+        return;
+    }
+    let (mut short, mut long) = (engine.clone(), engine.clone());
+    long.unsettle(id);
+    let [short, long] = [&mut short, &mut long].map(|engine| {
+        let effects = format!("{:?}", engine.handle(now, Event::PriorityGet(id, urgency)));
+        let noted = engine.priced(id).map(|it| (it.posted.priority, it.urgency, it.exact.priority));
+        let eligible = engine.ledger().job(id).map(|job| job.eligible);
+        (effects, noted, eligible)
+    });
+    assert_eq!(short, long, "{id}");
+}
+
+fn records(fairshare: f64) -> Vec<AssociationRecord> {
+    let of = |user, bank| AssociationRecord { fairshare, ..record(association(user, bank), bank) };
+    vec![of(7, "A"), of(7, "B"), of(8, "A")]
+}
+
+fn queues(priority: i64) -> Vec<Queue> {
+    vec![Queue { priority, ..queue("q1") }, Queue { priority: 3, ..queue("q2") }]
+}
+
+/// A job whose price was asked for twice, of 50,000 and 10,000 for its queue.
+fn site() -> (Host, JobId) {
+    let mut host = Host::with(records(0.5), queues(1));
+    let id = host.submit(HostJob::new(7).queue("q1").bank("A")).unwrap();
+    asked(&mut host);
+    asked(&mut host);
+    assert_eq!(price(&host, id), 60_000);
+    assert!(host.engine.ledger().settled(id).is_some());
+    (host, id)
+}
+
+fn asked(host: &mut Host) {
+    host.event(Event::Reprioritize);
+}
+
+fn price(host: &Host, id: JobId) -> i64 {
+    host.jobs[&id].priority.unwrap()
+}
+
+fn weights(name: &str, weight: i64) -> Event<'static> {
+    Event::Weights(vec![(name.to_owned(), weight)])
+}
+
+#[test]
+fn it_is_worked_out_once() {
+    let (mut host, id) = site();
+    let revision = |host: &Host| host.engine.ledger().settled(id).map(|settled| settled.revision);
+    let first = revision(&host);
+    host.now += 100.0;
+    let other = host.submit(HostJob::new(8)).unwrap();
+    host.start(other);
+    asked(&mut host);
+    assert_eq!(revision(&host), first, "other jobs and time do not matter");
+    host.event(weights("urgency", 1_000));
+    asked(&mut host);
+    assert!(revision(&host) > first);
+    assert_eq!(price(&host, id), 60_000);
+}
+
+#[test]
+fn whatever_it_is_made_of_makes_it_anew() {
+    type Act = fn(&mut Host, JobId);
+    let rows: &[(&str, Act, i64)] = &[
+        ("nothing", |_, _| {}, 60_000),
+        ("fair-share", |host, _| host.event(Event::Associations(records(0.25))), 35_000),
+        ("queue", |host, _| host.event(Event::Queues(queues(2))), 70_000),
+        (
+            "bank",
+            |host, _| {
+                host.event(weights("bank", 10));
+                asked(host);
+                host.event(Event::Banks(vec![("A".into(), 7.0)]));
+            },
+            60_070,
+        ),
+        ("weight", |host, _| host.event(weights("fairshare", 200_000)), 110_000),
+        (
+            "zero score",
+            |host, _| {
+                host.event(weights("queue", -10_000_000));
+                asked(host);
+                asked(host);
+                let zero_score = Some(ZeroScore::Floor);
+                host.event(Event::Config(ConfigPatch { zero_score, ..ConfigPatch::default() }));
+            },
+            1,
+        ),
+        ("urgency", |host, id| host.set_urgency(id, 20), 64_000),
+        (
+            "urgency and back",
+            |host, id| {
+                host.set_urgency(id, 0);
+                asked(host);
+                host.set_urgency(id, 16);
+            },
+            60_000,
+        ),
+        ("expedited", |host, id| host.set_urgency(id, 31), 4_294_967_295),
+        ("its queue", |host, id| host.update(id, Some("q2"), None).unwrap(), 80_000),
+        (
+            "its bank",
+            |host, id| {
+                host.event(weights("bank", 10));
+                host.event(Event::Banks(vec![("B".into(), 7.0)]));
+                asked(host);
+                host.update(id, None, Some("B")).unwrap();
+            },
+            60_070,
+        ),
+        (
+            "all at once",
+            |host, _| {
+                let policy = Policy {
+                    associations: records(0.75),
+                    queues: queues(1),
+                    projects: vec!["*".into()],
+                    ..Policy::default()
+                };
+                host.event(Event::Policy(policy, SitePart::default()));
+            },
+            85_000,
+        ),
+        (
+            "a weight of sizes",
+            |host, _| {
+                host.event(Event::Settings(Settings { size_weight: 8_000, ..Settings::default() }));
+                asked(host);
+                host.event(Event::SiteNodes(Some(16)));
+            },
+            60_500,
+        ),
+        (
+            "live",
+            |host, _| {
+                host.event(Event::Settings(Settings { live: true, ..Settings::default() }));
+                let leaves = vec![leaf(7, "A", 1.0, 0.0), leaf(8, "A", 1.0, 1.0)];
+                let policy = Policy {
+                    associations: records(0.5),
+                    queues: queues(1),
+                    projects: vec!["*".into()],
+                    ..Policy::default()
+                };
+                host.event(Event::Policy(policy, tree(Rule::WeightedWalk, 0.0, leaves)));
+            },
+            110_000,
+        ),
+    ];
+    for (what, act, expected) in rows {
+        let (mut host, id) = site();
+        act(&mut host, id);
+        for _ in 0..3 {
+            asked(&mut host);
+            assert_eq!(price(&host, id), *expected, "{what}");
+        }
+        assert_eq!(host.engine.check().drift, []);
+    }
+}
+
+/// Ages, and live fair-shares, move by themselves.
+#[test]
+fn what_moves_by_itself_is_never_settled() {
+    let (mut host, id) = site();
+    host.event(Event::Settings(Settings { age_weight: 1, ..Settings::default() }));
+    asked(&mut host);
+    assert_eq!(host.engine.ledger().settled(id), None);
+}
+
+/// An urgency that comes and goes while a later plugin keeps the job in PRIORITY: Flux tells of the first change alone.
+#[test]
+fn what_was_noted_at_another_urgency_is_noted_anew() {
+    for other in [20, 0] {
+        let (mut host, id) = site();
+        host.engine.handle(host.now, Event::Priority(id, other));
+        assert_eq!(host.engine.priced(id).unwrap().urgency, other as u8);
+        agrees(&host.engine, host.now, id, 16);
+        host.engine.handle(host.now, Event::PriorityGet(id, 16));
+        let priced = host.engine.priced(id).unwrap();
+        assert_eq!((priced.posted.priority, priced.urgency), (60_000, 16));
+        assert!(host.engine.ledger().job(id).unwrap().eligible.since().is_some(), "it is eligible again");
+    }
+}
+
+/// Flux asks within its loop too, where a later plugin keeps the job in PRIORITY.
+#[test]
+fn what_was_noted_before_an_update_is_noted_anew() {
+    let (mut host, id) = site();
+    let moved = HostJob { queue: Some("q2".to_owned()), ..host.jobs[&id].clone() };
+    host.engine.handle(host.now, Event::Updated(Host::facts(id, &moved)));
+    agrees(&host.engine, host.now, id, 16);
+    host.engine.handle(host.now, Event::PriorityGet(id, 16));
+    assert_eq!(host.engine.priced(id).unwrap().posted.priority, 80_000);
+}
+
+/// Flux has another price then, if any.
+#[test]
+fn a_price_that_flux_refused_is_worked_out_again() {
+    let (mut host, id) = site();
+    host.engine.refused(Effect::Prioritize(id, 5), Refusal::TooLate);
+    assert_eq!(host.engine.ledger().settled(id), None);
+    asked(&mut host);
+    assert_eq!(host.engine.priced(id).unwrap().posted.priority, 60_000);
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Answers field by field, against numbers worked out by hand: standings, the instance in numbers, lists, pages.
+
+use super::host::Host;
+use super::live::{accounts, leaf, live, tree};
+use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
+use crate::accounts::{Association, AssociationRecord, Policy as Accounts, Queue};
+use crate::engine::{Event, JobsWanted, Open, PageWanted, StandingsWanted};
+use crate::ids::{JobId, Limit, UserId};
+use crate::standing::SitePart;
+use fairshare::{Policy, Shares};
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-6
+}
+
+/// Banks A and B with shares of 1 and 3, C below A; in A users 7 and 8 with shares of 2 and 1, in B user 7.
+fn site() -> Host {
+    let mut host = live(Policy::FairTree);
+    let mut leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
+    leaves[0].shares = Shares::Count(2);
+    let SitePart { rule, mut banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
+    banks[2].shares = Shares::Count(3);
+    let mut below = banks[1].clone();
+    (below.name, below.parent) = ("C".into(), Some("A".into()));
+    banks.push(below);
+    host.event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
+    host
+}
+
+#[test]
+fn banks_in_numbers() {
+    let host = site();
+    let stats = host.engine.stats(host.now);
+    for (bank, parent, promised, shares_part, usage, usage_part, associations) in [
+        ("root", None, 1.0, 1.0, 114.0, 1.0, 0),
+        ("A", Some("root"), 0.25, 0.25, 14.0, 14.0 / 114.0, 2),
+        ("B", Some("root"), 0.75, 0.75, 100.0, 100.0 / 114.0, 1),
+        ("C", Some("A"), 0.0625, 0.25, 0.0, 0.0, 0),
+    ] {
+        let told = stats.banks.iter().find(|it| it.bank == bank).unwrap();
+        assert_eq!((told.parent.as_deref(), told.associations), (parent, associations), "{bank}");
+        let parts = [told.promised, told.shares_part, told.usage, told.usage_part, told.delivered];
+        let wanted = [promised, shares_part, usage, usage_part, usage / 114.0];
+        assert!(
+            parts.iter().zip(wanted).all(|(one, other)| near(*one, other)),
+            "{bank}: {parts:?} {wanted:?}"
+        );
+    }
+}
+
+#[test]
+fn levels_in_numbers() {
+    let mut host = site();
+    let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let told = host.engine.standings(&wanted, host.now);
+    let levels = &told.associations[0].levels;
+    let part = |value: Option<f64>, wanted: Option<f64>| match (value, wanted) {
+        (Some(value), Some(wanted)) => near(value, wanted),
+        (value, wanted) => value == wanted,
+    };
+    for (at, name, shares, usage, usage_part, even, even_at) in [
+        (0, "root", None, 114.0, None, None, None),
+        (1, "A", Some(0.25), 14.0, Some(14.0 / 114.0), Some(100.0 / 3.0), None),
+        // Others of its bank used 5, and it has a quarter of the shares: back at a third of that.
+        (
+            2,
+            "8",
+            Some(0.25),
+            9.0,
+            Some(9.0 / 14.0),
+            Some(5.0 / 3.0),
+            Some((9.0f64 / (5.0 / 3.0)).log2() * 1000.0),
+        ),
+    ] {
+        let level = &levels[at];
+        assert_eq!(level.node.name, name);
+        if at > 0 {
+            assert!(part(level.node.shares_part, shares), "{name}: {:?}", level.node.shares_part);
+            assert!(part(level.even_usage, even), "{name}: {:?}", level.even_usage);
+            assert!(part(level.even_at.map(|at| at - host.now), even_at), "{name}: {:?}", level.even_at);
+        }
+        assert!(part(level.node.usage_part, usage_part), "{name}: {:?}", level.node.usage_part);
+        assert!(near(level.node.usage, usage), "{name}: {}", level.node.usage);
+    }
+    assert!(!levels[1].is_worst && levels[2].is_worst);
+    let names = |at: usize| levels[at].siblings.iter().map(|it| it.name.as_str()).collect::<Vec<_>>();
+    let mut of_bank = names(2);
+    of_bank.sort_unstable();
+    assert_eq!((names(1), of_bank, levels[2].siblings_total), (vec!["B"], vec!["7", "C"], 2));
+    assert_eq!(levels[2].siblings.iter().find(|it| it.name == "7").unwrap().user, Some(UserId(7)));
+    // Who came after who in pages of one; of a bank, of all.
+    let mut all = Vec::new();
+    let mut after = None;
+    for _ in 0..4 {
+        let wanted = StandingsWanted { user: None, bank: None, after, most: 1, open: Open::Own };
+        let page = host.engine.standings(&wanted, host.now);
+        all.extend(
+            page.associations.iter().map(|it| (it.association.user.0, it.association.bank.to_string())),
+        );
+        after = page.next.map(|(user, bank)| (user, bank.to_string()));
+        if after.is_none() {
+            break;
+        }
+    }
+    let pairs =
+        |all: &[(u32, &str)]| all.iter().map(|(user, bank)| (*user, (*bank).to_owned())).collect::<Vec<_>>();
+    assert_eq!(all, pairs(&[(7, "A"), (7, "B"), (8, "A")]));
+    for (user, bank, after, wanted) in [
+        (Some(7), Some("B"), None, vec![(7, "B")]),
+        (None, Some("A"), None, vec![(7, "A"), (8, "A")]),
+        (Some(7), None, Some((7, "A")), vec![(7, "B")]),
+        (Some(7), None, Some((7, "B")), vec![]),
+        (None, None, Some((7, "A")), vec![(7, "B"), (8, "A")]),
+    ] {
+        let after = after.map(|(user, bank): (u32, &str)| (UserId(user), bank.to_owned()));
+        let (user, bank) = (user.map(UserId), bank.map(str::to_owned));
+        let page =
+            host.engine.standings(&StandingsWanted { user, bank, after, most: 9, open: Open::Own }, host.now);
+        let told: Vec<(u32, String)> = page
+            .associations
+            .iter()
+            .map(|it| (it.association.user.0, it.association.bank.to_string()))
+            .collect();
+        assert_eq!((told, page.next), (pairs(&wanted), None));
+    }
+    // A removed one is shown while it has jobs.
+    let id = host.submit(HostJob::new(7).bank("B")).unwrap();
+    let mut less = accounts();
+    less.associations.retain(|it| it.association.bank.as_str() == "A");
+    host.event(Event::Policy(less, SitePart::default()));
+    let of_user = |host: &Host| {
+        let wanted =
+            StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
+        let page = host.engine.standings(&wanted, host.now);
+        page.associations.iter().map(|it| (it.is_removed, it.is_default)).collect::<Vec<_>>()
+    };
+    assert_eq!(of_user(&host), [(false, true), (true, false)]);
+    let page = PageWanted { after: None, user: Some(UserId(7)), most: 9, most_held: 9 };
+    let removed = |host: &Host, user| {
+        let wanted = PageWanted { user: Some(UserId(user)), ..page.clone() };
+        host.engine.page(&wanted).removed.map(|removed| removed.len())
+    };
+    assert_eq!([removed(&host, 7), removed(&host, 8)], [Some(1), Some(0)]);
+    host.end(id);
+    assert_eq!((of_user(&host), removed(&host, 7)), (vec![(false, true)], Some(0)));
+}
+
+#[test]
+fn a_page_of_a_query_ends_where_it_is_to() {
+    let mut own = association(7, "A");
+    own.max_sched_jobs = Limit(0);
+    let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];
+    let mut host = Host::with(records, Vec::new());
+    for _ in 0..2 {
+        host.submit(HostJob::new(7)).unwrap();
+    }
+    for (after, user, most, most_held, wanted, is_last) in [
+        (None, None, 9, 9, vec![7, 7, 8], true),
+        (None, None, 2, 9, vec![7, 7], false),
+        (None, None, 3, 9, vec![7, 7, 8], true),
+        (None, None, 9, 2, vec![7], false),
+        (None, None, 9, 3, vec![7, 7, 8], true),
+        (None, Some(7), 9, 9, vec![7, 7], true),
+        (None, Some(8), 9, 9, vec![8], true),
+        (Some((7, "A")), Some(7), 9, 9, vec![7], true),
+    ] {
+        let after = after.map(|(user, bank): (u32, &str)| (UserId(user), bank.to_owned()));
+        let page = host.engine.page(&PageWanted { after, user: user.map(UserId), most, most_held });
+        let users: Vec<u32> = page.associations.iter().map(|it| it.association.user.0).collect();
+        assert_eq!((users, page.removed.is_some()), (wanted, is_last), "{most} {most_held} {user:?}");
+        assert_eq!(page.generation, host.engine.generation());
+    }
+}
+
+#[test]
+fn limits_of_an_association_with_what_is_in_use() {
+    let own = Association { max_running_jobs: Limit(2), max_active_jobs: Limit(9), ..association(7, "A") };
+    let capped = Queue { max_nodes_per_assoc: Limit(6), ..queue("q1") };
+    let mut host = Host::with(vec![record(own, "A")], vec![capped, queue("q2")]);
+    let running = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
+    host.start(running);
+    host.submit(HostJob::new(7).queue("q2")).unwrap();
+    let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
+    let told = host.engine.standings(&wanted, host.now).associations.remove(0);
+    assert_eq!((told.active_jobs, told.held, told.pending, told.running), (2, 0, 1, [1, 2, 3]));
+    assert!(told.is_default && !told.is_removed && told.rank.is_none());
+    let shown: Vec<_> = told
+        .limits
+        .iter()
+        .filter(|it| it.cap.is_some() || it.queue.is_some())
+        .map(|it| {
+            (it.limit, it.queue.as_ref().map(|queue| queue.as_str()), it.measure, it.used.unwrap(), it.cap)
+        })
+        .collect();
+    assert!(shown.contains(&("max-active-jobs", None, "jobs", 2, Some(9))), "{shown:?}");
+    assert!(shown.contains(&("max-running-jobs-user-limit", None, "jobs", 1, Some(2))), "{shown:?}");
+    assert!(shown.contains(&("max-resources-queue", Some("q1"), "nodes", 2, Some(6))), "{shown:?}");
+    // Of a queue what is limited, and what is in use.
+    let of_queues: Vec<_> = shown.iter().filter(|it| it.1.is_some()).collect();
+    assert!(of_queues.iter().all(|it| it.3 > 0 || it.4.is_some()), "{of_queues:?}");
+    assert!(of_queues.iter().any(|it| it.1 == Some("q2") && it.4.is_none()), "{of_queues:?}");
+    assert_eq!(UNLIMITED.at_most(), None);
+}
+
+#[test]
+fn the_instance_in_numbers() {
+    let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
+    let mut host = Host::with(vec![record(own, "A")], vec![queue("q1")]);
+    let running = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
+    host.start(running);
+    for _ in 0..2 {
+        host.submit(HostJob::new(7).size(4, 5)).unwrap();
+    }
+    host.submit(HostJob::new(7).after("afterany:1")).unwrap();
+    host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
+    host.submit(HostJob::new(8).size(7, 8)).unwrap();
+    let stats = host.engine.stats(host.now);
+    let sums = |place: &std::collections::BTreeMap<_, crate::engine::JobSums>| {
+        place.values().map(|it| (it.jobs, it.nodes, it.cores)).collect::<Vec<_>>()
+    };
+    assert_eq!((sums(&stats.running), sums(&stats.pending)), (vec![(1, 2, 3)], vec![(1, 7, 8)]));
+    assert_eq!(sums(&stats.held), [(3, 9, 11)]);
+    let of: Vec<_> = stats.held_by_limit.iter().filter(|(_, jobs)| *jobs > 0).copied().collect();
+    assert_eq!(of, [("max-running-jobs-user-limit", 3)]);
+    assert_eq!((stats.live, stats.associations, stats.queues), (5, 2, 1));
+}
+
+#[test]
+fn refreshes_are_counted_with_what_they_posted() {
+    let mut host = live(Policy::FairTree);
+    let before = host.engine.stats(host.now).refreshes;
+    let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
+    host.start(ids[0]);
+    host.refresh(500.0);
+    host.refresh(500.0);
+    let after = host.engine.stats(host.now).refreshes;
+    assert_eq!(after.0, before.0 + 2);
+    assert!(after.1 >= before.1);
+    assert_eq!(host.engine.settings(), &crate::engine::Settings::default());
+}
+
+#[test]
+fn lists_hold_what_is_asked_for() {
+    let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
+    let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];
+    let mut host = Host::with(records, vec![queue("q1"), queue("q2")]);
+    let first = host.submit(HostJob::new(7)).unwrap();
+    host.start(first);
+    let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    let kept = host.submit(HostJob::new(8).after("afterany:1")).unwrap();
+    let other_bank = host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
+    let unknown = host.submit(HostJob::new(8).queue("q1")).unwrap();
+    let all = || JobsWanted { most: 9, ..JobsWanted::default() };
+    let text = |text: &str| Some(text.to_owned());
+    for (what, wanted, ids) in [
+        ("all", all(), vec![held, kept, other_bank, unknown]),
+        ("after", JobsWanted { after: Some(kept), ..all() }, vec![other_bank, unknown]),
+        ("ids", JobsWanted { ids: Some(vec![unknown, held, first, held]), ..all() }, vec![held, unknown]),
+        (
+            "ids after",
+            JobsWanted { ids: Some(vec![unknown, held]), after: Some(held), ..all() },
+            vec![unknown],
+        ),
+        ("user", JobsWanted { user: Some(UserId(8)), ..all() }, vec![kept, unknown]),
+        (
+            "user of ids",
+            JobsWanted { user: Some(UserId(8)), ids: Some(vec![held, kept]), ..all() },
+            vec![kept],
+        ),
+        ("bank", JobsWanted { bank: text("A"), ..all() }, vec![held, kept, unknown]),
+        ("queue", JobsWanted { queue: text("q1"), ..all() }, vec![held, unknown]),
+        ("bank and queue", JobsWanted { bank: text("B"), queue: text("q1"), ..all() }, vec![]),
+    ] {
+        let page = host.engine.jobs_page(&wanted, host.now);
+        assert_eq!(page.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), ids, "{what}");
+        assert_eq!(page.next, None, "{what}");
+    }
+    let page = host.engine.jobs_page(&all(), host.now);
+    let of: Vec<_> =
+        page.jobs.iter().map(|job| (job.state, job.is_kept, job.weighing, job.holds.len())).collect();
+    let depend = |is_kept, holds| ("depend", is_kept, None, holds);
+    let sched = ("sched", false, Some(0), 0);
+    assert_eq!(of, [depend(false, 1), depend(true, 0), sched, sched]);
+    let names = host.engine.term_names();
+    assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
+    assert_eq!(page.weighings, [[100_000, 10_000, 0, 1_000, 0, 0, 0]]);
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 7)]));
+    host.set_urgency(unknown, 17);
+    let page = host.engine.jobs_page(&all(), host.now);
+    assert_eq!(page.jobs.iter().filter_map(|job| job.weighing).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(page.weighings.iter().map(|it| it[0]).collect::<Vec<_>>(), [100_000, 7]);
+    // Of one user in pages: none is left out though a page has nobody of the queue that is asked for.
+    for name in ["q1", "q1", "q2"] {
+        host.submit(HostJob::new(8).queue(name)).unwrap();
+    }
+    let (mut after, mut got) = (None, 0);
+    loop {
+        let (user, queue) = (Some(UserId(8)), text("q2"));
+        let page = host.engine.jobs_page(&JobsWanted { after, user, queue, most: 2, ..all() }, host.now);
+        got += page.jobs.len();
+        let Some(next) = page.next else { break };
+        after = Some(next);
+    }
+    assert_eq!(got, 1);
+    let just = host.engine.jobs_page(&JobsWanted { user: Some(UserId(7)), most: 2, ..all() }, host.now);
+    assert_eq!((just.jobs.len(), just.next), (2, None));
+    for (id, user, queue) in
+        [(first, Some(7), None), (held, Some(7), Some(Some("q1"))), (kept, Some(8), Some(None))]
+    {
+        assert_eq!(host.engine.user_of(id), user.map(UserId));
+        let told = host.engine.queue_of_waiting(id).map(|queue| queue.map(|queue| queue.as_str()));
+        assert_eq!(told, queue);
+    }
+    assert_eq!((host.engine.user_of(JobId(99)), host.engine.queue_of_waiting(JobId(99))), (None, None));
+}
+
+#[test]
+fn what_is_open_has_a_name() {
+    assert_eq!([Open::Own, Open::Banks, Open::All].map(Open::name), ["own", "banks", "all"]);
+    let host =
+        Host::with(vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }], vec![]);
+    assert_eq!((host.engine.lacks(), host.now), (Some("associations"), NOW));
+}
+
+#[test]
+fn what_a_push_changed_and_would_change() {
+    let mut host = live(Policy::FairTree);
+    let difference =
+        |host: &Host, policy: &Accounts| host.engine.difference(policy.clone(), SitePart::default()).unwrap();
+    let nothing = difference(&host, &accounts());
+    let mut less = accounts();
+    less.associations.pop();
+    assert_ne!(difference(&host, &less), nothing);
+    host.event(Event::PolicyBegin { keeps_config: false });
+    assert!(host.engine.lacks().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
+    let part = crate::accounts::PolicyPart {
+        parents: Vec::new(),
+        limits: Vec::new(),
+        associations: Some(less.associations.clone()),
+        queues: Some(less.queues.clone()),
+        projects: Some(less.projects.clone()),
+        banks: Some(less.banks.clone()),
+        weights: Some(less.weights.clone()),
+        config: less.config.into(),
+    };
+    host.event(Event::PolicyPart(part, SitePart::default()));
+    assert_eq!(host.engine.lacks(), None);
+    let wanted = difference(&host, &less);
+    assert_eq!(host.engine.preview(host.now, 1).unwrap().difference, wanted);
+    host.event(Event::PolicyCommit);
+    assert_eq!(host.engine.latest_difference(), wanted);
+}
+
+#[test]
+fn settings_and_counts_are_those_in_force() {
+    let mut host = live(Policy::FairTree);
+    let settings = crate::engine::Settings { annotate: true, ..Default::default() };
+    host.event(Event::Settings(settings.clone()));
+    assert_eq!(host.engine.settings(), &settings);
+    host.submit(HostJob::new(7)).unwrap();
+    host.submit(HostJob::new(7)).unwrap();
+    let wanted =
+        StandingsWanted { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
+    let told = host.engine.standings(&wanted, host.now);
+    assert_eq!(told.associations.iter().map(|it| it.pending).collect::<Vec<_>>(), [2, 0]);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What belongs in which reactor turn, and what is done once: not within Flux's loop, not before a push is over, not again.
+
+use super::examples::{exact, held_behind_one, site, submit};
+use super::host::Host;
+use super::live::{accounts, leaf, tree};
+use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
+use crate::accounts::{Association, AssociationRecord};
+use crate::engine::step::Step;
+use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
+use crate::ids::{JobId, Limit, UserId};
+use crate::limits::Line;
+use State::{Depend, Priority, Sched};
+use fairshare::Policy;
+
+fn frees(effects: &[Effect]) -> Vec<JobId> {
+    effects
+        .iter()
+        .filter_map(|it| if let Effect::RemoveDependency(id, _) = it { Some(*id) } else { None })
+        .collect()
+}
+
+fn turn(host: &mut Host) -> Vec<Effect> {
+    host.engine.handle(NOW, Event::Timer(Timer::Turn))
+}
+
+/// A job that ends while Flux goes through its jobs makes room: whoever takes it is let go after the loop.
+#[test]
+fn within_flux_s_loop_nobody_is_let_go() {
+    let (mut host, running, [held]) = held_behind_one();
+    host.engine.step(Step::LoopBegins);
+    let mut effects = host.engine.handle(NOW, Event::Cleanup(running));
+    effects.extend(host.engine.handle(NOW, Event::Inactive(running)));
+    assert_eq!(frees(&effects), []);
+    host.engine.step(Step::LoopEnded);
+    assert_eq!(frees(&turn(&mut host)), [held]);
+}
+
+/// Nor by what is due for all.
+#[test]
+fn within_flux_s_loop_nobody_is_let_go_anywhere() {
+    let mut host = Host::with(vec![narrow(7, "A"), narrow(8, "A")], vec![]);
+    let held = [7, 8].map(|user| {
+        let running = host.submit(HostJob::new(user)).unwrap();
+        host.start(running);
+        host.submit(HostJob::new(user)).unwrap()
+    });
+    for user in [7, 8] {
+        let event = Event::Associations(vec![record(association(user, "A"), "A")]);
+        host.oracle.learn(&event);
+        host.engine.handle(NOW, event);
+    }
+    host.engine.step(Step::LoopBegins);
+    let effects = host.engine.step(Step::ReleaseAll);
+    assert_eq!(frees(&effects), []);
+    assert!(!effects.iter().any(|it| matches!(it, Effect::Then(Step::Pass(_)))), "{effects:?}");
+    host.engine.step(Step::LoopEnded);
+    let effects = turn(&mut host);
+    host.apply(effects);
+    host.settle();
+    assert_eq!(held.map(|id| host.state(id)), [Some(Sched); 2]);
+    exact(&host);
+}
+
+/// Flux says that a job is in PRIORITY; should it say so again, the job is no newcomer there.
+#[test]
+fn who_is_in_priority_does_not_come_there_again() {
+    let mut host = site(|_| ());
+    let job = HostJob { bank: Some("A".to_owned()), project: Some("*".to_owned()), ..HostJob::new(7) };
+    let id = JobId(77);
+    host.engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies: false });
+    host.engine.handle(NOW, Event::Validate(Host::facts(id, &job)));
+    host.engine.handle(NOW, Event::New(Host::facts(id, &job)));
+    host.engine.handle(NOW, Event::Depend(id));
+    let is_priced = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::SetPriority(_)));
+    assert!(is_priced(&host.engine.handle(NOW, Event::Priority(id, 16))));
+    host.engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
+    assert!(is_priced(&host.engine.handle(NOW, Event::Priority(id, 16))));
+}
+
+/// The instance owner's record comes last in a push of flux-accounting's, after the reprioritize. In one where it comes first nothing is
+/// over yet.
+#[test]
+fn the_owner_s_record_ends_no_push_that_goes_on() {
+    let records = || vec![narrow(OWNER.0, "A"), narrow(8, "A")];
+    let mut host = Host::with(records(), vec![]);
+    let running = host.submit(HostJob::new(OWNER.0)).unwrap();
+    host.start(running);
+    let held = host.submit(HostJob::new(OWNER.0)).unwrap();
+    host.replay(true, Engine::small());
+    host.event(Event::Associations(vec![narrow(OWNER.0, "A")]));
+    host.event(Event::Associations(vec![narrow(8, "A")]));
+    host.event(Event::Associations(vec![narrow(8, "A")]));
+    host.end(running);
+    assert_eq!(host.state(held), Some(Depend), "of the push the end has not come");
+    host.event(Event::Reprioritize);
+    assert_eq!(host.state(held), Some(Sched));
+    exact(&host);
+}
+
+#[test]
+fn an_eventlog_is_read_once() {
+    let mut host = site(|a| a.max_running_jobs = Limit(2));
+    let sched = submit(&mut host, 1);
+    let mut engine = Engine::small();
+    engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
+    host.reads_asked = 0;
+    host.replay(true, engine);
+    assert_eq!((host.state(sched), host.reads_asked), (Some(Sched), 1), "a limit is in reach");
+    submit(&mut host, 1);
+    host.event(Event::Reprioritize);
+    assert_eq!(host.reads_asked, 1);
+}
+
+/// Flux goes through its list of subscriptions for every job that it forgets.
+#[test]
+fn whom_only_we_hold_is_not_subscribed_to_after_a_reload() {
+    let (mut host, _, [held]) = held_behind_one();
+    let mut engine = Engine::small();
+    engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
+    host.replay(true, engine);
+    assert_eq!((host.state(held), host.subscribed.len()), (Some(Depend), 0));
+}
+
+/// An answer that comes between the slices of a comparison does not end it.
+#[test]
+fn a_comparison_with_flux_ends_when_all_was_looked_up() {
+    let mut host = site(|_| ());
+    let ids: Vec<JobId> = (0..260).map(|_| submit(&mut host, 1)).collect();
+    host.engine.handle(NOW, Event::Panicked(None));
+    for slice in 0..2 {
+        turn(&mut host);
+        host.engine.handle(NOW, Event::Eventlog(ids[0], None));
+        assert!(host.engine.is_doubtful(), "after slice {slice}");
+    }
+}
+
+/// Each of both is refused by what it leads to; what is not past DEPEND is held there instead.
+#[test]
+fn a_job_in_depend_may_move_to_where_there_is_no_room() {
+    let mut full = queue("q2");
+    full.max_sched_jobs = Limit(1);
+    let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
+    let mut host = Host::with(records, vec![queue("q1"), full]);
+    host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
+    let id = host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap();
+    assert_eq!(host.update(id, Some("q2"), Some("B")), Ok(()));
+    assert_eq!(host.names(id), ["afterany:1", "max-sched-jobs-queue-limit"]);
+    exact(&host);
+}
+
+/// One that has its association in PRIORITY is asked for by Flux.
+#[test]
+fn an_update_in_priority_asks_for_nothing() {
+    let (mut host, _, []) = held_behind_one();
+    let job = HostJob {
+        bank: Some("A".to_owned()),
+        project: Some("*".to_owned()),
+        state: Priority,
+        ..HostJob::new(7).queue("q1")
+    };
+    let id = JobId(77);
+    host.engine.handle(NOW, Event::New(Host::facts(id, &job)));
+    turn(&mut host);
+    host.engine.handle(NOW, Event::Updated(Host::facts(id, &job.queue("q2"))));
+    let effects = turn(&mut host);
+    assert!(!effects.iter().any(|it| matches!(it, Effect::AskUrgency(_))), "{effects:?}");
+}
+
+/// Meanwhile prices were posted by pushed numbers: their order is the same, and yet whoever comes next would stand anywhere.
+#[test]
+fn when_fair_share_is_live_again_all_prices_are_outdated() {
+    let mut host = Host::new();
+    let leaves = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 300.0, 0.0)];
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
+    let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
+    host.refresh(30.0);
+    let live = |live| Event::Settings(Settings { live, ..Settings::default() });
+    host.event(live(false));
+    let pushed = [(7, 0.4), (8, 0.1)];
+    let records = pushed
+        .map(|(user, fairshare)| AssociationRecord { fairshare, ..record(association(user, "A"), "A") });
+    host.event(Event::Associations(records.into()));
+    host.event(Event::Reprioritize);
+    assert_eq!(ids.map(|id| host.jobs[&id].priority), [Some(40_000), Some(10_000)]);
+    host.event(live(true));
+    host.refresh(30.0);
+    for id in ids {
+        let priced = host.engine.priced(id).unwrap();
+        assert_eq!(Some(i64::from(priced.exact.priority)), host.jobs[&id].priority, "job {id}");
+        assert_ne!(host.jobs[&id].priority, Some(40_000));
+    }
+}
+
+/// Flux has sent the job nowhere yet: its room is others' as soon as it is cancelled.
+#[test]
+fn the_room_of_a_job_that_was_just_released_is_others_when_it_is_cancelled() {
+    let (mut host, running, [first, second]) = held_behind_one();
+    assert_eq!(frees(&host.engine.handle(NOW, Event::Inactive(running))), [first]);
+    host.engine.handle(NOW, Event::Cleanup(first));
+    assert_eq!(frees(&turn(&mut host)), [second]);
+}
+
+/// Others kept it, and it was judged when its eventlog was read: it goes on in the same callback.
+#[test]
+fn a_replayed_job_that_was_judged_is_not_judged_again() {
+    let mut host = site(|_| ());
+    let id = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
+    host.replay(true, Engine::small());
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    host.remove_dependency(id, "afterany:1");
+    assert_eq!(host.state(id), Some(Sched));
+}
+
+/// An update sends a job in SCHED round to PRIORITY: not while Flux asks for its price.
+#[test]
+fn what_a_jobspec_lacks_is_not_posted_while_flux_asks_for_a_price() {
+    let posts =
+        |effects: &[Effect]| effects.iter().filter(|it| matches!(it, Effect::SetJobspec { .. })).count();
+    let mut engine = Engine::small();
+    let id = JobId(77);
+    let job = HostJob { state: Sched, priority: Some(16), ..HostJob::new(7) };
+    engine.handle(NOW, Event::New(Host::facts(id, &job)));
+    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
+    engine.step(Step::LoopBegins);
+    let asked = engine.handle(NOW, Event::PriorityGet(id, 16));
+    engine.step(Step::LoopEnded);
+    assert_eq!(posts(&asked), 0, "{asked:?}");
+    assert_eq!(posts(&engine.handle(NOW, Event::Timer(Timer::Turn))), 1);
+}
+
+/// Whom a limit came in reach of is read once.
+#[test]
+fn an_eventlog_that_was_read_is_not_read_when_limits_come() {
+    let mut host = site(|a| a.max_running_jobs = Limit(2));
+    let ids = [(); 2].map(|()| submit(&mut host, 1));
+    let accounts = |running| {
+        let one = Association { max_running_jobs: Limit(running), ..association(7, "A") };
+        Event::Associations(vec![record(one, "A")])
+    };
+    let mut engine = Engine::small();
+    engine.handle(NOW, accounts(1));
+    host.reads_asked = 0;
+    host.replay(true, engine);
+    assert_eq!((host.reads_asked, ids.map(|id| host.state(id))), (2, [Some(Sched); 2]));
+    for running in [9, 1] {
+        host.event(accounts(running));
+        host.event(Event::Reprioritize);
+    }
+    submit(&mut host, 1);
+    assert_eq!(host.reads_asked, 2);
+}
+
+/// An epilog, or another plugin, may keep a job in CLEANUP that was in SCHED: it counts there until it is INACTIVE, as one that ran.
+#[test]
+fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let first = submit(&mut host, 1);
+    let held = submit(&mut host, 1);
+    assert_eq!((host.state(first), host.state(held)), (Some(Sched), Some(Depend)));
+    host.engine.handle(NOW, Event::Cleanup(first));
+    let effects = turn(&mut host);
+    assert_eq!(frees(&effects), []);
+    assert_eq!(frees(&host.engine.handle(NOW, Event::Inactive(first))), [held]);
+}
+
+/// Whoever asks first: a pass for all is also one for those whom nobody else keeps.
+#[test]
+fn of_two_passes_that_are_put_off_the_larger_comes() {
+    let host = site(|_| ());
+    let id = host.engine.book().find(UserId(7), None).unwrap();
+    for lines in [[Line::KeptByNobodyElse, Line::All], [Line::All, Line::KeptByNobodyElse]] {
+        let mut engine = host.engine.clone();
+        lines.iter().for_each(|line| drop(engine.pass_later(id, *line)));
+        assert_eq!(engine.due.passes[&id], Line::All, "{lines:?}");
+    }
+}

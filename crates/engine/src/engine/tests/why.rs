@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What people are told, against what the model host then does.
+
+use super::host::Host;
+use super::live::{accounts, leaf, live, tree};
+use super::site::{HostJob, NOW, association, queue, record};
+use crate::accounts::{Association, AssociationRecord, ConfigPatch};
+use crate::engine::{Effect, Engine, Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
+use crate::ids::{JobId, Limit, UserId};
+use fairshare::Policy;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub fn why(host: &Host, id: JobId) -> Why {
+    host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap()
+}
+
+pub fn timed(user: u32, limit: f64) -> HostJob {
+    HostJob { limit: Some(limit), duration: limit, ..HostJob::new(user) }
+}
+
+pub fn limited(running: i64, nodes: i64) -> AssociationRecord {
+    let mut own = association(7, "A");
+    (own.max_running_jobs, own.max_nodes) = (Limit(running), Limit(nodes));
+    record(own, "A")
+}
+
+#[test]
+fn what_holds_a_job_is_what_it_would_exceed_now() {
+    let mut host = Host::with(vec![limited(1, 2)], vec![queue("q1")]);
+    let first = host.submit(timed(7, 100.0)).unwrap();
+    host.start(first);
+    let held = host.submit(timed(7, 100.0).size(2, 2)).unwrap();
+    let told = why(&host, held);
+    let limits: Vec<_> =
+        told.holds.iter().map(|hold| (hold.limit, hold.used, hold.cap, hold.needed)).collect();
+    assert_eq!(limits, [("max-running-jobs-user-limit", 1, 1, 1), ("max-resources-user-limit", 1, 2, 2)]);
+    let frees: Vec<_> = told.holds[0].frees.iter().map(|one| (one.id, one.amount)).collect();
+    assert_eq!(frees, [(first, 1)]);
+    // With a higher limit on jobs it goes on carrying that name no longer than it has to; what holds it is the other.
+    host.event(Event::Associations(vec![limited(9, 2)]));
+    let told = why(&host, held);
+    assert_eq!(told.holds.iter().map(|hold| hold.limit).collect::<Vec<_>>(), ["max-resources-user-limit"]);
+    assert_eq!(told.release.latest, host.jobs[&first].started.map(|start| start + 100.0));
+    host.event(Event::Associations(vec![limited(9, 1)]));
+    let told = why(&host, held);
+    assert_eq!((told.release.reason.code, told.helps.last().map(|help| help.code)), ("never", Some("ask")));
+}
+
+#[test]
+fn those_who_would_free_it_are_named_the_first_to_end_first() {
+    let mut host = Host::with(vec![limited(2, 99)], vec![queue("q1")]);
+    let [late, early] = [200.0, 100.0].map(|limit| host.submit(timed(7, limit)).unwrap());
+    host.start(late);
+    host.start(early);
+    let held = host.submit(timed(7, 100.0)).unwrap();
+    let hold = why(&host, held).holds.remove(0);
+    assert_eq!(hold.text, "2 of 2 running jobs of user 7 in bank A are in use; this job takes 1");
+    assert_eq!(hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), [early, late]);
+    let first = host.jobs[&early].started.map(|start| start + 100.0);
+    assert_eq!((hold.frees_total, hold.latest), (2, first), "one end is enough");
+}
+
+#[test]
+fn twenty_of_those_who_would_free_it_are_named_and_all_are_counted() {
+    let mut host = Host::with(vec![limited(21, 99)], vec![queue("q1")]);
+    for _ in 0..21 {
+        let id = host.submit(timed(7, 100.0)).unwrap();
+        host.start(id);
+    }
+    let held = host.submit(timed(7, 100.0)).unwrap();
+    let hold = why(&host, held).holds.remove(0);
+    assert_eq!((hold.frees.len(), hold.frees_total), (20, 21));
+}
+
+#[test]
+fn of_a_queue_only_its_own_jobs_would_free_it() {
+    let mut small = queue("q1");
+    small.max_running_jobs = Limit(1);
+    let mut host = Host::with(vec![limited(9, 99)], vec![small, queue("q2")]);
+    let [other, own] = ["q2", "q1"].map(|name| host.submit(timed(7, 100.0).queue(name)).unwrap());
+    host.start(other);
+    host.start(own);
+    let held = host.submit(timed(7, 100.0).queue("q1")).unwrap();
+    let hold = why(&host, held).holds.remove(0);
+    assert_eq!(hold.text, "1 of 1 running jobs of user 7 in bank A, queue q1 are in use; this job takes 1");
+    assert_eq!((hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), hold.frees_total), (vec![own], 1));
+}
+
+#[test]
+fn what_only_others_keep_no_limit_holds_though_it_is_full() {
+    let mut host = Host::with(vec![limited(1, 99)], vec![queue("q1")]);
+    let kept = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
+    let first = host.submit(HostJob::new(7)).unwrap();
+    host.start(first);
+    assert_eq!(why(&host, kept).holds, []);
+}
+
+#[test]
+fn a_bank_that_takes_no_more_jobs_is_no_help() {
+    for (most, helps) in [(1, false), (2, true)] {
+        let other = association(7, "B");
+        let other = record(Association { max_active_jobs: Limit(most), ..other }, "A");
+        let mut host = Host::with(vec![limited(1, 99), other], vec![queue("q1")]);
+        host.submit(timed(7, 100.0).bank("B")).unwrap();
+        let first = host.submit(timed(7, 100.0)).unwrap();
+        host.start(first);
+        let held = host.submit(timed(7, 100.0)).unwrap();
+        let is_told = why(&host, held).helps.iter().any(|help| help.code == "bank");
+        assert_eq!((is_told, host.update(held, None, Some("B")).is_ok()), (helps, helps));
+    }
+}
+
+#[test]
+fn what_else_keeps_a_job_is_named() {
+    let mut host = Host::with(vec![limited(9, 9)], vec![queue("q1")]);
+    let causes = |host: &Host, id| why(host, id).others.iter().map(|it| it.cause.code).collect::<Vec<_>>();
+    let begins = host.submit(HostJob::new(7).after("begin-time=1800000000.000")).unwrap();
+    let told = why(&host, begins).others;
+    assert_eq!((told[0].cause.code, told[0].at), ("begin-time", Some(1.8e9)));
+    let after = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
+    assert_eq!(why(&host, after).others[0].name.as_deref(), Some("after-finish=17"));
+    let text = |host: &Host, id| why(host, id).others[0].cause.text.clone();
+    assert_eq!(text(&host, after), "job 17 has to end first (afterany); job 17 is not active");
+    let pending = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(causes(&host, pending), ["resources"]);
+    host.set_urgency(pending, 0);
+    assert_eq!(causes(&host, pending), ["urgency"]);
+    assert_eq!(why(&host, pending).helps[0].code, "urgency");
+    host.set_urgency(pending, 16);
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    host.event(Event::Config(ConfigPatch::default()));
+    host.event(Event::Reprioritize);
+    host.settle();
+    assert_eq!(causes(&host, pending), ["score"]);
+    let mut bare = Host::new();
+    let waits = bare.submit(HostJob::new(9)).unwrap();
+    assert_eq!(causes(&bare, waits), ["association"]);
+}
+
+#[test]
+fn a_rank_is_the_place_among_all_and_ties_are_counted() {
+    let mut host = live(Policy::FairTree);
+    let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
+    host.event(Event::Policy(super::live::accounts(), tree(Policy::FairTree, host.now, leaves)));
+    host.settle();
+    let wanted = |open| StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
+    let told = host.engine.standings(&wanted(Open::Banks), host.now);
+    let of = |at: usize| told.associations[at].rank.unwrap();
+    assert_eq!([(of(0).place, of(0).of), (of(1).place, of(1).of)], [(1, 3), (3, 3)]);
+    let levels = &told.associations[0].levels;
+    assert_eq!(levels.iter().map(|level| level.node.name.as_str()).collect::<Vec<_>>(), ["root", "A", "7"]);
+    // Its bank's siblings are told of, and no other user is.
+    assert_eq!(levels[1].siblings.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["B"]);
+    assert_eq!((levels[2].siblings.len(), levels[2].siblings_total), (0, 0));
+    assert_eq!(levels[2].node.usage_part.map(|part| (part * 14.0).round()), Some(5.0));
+    let own = host.engine.standings(&wanted(Open::Own), host.now);
+    assert_eq!(own.associations[0].levels.iter().map(|it| it.node.name.clone()).collect::<Vec<_>>(), ["7"]);
+    let all = host.engine.standings(&wanted(Open::All), host.now);
+    assert_eq!(all.associations[0].levels[2].siblings[0].user, Some(UserId(8)));
+}
+
+#[test]
+fn a_note_says_where_a_job_stands() {
+    let mut host = live(Policy::FairTree);
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(host.notes.last().map(String::as_str), Some("1.000, 1st of 3"));
+    let mut host = Host::with(vec![limited(0, 9)], vec![]);
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(host.notes, ["held: max-running-jobs-user-limit 0/0"]);
+}
+
+#[test]
+fn a_refresh_leaves_no_annotation_behind() {
+    let mut host = live(Policy::Classic);
+    let leaves = vec![leaf(7, "A", 1e3, 0.0), leaf(8, "A", 1e3 + 10.0, 0.0)];
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(runs);
+    let first = host.jobs[&waits].annotation.clone();
+    for _ in 0..3 {
+        host.refresh(30.0);
+        for id in [waits, behind] {
+            assert_eq!(host.jobs[&id].annotation, host.engine.annotation_text(id));
+        }
+    }
+    assert_ne!(host.jobs[&waits].annotation, first);
+    // Turned off and on, all jobs get it anew.
+    for annotate in [false, true] {
+        host.event(Event::Settings(Settings { annotate, ..Settings::default() }));
+        host.jobs.get_mut(&behind).unwrap().annotation = None;
+    }
+    host.refresh(30.0);
+    assert_eq!(host.jobs[&behind].annotation, host.engine.annotation_text(behind));
+}
+
+#[test]
+fn an_annotation_that_stays_is_not_given_again() {
+    let mut host = live(Policy::FairTree);
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let id = host.submit(HostJob::new(7)).unwrap();
+    let notes = |host: &mut Host| {
+        let effects = host.engine.handle(NOW, Event::PriorityGet(id, 16));
+        effects.iter().filter(|effect| matches!(effect, Effect::Annotate(..))).count()
+    };
+    assert_eq!(notes(&mut host), 0);
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 10)]));
+    assert_eq!(notes(&mut host), 0, "another priority, and the same fair-share");
+}
+
+/// A job, whether it starts, and what it asks for.
+pub fn jobs() -> impl Strategy<Value = Vec<(bool, u64, usize, u32, Option<u32>)>> {
+    let one = (any::<bool>(), 1..5u64, 0..3usize, 7..9u32, prop::option::weighted(0.9, 10..500u32));
+    prop::collection::vec(one, 1..24)
+}
+
+pub fn site(limits: [i64; 5]) -> Host {
+    let mut own = association(7, "A");
+    (own.max_running_jobs, own.max_nodes, own.max_sched_jobs) =
+        (Limit(limits[0]), Limit(limits[1]), Limit(limits[2]));
+    let mut small = queue("q1");
+    (small.max_running_jobs, small.max_nodes_per_assoc) = (Limit(limits[3]), Limit(limits[4]));
+    Host::with(vec![record(own, "A"), record(association(8, "A"), "A")], vec![small, queue("q2")])
+}
+
+pub fn fill(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]) -> Vec<JobId> {
+    let mut ids = Vec::new();
+    for (starts, nodes, at, user, limit) in jobs {
+        let mut job = HostJob::new(*user).size(*nodes, *nodes);
+        (job.limit, job.duration) = (limit.map(f64::from), limit.map_or(0.0, f64::from));
+        if *at > 0 {
+            job = job.queue(["q1", "q2"][*at - 1]);
+        }
+        // What can never run is not taken.
+        let Ok(id) = host.submit(job) else { continue };
+        ids.push(id);
+        if *starts {
+            host.start(id);
+        }
+    }
+    ids
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    /// If whoever may start does so at once, from now on, and ends when its time is up, each held job is let go at the time that was
+    /// told.
+    #[test]
+    fn the_release_if_all_start_is_that_of_a_machine_with_room_for_all(
+        jobs in jobs(), limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
+    ) {
+        let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
+        let ids = fill(&mut host, &jobs);
+        let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(State::Depend)).collect();
+        let told: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, why(&host, id))).collect();
+        let asked = host.now;
+        let mut released: BTreeMap<JobId, f64> = BTreeMap::new();
+        let mut ends: BTreeSet<(u64, JobId)> = BTreeSet::new();
+        for (id, job) in &host.jobs {
+            if let (State::Run, Some(start), Some(limit)) = (job.state, job.started, job.limit) {
+                ends.insert(((start + limit).max(asked) as u64, *id));
+            }
+        }
+        let mut at = asked;
+        loop {
+            while let Some(id) = host.jobs.iter().find(|(_, job)| job.state == State::Sched).map(|(id, _)| *id) {
+                host.start(id);
+                ends.extend(host.jobs[&id].limit.map(|limit| ((at + limit) as u64, id)));
+            }
+            for (id, _) in &told {
+                if host.state(*id) != Some(State::Depend) {
+                    released.entry(*id).or_insert(at);
+                }
+            }
+            let Some((end, id)) = ends.pop_first() else { break };
+            at = end as f64;
+            host.end(id);
+        }
+        for (id, told) in &told {
+            prop_assert_eq!(
+                told.release.if_started.map(f64::floor), released.get(id).copied().map(f64::floor), "{}", id
+            );
+        }
+    }
+
+    /// Pages, one after another, are all of it: of each user his own, of the owner all.
+    #[test]
+    fn pages_are_all_of_it(jobs in jobs(), most in 1..6usize) {
+        let mut host = site([2, 6, 3, 2, 5]);
+        let ids = fill(&mut host, &jobs);
+        for user in [None, Some(7), Some(8)] {
+            let wanted: Vec<JobId> = ids
+                .iter()
+                .copied()
+                .filter(|id| host.jobs.get(id).is_some_and(|job| job.state < State::Run && user.is_none_or(|user| job.user == user)))
+                .collect();
+            let (mut after, mut got) = (None, Vec::new());
+            loop {
+                let page = host.engine.jobs_page(&JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() }, host.now);
+                prop_assert!(page.jobs.len() <= most);
+                for job in &page.jobs {
+                    let told = why(&host, job.id);
+                    let mut limits: Vec<_> = told.holds.iter().map(|hold| hold.limit).collect();
+                    limits.dedup();
+                    prop_assert_eq!(&job.holds, &limits);
+                    prop_assert_eq!(job.price.as_ref().map(|price| price.posted), told.priced.map(|priced| priced.posted.priority));
+                    got.push(job.id);
+                }
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
+            }
+            prop_assert_eq!(&got, &wanted);
+        }
+        prop_assert!(host.now >= NOW);
+    }
+}
+
+/// A raised limit leaves names on who was held by it until somebody looks: it is not free, and goes at once when that happens.
+#[test]
+fn no_limit_holds_who_is_free_and_who_is_held_no_more_goes_now() {
+    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
+    let [first, held] = [(); 2].map(|()| {
+        let id = host.submit(timed(7, 100.0)).unwrap();
+        host.start(id);
+        id
+    });
+    let release = |host: &Host, id| {
+        let told = why(host, id);
+        (told.holds.len(), told.release.reason.code, told.release.latest)
+    };
+    let end = host.jobs[&first].started.map(|start| start + 100.0);
+    assert_eq!(release(&host, held), (1, "bounded", end));
+    host.event(Event::Associations(vec![limited(9, 9)]));
+    assert_eq!(release(&host, held), (0, "bounded", Some(host.now)));
+    let pending = host.submit(timed(7, 100.0)).unwrap();
+    assert_eq!(release(&host, pending), (0, "free", None));
+}
+
+/// Which names it carries is not known yet; which limits are full is.
+#[test]
+fn who_is_being_read_is_told_which_limits_it_would_exceed() {
+    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
+    let first = host.submit(timed(7, 100.0)).unwrap();
+    host.start(first);
+    let held = host.submit(timed(7, 100.0)).unwrap();
+    host.never_answered = [held].into();
+    let mut engine = Engine::small();
+    engine.handle(NOW, Event::Associations(vec![limited(1, 9)]));
+    host.replay(true, engine);
+    let told = why(&host, held);
+    let holds: Vec<_> = told.holds.iter().map(|hold| hold.limit).collect();
+    assert_eq!((holds, told.release.reason.code), (vec!["max-running-jobs-user-limit"], "unread"));
+    assert!(told.is_held && told.carries.is_empty());
+    assert_eq!(why(&host, first).holds, []);
+}
+
+/// Flux keeps a dependency's id as the user wrote it.
+#[test]
+fn a_job_that_another_waits_for_is_named_with_its_state() {
+    let mut host = Host::with(vec![limited(2, 9)], vec![queue("q1")]);
+    let [first, second] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
+    let f58 = |id: JobId| format!("ƒ{}", ["", "2", "3", "4", "5", "6", "7", "8"][id.0 as usize]);
+    let rows = [
+        ("after-start", "start", "after", first.to_string(), first),
+        ("after-finish", "end", "afterany", format!("0x{:x}", first.0), first),
+        ("after-success", "end successfully", "afterok", f58(second), second),
+        ("after-failure", "fail", "afternotok", format!("0000.0000.0000.{:04x}", second.0), second),
+        ("after-except", "end with an exception", "afterexcept", second.to_string(), second),
+    ];
+    for state in ["is pending", "is running"] {
+        for (name, does, scheme, id, target) in &rows {
+            let waits = host.submit(HostJob::new(7).after(&format!("{name}={id}"))).unwrap();
+            let text = format!("job {target} has to {does} first ({scheme}); job {target} {state}");
+            assert_eq!(why(&host, waits).others[0].cause.text, text);
+            host.end(waits);
+        }
+        if state == "is pending" {
+            host.start(first);
+            host.start(second);
+        }
+    }
+    let held = host.submit(HostJob::new(7)).unwrap();
+    let last = host.submit(HostJob::new(7).after(&format!("after-success={held}"))).unwrap();
+    let text = format!("job {held} has to end successfully first (afterok); job {held} is held by a limit");
+    assert_eq!(why(&host, last).others[0].cause.text, text);
+    for (name, text) in [
+        ("singleton", "an earlier job of its user with the same name has to end first (singleton)"),
+        ("site=17", "another plugin keeps it: site=17"),
+        ("after-success=academy-cobra--x", "another plugin keeps it: after-success=academy-cobra--x"),
+    ] {
+        let id = host.submit(HostJob::new(7).after(name)).unwrap();
+        assert_eq!(why(&host, id).others[0].cause.text, text);
+        host.end(id);
+    }
+}
+
+/// Of three held jobs the end of the running one releases the first alone.
+#[test]
+fn the_end_of_a_job_is_named_to_whom_it_releases() {
+    let mut host = Host::with(vec![limited(1, 99)], vec![queue("q1")]);
+    let runs = host.submit(timed(7, 100.0)).unwrap();
+    host.start(runs);
+    let held = [(); 3].map(|()| host.submit(timed(7, 100.0)).unwrap());
+    let helps = |host: &Host, id| why(host, id).helps.iter().any(|help| help.code == "cancel");
+    assert_eq!(held.map(|id| helps(&host, id)), [true, false, false]);
+    host.end(runs);
+    assert_eq!(held.map(|id| host.engine.is_held(id)), [false, true, true]);
+    // Two small ones in its place: the end of the large one releases both.
+    let mut host = Host::with(vec![limited(9, 4)], vec![queue("q1")]);
+    let large = host.submit(timed(7, 100.0).size(4, 4)).unwrap();
+    host.start(large);
+    let held = [3, 1, 1].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+    assert_eq!(held.map(|id| helps(&host, id)), [true, true, false]);
+    host.end(large);
+    assert_eq!(held.map(|id| host.engine.is_held(id)), [false, false, true]);
+}

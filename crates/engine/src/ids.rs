@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Identities and limits: the words every other module speaks in.
+
+pub mod idset;
+mod job_id_text;
+mod job_map;
+mod measure;
+
+pub use job_id_text::{f58, with_f58};
+pub use job_map::JobMap;
+pub use measure::{Amount, Measure, Stage};
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A Flux job id (RFC 19, 64 bit). Ascending ids are submission order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A Unix user id: 0 to 4294967294.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserId(pub u32);
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+macro_rules! name_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                $name(text.into())
+            }
+        }
+
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name_type!(
+    /// A bank of the accounting tree.
+    BankName
+);
+name_type!(
+    /// A queue of the Flux instance.
+    QueueName
+);
+name_type!(
+    /// A project jobs are charged to.
+    ProjectName
+);
+
+/// A configured cap, as the accounting database writes it: any 64-bit integer.
+///
+/// 2147483647 is the database's way to say "unlimited" and is simply a large cap here; a negative cap acts
+/// like 0 (the database tools let one in, and refusing it would block every push).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit(pub i64);
+
+impl Limit {
+    /// The largest total this cap admits.
+    pub fn cap(self) -> u64 {
+        self.0.max(0).unsigned_abs()
+    }
+
+    /// Whether this is the database's "unlimited" or more: nobody waits for such a cap.
+    pub fn is_unlimited(self) -> bool {
+        self.0 >= i64::from(i32::MAX)
+    }
+
+    /// The largest total, if there is any to speak of.
+    pub fn at_most(self) -> Option<u64> {
+        (!self.is_unlimited()).then(|| self.cap())
+    }
+
+    /// Whether `used` plus `more` stays within the cap.
+    pub fn admits(self, used: u64, more: u64) -> bool {
+        used.saturating_add(more) <= self.cap()
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BankName, JobId, Limit, UserId};
+
+    #[test]
+    fn a_limit_admits_up_to_its_cap() {
+        for (limit, used, more, admits) in [
+            (0, 0, 0, true),
+            (0, 0, 1, false),
+            (2, 1, 1, true),
+            (2, 2, 1, false),
+            (-5, 0, 1, false),
+            (999, 998, 1, true),
+            (i64::MAX, u64::MAX, 1, false),
+            (2_147_483_647, 2_147_483_646, 1, true),
+        ] {
+            assert_eq!(Limit(limit).admits(used, more), admits, "{limit} {used} {more}");
+        }
+    }
+
+    #[test]
+    fn each_is_shown_as_it_is_written() {
+        let shown = format!("{} {} {} {}", JobId(7), UserId(5001), BankName::from("A"), Limit(-2));
+        assert_eq!(shown, "7 5001 A -2");
+    }
+}

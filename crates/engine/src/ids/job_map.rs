@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Something of each job, found by its id in one look, and gone through in the order of ids.
+//!
+//! While Flux asks for every priority, each job is looked for several times, in an order that has nothing to do with ids. A
+//! tree alone costs a search on each of its levels there.
+
+use super::JobId;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// What is known of jobs. Invariant: `order` has the keys of `values`.
+#[derive(Clone, Debug)]
+pub struct JobMap<T> {
+    values: FxHashMap<JobId, T>,
+    order: BTreeSet<JobId>,
+}
+
+impl<T> Default for JobMap<T> {
+    fn default() -> Self {
+        JobMap { values: FxHashMap::default(), order: BTreeSet::new() }
+    }
+}
+
+impl<T> JobMap<T> {
+    /// What is known of a job.
+    pub fn get(&self, id: JobId) -> Option<&T> {
+        self.values.get(&id)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, id: JobId) -> Option<&mut T> {
+        self.values.get_mut(&id)
+    }
+
+    /// Gives what was known before.
+    pub fn insert(&mut self, id: JobId, value: T) -> Option<T> {
+        let before = self.values.insert(id, value);
+        if before.is_none() {
+            self.order.insert(id);
+        }
+        before
+    }
+
+    /// Gives what was known.
+    pub fn remove(&mut self, id: JobId) -> Option<T> {
+        self.order.remove(&id);
+        self.values.remove(&id)
+    }
+
+    /// How many jobs are known.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Ids in their order, from the one that comes after `after`.
+    pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> + '_ {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.order.range((from, Bound::Unbounded)).copied()
+    }
+
+    /// Jobs in the order of their ids, from the one that comes after `after`.
+    pub fn after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &T)> {
+        self.ids_after(after).filter_map(|id| Some((id, self.get(id)?)))
+    }
+
+    /// The same of all jobs, of which nothing is known any more.
+    pub fn into_jobs(mut self) -> impl Iterator<Item = (JobId, T)> {
+        self.order.into_iter().filter_map(move |id| Some((id, self.values.remove(&id)?)))
+    }
+
+    /// What is known of all jobs, in any order.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.values.values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn it_is_a_map_in_the_order_of_ids(steps in prop::collection::vec((0u64..20, any::<Option<u8>>()), 0..200), after: Option<u8>) {
+            let (mut jobs, mut plain) = (JobMap::default(), BTreeMap::new());
+            for (id, value) in steps {
+                let id = JobId(id);
+                let (was, should) = match value {
+                    Some(value) => (jobs.insert(id, value), plain.insert(id, value)),
+                    None => (jobs.remove(id), plain.remove(&id)),
+                };
+                prop_assert_eq!(was, should);
+                prop_assert_eq!(jobs.get(id), plain.get(&id));
+                prop_assert_eq!(jobs.get_mut(id).copied(), plain.get(&id).copied());
+                prop_assert_eq!((jobs.len(), jobs.is_empty()), (plain.len(), plain.is_empty()));
+            }
+            let after = after.map(|id| JobId(u64::from(id) % 20));
+            let wanted: Vec<_> = plain.iter().filter(|(id, _)| after.is_none_or(|after| **id > after)).collect();
+            prop_assert_eq!(jobs.after(after).map(|(id, _)| id).collect::<Vec<_>>(), wanted.iter().map(|(id, _)| **id).collect::<Vec<_>>());
+            prop_assert_eq!(jobs.after(after).map(|(_, value)| value).collect::<Vec<_>>(), wanted.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+            let (all, should): (Vec<_>, Vec<_>) = (jobs.clone().into_jobs().collect(), plain.clone().into_iter().collect());
+            prop_assert_eq!(all, should);
+            let (mut all, mut should): (Vec<_>, Vec<_>) = (jobs.values().collect(), plain.values().collect());
+            all.sort();
+            should.sort();
+            prop_assert_eq!(all, should);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limits over scopes: who is looked at again after what, and who is not. The outcome is the same if more are; rows in
+//! `crates/engine/src/engine/tests/scopes.rs` hold that.
+
+use super::super::ledger::Class;
+use super::super::place::Unplaced;
+use super::*;
+use crate::accounts::{Cap, Policy, SiteLimit, Target};
+use crate::ids::Amount;
+use std::collections::BTreeSet;
+
+const LAST: u32 = 50;
+
+/// Users 1 and 2 in bank A below science, user 3 in B, users from 4 on in C; one job of each bank may be in SCHED or run, and
+/// two of science.
+fn site() -> (Book, Ledger) {
+    let of = |user: u32, bank: &str| {
+        let mut one = book(9).association(book(9).find(UserId(1), None).unwrap()).unwrap().clone();
+        (one.user, one.bank) = (UserId(user), bank.into());
+        AssociationRecord { association: one, fairshare: 0.5, def_bank: bank.into() }
+    };
+    let limit = |bank: &str, cap| SiteLimit {
+        target: Target::Bank(bank.into()),
+        queue: None,
+        amount: Amount::parse("run-sched-jobs").unwrap(),
+        cap: Cap { limit: Limit(cap), is_given: false },
+    };
+    let mut associations = vec![of(1, "A"), of(2, "A"), of(3, "B")];
+    associations.extend((4..=LAST).map(|user| of(user, "C")));
+    let parents = [("A", "science"), ("B", "science"), ("science", "root"), ("C", "root")];
+    let mut book = Book::default();
+    book.replace(Policy {
+        associations,
+        parents: parents.map(|(bank, parent)| (bank.into(), parent.into())).to_vec(),
+        limits: vec![limit("A", 1), limit("B", 1), limit("C", 1), limit("science", 2)],
+        ..Policy::default()
+    });
+    let mut ledger = Ledger::default();
+    ledger.regroup(&book);
+    (book, ledger)
+}
+
+fn of(book: &Book, user: u32) -> AssociationId {
+    book.find(UserId(user), None).unwrap()
+}
+
+fn job_of(book: &Book, user: u32, phase: Phase) -> Job {
+    Job { user: UserId(user), admission: Admission::Admitted(of(book, user)), ..job(book, phase) }
+}
+
+fn come(ledger: &mut Ledger, book: &Book, id: u64, one: Job) {
+    ledger.meet(book, one.association().unwrap());
+    ledger.insert(JobId(id), one);
+}
+
+fn held_of(book: &Book, user: u32) -> Job {
+    let mut one = job_of(book, user, Phase::Depend);
+    let of_bank = RULES.names().filter(|hold| hold.name() == "max-run-sched-jobs-bank");
+    one.names.add_all(RULES, of_bank.collect());
+    one
+}
+
+/// Places whoever is to be placed anew, all at one price; tells whose prices that took.
+fn place(ledger: &mut Ledger, book: &Book, walk: &mut Walk) -> Vec<JobId> {
+    let due = ledger.unplaced(book, walk);
+    let heads: Vec<JobId> = due.iter().flat_map(Unplaced::heads).collect();
+    for unplaced in due {
+        ledger.place(book, walk, unplaced, &[]);
+    }
+    heads
+}
+
+#[test]
+fn who_waits_alone_is_not_placed_and_two_are() {
+    let (book, mut ledger) = site();
+    come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
+    come(&mut ledger, &book, 2, held_of(&book, 1));
+    let mut walk = ledger.walk(of(&book, 1), Line::All);
+    assert_eq!(place(&mut ledger, &book, &mut walk), []);
+    come(&mut ledger, &book, 3, held_of(&book, 2));
+    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
+    assert_eq!(place(&mut ledger, &book, &mut walk), [], "once");
+    ledger.prices_moved();
+    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)], "and when prices moved");
+    assert_eq!(ledger.drift(), []);
+}
+
+#[test]
+fn only_who_has_jobs_belongs_to_groups_when_limits_change() {
+    let (book, mut ledger) = site();
+    come(&mut ledger, &book, 1, job_of(&book, LAST, Phase::Depend));
+    let (other, _) = site();
+    ledger.regroup(&other);
+    let members = |ledger: &Ledger| {
+        let member_of = |account: &&Account| account.member_of.is_some();
+        ledger.accounts.iter().filter(member_of).count()
+    };
+    assert_eq!((ledger.accounts.len() > 1, members(&ledger)), (true, 1));
+}
+
+/// What comes to and goes from an association that waits, and whether it may stand elsewhere then.
+#[test]
+fn who_comes_or_goes_without_a_place_moves_nobody() {
+    let (book, mut ledger) = site();
+    let of_first = |phase| job_of(&book, 1, phase);
+    come(&mut ledger, &book, 1, held_of(&book, 1));
+    let unread = Job { knowledge: Knowledge::Unread, ..of_first(Phase::Depend) };
+    for (what, one, is_displaced) in [
+        ("held", held_of(&book, 1), true),
+        ("takes a place", of_first(Phase::Sched), true),
+        ("unread", unread, true),
+        ("new", of_first(Phase::New), false),
+        ("after its run", of_first(Phase::Cleanup), false),
+    ] {
+        ledger.unplaced.clear();
+        come(&mut ledger, &book, 7, one);
+        assert_eq!(!ledger.unplaced.is_empty(), is_displaced, "{what}, comes");
+        ledger.unplaced.clear();
+        ledger.remove(JobId(7));
+        assert_eq!(!ledger.unplaced.is_empty(), is_displaced, "{what}, goes");
+    }
+}
+
+/// Whom a walk looked at in vain and who stands in a line may turn out to wait elsewhere; of others there is nothing to say.
+#[test]
+fn who_was_looked_at_in_vain_is_placed_anew_if_it_stands_in_a_line() {
+    let (book, mut ledger) = site();
+    come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
+    come(&mut ledger, &book, 2, held_of(&book, 1));
+    come(&mut ledger, &book, 3, held_of(&book, 2));
+    let mut walk = ledger.walk(of(&book, 1), Line::All);
+    place(&mut ledger, &book, &mut walk);
+    assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
+    assert_eq!(ledger.unplaced, [of(&book, 1)].into());
+    ledger.unplaced.clear();
+    come(&mut ledger, &book, 4, job_of(&book, 3, Phase::Depend));
+    let mut walk = ledger.walk(of(&book, 3), Line::All);
+    assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
+    assert_eq!(ledger.unplaced, [].into());
+}
+
+/// A job of user 1 is being read; one of his bank, of another bank of science, and of one beside it is held.
+#[test]
+fn only_who_shares_a_limit_with_an_unread_job_waits_for_it() {
+    for (user, is_put_off) in [(2, true), (3, true), (LAST, false)] {
+        let (book, mut ledger) = site();
+        let unread = Job { knowledge: Knowledge::Unread, ..job_of(&book, 1, Phase::Depend) };
+        come(&mut ledger, &book, 1, unread);
+        come(&mut ledger, &book, 2, held_of(&book, user));
+        assert_eq!(release(&mut ledger, &book, of(&book, user)).is_empty(), is_put_off, "user {user}");
+        assert_eq!(!ledger.take_put_off().is_empty(), is_put_off, "user {user}");
+    }
+}
+
+/// Only for a job that goes or loses a name is a search stopped, and that job looked at.
+#[test]
+fn of_those_that_a_shared_limit_holds_none_is_looked_at() {
+    for (is_bank_full, own_cap, may_change) in
+        [(false, 9, true), (true, 9, false), (false, 0, false), (true, 0, false)]
+    {
+        let (book, mut ledger) = site();
+        if is_bank_full {
+            come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
+        }
+        let mut held = held_of(&book, 2);
+        if own_cap == 0 {
+            held.names.add_all(RULES, RULES.select(Rule::is_running_jobs));
+        }
+        come(&mut ledger, &book, 2, held.clone());
+        let mut record = book.association(of(&book, 2)).unwrap().clone();
+        record.max_running_jobs = Limit(own_cap);
+        let own = Room::left(RULES, &Book::default(), &record, None, &Usage::default());
+        let told = ledger.may_change(of(&book, 2), &Class::of(&held), &own, held.size);
+        assert_eq!(told, may_change, "bank full: {is_bank_full}, own cap: {own_cap}");
+    }
+}
+
+/// Who others keep stands behind those that nobody else keeps, and takes no part where only these do.
+#[test]
+fn a_walk_of_those_that_nobody_else_keeps_passes_over_the_others() {
+    for (line, wanted) in [(Line::All, vec![3, 2]), (Line::KeptByNobodyElse, vec![3])] {
+        let (book, mut ledger) = site();
+        come(&mut ledger, &book, 1, held_of(&book, 1));
+        ledger.change(JobId(1), |job| job.knowledge = Knowledge::Unreadable);
+        come(&mut ledger, &book, 2, Job { keepers: Keepers::Others, ..held_of(&book, 2) });
+        come(&mut ledger, &book, 3, held_of(&book, 3));
+        let mut walk = ledger.walk(of(&book, 1), line);
+        place(&mut ledger, &book, &mut walk);
+        let mut freed = Vec::new();
+        while let Some(released) = ledger.release_next(&book, &mut walk, &BTreeSet::new()) {
+            freed.push(released.id.0);
+            place(&mut ledger, &book, &mut walk);
+        }
+        assert_eq!(freed, wanted, "{line:?}");
+    }
+}
+
+#[test]
+fn limits_that_come_later_count_who_is_there() {
+    let (book, _) = site();
+    let mut ledger = Ledger::default();
+    for (id, phase) in [(1, Phase::Sched), (2, Phase::Run)] {
+        ledger.insert(JobId(id), job_of(&book, 1, phase));
+    }
+    ledger.insert(JobId(3), held_of(&book, 2));
+    ledger.place_all_anew();
+    assert!(ledger.keeps_nothing_for_scopes(), "there is no line to stand in");
+    ledger.regroup(&book);
+    let used: Vec<_> = ledger.scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
+    assert!(used.contains(&(Target::Bank("A".into()), Some(2))), "{used:?}");
+    assert_eq!(ledger.unplaced, [of(&book, 2)].into());
+    assert_eq!(ledger.drift(), []);
+}
+
+/// What is left in one queue is what the job's own limits leave, and those that it shares.
+#[test]
+fn room_is_under_all_limits() {
+    let (book, mut ledger) = site();
+    come(&mut ledger, &book, 1, held_of(&book, 2));
+    let size = held_of(&book, 2).size;
+    for (is_full, holds) in [(false, 0), (true, 1)] {
+        if is_full {
+            come(&mut ledger, &book, 2, job_of(&book, 1, Phase::Sched));
+        }
+        let exceeded = ledger.room(&book, of(&book, 2), None).exceeded(size);
+        assert_eq!(exceeded, ledger.exceeded(&book, of(&book, 2), None, size));
+        assert_eq!(RULES.members(exceeded).count(), holds, "{is_full}");
+    }
+}
+
+/// Whoever stood in a line, had a claim or was being read is there once, or not at all until somebody is placed again.
+#[test]
+fn counted_anew_nobody_is_there_twice() {
+    let (book, mut ledger) = site();
+    come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
+    come(&mut ledger, &book, 2, held_of(&book, 1));
+    come(&mut ledger, &book, 3, held_of(&book, 2));
+    let unread = Job { knowledge: Knowledge::Unread, ..job_of(&book, 3, Phase::Depend) };
+    come(&mut ledger, &book, 4, unread);
+    let mut walk = ledger.walk(of(&book, 1), Line::All);
+    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
+    let claims = |ledger: &Ledger| {
+        let of_first = ledger.member_of(of(&book, 1)).iter().filter_map(|id| ledger.groups.get(*id));
+        of_first.map(|group| group.overtaken.len()).sum::<usize>()
+    };
+    for id in ledger.member_of(of(&book, 1)).to_vec() {
+        ledger.groups.get_mut(id).expect("a group").taken += OVERTAKEN;
+    }
+    ledger.place_all_anew();
+    for unplaced in ledger.unplaced(&book, &walk) {
+        ledger.place(&book, &mut walk, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
+    }
+    assert!(claims(&ledger) > 0 && ledger.groups.lines().count() > 0 && ledger.groups.since().count() > 0);
+    ledger.recount();
+    assert_eq!(ledger.drift(), []);
+    assert_eq!((claims(&ledger), ledger.groups.lines().count(), ledger.groups.since().count()), (0, 0, 0));
+    assert_eq!(ledger.unplaced, [of(&book, 1), of(&book, 2)].into());
+    ledger.remove(JobId(4));
+    assert!(!ledger.shares_with_unread(of(&book, 1), None), "nobody is read any more");
+    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
+    assert_eq!(ledger.drift(), []);
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Examples of each rule; `figures` has those of counts, `recount` and `turns` have the properties.
+mod figures;
+mod late;
+mod parts;
+mod recount;
+mod shared;
+mod told;
+mod turns;
+
+use crate::ids::{BankName, JobId, UserId};
+use fairshare::accrual::{HalfLife, Mode};
+use fairshare::periods::{Resources, Weights};
+use fairshare::{Options, Policy, Shares};
+
+use super::*;
+
+const DAY: f64 = 86_400.0;
+/// A site's real time.
+const T0: f64 = 1.7e9;
+
+fn bank(name: &str, parent: Option<&str>, shares: u64) -> Bank {
+    Bank {
+        name: name.into(),
+        parent: parent.map(Into::into),
+        shares: Shares::Count(shares),
+        usage: None,
+        active: true,
+    }
+}
+
+fn leaf(user: u32, bank: &str, usage: f64, counted: Watermark) -> Leaf {
+    let (shares, usage) = (Shares::Count(1), Some(usage));
+    let name = format!("{user:010}").into();
+    Leaf { user: Some(UserId(user)), name, bank: bank.into(), shares, active: true, usage, counted }
+}
+
+/// Users 1 and 2 in A, 3 in B; nobody has used anything.
+fn site(policy: Policy) -> Site {
+    Site {
+        instant: T0,
+        half_life: HalfLife::new(DAY).expect("a half-life"),
+        reset: RESET,
+        weights: Weights::default(),
+        mode: Mode::Elapsed,
+        policy,
+        options: Options::default(),
+        replaces_all: false,
+        banks: vec![bank("root", None, 1), bank("A", Some("root"), 1), bank("B", Some("root"), 1)],
+        associations: [(1, "A"), (2, "A"), (3, "B")]
+            .map(|(user, bank)| leaf(user, bank, 0.0, Watermark::default()))
+            .into(),
+    }
+}
+
+fn job(id: u64, user: u32, bank: &str, nodes: u64, start: f64) -> Job {
+    let ran_on = Resources { nodes, cores: 0, gpus: 0 };
+    Job { id: JobId(id), user: UserId(user), bank: bank.into(), ran_on, start, limit: 0.0 }
+}
+
+fn standing(site: Site) -> Standing {
+    let mut standing = Standing::new(Memory::default());
+    standing.push(site).expect("a site");
+    standing
+}
+
+fn usage(standing: &Standing, user: u32, bank: &str, now: f64) -> f64 {
+    let index = standing.find(UserId(user), &BankName::from(bank)).expect("known");
+    standing.usage(index, now).expect("pushed")
+}
+
+fn fairshare(standing: &Standing, user: u32, bank: &str) -> Option<f64> {
+    standing.find(UserId(user), &bank.into()).and_then(|index| standing.fairshare(index))
+}
+
+#[track_caller]
+fn near(ours: f64, expected: f64) {
+    assert!((ours - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{ours}, expected {expected}");
+}
+
+impl Standing {
+    /// Every job is where it is looked for, and nowhere else.
+    fn is_sound(&self) {
+        let mut found = 0;
+        for (at, cell) in (0..).zip(&self.cells) {
+            let Some(jobs) = &cell.jobs else { continue };
+            for (slot, held) in (0_u32..).zip(&jobs.running) {
+                let place = self.by_id[&held.id];
+                assert!(
+                    place.cell == at && matches!(place.slot, Slot::Running(its) if its == slot),
+                    "{place:?}"
+                );
+            }
+            for (slot, held) in (0_u32..).zip(&jobs.ended) {
+                let place = self.by_id[&held.id];
+                assert!(
+                    place.cell == at && matches!(place.slot, Slot::Ended(its) if its == slot),
+                    "{place:?}"
+                );
+            }
+            found += jobs.running.len() + jobs.ended.len();
+        }
+        assert_eq!(found, self.by_id.len());
+    }
+}
+
+/// Within one refresh, without any push, whoever runs stands behind whoever does not.
+#[test]
+fn a_running_job_lowers_its_association_at_the_next_refresh() {
+    for policy in Policy::ALL {
+        let mut standing = standing(site(policy));
+        standing.refresh(T0);
+        assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"), "{policy}");
+        standing.started(&job(7, 1, "A", 4, T0)).expect("a job");
+        let refreshed = standing.refresh(T0 + 30.0);
+        assert!(refreshed.ranked && !refreshed.changed.is_empty(), "{policy}");
+        let (one, two) = (fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
+        assert!(one < two, "{policy}: {one:?} {two:?}");
+    }
+}
+
+/// Nothing runs: the tree is not even looked at, but for the one policy with an absolute number in it.
+#[test]
+fn a_refresh_does_nothing_where_nothing_moved() {
+    for policy in Policy::ALL {
+        let mut with_usage = site(policy);
+        with_usage.associations[0].usage = Some(5e6);
+        let mut standing = standing(with_usage);
+        standing.refresh(T0);
+        let before: Vec<_> = (0..3).map(|at| standing.fairshare(Index(at))).collect();
+        let refreshed = standing.refresh(T0 + DAY);
+        assert_eq!(refreshed.worked_out, 0, "{policy}");
+        assert_eq!(refreshed.ranked, policy == Policy::Pbs, "{policy}");
+        if policy != Policy::Pbs {
+            let after: Vec<_> = (0..3).map(|at| standing.fairshare(Index(at))).collect();
+            assert_eq!(after, before, "{policy}");
+        }
+    }
+}
+
+/// A usage that has faded to nothing is none, without anybody looking at it before.
+#[test]
+fn a_faded_usage_becomes_nothing_in_time() {
+    let mut faint = site(Policy::FairTree);
+    faint.associations[0].usage = Some(1.0);
+    let mut standing = standing(faint);
+    standing.refresh(T0);
+    let before = fairshare(&standing, 1, "A");
+    assert!(before < fairshare(&standing, 2, "A"));
+    // 2^-30 is 9.3e-10.
+    assert_eq!(standing.refresh(T0 + 29.0 * DAY).worked_out, 0);
+    assert_eq!(standing.refresh(T0 + 30.0 * DAY).worked_out, 1);
+    assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
+    assert_eq!(usage(&standing, 1, "A", T0 + 30.0 * DAY), 0.0);
+    // The clock is set back: it is there again.
+    standing.refresh(T0 + DAY);
+    assert_eq!(fairshare(&standing, 1, "A"), before);
+}
+
+#[test]
+fn what_a_push_covers_counts_once() {
+    let mut standing = standing(site(Policy::Classic));
+    for id in [1, 2, 3] {
+        standing.started(&job(id, 1, "A", 1, T0)).expect("a job");
+    }
+    // 2 and 3 end at one instant.
+    for (id, end) in [(1, T0 + 100.0), (2, T0 + 200.0), (3, T0 + 200.0)] {
+        let job = job(id, 1, "A", 1, T0);
+        standing.ended(&job, end).expect("an end");
+        standing.ended(&job, end).expect("told again");
+        standing.started(&job).expect("and its start, late");
+    }
+    let mut none = site(Policy::Classic);
+    none.half_life = HalfLife::NONE;
+    for (what, mark, pushed, total) in [
+        ("nothing", Watermark::default(), 0.0, 500.0),
+        ("the first", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
+        ("before the end of two, ids decide", Watermark::with_ids(T0 + 200.0, &[JobId(2)]), 1_300.0, 1_500.0),
+        ("all", Watermark::through(T0 + 200.0), 1_500.0, 1_500.0),
+        ("an old push, late", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
+    ] {
+        none.associations[0] = leaf(1, "A", pushed, mark);
+        standing.push(none.clone()).expect("a site");
+        standing.refresh(T0 + 300.0);
+        assert_eq!(usage(&standing, 1, "A", T0 + 300.0), total, "{what}");
+    }
+}
+
+#[test]
+fn of_two_ends_the_earlier_stands() {
+    for ends in [[50.0, 60.0], [60.0, 50.0]] {
+        let mut plain = site(Policy::Classic);
+        plain.half_life = HalfLife::NONE;
+        let mut standing = standing(plain);
+        for end in ends {
+            standing.ended(&job(1, 1, "A", 2, T0), T0 + end).expect("an end");
+        }
+        assert_eq!(usage(&standing, 1, "A", T0 + 100.0), 100.0);
+    }
+}
+
+/// An association that comes and goes while its job runs.
+#[test]
+fn associations_appear_move_and_disappear() {
+    let mut plain = site(Policy::WeightedWalk);
+    plain.half_life = HalfLife::NONE;
+    let mut standing = standing(plain.clone());
+    // Before the tree has it.
+    standing.started(&job(1, 9, "A", 1, T0)).expect("a job");
+    standing.refresh(T0 + 10.0);
+    assert_eq!(fairshare(&standing, 9, "A"), None);
+    let mut with = plain.clone();
+    with.associations.push(leaf(9, "A", 0.0, Watermark::default()));
+    standing.push(with.clone()).expect("a site");
+    standing.refresh(T0 + 20.0);
+    assert_eq!(usage(&standing, 9, "A", T0 + 20.0), 20.0);
+    assert_eq!(fairshare(&standing, 9, "A"), Some(0.25));
+    // It moves to B: the new one begins with nothing, the job stays where it began.
+    let mut moved = plain.clone();
+    moved.associations.push(leaf(9, "B", 0.0, Watermark::default()));
+    standing.push(moved).expect("a site");
+    let refreshed = standing.refresh(T0 + 30.0);
+    let old = standing.find(UserId(9), &"A".into()).expect("its job runs");
+    assert!(refreshed.changed.contains(&Changed { association: old, before: Some(0.25), after: None }));
+    assert_eq!((standing.fairshare(old), standing.node(old)), (None, None));
+    assert_eq!(usage(&standing, 9, "B", T0 + 30.0), 0.0);
+    // And back: nothing is lost.
+    standing.push(with).expect("a site");
+    assert_eq!(usage(&standing, 9, "A", T0 + 40.0), 40.0);
+    assert_eq!(standing.find(UserId(9), &"A".into()), Some(old));
+    assert_eq!(standing.find(UserId(9), &"B".into()), None, "nothing to remember of it");
+}
+
+#[test]
+fn what_was_given_up_is_not_taken_apart() {
+    let mut plain = site(Policy::Classic);
+    plain.half_life = HalfLife::NONE;
+    let mut standing = Standing::new(Memory { jobs: 4, each: 1 });
+    standing.push(plain.clone()).expect("a site");
+    let ten = |id: u64| (job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64);
+    for (job, end) in (1..=10).map(ten) {
+        standing.ended(&job, end).expect("an end");
+    }
+    standing.refresh(T0 + 200.0);
+    assert_eq!(standing.counts(), (3, 0, 1), "the last one is left");
+    assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
+    // Told again: known.
+    let (first, end) = ten(1);
+    standing.ended(&first, end).expect("an end");
+    assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
+    for (what, mark, pushed, all, total) in [
+        ("inside the sum", Watermark::through(T0 + 50.0), 1_150.0, false, 550.0),
+        ("some of its last", Watermark::with_ids(T0 + 90.0, &[JobId(9)]), 1_450.0, false, 550.0),
+        ("all of it", Watermark::through(T0 + 90.0), 1_450.0, false, 1_550.0),
+        ("more than that", Watermark::through(T0 + 95.0), 1_455.0, false, 1_555.0),
+        ("inside again", Watermark::through(T0 + 50.0), 1_150.0, false, 1_555.0),
+        ("whatever the watermarks say", Watermark::default(), 3.0, true, 103.0),
+    ] {
+        plain.associations[0] = leaf(1, "A", pushed, mark);
+        plain.replaces_all = all;
+        standing.push(plain.clone()).expect("a site");
+        standing.refresh(T0 + 200.0);
+        assert_eq!(usage(&standing, 1, "A", T0 + 200.0), total, "{what}");
+    }
+}
+
+#[test]
+fn a_push_in_the_middle_of_a_refresh_begins_it_anew() {
+    let mut standing = standing(site(Policy::Classic));
+    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    let whole = { standing.clone().refresh(T0 + 60.0) };
+    // Between any two steps.
+    for steps in 0..8 {
+        let mut sliced = standing.clone();
+        sliced.begin(T0 + 60.0);
+        let mut told = Vec::new();
+        for _ in 0..steps {
+            told.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
+        }
+        let mut halved = site(Policy::Classic);
+        halved.associations[1].usage = Some(1e4);
+        sliced.push(halved).expect("a site");
+        sliced.begin(T0 + 60.0);
+        while sliced.is_refreshing() {
+            told.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
+        }
+        for changed in &told {
+            let last = told.iter().rfind(|other| other.association == changed.association);
+            assert_eq!(last.expect("itself").after, sliced.fairshare(changed.association));
+        }
+        assert!(fairshare(&sliced, 2, "A") < fairshare(&sliced, 1, "A"), "after {steps} steps");
+    }
+    assert_eq!(whole.worked_out, 3);
+}
+
+#[test]
+fn clocks_that_jump_leave_no_trace() {
+    for policy in Policy::ALL {
+        let mut busy = site(policy);
+        busy.associations[2].usage = Some(500.0);
+        let mut standing = standing(busy);
+        standing.started(&job(1, 1, "A", 3, T0 + 10.0)).expect("a job");
+        standing.ended(&job(2, 2, "A", 1, T0 + 5.0), T0 + 3_600.0).expect("an end");
+        let mut plain = standing.clone();
+        plain.refresh(T0 + 100.0);
+        // An hour back, a year ahead, beyond a thousand half-lives, no time at all, and as it should be.
+        for now in
+            [T0 - 3_600.0, T0 + 365.0 * DAY, T0 + 5e3 * DAY, f64::NAN, 1e300, T0 - 5e3 * DAY, T0 + 100.0]
+        {
+            standing.refresh(now);
+            for at in 0..3 {
+                let fairshare = standing.fairshare(Index(at)).expect("ranked");
+                assert!((0.0..=1.0).contains(&fairshare), "{policy} {now}");
+                assert!(
+                    standing
+                        .usage(Index(at), now.clamp(-1e12, 1e12))
+                        .is_none_or(|usage| usage >= 0.0 || now.is_nan())
+                );
+            }
+        }
+        for at in 0..3 {
+            let (ours, expected) = (standing.fairshare(Index(at)), plain.fairshare(Index(at)));
+            near(ours.expect("ranked"), expected.expect("ranked"));
+        }
+    }
+}
+
+#[test]
+fn what_no_site_can_have_is_refused_and_the_old_one_stays() {
+    let mut standing = standing(site(Policy::Classic));
+    standing.refresh(T0);
+    let old = standing.fairshare(Index(0));
+    let good = || site(Policy::Classic);
+    let with = |change: &dyn Fn(&mut Site)| {
+        let mut bad = good();
+        change(&mut bad);
+        bad
+    };
+    for (bad, text) in [
+        (
+            with(&|s| s.associations[0].usage = Some(f64::NAN)),
+            "user \"1\" in bank \"A\": a usage can't be NaN, only",
+        ),
+        (
+            with(&|s| s.associations[1].usage = Some(-1.0)),
+            "user \"2\" in bank \"A\": a usage can't be -1e0, only",
+        ),
+        (
+            with(&|s| s.associations[2].usage = Some(1e251)),
+            "user \"3\" in bank \"B\": a usage can't be 1e251, only",
+        ),
+        (with(&|s| s.banks[1].usage = Some(f64::INFINITY)), "bank \"A\": a usage can't be inf, only"),
+        (with(&|s| s.instant = f64::NAN), "the usage's instant NaN: seconds since 1970"),
+        (with(&|s| s.weights.core = f64::NAN), "core weight NaN: a weight is"),
+        (
+            with(&|s| s.associations[0].counted = Watermark::through(f64::INFINITY)),
+            "user \"1\" in bank \"A\": its watermark",
+        ),
+        (with(&|s| s.banks[2].parent = Some("C".into())), "C"),
+        (
+            with(&|s| (s.policy, s.banks[1].shares) = (Policy::Pbs, Shares::Parent)),
+            "policy pbs can't use shares",
+        ),
+    ] {
+        let error = standing.push(bad).expect_err(text).to_string();
+        assert!(error.contains(text), "{error}");
+    }
+    standing.refresh(T0 + 1.0);
+    assert_eq!(standing.fairshare(Index(0)), old);
+    for (start, end) in [(f64::NAN, T0), (T0, f64::NAN), (1e300, T0)] {
+        assert!(standing.ended(&job(1, 1, "A", 1, start), end).is_err(), "{start} {end}");
+    }
+    standing.started(&job(3, 1, "A", 1, T0)).expect("a job");
+    assert!(standing.ended(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "of one that ran");
+    standing.is_sound();
+    standing.ended(&job(2, 1, "A", u64::MAX, T0), T0 - 5.0).expect("an end before the start");
+    assert_eq!(usage(&standing, 1, "A", T0 + 1.0), 0.0);
+}
+
+#[test]
+fn a_job_that_never_ran_leaves_nothing() {
+    let mut standing = standing(site(Policy::Classic));
+    for id in 1..=3 {
+        standing.started(&job(id, 1, "A", 1, T0)).expect("a job");
+    }
+    standing.never_ran(JobId(1));
+    standing.never_ran(JobId(1));
+    standing.ended(&job(3, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+    standing.ended(&job(2, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+    assert_eq!(standing.counts(), (3, 0, 2));
+    let two = usage(&standing, 1, "A", T0 + 10.0);
+    assert!((two - 20.0).abs() < 1e-3, "{two}");
+}

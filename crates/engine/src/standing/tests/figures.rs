@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! How much a refresh looks at, what is remembered and what is told of it: figures worked out by hand.
+
+use super::*;
+use fairshare::InactiveUsage;
+use fairshare::accrual::MAX_TIME;
+
+#[test]
+fn a_slice_is_as_large_as_it_may_be() {
+    let mut six = site(Policy::FairTree);
+    six.associations = (1..=6).map(|user| leaf(user, "A", f64::from(user), Watermark::default())).collect();
+    let six = standing(six);
+    // Those that are worked out, the ranking, and four times as many that are compared.
+    for (budget, steps) in [(1, 6 + 1 + 2), (3, 2 + 1 + 1), (4, 2 + 1 + 1), (6, 1 + 1 + 1), (99, 1 + 1 + 1)] {
+        let mut standing = six.clone();
+        standing.begin(T0);
+        let mut ours = 1;
+        while standing.step(budget).is_none() {
+            ours += 1;
+        }
+        assert_eq!(ours, steps, "{budget}");
+    }
+}
+
+#[test]
+fn only_what_moved_is_worked_out() {
+    let mut standing = standing(site(Policy::FairTree));
+    let refreshed = |standing: &mut Standing, later: f64| {
+        let refreshed = standing.refresh(T0 + later);
+        (refreshed.worked_out, refreshed.ranked)
+    };
+    assert_eq!(refreshed(&mut standing, 0.0), (3, true), "all of it is new");
+    assert_eq!(refreshed(&mut standing, 0.0), (0, false), "no time passed");
+    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    assert_eq!(refreshed(&mut standing, 10.0), (1, true), "it has started");
+    assert_eq!(refreshed(&mut standing, 20.0), (1, true), "it runs");
+    standing.ended(&job(1, 1, "A", 1, T0), T0 + 25.0).expect("an end");
+    assert_eq!(refreshed(&mut standing, 30.0), (1, true), "it has ended");
+    assert_eq!(refreshed(&mut standing, 40.0), (0, false), "and runs no more");
+    standing.ended(&job(2, 3, "B", 1, T0), T0 + 45.0).expect("an end");
+    assert_eq!(refreshed(&mut standing, 50.0), (1, true), "nobody said that it ran");
+    for id in [3, 4] {
+        standing.started(&job(id, 1, "A", 1, T0 + 50.0)).expect("a job");
+    }
+    assert_eq!(refreshed(&mut standing, 60.0), (1, true), "two of one association");
+    standing.ended(&job(4, 1, "A", 1, T0 + 50.0), T0 + 65.0).expect("an end");
+    assert_eq!(refreshed(&mut standing, 70.0), (1, true), "one ends, one goes on");
+    assert_eq!(standing.work.noted(), (1, 2), "what runs, and what faded since it did not");
+    for id in 5..50 {
+        standing.started(&job(id, 1, "A", 1, T0 + 70.0)).expect("a job");
+        standing.ended(&job(id + 100, 3, "B", 1, T0 + 70.0), T0 + 75.0).expect("an end");
+        standing.refresh(T0 + 80.0);
+    }
+    assert_eq!(standing.work.noted(), (1, 2), "each once");
+}
+
+#[test]
+fn pbs_is_ranked_anew_only_for_its_absolute_number() {
+    for (min_usage, ranked) in [(0.0, false), (1.0, true)] {
+        let mut used = site(Policy::Pbs);
+        used.options.pbs_min_usage = min_usage;
+        used.associations[0].usage = Some(5e6);
+        let mut standing = standing(used);
+        standing.refresh(T0);
+        assert_eq!(standing.refresh(T0 + DAY).ranked, ranked, "{min_usage}");
+    }
+}
+
+/// Bit by bit, whatever the clock does: of two equal ones none becomes larger by a rounding.
+#[test]
+fn what_was_pushed_stays_the_number_it_was() {
+    let mut thirds = site(Policy::Classic);
+    let pushed = [1e6 / 3.0, 1e6 / 7.0, 1e6 / 11.0];
+    for (leaf, usage) in thirds.associations.iter_mut().zip(pushed) {
+        leaf.usage = Some(usage);
+    }
+    let mut standing = standing(thirds);
+    for later in [-1_000.0, 5.0, 0.0, -12_345.6, -500.0, 77.7] {
+        standing.refresh(T0 + later);
+        let tree = standing.tree().expect("pushed");
+        for (at, usage) in (0..3).map(Index).zip(pushed) {
+            let ours = tree.own_usage(standing.node(at).expect("a leaf")).expect("used");
+            assert_eq!(ours.to_bits(), usage.to_bits(), "{later}: {ours} {usage}");
+        }
+    }
+}
+
+#[test]
+fn a_banks_own_usage_fades_like_any() {
+    let mut used = site(Policy::Classic);
+    used.banks[1].usage = Some(3.0);
+    used.banks[2].usage = Some(0.0);
+    let mut standing = standing(used);
+    for (days, left) in [(0.0, 3.0), (1.0, 1.5), (100.0, 3.0 * 0.5f64.powi(100))] {
+        let now = T0 + days * DAY;
+        standing.refresh(now);
+        let (tree, scale) = (standing.tree().expect("pushed"), standing.scale().expect("pushed"));
+        let own = tree.own_usage(tree.bank("A").expect("a bank")).expect("used");
+        let plain = scale.plain(own, now);
+        assert!((plain / left - 1.0).abs() < 1e-6, "{days}: {plain}, expected {left}");
+    }
+    assert_eq!(standing.bank(&"B".into()).expect("a bank").usage, None, "0 is none");
+}
+
+/// A usage that faded to nothing does not keep the next one from it.
+#[test]
+fn whoever_uses_again_after_all_had_faded_fades_again() {
+    let mut faint = site(Policy::FairTree);
+    faint.associations[0].usage = Some(1.0);
+    let mut standing = standing(faint);
+    standing.refresh(T0);
+    let again = T0 + 40.0 * DAY;
+    standing.refresh(again);
+    assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
+    standing.ended(&job(1, 1, "A", 1, again), again + 1.0).expect("an end");
+    standing.refresh(again + 1.0);
+    assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
+    standing.refresh(again + 40.0 * DAY);
+    assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
+}
+
+/// Its end was told by a clock that is ahead: until then it goes on, and nobody tells of it once more.
+#[test]
+fn what_is_yet_to_come_of_a_job_that_ended_counts_when_it_comes() {
+    let mut plain = site(Policy::FairTree);
+    (plain.half_life, plain.associations[2].usage) = (HalfLife::NONE, Some(75.0));
+    let mut standing = standing(plain);
+    standing.ended(&job(1, 1, "A", 1, T0), T0 + 100.0).expect("an end");
+    for (later, is_ahead) in [(50.0, true), (200.0, false)] {
+        standing.refresh(T0 + later);
+        assert_eq!(fairshare(&standing, 1, "A") > fairshare(&standing, 3, "B"), is_ahead, "{later}");
+    }
+}
+
+#[test]
+fn what_a_job_would_have_used_that_never_ran_is_taken_back_at_the_next_refresh() {
+    let mut standing = standing(site(Policy::FairTree));
+    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.refresh(T0 + 100.0);
+    assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
+    standing.never_ran(JobId(1));
+    standing.refresh(T0 + 200.0);
+    assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
+}
+
+/// However long ago the push was: in the tree in force all is in other units by then.
+#[test]
+fn as_it_was_pushed_a_bank_used_what_it_had_used_then() {
+    let mut used = site(Policy::Classic);
+    (used.banks[1].usage, used.associations[2].usage) = (Some(3e6), Some(1e6));
+    let mut standing = standing(used);
+    let as_pushed = |standing: &Standing| {
+        let it = standing.as_pushed().expect("a tree");
+        [(1, "A"), (3, "B")].map(|(user, bank)| standing.fairshare_as_pushed(&it, UserId(user), &bank.into()))
+    };
+    standing.refresh(T0);
+    let live = [fairshare(&standing, 1, "A"), fairshare(&standing, 3, "B")];
+    assert_eq!(as_pushed(&standing), live);
+    standing.refresh(T0 + 5e3 * DAY);
+    assert_eq!(as_pushed(&standing), live);
+}
+
+/// Of an association that is forgotten with the push that lacks it somebody may still show a fair-share.
+#[test]
+fn who_is_gone_is_told_and_leaves_room_for_others() {
+    let mut standing = standing(site(Policy::FairTree));
+    standing.refresh(T0);
+    let cells = standing.cells.len();
+    for user in 4..50 {
+        let mut other = site(Policy::FairTree);
+        other.associations[2] = leaf(user, "B", 0.0, Watermark::default());
+        let gone = standing.find(UserId(user - 1), &"B".into()).expect("known");
+        let before = standing.fairshare(gone);
+        standing.push(other).expect("a site");
+        let refreshed = standing.refresh(T0 + f64::from(user));
+        let told = Changed { association: gone, before, after: None };
+        assert!(before.is_some() && refreshed.changed.contains(&told), "{user}: {:?}", refreshed.changed);
+    }
+    assert!(standing.cells.len() <= cells + 1, "{} of {cells}", standing.cells.len());
+}
+
+#[test]
+fn so_many_ended_jobs_are_remembered() {
+    for (what, each, keep_all, ends, now, left) in [
+        ("as many as may be", 1, false, [&[1u32, 2, 3, 4][..], &[]], 99u32, 4),
+        ("one more", 1, false, [&[1, 2, 3, 4, 5], &[]], 99, 1),
+        ("of those with more than twice", 1, false, [&[1, 2], &[3, 4, 5]], 99, 3),
+        ("as they are read back", 1, true, [&[1, 2, 3, 4, 5], &[]], 99, 5),
+        ("those that are yet to end", 0, false, [&[1, 2, 3, 4, 5], &[]], 3, 2),
+        ("of one instant all or none", 2, false, [&[1, 2, 3, 3, 4], &[]], 99, 3),
+    ] {
+        let mut standing = Standing::new(Memory { jobs: 4, each });
+        standing.push(site(Policy::Classic)).expect("a site");
+        standing.remember_all(keep_all);
+        for ((user, bank, first), ends) in [(1, "A", 10), (3, "B", 20)].into_iter().zip(ends) {
+            for (id, end) in (first..).zip(ends) {
+                let end = T0 + f64::from(*end);
+                standing.ended(&job(id, user, bank, 1, T0), end).expect("an end");
+            }
+        }
+        standing.refresh(T0 + f64::from(now));
+        assert_eq!(standing.counts().2, left, "{what}");
+    }
+}
+
+#[test]
+fn a_late_end_is_told_from_what_was_given_up() {
+    let mut plain = site(Policy::Classic);
+    plain.half_life = HalfLife::NONE;
+    let mut standing = Standing::new(Memory { jobs: 0, each: 0 });
+    standing.push(plain.clone()).expect("a site");
+    let one = |id: u64| job(id, 1, "A", 1, T0);
+    standing.started(&one(1)).expect("a job");
+    for id in 2..=4 {
+        standing.ended(&one(id), T0 + 10.0 * id as f64).expect("an end");
+    }
+    standing.refresh(T0 + 100.0);
+    assert_eq!(standing.counts(), (3, 1, 0));
+    let used = |standing: &Standing| usage(standing, 1, "A", T0 + 100.0);
+    standing.ended(&one(1), T0 + 15.0).expect("an end");
+    assert_eq!(used(&standing), 105.0, "it ran all the time");
+    standing.started(&one(5)).expect("a job");
+    standing.ended(&one(5), T0 + 35.0).expect("an end");
+    assert_eq!(used(&standing), 105.0, "it may be one of them");
+    standing.started(&one(6)).expect("a job");
+    standing.ended(&one(6), T0 + 60.0).expect("an end");
+    assert_eq!(used(&standing), 165.0, "it ended later than all of them");
+    // A push that would have to take them apart leaves what is known, also where it knows of no usage.
+    plain.associations[0] = Leaf { usage: None, ..leaf(1, "A", 0.0, Watermark::through(T0 + 40.0)) };
+    plain.associations[0].usage = Some(90.0);
+    standing.push(plain.clone()).expect("a site");
+    plain.associations[0] = Leaf { usage: None, ..leaf(1, "A", 0.0, Watermark::through(T0 + 30.0)) };
+    standing.push(plain).expect("a site");
+    assert_eq!(standing.leaf(UserId(1), &"A".into()).expect("a leaf").usage, Some(90.0));
+}
+
+/// After a clock that was ahead: it is added as of when the others ended, which by then it has faded to.
+#[test]
+fn an_end_before_what_was_given_up_is_added_as_of_its_own_time() {
+    let mut standing = Standing::new(Memory { jobs: 0, each: 0 });
+    standing.push(site(Policy::Classic)).expect("a site");
+    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    for id in 2..=4 {
+        standing.ended(&job(id, 1, "A", 1, T0), T0 + DAY * id as f64).expect("an end");
+    }
+    standing.refresh(T0 + 5.0 * DAY);
+    standing.ended(&job(1, 1, "A", 1, T0), T0 + 1.5 * DAY).expect("an end");
+    let of_one = |end: f64| DAY / 2f64.ln() * (0.5f64.powf(5.0 - end) - 0.5f64.powi(5));
+    let of_all: f64 = [1.5, 2.0, 3.0, 4.0].map(of_one).iter().sum();
+    near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
+    standing.refresh(T0 + 5.0 * DAY);
+    assert_eq!(standing.counts().2, 0, "it is given up too");
+    near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
+}
+
+#[test]
+fn what_no_time_is_has_words() {
+    let bad = standing(site(Policy::Classic)).ended(&job(1, 1, "A", 1, T0), f64::NAN).expect_err("no time");
+    assert!(bad.to_string().contains("can't be counted: NaN is no time"), "{bad}");
+}
+
+#[test]
+fn an_association_is_known_as_long_as_a_job_of_it_may_count() {
+    let mut plain = site(Policy::Classic);
+    plain.half_life = HalfLife::NONE;
+    let mut standing = standing(plain.clone());
+    standing.ended(&job(1, 9, "A", 1, T0 - 50.0), T0 - 10.0).expect("an end");
+    standing.started(&job(2, 10, "A", 1, T0)).expect("a job");
+    standing.push(plain.clone()).expect("a site");
+    let known = |standing: &Standing, user: u32| standing.find(UserId(user), &"A".into()).is_some();
+    assert_eq!([9, 10, 11].map(|user| known(&standing, user)), [true, true, false]);
+    standing.never_ran(JobId(2));
+    plain.associations.push(leaf(9, "A", 0.0, Watermark::default()));
+    standing.push(plain).expect("a site");
+    assert_eq!([9, 10].map(|user| known(&standing, user)), [true, false]);
+    assert_eq!(usage(&standing, 9, "A", T0), 40.0);
+}
+
+#[test]
+fn who_is_gone_is_told() {
+    let mut standing = standing(site(Policy::Classic));
+    standing.refresh(T0);
+    let gone = standing.find(UserId(3), &"B".into()).expect("a leaf");
+    let before = standing.fairshare(gone);
+    assert!(before.is_some());
+    let mut fewer = site(Policy::Classic);
+    fewer.associations.pop();
+    standing.push(fewer).expect("a site");
+    let changed = standing.refresh(T0 + 1.0).changed;
+    assert!(changed.contains(&Changed { association: gone, before, after: None }), "{changed:?}");
+    standing.begin(T0 + 2.0);
+    assert!(standing.is_refreshing());
+    standing.forget_site();
+    assert!(!standing.is_refreshing(), "there is nothing to rank");
+}
+
+#[test]
+fn times_up_to_the_last_are_taken() {
+    for (instant, counted, is_right) in [
+        (MAX_TIME, T0, true),
+        (-MAX_TIME, T0, true),
+        (T0, MAX_TIME, true),
+        (MAX_TIME * 1.001, T0, false),
+        (-MAX_TIME * 1.001, T0, false),
+        (T0, MAX_TIME * 1.001, false),
+    ] {
+        let mut edge = site(Policy::Classic);
+        edge.instant = instant;
+        edge.associations[0].counted = Watermark::through(counted);
+        assert_eq!(Standing::default().push(edge).is_ok(), is_right, "{instant} {counted}");
+    }
+}
+
+#[test]
+fn below_a_bank_out_of_use_nobody_is_ranked() {
+    for how in [InactiveUsage::Count, InactiveUsage::Ignore] {
+        let mut dead = site(Policy::Classic);
+        dead.options.inactive_usage = how;
+        dead.banks.push(bank("AA", Some("A"), 1));
+        dead.banks[1].active = false;
+        dead.associations = [(1, "AA"), (2, "A"), (3, "B")]
+            .map(|(user, bank)| leaf(user, bank, 100.0, Watermark::default()))
+            .into();
+        let mut standing = standing(dead);
+        standing.refresh(T0);
+        assert!(fairshare(&standing, 3, "B").is_some());
+        assert_eq!([(1, "AA"), (2, "A")].map(|(user, bank)| fairshare(&standing, user, bank)), [None, None]);
+        let out_of_use = (how == InactiveUsage::Count).then_some(false);
+        for (name, active) in [("A", out_of_use), ("AA", out_of_use), ("B", Some(true))] {
+            assert_eq!(standing.bank(&name.into()).map(|bank| bank.active), active, "{name} {how:?}");
+        }
+        for (user, bank, active) in [(1, "AA", out_of_use), (2, "A", out_of_use), (3, "B", Some(true))] {
+            let leaf = standing.leaf(UserId(user), &bank.into());
+            assert_eq!(leaf.map(|leaf| leaf.active), active, "{user} {how:?}");
+        }
+    }
+}
+
+/// Where many jobs of an association end in one instant, none of them can go before the others.
+#[test]
+fn where_none_can_be_given_up_the_ended_jobs_stay_where_they_are() {
+    let mut standing = Standing::new(Memory { jobs: 0, each: 1 });
+    standing.push(site(Policy::Classic)).expect("a site");
+    let places = |standing: &Standing| {
+        let held = standing.cells[0].jobs.as_ref().expect("jobs").ended.iter();
+        (standing.cells[0].sorted(), held.map(|held| held.id.0).collect::<Vec<_>>())
+    };
+    for id in (1..=9).rev() {
+        standing.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+        standing.give_up_beside(JobId(id), T0 + 10.0);
+        assert_eq!(places(&standing), (0, (id..=9).rev().collect()));
+        standing.is_sound();
+    }
+    // It is not looked for again before the clock goes on, not even where one came that could go.
+    standing.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
+    standing.give_up_beside(JobId(10), T0 + 10.0);
+    assert_eq!(standing.counts().2, 10);
+    standing.give_up_beside(JobId(10), T0 + 11.0);
+    assert_eq!(standing.counts().2, 9);
+    standing.is_sound();
+    // None that ends later than now goes, whatever is kept.
+    let mut early = Standing::new(Memory { jobs: 0, each: 0 });
+    early.push(site(Policy::Classic)).expect("a site");
+    for id in 1..=3 {
+        early.ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64).expect("an end");
+    }
+    early.give_up_beside(JobId(1), T0 + 50.0);
+    assert_eq!(places(&early), (0, vec![1, 2, 3]));
+    early.give_up_beside(JobId(1), T0 + 97.0);
+    assert_eq!(early.counts().2, 2, "what ends just now has ended");
+    early.give_up_beside(JobId(1), T0 + 98.5);
+    assert_eq!(early.counts().2, 1);
+    early.is_sound();
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The same jobs counted from their records, by integrals and without any state, against every history that told them.
+
+use proptest::prelude::*;
+use proptest::sample::Index as Pick;
+
+use super::*;
+use crate::integral::integral;
+use fairshare::{Builder, NodeId, Tree};
+
+const USERS: [(u32, &str); 5] = [(1, "A"), (2, "A"), (3, "B"), (1, "B"), (4, "AA")];
+/// When a history is over.
+const END: f64 = T0 + 20.0 * DAY;
+
+#[derive(Clone, Debug)]
+struct Record {
+    id: u64,
+    of: usize,
+    nodes: u64,
+    cores: u64,
+    start: f64,
+    end: Option<f64>,
+}
+
+impl Record {
+    fn job(&self) -> Job {
+        let ran_on = Resources { nodes: self.nodes, cores: self.cores, gpus: 0 };
+        let (user, bank) = USERS[self.of];
+        let id = JobId(self.id);
+        Job { id, user: UserId(user), bank: bank.into(), ran_on, start: self.start, limit: 0.0 }
+    }
+
+    fn tell(&self, standing: &mut Standing, start_too: bool) {
+        if start_too || self.end.is_none() {
+            standing.started(&self.job()).expect("a job");
+        }
+        if let Some(end) = self.end {
+            standing.ended(&self.job(), end).expect("an end");
+        }
+    }
+
+    fn usage(&self, now: f64, half_life: f64, weights: Weights) -> f64 {
+        let rate = self.nodes as f64 * weights.node + self.cores as f64 * weights.core;
+        let half_life = Some(half_life).filter(|half_life| *half_life > 0.0);
+        rate * integral(self.start, self.end.unwrap_or(now).min(now), now, half_life)
+    }
+}
+
+/// Everybody's usage at an instant, from the records alone.
+fn recount(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f64; 5] {
+    let mut all = [0.0; 5];
+    for record in records {
+        all[record.of] += record.usage(now, half_life, weights);
+    }
+    all
+}
+
+/// A push as a database makes it that has fetched the jobs which ended up to some record's end.
+#[derive(Clone, Debug)]
+struct Pushed {
+    /// The last record per association that is in it, if any.
+    last: [Option<Pick>; 5],
+    /// Of jobs that ended with it only itself is in.
+    alone: bool,
+    later: f64,
+}
+
+impl Pushed {
+    fn site(&self, records: &[Record], half_life: f64, weights: Weights, policy: Policy) -> Site {
+        let mut site = site(policy);
+        site.banks.push(bank("AA", Some("A"), 3));
+        (site.half_life, site.weights) = (HalfLife::new(half_life).expect("a half-life"), weights);
+        let last_end = records.iter().filter_map(|record| record.end).fold(T0, f64::max);
+        site.instant = last_end + self.later;
+        let left = |since: f64| {
+            if half_life > 0.0 { 0.5f64.powf((site.instant - since) / half_life) } else { 1.0 }
+        };
+        site.associations = (0..USERS.len())
+            .map(|of| {
+                let mut ended: Vec<_> =
+                    records.iter().filter(|record| record.of == of && record.end.is_some()).collect();
+                ended.sort_by(|a, b| a.end.partial_cmp(&b.end).expect("numbers"));
+                let last =
+                    self.last[of].filter(|_| !ended.is_empty()).map(|last| ended[last.index(ended.len())]);
+                // Before anything of ours was counted there was something already.
+                let mut usage = 1e4 * (of + 1) as f64 * left(T0);
+                let mut counted = Watermark::default();
+                if let Some(last) = last {
+                    let end = last.end.expect("ended");
+                    let is_in = |record: &&Record| {
+                        record.end < Some(end)
+                            || record.end == Some(end) && (!self.alone || record.id == last.id)
+                    };
+                    let of_jobs = records.iter().filter(|record| record.of == of && record.end.is_some());
+                    usage += of_jobs
+                        .filter(is_in)
+                        .map(|job| job.usage(site.instant, half_life, weights))
+                        .sum::<f64>();
+                    let ids = [JobId(last.id)];
+                    counted =
+                        if self.alone { Watermark::with_ids(end, &ids) } else { Watermark::through(end) };
+                }
+                let (user, bank) = USERS[of];
+                leaf(user, bank, usage, counted)
+            })
+            .collect();
+        site
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Push(Pushed),
+    Tell(Pick, bool),
+    Refresh(f64),
+    Restart,
+}
+
+fn records() -> impl Strategy<Value = Vec<Record>> {
+    let start = prop_oneof![(0..10u32).prop_map(|day| f64::from(day) * DAY), 0.0..10.0 * DAY];
+    let length = prop::option::weighted(0.8, prop_oneof![Just(DAY), Just(0.0), 0.0..3.0 * DAY]);
+    let record = (0..USERS.len(), 1..20u64, 0..64u64, start, length);
+    prop::collection::vec(record, 1..24).prop_map(|rows| {
+        let numbered = (100u64..).zip(rows);
+        numbered
+            .map(|(id, (of, nodes, cores, start, length))| {
+                let (start, end) = (T0 + start, length.map(|length| T0 + start + length));
+                Record { id, of, nodes, cores, start, end }
+            })
+            .collect()
+    })
+}
+
+fn pushed() -> impl Strategy<Value = Pushed> {
+    let last = prop::array::uniform5(prop::option::of(any::<Pick>()));
+    (last, any::<bool>(), 0.0..2.0 * DAY).prop_map(|(last, alone, later)| Pushed { last, alone, later })
+}
+
+fn acts(restarts: bool) -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        2 => pushed().prop_map(Act::Push),
+        8 => (any::<Pick>(), any::<bool>()).prop_map(|(which, start_too)| Act::Tell(which, start_too)),
+        2 => (-1.0..30.0f64).prop_map(|days| Act::Refresh(T0 + days * DAY)),
+        u32::from(restarts) => Just(Act::Restart),
+    ];
+    prop::collection::vec(act, 0..40)
+}
+
+fn half_lives() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(DAY), Just(7.0 * DAY), Just(3_600.0)]
+}
+
+#[track_caller]
+fn same(standing: &Standing, records: &[Record], now: f64, half_life: f64, weights: Weights) {
+    standing.is_sound();
+    let expected = recount(records, now, half_life, weights);
+    for (of, &(user, bank)) in USERS.iter().enumerate() {
+        let before = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
+        let expected = expected[of] + 1e4 * (of + 1) as f64 * before;
+        near(usage(standing, user, bank, now), expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_history_ends_with_what_a_recount_says(
+        records in records(), acts in acts(true), last in pushed(), order in any::<u64>(), after in any::<bool>(),
+        half_life in half_lives(), core in prop_oneof![Just(0.0), Just(0.25)],
+    ) {
+        let weights = Weights { node: 1.0, core, gpu: 0.0 };
+        let policy = Policy::ALL[order as usize % 5];
+        let mut standing = Standing::new(Memory::default());
+        for act in &acts {
+            match act {
+                Act::Push(pushed) => {
+                    standing.push(pushed.site(&records, half_life, weights, policy)).expect("a site");
+                }
+                Act::Tell(which, start_too) => which.get(&records).tell(&mut standing, *start_too),
+                Act::Refresh(now) => { standing.refresh(*now); }
+                Act::Restart => standing = Standing::new(Memory::default()),
+            }
+        }
+        // All is told at last, in some order.
+        let site = last.site(&records, half_life, weights, policy);
+        if !after {
+            standing.push(site.clone()).expect("a site");
+        }
+        let mut order_of: Vec<&Record> = records.iter().collect();
+        order_of.sort_by_key(|record| (record.id ^ order).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for record in order_of {
+            record.tell(&mut standing, order % 3 == 0);
+        }
+        if after {
+            standing.push(site).expect("a site");
+        }
+        for now in [END, END + 0.5 * DAY] {
+            same(&standing, &records, now, half_life, weights);
+            standing.refresh(now);
+            same(&standing, &records, now, half_life, weights);
+        }
+    }
+
+    #[test]
+    fn giving_up_jobs_changes_no_sum(
+        records in records(), acts in acts(false), half_life in half_lives(), each in 0..3usize, core in prop_oneof![Just(0.0), Just(0.25)],
+    ) {
+        let weights = Weights { node: 1.0, core, gpu: 0.0 };
+        let mut standing = Standing::new(Memory { jobs: 0, each });
+        standing.remember_all(true);
+        let first = Pushed { last: [None; 5], alone: false, later: 0.0 };
+        standing.push(first.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
+        for record in &records {
+            record.tell(&mut standing, true);
+        }
+        standing.remember_all(false);
+        standing.refresh(END - DAY);
+        for act in &acts {
+            match act {
+                Act::Push(pushed) => {
+                    standing.push(pushed.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
+                }
+                Act::Tell(which, start_too) => which.get(&records).tell(&mut standing, *start_too),
+                Act::Refresh(now) => { standing.refresh(*now); }
+                Act::Restart => {}
+            }
+            same(&standing, &records, END, half_life, weights);
+        }
+        standing.refresh(END);
+        let (_, _, remembered) = standing.counts();
+        prop_assert!(remembered <= USERS.len() * (2 * each).max(1));
+    }
+
+    /// The fair-shares are those of a tree built from the recounted usages.
+    #[test]
+    fn a_refresh_stands_for_a_batch(
+        records in records(), pushed in pushed(), half_life in half_lives(), nows in prop::collection::vec(0.0..4.0 * DAY, 1..4),
+        inactive in 0..6usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
+    ) {
+        let weights = Weights { node: 1.0, core: 0.25, gpu: 0.0 };
+        for policy in Policy::ALL {
+            let mut site = pushed.site(&records, half_life, weights, policy);
+            if let Some(leaf) = site.associations.get_mut(inactive) {
+                leaf.active = false;
+            }
+            let mut standing = Standing::new(Memory::default());
+            for record in &records {
+                record.tell(&mut standing, true);
+            }
+            standing.push(site.clone()).expect("a site");
+            for later in &nows {
+                // Now and then the clock goes back.
+                let now = END + later;
+                standing.begin(now);
+                let refreshed = loop {
+                    if let Some(refreshed) = standing.step(slice) {
+                        break refreshed;
+                    }
+                };
+                prop_assert_eq!(refreshed.now, now);
+                let (tree, batch) = batch(&site, &records, now, half_life);
+                if hangs_by_a_rounding(&all_usages(&records, now, half_life, weights)) {
+                    continue;
+                }
+                let ranking = batch.rank(policy, &site.options).expect("a ranking");
+                for (of, &(user, bank)) in USERS.iter().enumerate() {
+                    let ours = fairshare(&standing, user, bank);
+                    let expected = ranking.fairshare(tree[of]);
+                    prop_assert_eq!(ours.is_some(), expected.is_some());
+                    let (ours, expected) = (ours.unwrap_or(0.0), expected.unwrap_or(0.0));
+                    prop_assert!((ours - expected).abs() < 1e-9, "{policy} {user} {bank}: {ours} {expected}");
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The same after each of many refreshes, of what was told until then.
+    #[test]
+    fn each_refresh_stands_for_a_batch_of_what_was_told(
+        records in records(), acts in prop::collection::vec((any::<Pick>(), any::<bool>(), 0.0..2.0 * DAY), 1..12),
+        half_life in half_lives(), policy in 0..5usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
+    ) {
+        let (weights, policy) = (Weights { node: 1.0, core: 0.25, gpu: 0.0 }, Policy::ALL[policy]);
+        let site = Pushed { last: [None; 5], alone: false, later: 0.0 }.site(&records, half_life, weights, policy);
+        let mut standing = Standing::new(Memory::default());
+        standing.push(site.clone()).expect("a site");
+        let mut told: Vec<Record> = Vec::new();
+        let mut now = END;
+        for (which, only_start, later) in &acts {
+            let record = which.get(&records).clone();
+            let record = Record { end: record.end.filter(|_| !only_start), ..record };
+            record.tell(&mut standing, *only_start);
+            let known = told.iter().position(|other| other.id == record.id);
+            match known {
+                Some(at) if record.end.is_some() => told[at] = record,
+                Some(_) => {}
+                None => told.push(record),
+            }
+            now += later;
+            standing.begin(now);
+            while standing.step(slice).is_none() {}
+            if hangs_by_a_rounding(&all_usages(&told, now, half_life, weights)) {
+                continue;
+            }
+            let (tree, batch) = batch(&site, &told, now, half_life);
+            let ranking = batch.rank(policy, &site.options).expect("a ranking");
+            for (of, &(user, bank)) in USERS.iter().enumerate() {
+                let (ours, expected) = (fairshare(&standing, user, bank), ranking.fairshare(tree[of]));
+                let (ours, expected) = (ours.expect("ranked"), expected.expect("ranked"));
+                prop_assert!((ours - expected).abs() < 1e-9, "{policy} {user} {bank}: {ours} {expected}");
+            }
+        }
+    }
+}
+
+/// What is stored of everybody: with what was there before anything of ours was counted; below 1e-9 it is 0.
+fn all_usages(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f64; 5] {
+    let before = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
+    let mut all = recount(records, now, half_life, weights);
+    for (of, usage) in all.iter_mut().enumerate() {
+        *usage += 1e4 * (of + 1) as f64 * before;
+        *usage = if *usage < 1e-9 { 0.0 } else { *usage };
+    }
+    all
+}
+
+/// Jobs that have run for many half-lives count the same but for the last digits, in which a rule of ranks sees an order.
+/// Only what lies beside each other in the tree is compared there.
+fn hangs_by_a_rounding(usages: &[f64; 5]) -> bool {
+    let [one, two, three, other, below] = *usages;
+    let close = |(a, b): (f64, f64)| a > 0.0 && b > 0.0 && (a - b).abs() <= 1e-9 * a.max(b);
+    let beside = [
+        (one + two + below, three + other),
+        (one, two),
+        (one, below / 3.0),
+        (two, below / 3.0),
+        (three, other),
+    ];
+    beside.into_iter().any(close)
+}
+
+#[test]
+fn few_histories_hang_by_a_rounding() {
+    for usages in [
+        [1.0, 2.0, 3.0, 4.0, 5.0],
+        [1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 3.0, 0.0, 0.0],
+        [1.0, 2.0, 4.0, 0.0, 0.0],
+    ] {
+        assert!(!hangs_by_a_rounding(&usages), "{usages:?}");
+    }
+    assert!(hangs_by_a_rounding(&[1.0, 1.0 + 1e-12, 3.0, 4.0, 5.0]));
+}
+
+fn batch(site: &Site, records: &[Record], now: f64, half_life: f64) -> ([NodeId; 5], Tree) {
+    let mut builder = Builder::default();
+    for bank in &site.banks {
+        builder.bank(bank.name.as_str(), bank.parent.as_ref().map(|name| name.as_str()), bank.shares, None);
+    }
+    let usages = all_usages(records, now, half_life, site.weights);
+    for (usage, leaf) in usages.into_iter().zip(&site.associations) {
+        let user = format!("{:010}", leaf.user.unwrap().0);
+        builder.association(&user, leaf.bank.as_str(), leaf.shares, Some(usage), leaf.active);
+    }
+    let tree = builder.build().expect("a tree");
+    let node = |(user, bank): (u32, &str)| tree.leaf(&format!("{user:010}"), bank).expect("a leaf");
+    (USERS.map(node), tree)
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a standing says of itself, and tells for another one that is to be the same.
+
+use super::super::cell::Cell;
+use super::*;
+use fairshare::{InactiveUsage, Ties};
+use proptest::prelude::*;
+
+/// Users 1 to 3 of [`site`] with usages of all kinds, under options that are not the default ones.
+fn varied() -> Site {
+    let mut varied = site(Policy::Pbs);
+    varied.options = Options { pbs_min_usage: 7.0, ..Options::default() };
+    varied.reset = 3.0 * DAY;
+    varied.weights = Weights { node: 2.0, core: 3.0, gpu: 5.0 };
+    varied.banks[2].usage = Some(40.0);
+    varied.associations[0] = leaf(1, "A", 5.0, Watermark::through(T0 - 50.0));
+    varied.associations[1] = Leaf { usage: None, ..leaf(2, "A", 0.0, Watermark::through(T0 - 20.0)) };
+    varied.associations[2] = leaf(3, "B", 0.0, Watermark::through(T0 - 90.0));
+    varied
+}
+
+#[test]
+fn what_was_pushed_is_told_again() {
+    let site = varied();
+    let told = standing(site.clone());
+    assert_eq!(told.rule(), Some((site.policy, site.options)));
+    assert_eq!(told.weights(), Some(site.weights));
+    for bank in &site.banks {
+        assert_eq!(told.bank(&bank.name).as_ref(), Some(bank));
+    }
+    assert_eq!(told.bank(&"C".into()), None);
+    for leaf in &site.associations {
+        assert_eq!(told.leaf(leaf.user.unwrap(), &leaf.bank).as_ref(), Some(leaf));
+    }
+    assert_eq!(told.leaf(UserId(4), &"A".into()), None);
+    let rule = told.pushed_rule().expect("pushed");
+    let again = (rule.instant, rule.half_life, rule.weights, rule.policy, rule.options, rule.replaces_all);
+    assert_eq!([rule.reset, told.reset(), Standing::default().reset()], [3.0 * DAY, 3.0 * DAY, RESET]);
+    assert_eq!(again, (T0, site.half_life, site.weights, site.policy, site.options, false));
+    assert_eq!(Standing::default().pushed_rule(), None);
+}
+
+#[test]
+fn pushes_and_refreshes_that_change_something_are_counted() {
+    let mut standing = Standing::default();
+    assert_eq!(standing.generation(), 0);
+    standing.forget_site();
+    assert_eq!(standing.generation(), 0, "there was none");
+    for generation in [1, 2] {
+        standing.push(site(Policy::Classic)).expect("a site");
+        assert_eq!(standing.generation(), generation);
+    }
+    standing.refresh(T0);
+    let ranked = standing.generation();
+    assert_eq!(ranked, 3, "everybody has a fair-share now");
+    standing.refresh(T0 + 1.0);
+    assert_eq!(standing.generation(), ranked);
+    let idle = standing.step(1).map(|done| (done.now, done.changed.len()));
+    assert_eq!(idle, Some((T0 + 1.0, 0)), "nothing was begun since");
+    standing.forget_site();
+    assert_eq!(standing.generation(), ranked + 1);
+    assert!(standing.tree().is_none());
+}
+
+#[test]
+fn usages_in_options_are_in_the_units_of_the_tree() {
+    let standing = standing(varied());
+    let scale = standing.scale().expect("pushed");
+    for later in [0.0, DAY, 3.0 * DAY] {
+        let scaled = standing.scaled_options(&varied().options, T0 + later).pbs_min_usage;
+        // In these units a usage stays what it is while all fade by half in a day.
+        near(scaled, 7.0 * 2f64.powf(later / DAY) * scale.factor(T0));
+    }
+    let none = Standing::default();
+    assert_eq!(none.scaled_options(&varied().options, T0), varied().options);
+    assert!(none.scale().is_none());
+}
+
+#[test]
+fn the_earliest_watermark_in_the_tree_says_since_when_jobs_are_wanted() {
+    let standing = standing(varied());
+    assert_eq!(standing.counted_from(0.0), T0 - 90.0);
+    assert_eq!(standing.counted_from(T0 - 10.0), T0 - 10.0);
+    let mut fewer = varied();
+    fewer.associations.pop();
+    assert_eq!(super::standing(fewer).counted_from(0.0), T0 - 50.0);
+}
+
+/// One that took what another told says the same of every usage.
+#[test]
+fn what_no_push_covers_is_told_page_by_page_and_taken_again() {
+    let mut first = Standing::new(Memory { jobs: 4, each: 2 });
+    first.push(varied()).expect("a site");
+    let ends =
+        [(1, 1, "A", -60.0), (2, 1, "A", 10.0), (3, 1, "A", 20.0), (4, 1, "A", 30.0), (5, 1, "A", 40.0)];
+    for (id, user, bank, end) in ends.into_iter().chain([(6, 3, "B", 15.0), (7, 3, "B", -100.0)]) {
+        first.ended(&job(id, user, bank, 1, T0 - 200.0), T0 + end).expect("an end");
+    }
+    first.refresh(T0 + 100.0);
+    assert!(first.counts().2 < 7, "some were given up");
+    let (mut jobs, mut sums, mut place, mut pages) = (Vec::new(), Vec::new(), Some(Default::default()), 0);
+    while let Some(from) = place {
+        let (more, given_up, next) = first.uncovered(from, 1);
+        assert_ne!(next, place);
+        assert!(more.len() <= 1, "{more:?}");
+        (place, pages) = (next, pages + 1);
+        jobs.extend(more);
+        sums.extend(given_up);
+    }
+    assert_eq!(pages, 4, "two jobs of the first association, one of the last");
+    assert_eq!(first.uncovered(Default::default(), 100), (jobs.clone(), sums.clone(), None));
+    assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "those are in what was pushed");
+    assert!(!sums.is_empty() && sums.iter().all(|sum| sum.horizon > T0));
+    let mut second = Standing::new(Memory { jobs: 4, each: 2 });
+    second.remember_all(true);
+    for sum in sums {
+        assert!(second.gave_up(sum));
+    }
+    for Ended { job, end } in jobs {
+        second.ended(&job, end).expect("an end");
+    }
+    second.remember_all(false);
+    second.push(varied()).expect("a site");
+    for (user, bank) in [(1, "A"), (2, "A"), (3, "B")] {
+        let [ours, theirs] = [&first, &second].map(|one| usage(one, user, bank, T0 + 200.0));
+        near(theirs, ours);
+        assert!(user == 2 || ours > 0.0);
+    }
+}
+
+/// Pages are told turns apart, and are taken again in the order in which they were told.
+#[test]
+fn what_is_given_up_while_it_is_told_counts_once() {
+    for each in [0, 1, 2] {
+        let mut first = Standing::new(Memory { jobs: 0, each });
+        first.remember_all(true);
+        first.push(site(Policy::Classic)).expect("a site");
+        // They end in another order than they are told in.
+        for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
+            first.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+        }
+        let (jobs, sums, next) = first.uncovered(Default::default(), 4);
+        assert_eq!((jobs.len(), sums.len()), (4, 0));
+        let mut pages = vec![(jobs, sums)];
+        first.remember_all(false);
+        first.refresh(T0 + 100.0);
+        assert_eq!(first.counts().2, each);
+        let (jobs, sums, end) = first.uncovered(next.expect("two are left"), 4);
+        assert_eq!((jobs.len(), sums.len(), end), (each, 1, None));
+        pages.push((jobs, sums));
+        let mut second = Standing::new(Memory::default());
+        second.remember_all(true);
+        for (jobs, sums) in pages {
+            assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+            for Ended { job, end } in jobs {
+                second.ended(&job, end).expect("an end");
+            }
+        }
+        second.push(site(Policy::Classic)).expect("a site");
+        near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
+        second.is_sound();
+    }
+}
+
+/// A job may end before what was given up where the clock went back. It is told in the sum: beside it, it would be taken for a
+/// job that is in it.
+#[test]
+fn who_ended_before_what_was_given_up_counts_when_it_is_taken_again() {
+    for (most, end) in [(1, 50.0), (100, 50.0), (1, 90.0), (100, 90.0)] {
+        let mut first = Standing::new(Memory { jobs: 0, each: 1 });
+        first.push(site(Policy::Classic)).expect("a site");
+        first.started(&job(9, 1, "A", 7, T0)).expect("a job");
+        for (id, end) in (1..).zip([70.0, 80.0, 90.0, 100.0]) {
+            first.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+        }
+        first.refresh(T0 + 100.0);
+        assert_eq!(first.counts(), (3, 1, 1));
+        first.over(JobId(9), T0 + end).expect("an end");
+        let mut second = Standing::new(Memory::default());
+        second.remember_all(true);
+        let mut place = Some(Default::default());
+        while let Some(from) = place {
+            let (jobs, sums, next) = first.uncovered(from, most);
+            place = next;
+            assert!(jobs.iter().all(|it| it.job.id != JobId(9)), "it is in the sum");
+            assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+            for Ended { job, end } in jobs {
+                second.ended(&job, end).expect("an end");
+            }
+        }
+        second.push(site(Policy::Classic)).expect("a site");
+        near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
+        near(usage(&first, 1, "A", T0 + 100.0), usage(&second, 1, "A", T0 + 100.0));
+        second.is_sound();
+    }
+}
+
+#[test]
+fn what_can_not_have_been_given_up_is_refused() {
+    let right = || GivenUp {
+        user: UserId(1),
+        bank: "A".into(),
+        sum: 8.0,
+        since: T0,
+        horizon: T0,
+        pushed: 4.0,
+        at: T0,
+        counted: Watermark::through(T0),
+    };
+    let never = f64::NEG_INFINITY;
+    for (told, is_right) in [
+        (right(), true),
+        (GivenUp { sum: 0.0, since: never, ..right() }, true),
+        (GivenUp { since: never, ..right() }, false),
+        (GivenUp { horizon: never, ..right() }, false),
+        (GivenUp { at: never, ..right() }, false),
+        (GivenUp { sum: -1.0, ..right() }, false),
+        (GivenUp { pushed: f64::NAN, ..right() }, false),
+        (GivenUp { counted: Watermark::through(f64::NAN), ..right() }, false),
+    ] {
+        let mut standing = Standing::default();
+        assert_eq!(standing.gave_up(told.clone()), is_right, "{told:?}");
+        assert_eq!(standing.find(UserId(1), &"A".into()).is_some(), is_right, "{told:?}");
+        let (jobs, sums, _) = standing.uncovered(Default::default(), 9);
+        assert_eq!((jobs, sums), (Vec::new(), is_right.then_some(told).into_iter().collect()));
+    }
+}
+
+#[test]
+fn what_ended_is_added_up_once() {
+    let mut standing = standing(site(Policy::Classic));
+    let cell = |standing: &Standing| standing.cells[0].clone();
+    let cost = |standing: &Standing| cell(standing).cost();
+    assert_eq!(cost(&standing), 1);
+    for id in [1, 2] {
+        standing.started(&job(id, 1, "A", 1, T0)).expect("a job");
+    }
+    assert_eq!(cost(&standing), 3);
+    standing.ended(&job(1, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+    assert!(!cell(&standing).is_settled());
+    assert_eq!(cost(&standing), 3, "one runs, one ended");
+    standing.refresh(T0 + 20.0);
+    assert!(cell(&standing).is_settled());
+    assert_eq!(cost(&standing), 2, "the one that runs");
+    assert_eq!((cell(&standing).latest(), Cell::default().latest()), (T0 + 10.0, Cell::default().latest()));
+}
+
+/// Sites of a few banks, in which some use nothing, some the same, and some are out of use.
+fn sites() -> impl Strategy<Value = Site> {
+    let usage = prop_oneof![Just(0.0), Just(100.0), 0.0..1e7];
+    let of_leaf = (0..4_usize, 0..4_u64, usage.clone(), prop::bool::weighted(0.9));
+    let of_bank = (0..4_usize, 0..4_u64, prop::bool::weighted(0.9), prop::option::weighted(0.2, usage));
+    let policy = prop::sample::select(vec![
+        Policy::WeightedWalk,
+        Policy::FairTree,
+        Policy::Classic,
+        Policy::DepthOblivious,
+        Policy::Pbs,
+    ]);
+    let inactive = prop::sample::select(vec![InactiveUsage::Count, InactiveUsage::Ignore]);
+    let rule = (policy, inactive, prop_oneof![Just(0.0), Just(7.0)]);
+    (prop::collection::vec(of_leaf, 1..40), prop::collection::vec(of_bank, 4), rule).prop_map(
+        |(leaves, banks, rule)| {
+            let mut site = site(rule.0);
+            (site.options.inactive_usage, site.options.pbs_min_usage) = (rule.1, rule.2);
+            site.banks = vec![bank_of_root()];
+            for (number, (above, shares, active, usage)) in banks.into_iter().enumerate() {
+                let parent = if above < number { format!("b{above}") } else { "root".to_owned() };
+                let new = Bank { active, usage, ..bank(&format!("b{number}"), Some(&parent), shares) };
+                site.banks.push(new);
+            }
+            site.associations = leaves
+                .into_iter()
+                .zip(1..)
+                .map(|((bank, shares, usage, active), user)| Leaf {
+                    shares: Shares::Count(shares),
+                    active,
+                    ..leaf(user, &format!("b{bank}"), usage, Watermark::through(T0 - 1e3))
+                })
+                .collect();
+            site
+        },
+    )
+}
+
+fn bank_of_root() -> Bank {
+    bank("root", None, 1)
+}
+
+proptest! {
+    /// Whoever pushes what is told again, in another order, gets the same numbers; what runs meanwhile is not in them.
+    #[test]
+    fn as_pushed_is_what_a_push_of_the_same_gives(given in sites(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
+        let fresh = standing(given.clone());
+        let wanted = fresh.as_pushed().expect("a tree");
+        let mut ranked = fresh.clone();
+        ranked.refresh(T0);
+        for leaf in &given.associations {
+            let pushed = fresh.fairshare_as_pushed(&wanted, leaf.user.unwrap(), &leaf.bank);
+            let refreshed = fairshare(&ranked, leaf.user.unwrap().0, leaf.bank.as_str());
+            prop_assert_eq!(pushed.is_some(), refreshed.is_some());
+            prop_assert!((pushed.unwrap_or(0.0) - refreshed.unwrap_or(0.0)).abs() < 1e-12, "{:?}", leaf);
+        }
+        let mut worn = fresh.clone();
+        for (id, (user, start)) in jobs.into_iter().enumerate() {
+            let Some(leaf) = given.associations.iter().find(|leaf| leaf.user.unwrap().0 == user) else { continue };
+            let _ = worn.started(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
+            worn.refresh(T0 + start + 50.0);
+        }
+        let told = Site {
+            banks: given.banks.iter().rev().map(|told| worn.bank(&told.name).unwrap_or(told.clone())).collect(),
+            associations: given.associations.iter().rev().map(|told| worn.leaf(told.user.unwrap(), &told.bank).unwrap_or(told.clone())).collect(),
+            ..given.clone()
+        };
+        let again = standing(told);
+        for (of, it) in [(&worn, worn.as_pushed().expect("a tree")), (&again, again.as_pushed().expect("a tree"))] {
+            for leaf in &given.associations {
+                let (ours, wanted) = (
+                    of.fairshare_as_pushed(&it, leaf.user.unwrap(), &leaf.bank),
+                    fresh.fairshare_as_pushed(&wanted, leaf.user.unwrap(), &leaf.bank),
+                );
+                prop_assert_eq!(ours.map(f64::to_bits), wanted.map(f64::to_bits), "{:?}", leaf);
+            }
+        }
+    }
+}
+
+#[test]
+fn where_the_order_of_a_push_counts_nothing_is_as_pushed() {
+    let mut given = site(Policy::FairTree);
+    assert!(standing(given.clone()).as_pushed().is_some());
+    given.options.ties = Ties::SlurmProgram;
+    assert!(standing(given.clone()).as_pushed().is_none());
+    given.policy = Policy::WeightedWalk;
+    assert!(standing(given).as_pushed().is_some());
+    assert!(Standing::default().as_pushed().is_none());
+}

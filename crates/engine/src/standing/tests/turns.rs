@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Turns, against a search through all associations before each; and what a job would stand at.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use fairshare::Tree;
+
+/// Two equal users, the first of whom has submitted all of his thousand jobs before the second.
+fn two(policy: Policy) -> Standing {
+    let mut two = site(policy);
+    two.associations.truncate(2);
+    for leaf in &mut two.associations {
+        leaf.usage = Some(1e6);
+    }
+    let mut standing = standing(two);
+    standing.refresh(T0);
+    standing
+}
+
+#[test]
+fn two_equal_users_take_turns() {
+    for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Pbs] {
+        let standing = two(policy);
+        let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+        let turns =
+            Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1_000))).expect("it has levels");
+        let order = turns.all(|_, _| 3_600.0);
+        assert_eq!(order.len(), 2_000);
+        assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{policy}");
+    }
+    let standing = two(Policy::Classic);
+    assert!(Turns::new(standing.tree().expect("pushed"), standing.ranking().expect("pushed"), []).is_none());
+}
+
+/// Under the formula policies the numbers alone do it: equal for the k-th of each, less for the next.
+#[test]
+fn prices_of_two_equal_users_alternate_under_formulas() {
+    for policy in [Policy::Classic, Policy::DepthOblivious, Policy::Pbs] {
+        let standing = two(policy);
+        let mut charged = standing.charged().expect("pushed");
+        let prices = [0, 1].map(|at| {
+            let costs = std::iter::repeat_n(3_600.0, 1_000);
+            standing.fairshares_in_turn(&mut charged, Index(at), costs, T0)
+        });
+        assert_eq!(prices[0], prices[1], "{policy}");
+        assert!(prices[0].windows(2).all(|pair| pair[0] > pair[1]), "{policy}");
+        assert_eq!(prices[0][0], standing.fairshare(Index(0)));
+    }
+}
+
+#[test]
+fn the_costs_of_an_association_come_in_their_order() {
+    let standing = two(Policy::FairTree);
+    let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+    let turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 4))).expect("it has levels");
+    let mut told: HashMap<NodeId, Vec<usize>> = HashMap::new();
+    turns.all(|leaf, number| {
+        told.entry(leaf).or_default().push(number);
+        60.0
+    });
+    assert!(told.len() == 2 && told.values().all(|numbers| numbers == &[0, 1, 2, 3]), "{told:?}");
+}
+
+/// Whatever they have used: the first of the tree.
+#[test]
+fn nobody_without_a_target_is_more_deserving_than_another() {
+    for usages in [[0.0, 5.0], [5.0, 0.0], [-0.0, 0.0], [0.0, -0.0]] {
+        for shares in [0, 1] {
+            let mut none = site(Policy::FairTree);
+            none.associations.truncate(2);
+            for (leaf, usage) in none.associations.iter_mut().zip(usages) {
+                (leaf.usage, leaf.shares) = (Some(usage), Shares::Count(shares));
+            }
+            let mut standing = standing(none);
+            standing.refresh(T0);
+            let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+            let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("levels");
+            let wanted = usize::from(shares == 1 && usages[0] > usages[1]);
+            assert_eq!(turns.next(1.0), standing.node(Index(wanted as u32)), "{usages:?} {shares}");
+        }
+    }
+}
+
+/// Equal to an association that has no level below: of each bank its best counts, and the first of the tree is taken.
+#[test]
+fn banks_that_are_equal_to_an_association_send_their_best() {
+    let mut mixed = site(Policy::FairTree);
+    mixed.banks = vec![bank("root", None, 1), bank("AA", Some("root"), 1), bank("AB", Some("root"), 1)];
+    mixed.associations = [(1, "AA", 5.0), (2, "AB", 0.0), (3, "AB", 5.0), (9, "root", 5.0)]
+        .map(|(user, bank, usage)| leaf(user, bank, usage, Watermark::default()))
+        .into();
+    let mut standing = standing(mixed);
+    standing.refresh(T0);
+    let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+    let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("it has levels");
+    let bests = [0, 1, 3].map(|at| standing.node(Index(at)).expect("a leaf"));
+    assert_eq!(turns.next(1.0), bests.into_iter().min(), "{bests:?}");
+    assert_eq!([1, 2].map(|at| turns.usage(standing.node(Index(at))?)), [Some(0.0), Some(5.0)]);
+}
+
+/// Forty users who have used nothing, so many in a bank.
+fn idle(of_bank: u32) -> Standing {
+    let mut idle = site(Policy::FairTree);
+    let name = |user: u32| format!("bank{:02}", user / of_bank);
+    idle.banks = vec![bank("root", None, 1)];
+    idle.banks.extend((0..40).step_by(of_bank as usize).map(|user| bank(&name(user), Some("root"), 1)));
+    idle.associations = (0..40).map(|user| leaf(user, &name(user), 0.0, Watermark::default())).collect();
+    let mut standing = standing(idle);
+    standing.refresh(T0);
+    standing
+}
+
+/// Most users of a site may have used nothing: of those in one bank nobody is looked at but the first.
+#[test]
+fn of_equal_associations_only_the_first_is_looked_at_and_of_equal_banks_all() {
+    for (of_bank, looks) in [(40, 0), (1, 80), (10, 8)] {
+        let standing = idle(of_bank);
+        let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+        let mut turns =
+            Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
+        assert_eq!(turns.next(1.0), tree.leaves().next());
+        assert_eq!(turns.looks, looks, "{of_bank}");
+    }
+}
+
+/// A slice is one of work, not of turns.
+#[test]
+fn banks_that_are_looks_count_as_turns_do() {
+    // The second turn looks into one bank less: the first has been charged.
+    for (of_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
+        let standing = idle(of_bank);
+        let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
+        let mut charging = standing.charging(asked, T0).expect("a tree");
+        assert!(!standing.charge_on(&mut charging, budget));
+        let turns: usize = standing.priced_turns(charging, 1e-6).iter().map(|(_, prices)| prices.len()).sum();
+        assert_eq!(turns, taken, "{of_bank} {budget}");
+    }
+}
+
+/// Whose turn it is, by what the turns are priced at.
+fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
+    let mut priced: Vec<(f64, u32)> = standing
+        .priced_turns(charging, 1e-6)
+        .into_iter()
+        .flat_map(|(index, prices)| prices.into_iter().map(move |price| (price, index.0)))
+        .collect();
+    priced.sort_by(|a, b| b.0.total_cmp(&a.0));
+    priced.into_iter().map(|(_, index)| index).collect()
+}
+
+/// A half-life after the push 10,000 and 12,000 are 5,000 and 6,000: two jobs of 600 close the gap.
+#[test]
+fn what_is_charged_counts_as_of_now() {
+    let mut faded = two(Policy::FairTree);
+    let mut pushed = site(Policy::FairTree);
+    pushed.associations[0].usage = Some(10_000.0);
+    pushed.associations[1].usage = Some(12_000.0);
+    faded.push(pushed).expect("a site");
+    faded.refresh(T0 + DAY);
+    let asked = || vec![(Index(0), vec![600.0; 5]), (Index(1), vec![5_000.0, 1.0])];
+    for (budget, calls) in [(1, 8), (2, 4), (7, 2), (8, 1), (100, 1)] {
+        let mut charging = faded.charging(asked(), T0 + DAY).expect("a tree");
+        let mut ours = 1;
+        while !faded.charge_on(&mut charging, budget) {
+            ours += 1;
+        }
+        assert_eq!(ours, calls, "{budget}");
+        assert_eq!(in_turn(&faded, charging), [0, 0, 1, 0, 0, 0, 1], "{budget}");
+    }
+}
+
+#[test]
+fn under_a_formula_a_slice_is_of_whole_associations() {
+    let mut four = site(Policy::Classic);
+    four.associations.push(leaf(4, "B", 9.0, Watermark::default()));
+    let mut standing = standing(four);
+    standing.refresh(T0);
+    for (budget, calls) in [(1, 5), (6, 3), (9, 2), (12, 2), (13, 1)] {
+        let asked = (0..4).map(|at| (Index(at), vec![60.0, 70.0])).collect();
+        let mut charging = standing.charging(asked, T0).expect("a tree");
+        let mut ours = 1;
+        while !standing.charge_on(&mut charging, budget) {
+            ours += 1;
+        }
+        assert_eq!(ours, calls, "{budget}");
+        let lengths: Vec<usize> =
+            standing.priced_turns(charging, 1e-6).iter().map(|(_, prices)| prices.len()).collect();
+        assert_eq!(lengths, [2; 4]);
+    }
+}
+
+/// OpenPBS's comparison of two paths from the root, (usage, target) a level: which is more deserving.
+fn compare(a: &[(f64, f64)], b: &[(f64, f64)]) -> std::cmp::Ordering {
+    for (a, b) in a.iter().zip(b) {
+        let order = match (a.1 > 0.0, b.1 > 0.0) {
+            (false, false) => return std::cmp::Ordering::Equal,
+            (false, true) => return std::cmp::Ordering::Greater,
+            (true, false) => return std::cmp::Ordering::Less,
+            (true, true) => (a.0 / a.1).partial_cmp(&(b.0 / b.1)).expect("numbers"),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    std::cmp::Ordering::Equal
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// All leaves at one depth, where the comparison makes an order, and usages among which ties are seldom but for the first.
+    #[test]
+    fn the_next_is_the_most_deserving_of_all(
+        rows in prop::collection::vec((0..3usize, 0..5u64, prop_oneof![Just(0.0), 0.0..1e4f64], 1..6usize), 1..12),
+        costs in prop::collection::vec(1.0..5e3f64, 1..5), shares in prop::array::uniform3(0..4u64),
+    ) {
+        let mut site = site(Policy::Pbs);
+        site.banks.push(bank("C", Some("root"), 1));
+        for (row, shares) in site.banks.iter_mut().skip(1).zip(shares) {
+            row.shares = Shares::Count(shares);
+        }
+        site.associations.clear();
+        for (user, (of, shares, usage, _)) in rows.iter().enumerate() {
+            let mut leaf = leaf(user as u32, ["A", "B", "C"][*of], *usage, Watermark::default());
+            leaf.shares = Shares::Count(*shares);
+            site.associations.push(leaf);
+        }
+        let mut standing = standing(site);
+        standing.refresh(T0);
+        let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+        let mut left: Vec<(NodeId, usize)> =
+            tree.leaves().zip(rows.iter().cycle()).map(|(leaf, (.., jobs))| (leaf, *jobs)).collect();
+        let mut turns = Turns::new(tree, ranking, left.iter().copied()).expect("it has levels");
+        let mut usage: HashMap<NodeId, f64> = HashMap::new();
+        let path = |leaf: NodeId, usage: &HashMap<NodeId, f64>, tree: &Tree| {
+            let bank = tree.parent(leaf).expect("a bank");
+            [bank, leaf].map(|node| {
+                let detail = ranking.detail(tree, node);
+                let more = usage.get(&node).copied().unwrap_or(0.0);
+                (detail.usage + more, detail.pbs.expect("pbs").fairshare_perc)
+            })
+        };
+        for cost in costs.iter().cycle().take(60) {
+            let waiting: Vec<NodeId> = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf).collect();
+            let ours = turns.next(*cost);
+            let Some(chosen) = ours else {
+                prop_assert!(waiting.is_empty());
+                break;
+            };
+            prop_assert!(waiting.contains(&chosen));
+            let chosen_path = path(chosen, &usage, tree);
+            for other in waiting {
+                let order = compare(&chosen_path, &path(other, &usage, tree));
+                // Quotients that were added up in another order may differ in the last digit.
+                let near = path(other, &usage, tree).iter().zip(&chosen_path).any(|(a, b)| {
+                    let (a, b) = (a.0 / a.1, b.0 / b.1);
+                    a != b && (a - b).abs() < 1e-9 * a.abs().max(1.0)
+                });
+                prop_assert!(order.is_le() || near, "{chosen:?} before {other:?}");
+            }
+            for (leaf, jobs) in &mut left {
+                *jobs -= usize::from(*leaf == chosen);
+            }
+            *usage.entry(chosen).or_default() += cost;
+            *usage.entry(tree.parent(chosen).expect("a bank")).or_default() += cost;
+        }
+    }
+
+    /// Whole numbers, so that ties are frequent on every level. Of those that are equal all the way it is the first of the tree.
+    #[test]
+    fn ties_are_looks_level_by_level(
+        rows in prop::collection::vec((0..4usize, 0..3u32, 1..4usize), 1..10), costs in prop::collection::vec(1..3u32, 1..5),
+    ) {
+        let mut site = site(Policy::Pbs);
+        for (name, above) in [("A1", "A"), ("A2", "A"), ("B1", "B"), ("B2", "B")] {
+            site.banks.push(bank(name, Some(above), 1));
+        }
+        let leaf_of = |(user, (of, usage, _)): (u32, &(usize, u32, usize))| {
+            leaf(user, ["A1", "A2", "B1", "B2"][*of], f64::from(*usage), Watermark::default())
+        };
+        site.associations = (0..).zip(&rows).map(leaf_of).collect();
+        let mut standing = standing(site);
+        standing.refresh(T0);
+        let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+        let mut left: Vec<(NodeId, usize)> = (0..)
+            .zip(&rows)
+            .map(|(user, (.., jobs))| (standing.node(Index(user)).expect("a leaf"), *jobs))
+            .collect();
+        let mut turns = Turns::new(tree, ranking, left.iter().copied()).expect("it has levels");
+        let mut more: HashMap<NodeId, f64> = HashMap::new();
+        let nodes = |leaf: NodeId| {
+            let below = tree.parent(leaf).expect("a bank");
+            [tree.parent(below).expect("a bank"), below, leaf]
+        };
+        for cost in costs.iter().cycle() {
+            let path = |leaf: NodeId| {
+                nodes(leaf).map(|node| {
+                    let detail = ranking.detail(tree, node);
+                    let usage = detail.usage + more.get(&node).copied().unwrap_or(0.0);
+                    (usage, detail.pbs.expect("pbs").fairshare_perc)
+                })
+            };
+            let waiting = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf);
+            let best = waiting.min_by(|a, b| compare(&path(*a), &path(*b)).then(a.cmp(b)));
+            prop_assert_eq!(turns.next(f64::from(*cost)), best);
+            let Some(best) = best else { break };
+            for (leaf, jobs) in &mut left {
+                *jobs -= usize::from(*leaf == best);
+            }
+            for node in nodes(best) {
+                *more.entry(node).or_default() += f64::from(*cost);
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Usage at an instant, against sums over the seconds that were used.
+
+use proptest::prelude::*;
+
+use super::*;
+use integral::integral;
+
+mod integral;
+
+fn half_life(seconds: f64) -> HalfLife {
+    HalfLife::new(seconds).expect("a half-life")
+}
+
+fn run(rate: f64, start: f64, end: Option<f64>, limit: f64) -> Run {
+    let run = Run::new(rate, start).expect("a run").limited_to(limit);
+    end.map_or(run, |end| run.ended_at(end).expect("an end"))
+}
+
+fn near(ours: f64, expected: f64) -> bool {
+    (ours - expected).abs() <= 1e-9 + 1e-11 * expected.abs()
+}
+
+#[test]
+fn half_lives() {
+    for (seconds, expected) in [
+        (0.0, Some(None)),
+        (-0.0, Some(None)),
+        (f64::INFINITY, Some(None)),
+        (604_800.0, Some(Some(604_800.0))),
+        (f64::NAN, None),
+        (-1.0, None),
+        (f64::NEG_INFINITY, None),
+        (1e-300, None),
+    ] {
+        assert_eq!(HalfLife::new(seconds).map(HalfLife::seconds), expected, "{seconds}");
+    }
+}
+
+/// Nothing has faded before any time has passed, and what is negligible is less than the limit, not the limit itself.
+#[test]
+fn edges() {
+    let ten = half_life(10.0);
+    assert_eq!([-10.0, -0.0, 0.0, 10.0].map(|elapsed| ten.left_after(elapsed)), [1.0, 1.0, 1.0, 0.5]);
+    assert_eq!([NEGLIGIBLE, NEGLIGIBLE * 0.999, 1.0].map(readable), [NEGLIGIBLE, 0.0, 1.0]);
+}
+
+#[test]
+fn numbers_that_no_run_has_are_refused() {
+    for (rate, start) in
+        [(-1.0, 0.0), (f64::NAN, 0.0), (f64::INFINITY, 0.0), (1.0, f64::NAN), (1.0, 1e300), (1e31, 0.0)]
+    {
+        assert_eq!(Run::new(rate, start), None, "{rate} {start}");
+    }
+    let run = Run::new(1.0, 100.0).expect("a run");
+    assert_eq!(run.ended_at(f64::NAN), None);
+    assert_eq!(run.ended_at(50.0).and_then(|run| run.end()), Some(100.0));
+    assert_eq!(run.limited_to(f64::NAN), run);
+    assert_eq!(run.limited_to(-3.0), run);
+}
+
+/// What a person can work out by hand: (end, limit, now) of a job that starts at 100 with 4 a second.
+#[test]
+fn a_job_by_hand() {
+    for (what, end, limit, now, elapsed, committed) in [
+        ("not begun: the clock was set back", None, 50.0, 40.0, 0.0, 200.0),
+        ("at its start", None, 50.0, 100.0, 0.0, 200.0),
+        ("on its way", None, 50.0, 120.0, 80.0, 200.0),
+        ("at its limit", None, 50.0, 150.0, 200.0, 200.0),
+        ("beyond its limit", None, 50.0, 160.0, 240.0, 240.0),
+        ("ended early", Some(110.0), 50.0, 160.0, 40.0, 40.0),
+        ("ended, the clock set back", Some(110.0), 50.0, 105.0, 20.0, 40.0),
+        ("without a limit", None, 0.0, 110.0, 40.0, 40.0),
+        ("never ran", Some(100.0), 50.0, 110.0, 0.0, 0.0),
+    ] {
+        let run = run(4.0, 100.0, end, limit);
+        assert_eq!(run.usage(now, Mode::Elapsed, HalfLife::NONE), elapsed, "{what}");
+        assert_eq!(run.usage(now, Mode::Committed, HalfLife::NONE), committed, "{what}");
+    }
+    // After one half-life half of a steady state is reached: w * h/ln2 / 2.
+    let one = run(4.0, 100.0, None, 0.0).usage(120.0, Mode::Elapsed, half_life(20.0));
+    assert!(near(one, 40.0 / LN_2), "{one}");
+}
+
+/// What is charged ahead is in the units of the scale as well.
+#[test]
+fn a_scaled_job_is_the_same_usage_in_other_units() {
+    let (scale, run) = (Scale::new(0.0, half_life(100.0)), run(4.0, 100.0, None, 300.0));
+    for mode in [Mode::Elapsed, Mode::Committed] {
+        let plain = scale.plain(run.scaled(300.0, mode, &scale), 300.0);
+        assert!(near(plain, run.usage(300.0, mode, scale.half_life())), "{plain} {mode:?}");
+    }
+}
+
+#[test]
+fn scales_are_rebased_by_whole_half_lives() {
+    let scale = Scale::new(1_000.0, half_life(10.0));
+    assert_eq!(scale.rebased(1_600.0), None);
+    let later = scale.rebased(1_643.0).expect("too far");
+    assert_eq!(scale.factor(later.epoch), 2f64.powi(64));
+    assert_eq!(Scale::new(0.0, HalfLife::NONE).rebased(1e12), None);
+    let crossing = scale.negligible_from(1.0).expect("it decays");
+    assert!(
+        scale.plain(1.0, crossing - 0.001) > NEGLIGIBLE && scale.plain(1.0, crossing + 0.001) < NEGLIGIBLE
+    );
+    assert_eq!(scale.negligible_from(0.0), None);
+}
+
+fn half_lives_any() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(20.0), Just(3_600.0), Just(604_800.0), Just(3.15e7), 1.0..1e7]
+}
+
+fn instants() -> impl Strategy<Value = f64> {
+    // A site's real time, a year and more around it, and odd ones near it.
+    prop_oneof![4 => 1.7e9..1.7e9 + 1e6, 1 => 1.6e9..1.8e9, 1 => Just(0.0)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_job_counts_what_its_seconds_add_up_to(
+        rate in 0.0..1e5f64, start in instants(), length in prop::option::of(0.0..1e6f64), limit in 0.0..1e6f64,
+        after in -1e5..3e7f64, h in half_lives_any(),
+    ) {
+        let (now, end) = (start + after, length.map(|length| start + length));
+        let job = run(rate, start, end, limit);
+        let decay = half_life(h);
+        let until = end.map_or(now, |end| end.min(now));
+        let used = rate * integral(start, until, now, decay.seconds());
+        prop_assert!(near(job.usage(now, Mode::Elapsed, decay), used), "{} {used}", job.usage(now, Mode::Elapsed, decay));
+        // What is charged ahead is the part of the request that lies in the future.
+        // The end is a time, with a time's digits: what was asked for is what lies between the two.
+        let expected = end.map_or(limit, |end| end - start);
+        let running = end.is_none_or(|end| end > now);
+        let ahead = if running && limit > 0.0 { rate * (expected - (now - start)).max(0.0).min(expected) } else { 0.0 };
+        let committed = job.usage(now, Mode::Committed, decay);
+        if limit > 0.0 {
+            prop_assert!(near(committed, used + ahead), "{committed} {used} {ahead}");
+            prop_assert!(committed >= 0.0);
+            prop_assert!(committed <= (rate * expected).max(used) * (1.0 + 1e-9) + 1e-9);
+        }
+        let scale = Scale::new(start + 1e4, decay);
+        if scale.rebased(now).is_none() {
+            for mode in [Mode::Elapsed, Mode::Committed] {
+                let plain = scale.plain(job.scaled(now, mode, &scale), now);
+                prop_assert!(near(readable(plain), job.usage(now, mode, decay)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_committed_job_neither_jumps_nor_rises_on_its_way(
+        rate in 0.1..1e3f64, limit in 1.0..1e5f64, h in half_lives_any(), parts in 2..40usize,
+    ) {
+        let (start, decay) = (1.7e9, half_life(h));
+        let running = run(rate, start, None, limit);
+        let mut last = running.usage(start, Mode::Committed, decay);
+        prop_assert!(near(last, rate * limit));
+        for part in 1..=parts {
+            let now = start + limit * part as f64 / parts as f64;
+            let usage = running.usage(now, Mode::Committed, decay);
+            prop_assert!(usage <= last * (1.0 + 1e-12) + 1e-6 * rate, "{usage} after {last}");
+            last = usage;
+        }
+        let end = start + limit;
+        let ended = run(rate, start, Some(end), limit);
+        let gap = (ended.usage(end, Mode::Committed, decay) - running.usage(end, Mode::Committed, decay)).abs();
+        prop_assert!(gap <= 1e-6 * rate, "{gap}");
+    }
+
+    #[test]
+    fn no_clock_makes_a_usage_negative_or_nan(
+        rate in 0.0..MAX_RATE, start in -MAX_TIME..MAX_TIME, end in prop::option::of(-MAX_TIME..MAX_TIME),
+        limit in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), -1.0..1e13f64], now in -1e13..1e13f64, h in half_lives_any(),
+    ) {
+        let job = run(rate, start, end, limit);
+        for mode in [Mode::Elapsed, Mode::Committed] {
+            let usage = job.usage(now, mode, half_life(h));
+            prop_assert!(usage >= 0.0 && usage.is_finite());
+        }
+    }
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! From rows to a checked [`Tree`].
+// Every index here was made by this file from the length of the column it is used on.
+#![allow(clippy::indexing_slicing)]
+
+use super::names::{Interner, Names};
+use super::tree::{Flags, MAX_USAGE, NO_NODE};
+use super::{NodeId, Shares, Tree, TreeError, shortened};
+
+/// No bank has this name, or the bank has no parent.
+const NONE: u32 = u32::MAX;
+
+/// Takes banks and associations one by one, without keeping a copy of each name, and makes a [`Tree`].
+///
+/// Order is free: a bank may come after its children. Nothing is checked before [`Builder::build`].
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    names: Interner,
+    banks: Rows,
+    leaves: Rows,
+    /// The bank named last: rows often come grouped by bank.
+    last_bank: Option<u32>,
+}
+
+/// What was given, in list order.
+#[derive(Clone, Debug, Default)]
+struct Rows {
+    name: Vec<u32>,
+    /// The name of the bank above.
+    above: Vec<u32>,
+    shares: Vec<u64>,
+    usage: Vec<f64>,
+    flags: Vec<Flags>,
+}
+
+impl Rows {
+    fn push(&mut self, name: u32, above: u32, shares: Shares, usage: Option<f64>, active: bool) {
+        let mut flags = Flags::default();
+        flags.put(Flags::INACTIVE, !active);
+        flags.put(Flags::PARENT_SHARES, shares == Shares::Parent);
+        flags.put(Flags::USAGE_UNSET, usage.is_none());
+        self.name.push(name);
+        self.above.push(above);
+        self.shares.push(if let Shares::Count(count) = shares { count } else { 0 });
+        // Adding 0 makes 0 of -0, which nobody wants to see printed.
+        self.usage.push(usage.unwrap_or(0.0) + 0.0);
+        self.flags.push(flags);
+    }
+
+    fn len(&self) -> usize {
+        self.name.len()
+    }
+}
+
+impl Builder {
+    /// Adds a bank; see [`super::Bank`].
+    pub fn bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: Option<f64>) {
+        let parent = parent.map_or(NONE, |parent| self.names.intern(parent));
+        let name = self.names.intern(name);
+        self.banks.push(name, parent, shares, usage, true);
+    }
+
+    /// As [`Builder::bank`], of a bank that is out of use. It is told so where it is shown; whether its associations are
+    /// ranked is a matter of each.
+    pub fn inactive_bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: Option<f64>) {
+        self.bank(name, parent, shares, usage);
+        if let Some(flags) = self.banks.flags.last_mut() {
+            flags.put(Flags::INACTIVE, true);
+        }
+    }
+
+    /// Adds an association; see [`super::Association`].
+    pub fn association(&mut self, user: &str, bank: &str, shares: Shares, usage: Option<f64>, active: bool) {
+        let bank = match self.last_bank.filter(|&last| self.names.names().get(last) == bank) {
+            Some(last) => last,
+            None => self.names.intern(bank),
+        };
+        self.last_bank = Some(bank);
+        let user = self.names.intern(user);
+        self.leaves.push(user, bank, shares, usage, active);
+    }
+
+    /// The user of an association, by the number of its row.
+    pub fn user(&self, row: usize) -> &str {
+        self.leaves.name.get(row).map_or("", |name| self.names.names().get(*name))
+    }
+
+    /// The rows a tree was built from, in their order, with the usages and shares it has now: to add more.
+    pub fn of(tree: &Tree) -> Builder {
+        let mut builder = Builder::default();
+        let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();
+        // Banks and associations are numbered apart, and go to lists of their own.
+        nodes.sort_unstable_by_key(|&node| tree.list_index(node));
+        for node in nodes {
+            let (name, shares, usage) = (tree.name(node), tree.shares(node), tree.own_usage(node));
+            let above = tree.parent(node).map(|bank| tree.name(bank));
+            match above {
+                Some(bank) if !tree.is_bank(node) => {
+                    builder.association(name, bank, shares, usage, tree.is_active(node));
+                }
+                _ if tree.is_active(node) => builder.bank(name, above, shares, usage),
+                _ => builder.inactive_bank(name, above, shares, usage),
+            }
+        }
+        builder
+    }
+
+    /// Checks everything and makes the tree. O(n log n).
+    pub fn build(self) -> Result<Tree, TreeError> {
+        let Builder { names, banks, leaves, .. } = self;
+        let names = names.finish().ok_or(TreeError::TooLarge)?;
+        if banks.len().checked_add(leaves.len()).is_none_or(|nodes| nodes >= NO_NODE as usize) {
+            return Err(TreeError::TooLarge);
+        }
+        if banks.len() == 0 {
+            return Err(TreeError::NoBanks);
+        }
+        check_usage(&banks, &leaves, &names)?;
+        let (by_name, row_of_name) = rows_by_name(&banks, &names)?;
+        let above = parents(&banks, &row_of_name, &names)?;
+        let (order, bank_start) = breadth_first(&above, &by_name, &banks, &names)?;
+
+        let mut number = vec![NONE; banks.len()];
+        for (bank, &row) in order.iter().enumerate() {
+            number[row as usize] = bank as u32;
+        }
+        let mut bank_of_leaf = Vec::with_capacity(leaves.len());
+        for row in 0..leaves.len() {
+            let bank = row_of_name[leaves.above[row] as usize];
+            if bank == NONE {
+                let (user, bank) = (names.get(leaves.name[row]).into(), names.get(leaves.above[row]).into());
+                return Err(TreeError::MissingBank { user, bank });
+            }
+            bank_of_leaf.push(number[bank as usize]);
+        }
+        let (leaf_rows, leaf_start) = grouped(&bank_of_leaf, banks.len());
+        let leaf_rows = sorted_by_name(leaf_rows, &leaf_start, &leaves, &names, |bank| {
+            names.get(banks.name[order[bank] as usize]).into()
+        })?;
+
+        let first = leaves.len() as u32;
+        let leaf_parents = leaf_rows.iter().map(|&row| first + bank_of_leaf[row as usize]);
+        let bank_parents = order.iter().map(|&row| match above[row as usize] {
+            NONE => NO_NODE,
+            above => first + number[above as usize],
+        });
+        Ok(Tree {
+            parent: leaf_parents.chain(bank_parents).collect(),
+            shares: gather(&leaves.shares, &leaf_rows, &banks.shares, &order),
+            usage: gather(&leaves.usage, &leaf_rows, &banks.usage, &order),
+            flags: gather(&leaves.flags, &leaf_rows, &banks.flags, &order),
+            name: gather(&leaves.name, &leaf_rows, &banks.name, &order),
+            by_name: by_name.iter().map(|&row| number[row as usize]).collect(),
+            list: [leaf_rows, order].concat(),
+            leaf_start,
+            bank_start,
+            names,
+        })
+    }
+}
+
+/// A column of the tree: the leaves' values, then the banks', in tree order.
+fn gather<T: Copy>(leaves: &[T], leaf_rows: &[u32], banks: &[T], bank_rows: &[u32]) -> Vec<T> {
+    let mut column = Vec::with_capacity(leaves.len() + banks.len());
+    column.extend(leaf_rows.iter().map(|&row| leaves[row as usize]));
+    column.extend(bank_rows.iter().map(|&row| banks[row as usize]));
+    column
+}
+
+fn check_usage(banks: &Rows, leaves: &Rows, names: &Names) -> Result<(), TreeError> {
+    let bad = |rows: &Rows| rows.usage.iter().position(|usage| !(0.0..=MAX_USAGE).contains(usage));
+    if let Some(row) = bad(banks) {
+        let node = format!("bank \"{}\"", shortened(names.get(banks.name[row])));
+        return Err(TreeError::BadUsage { node, usage: short(banks.usage[row]) });
+    }
+    if let Some(row) = bad(leaves) {
+        let [user, bank] = [leaves.name[row], leaves.above[row]].map(|name| shortened(names.get(name)));
+        let node = format!("user \"{user}\" in bank \"{bank}\"");
+        return Err(TreeError::BadUsage { node, usage: short(leaves.usage[row]) });
+    }
+    Ok(())
+}
+
+/// A number in as few characters as it takes: an f64 may have 300 digits.
+fn short(number: f64) -> String {
+    if number.abs() >= 1e16 { format!("{number:e}") } else { number.to_string() }
+}
+
+/// The rows of the banks in name order, and the row of each name that is a bank's.
+fn rows_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
+    let mut row_of_name = vec![NONE; names.len()];
+    for row in 0..banks.len() {
+        let slot = &mut row_of_name[banks.name[row] as usize];
+        if *slot != NONE {
+            return Err(TreeError::DuplicateBank(names.get(banks.name[row]).into()));
+        }
+        *slot = row as u32;
+    }
+    let mut by_name: Vec<u32> = (0..banks.len() as u32).collect();
+    by_name.sort_unstable_by_key(|&row| names.get(banks.name[row as usize]));
+    Ok((by_name, row_of_name))
+}
+
+/// The row of each bank's parent; exactly one bank has none.
+fn parents(banks: &Rows, row_of_name: &[u32], names: &Names) -> Result<Vec<u32>, TreeError> {
+    let mut roots = (0..banks.len()).filter(|&row| banks.above[row] == NONE);
+    let root = roots.next().ok_or(TreeError::NoRoot)?;
+    if let Some(other) = roots.next() {
+        let (one, other) = (names.get(banks.name[root]).into(), names.get(banks.name[other]).into());
+        return Err(TreeError::SeveralRoots(one, other));
+    }
+    let parent_of = |row: usize| match banks.above[row] {
+        NONE => Ok(NONE),
+        above => match row_of_name[above as usize] {
+            NONE => Err(TreeError::MissingParent {
+                bank: names.get(banks.name[row]).into(),
+                parent: names.get(above).into(),
+            }),
+            parent => Ok(parent),
+        },
+    };
+    (0..banks.len()).map(parent_of).collect()
+}
+
+/// The rows of the banks breadth-first, siblings by name, and where each bank's children begin in that order.
+fn breadth_first(
+    above: &[u32],
+    by_name: &[u32],
+    banks: &Rows,
+    names: &Names,
+) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
+    let root = by_name.iter().copied().find(|&row| above[row as usize] == NONE);
+    let below: Vec<u32> = by_name.iter().copied().filter(|&row| Some(row) != root).collect();
+    let groups: Vec<u32> = below.iter().map(|&row| above[row as usize]).collect();
+    let (grouped, starts) = grouped(&groups, banks.len());
+    let mut order: Vec<u32> = Vec::with_capacity(banks.len());
+    let mut bank_start = Vec::with_capacity(banks.len() + 1);
+    order.extend(root);
+    let mut at = 0;
+    while let Some(&row) = order.get(at) {
+        bank_start.push(order.len() as u32);
+        let children = starts[row as usize] as usize..starts[row as usize + 1] as usize;
+        order.extend(grouped[children].iter().map(|&place| below[place as usize]));
+        at += 1;
+    }
+    bank_start.push(order.len() as u32);
+    if order.len() == banks.len() {
+        return Ok((order, bank_start));
+    }
+    Err(TreeError::Cycle(names.get(banks.name[on_cycle(above, by_name, &order)]).into()))
+}
+
+/// The row of a bank on a cycle: whatever the root does not reach leads up into one.
+fn on_cycle(above: &[u32], by_name: &[u32], reached: &[u32]) -> usize {
+    let mut seen = vec![false; above.len()];
+    for &row in reached {
+        seen[row as usize] = true;
+    }
+    let mut row = by_name.iter().copied().find(|&row| !seen[row as usize]).unwrap_or(0) as usize;
+    while !seen[row] {
+        seen[row] = true;
+        row = above[row] as usize;
+    }
+    row
+}
+
+/// Counting sort: the indices of `group` ordered by its values, else as they come, and where each value begins.
+fn grouped(group: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut starts = vec![0u32; groups + 1];
+    for &value in group {
+        starts[value as usize + 1] += 1;
+    }
+    let mut sum = 0;
+    for start in &mut starts {
+        sum += *start;
+        *start = sum;
+    }
+    let mut next = starts.clone();
+    let mut indices = vec![0u32; group.len()];
+    for (index, &value) in group.iter().enumerate() {
+        indices[next[value as usize] as usize] = index as u32;
+        next[value as usize] += 1;
+    }
+    (indices, starts)
+}
+
+/// Sorts the associations of each bank by user and refuses a user twice in one.
+fn sorted_by_name(
+    mut rows: Vec<u32>,
+    starts: &[u32],
+    leaves: &Rows,
+    names: &Names,
+    bank_name: impl Fn(usize) -> String,
+) -> Result<Vec<u32>, TreeError> {
+    let mut keyed: Vec<(u64, u32)> = Vec::new();
+    let name = |row: u32| names.get(leaves.name[row as usize]);
+    for bank in 0..starts.len() - 1 {
+        let group = &mut rows[starts[bank] as usize..starts[bank + 1] as usize];
+        keyed.clear();
+        keyed.extend(group.iter().map(|&row| (prefix(name(row)), row)));
+        keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
+        for (place, &(_, row)) in group.iter_mut().zip(&keyed) {
+            *place = row;
+        }
+        let twice =
+            group.windows(2).find(|pair| leaves.name[pair[0] as usize] == leaves.name[pair[1] as usize]);
+        if let Some(pair) = twice {
+            return Err(TreeError::DuplicateAssociation {
+                user: name(pair[0]).into(),
+                bank: bank_name(bank),
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// The first eight bytes as a number that sorts as they do: most comparisons of names end here.
+fn prefix(name: &str) -> u64 {
+    let mut bytes = [0; 8];
+    for (to, from) in bytes.iter_mut().zip(name.bytes()) {
+        *to = from;
+    }
+    u64::from_be_bytes(bytes)
+}

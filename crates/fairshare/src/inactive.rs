@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Below a bank that is out of use nobody is in use.
+
+use std::collections::HashMap;
+
+/// Which banks are inactive or below an inactive one; `banks` are (name, parent, active). Tolerates what a tree refuses:
+/// parents that are missing, cycles.
+pub fn inactive_banks<'a>(
+    banks: impl ExactSizeIterator<Item = (&'a str, Option<&'a str>, bool)> + Clone,
+) -> Vec<bool> {
+    let mut dead: Vec<bool> = banks.clone().map(|(_, _, active)| !active).collect();
+    if !dead.contains(&true) {
+        return dead;
+    }
+    let mut children: HashMap<&str, Vec<usize>> = HashMap::new();
+    let names: Vec<&str> = banks.clone().map(|(name, _, _)| name).collect();
+    for (index, (_, parent, _)) in banks.enumerate() {
+        if let Some(parent) = parent {
+            children.entry(parent).or_default().push(index);
+        }
+    }
+    let mut todo: Vec<usize> = (0..dead.len()).filter(|index| dead.get(*index) == Some(&true)).collect();
+    while let Some(bank) = todo.pop().and_then(|index| names.get(index)) {
+        for child in children.get(bank).into_iter().flatten() {
+            if let Some(state) = dead.get_mut(*child)
+                && !*state
+            {
+                *state = true;
+                todo.push(*child);
+            }
+        }
+    }
+    dead
+}

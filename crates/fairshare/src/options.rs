@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Options of the policies, and their textual form `name=value`.
+
+use std::fmt;
+
+use super::Policy;
+use super::tree::MAX_USAGE;
+
+/// How tied siblings are ranked (`fair-tree` only; the other policies have one rule).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ties {
+    /// As Slurm's documentation says: children of tied banks are merged before descending.
+    #[default]
+    Documented,
+    /// As Slurm's program does: tied banks are visited one after the other in list order, and the first child of the
+    /// second shares the rank of the last user ranked before it.
+    SlurmProgram,
+}
+
+/// What becomes of the usage of an inactive association.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InactiveUsage {
+    /// It stays a sibling in every sum; it only gets no rank.
+    #[default]
+    Count,
+    /// It is left out altogether, shares and usage, as flux-accounting does.
+    Ignore,
+}
+
+/// What a site can choose beside the policy. Options that a policy has no use for are ignored by it;
+/// [`Options::applies`] says which.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// `ties=documented|slurm-program`
+    pub ties: Ties,
+    /// `pbs.min_usage=NUMBER`: the usage every node starts with (`pbs`). OpenPBS: 1, the formula of its text: 0.
+    pub pbs_min_usage: f64,
+    /// `dampening=NUMBER` (> 0): divides the exponent (`classic`, `depth-oblivious`).
+    pub dampening: f64,
+    /// `inactive_usage=count|ignore`
+    pub inactive_usage: InactiveUsage,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            ties: Ties::Documented,
+            pbs_min_usage: 1.0,
+            dampening: 1.0,
+            inactive_usage: InactiveUsage::Count,
+        }
+    }
+}
+
+/// A setting that can't be used; its text says which one and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionError {
+    /// The text is not of the form `name=value`.
+    NotASetting(String),
+    /// No option has this name.
+    UnknownName(String),
+    /// The option does not take this value.
+    BadValue {
+        /// The option.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        allowed: &'static str,
+    },
+}
+
+/// Name of each option and what it takes.
+const ALLOWED: [(&str, &str); 4] = [
+    ("ties", "documented or slurm-program"),
+    ("pbs.min_usage", "a number from 0 to 1e298"),
+    ("dampening", "a number > 0"),
+    ("inactive_usage", "count or ignore"),
+];
+
+impl Options {
+    /// Applies one `name=value`; on error nothing changes.
+    pub fn set(&mut self, setting: &str) -> Result<(), OptionError> {
+        let Some((name, value)) = setting.split_once('=') else {
+            return Err(OptionError::NotASetting(setting.to_owned()));
+        };
+        let (name, value) = (name.trim(), value.trim());
+        let Some(&(name, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
+            return Err(OptionError::UnknownName(name.to_owned()));
+        };
+        let bad = || OptionError::BadValue { name, value: value.to_owned(), allowed };
+        let number = || value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        match name {
+            "ties" => {
+                self.ties = match value {
+                    "documented" => Ties::Documented,
+                    "slurm-program" => Ties::SlurmProgram,
+                    _ => return Err(bad()),
+                }
+            }
+            "pbs.min_usage" => {
+                self.pbs_min_usage = number().filter(|number| *number <= MAX_USAGE).ok_or_else(bad)?;
+            }
+            "dampening" => self.dampening = number().filter(|number| *number > 0.0).ok_or_else(bad)?,
+            _ => {
+                self.inactive_usage = match value {
+                    "count" => InactiveUsage::Count,
+                    "ignore" => InactiveUsage::Ignore,
+                    _ => return Err(bad()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the option of this name means something to the policy.
+    pub fn applies(name: &str, policy: Policy) -> bool {
+        match name {
+            "ties" => policy == Policy::FairTree,
+            "pbs.min_usage" => policy == Policy::Pbs,
+            "dampening" => matches!(policy, Policy::Classic | Policy::DepthOblivious),
+            _ => true,
+        }
+    }
+
+    /// Every option as (name, value), in the form [`Options::set`] reads.
+    pub fn settings(&self) -> [(&'static str, String); 4] {
+        let ties = match self.ties {
+            Ties::Documented => "documented",
+            Ties::SlurmProgram => "slurm-program",
+        };
+        let inactive = match self.inactive_usage {
+            InactiveUsage::Count => "count",
+            InactiveUsage::Ignore => "ignore",
+        };
+        [
+            ("ties", ties.to_owned()),
+            ("pbs.min_usage", self.pbs_min_usage.to_string()),
+            ("dampening", self.dampening.to_string()),
+            ("inactive_usage", inactive.to_owned()),
+        ]
+    }
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OptionError::NotASetting(text) => write!(f, "\"{text}\" is not of the form name=value"),
+            OptionError::UnknownName(name) => {
+                write!(f, "unknown option \"{name}\"; known are")?;
+                for (index, (known, _)) in ALLOWED.iter().enumerate() {
+                    write!(f, "{} {known}", if index == 0 { "" } else { "," })?;
+                }
+                Ok(())
+            }
+            OptionError::BadValue { name, value, allowed } => {
+                write!(f, "{name} can't be \"{value}\": it takes {allowed}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}

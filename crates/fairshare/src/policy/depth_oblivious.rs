@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `depth-oblivious`: Slurm's variant of classic for deep and uneven trees.
+//!
+//! F = 2^-(R / dampening), R = R(parent) * r^k. r is a node's usage ratio against that of its siblings as a whole; k is 1
+//! where r leads further the way the ancestors went, and goes to 0 the further they are off their target.
+
+use super::classic::factor;
+use crate::formula::{Formula, Numbers, Step};
+
+/// The rule of this policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DepthOblivious {
+    pub dampening: f64,
+}
+
+impl Formula for DepthOblivious {
+    fn root(&self) -> Numbers {
+        Numbers { norm_shares: 1.0, effective_usage: 1.0 }
+    }
+
+    fn step(&self, step: &Step) -> Numbers {
+        let norm_shares = step.part.unwrap_or(1.0) * step.parent.norm_shares;
+        let effective_usage = if step.below_root {
+            step.norm_usage
+        } else if step.part.is_none() {
+            step.parent.effective_usage
+        } else {
+            effective_usage(step, norm_shares)
+        };
+        Numbers { norm_shares, effective_usage }
+    }
+
+    fn factor(&self, numbers: Numbers) -> f64 {
+        factor(numbers, self.dampening)
+    }
+}
+
+/// The usage that makes R of it when divided by the norm shares.
+fn effective_usage(step: &Step, norm_shares: f64) -> f64 {
+    let parent = step.parent;
+    // Slurm's guards: without one of these there is no ratio, and the node's own usage stands.
+    if [norm_shares, parent.norm_shares, parent.effective_usage, step.norm_usage].contains(&0.0) {
+        return step.norm_usage;
+    }
+    let parent_ratio = parent.effective_usage / parent.norm_shares;
+    let siblings_ratio = step.siblings_norm_usage / parent.norm_shares;
+    let local_ratio = step.norm_usage / norm_shares / siblings_ratio;
+    // The signs of both logarithms, without taking them: most nodes lead further the way their ancestors went.
+    let same_way = (parent_ratio >= 1.0 && local_ratio >= 1.0) || (parent_ratio <= 1.0 && local_ratio <= 1.0);
+    let damped = if same_way {
+        local_ratio
+    } else {
+        local_ratio.powf(1.0 / (1.0 + (5.0 * parent_ratio.ln()).powi(2)))
+    };
+    let effective = parent_ratio * damped * norm_shares;
+    if effective.is_nan() { step.norm_usage } else { effective }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What each bank adds up to: usage, and the shares and usage its children compete in.
+// Banks are numbered by the tree that every column here is sized by.
+#![allow(clippy::indexing_slicing)]
+
+use super::names::bytes;
+use super::tree::{Flags, NodeId, Tree};
+use super::{InactiveUsage, Options};
+
+/// Columns over the banks of a tree. Sums are taken in node order: the order of the input changes no bit of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    /// Own usage and all below.
+    pub total: Vec<f64>,
+    /// The bank itself, or for one with `Shares::Parent` the nearest bank above that has shares of its own (or is the root):
+    /// where its children compete.
+    pub arena: Vec<u32>,
+    /// Shares of all that compete here.
+    pub shares: Vec<f64>,
+    /// Usage of all that compete here with shares of their own.
+    pub usage: Vec<f64>,
+    /// Ranked associations below.
+    pub ranked: Vec<u32>,
+    /// Exact sums of `shares`; only while summing.
+    exact: Vec<u128>,
+    /// Flag bits that leave an association out of every sum.
+    ignored: u8,
+}
+
+impl Sums {
+    /// Adds up the tree, bottom-up without recursion. An association, or a bank without anything below, that only has
+    /// the usage everyone starts with adds none of it to the banks above.
+    pub fn fill(&mut self, tree: &Tree, options: &Options, initial_usage: f64) {
+        let banks = tree.bank_count();
+        self.ignored = if options.inactive_usage == InactiveUsage::Ignore {
+            Flags::INACTIVE
+        } else {
+            Default::default()
+        };
+        for column in [&mut self.total, &mut self.shares, &mut self.usage] {
+            column.clear();
+            column.resize(banks, 0.0);
+        }
+        self.ranked.clear();
+        self.ranked.resize(banks, 0);
+        self.exact.clear();
+        self.exact.resize(banks, 0);
+        self.find_arenas(tree);
+        for bank in (0..banks as u32).rev() {
+            self.add_leaves(tree, bank, initial_usage);
+            self.add_to_parent(tree, bank);
+        }
+        for (shares, exact) in self.shares.iter_mut().zip(&self.exact) {
+            *shares = *exact as f64;
+        }
+    }
+
+    /// The usage that counts in sums: a leaf's own, a bank's total.
+    pub fn usage_of(&self, tree: &Tree, node: NodeId) -> f64 {
+        match tree.bank_number(node) {
+            Some(bank) => self.total[bank as usize],
+            None if self.ignores(tree, node) => 0.0,
+            None => tree.usage[node.index()],
+        }
+    }
+
+    /// True for an association that is left out of every sum.
+    pub fn ignores(&self, tree: &Tree, node: NodeId) -> bool {
+        tree.flags[node.index()].has(self.ignored)
+    }
+
+    /// The bank number where a node competes; the root's own for the root.
+    pub fn arena_of(&self, tree: &Tree, node: NodeId) -> u32 {
+        let above = tree.parent(node).and_then(|bank| tree.bank_number(bank)).unwrap_or(0);
+        self.arena[above as usize]
+    }
+
+    /// The bank number where the children of a bank compete.
+    pub fn arena_below(&self, bank: u32) -> u32 {
+        self.arena[bank as usize]
+    }
+
+    /// True for a bank whose children compete further up.
+    pub fn vanishes(&self, bank: u32) -> bool {
+        self.arena[bank as usize] != bank
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let floats = [&self.total, &self.shares, &self.usage].map(bytes);
+        let numbers = [&self.arena, &self.ranked].map(bytes);
+        floats.into_iter().chain(numbers).chain([bytes(&self.exact)]).sum()
+    }
+
+    fn find_arenas(&mut self, tree: &Tree) {
+        self.arena.clear();
+        self.arena.extend(0..tree.bank_count() as u32);
+        for bank in 1..tree.bank_count() as u32 {
+            if tree.flags(tree.bank_node(bank)).has(Flags::PARENT_SHARES) {
+                self.arena[bank as usize] = self.arena[tree.bank_above(bank) as usize];
+            }
+        }
+    }
+
+    fn add_leaves(&mut self, tree: &Tree, bank: u32, initial_usage: f64) {
+        let range = tree.leaves_in(bank);
+        let range = range.start as usize..range.end as usize;
+        let columns =
+            tree.usage[range.clone()].iter().zip(&tree.shares[range.clone()]).zip(&tree.flags[range]);
+        let (mut total, mut competing, mut shares, mut ranked) = (0.0, 0.0, 0u128, 0);
+        for ((&usage, &own), &flags) in columns {
+            if flags.has(self.ignored) {
+                continue;
+            }
+            let usage = if usage == initial_usage { 0.0 } else { usage };
+            total += usage;
+            shares += u128::from(own);
+            if !flags.has(Flags::PARENT_SHARES) {
+                competing += usage;
+            }
+            ranked += u32::from(!flags.has(Flags::INACTIVE));
+        }
+        let own = tree.usage[tree.bank_node(bank).index()];
+        let is_initial = own == initial_usage && tree.is_childless(bank);
+        self.total[bank as usize] += total + if is_initial { 0.0 } else { own };
+        self.ranked[bank as usize] += ranked;
+        let arena = self.arena[bank as usize] as usize;
+        self.exact[arena] += shares;
+        self.usage[arena] += competing;
+    }
+
+    fn add_to_parent(&mut self, tree: &Tree, bank: u32) {
+        if bank == 0 {
+            return;
+        }
+        let above = tree.bank_above(bank) as usize;
+        self.total[above] += self.total[bank as usize];
+        self.ranked[above] += self.ranked[bank as usize];
+        if !self.vanishes(bank) {
+            let arena = self.arena[above] as usize;
+            self.exact[arena] += u128::from(tree.shares[tree.bank_node(bank).index()]);
+            self.usage[arena] += self.total[bank as usize];
+        }
+    }
+}
+
+/// `part / whole`, and 0 of nothing.
+pub(super) fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}

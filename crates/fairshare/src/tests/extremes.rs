@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Sizes and values at the edge.
+
+use super::tree;
+use crate::*;
+
+#[test]
+fn huge_shares_and_tiny_usages() {
+    let tree = tree(
+        "root - 1\na root 18446744073709551615\nb root 18446744073709551615",
+        "u a 18446744073709551615 1e298\nv a 18446744073709551615 5e-324\nw b 1 1e-300",
+    );
+    for policy in Policy::ALL {
+        let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
+        for node in tree.leaves() {
+            let value = ranking.fairshare(node).expect("ranked");
+            assert!((0.0..=1.0).contains(&value), "{policy} {value}");
+        }
+        let detail = ranking.detail(&tree, tree.leaf("u", "a").expect("leaf"));
+        assert!(detail.norm_shares == 0.5 || detail.norm_shares == 0.25, "{policy}: {}", detail.norm_shares);
+    }
+}
+
+/// 100,000 levels, each with a user: no recursion, and no work per level and leaf.
+#[test]
+fn a_very_deep_tree() {
+    const DEPTH: usize = 100_000;
+    for parent_shares in [false, true] {
+        let mut builder = Builder::default();
+        builder.bank("b0", None, Shares::Count(1), None);
+        for level in 1..DEPTH {
+            let shares = if parent_shares && level % 2 == 0 { Shares::Parent } else { Shares::Count(3) };
+            builder.bank(&format!("b{level}"), Some(&format!("b{}", level - 1)), shares, None);
+        }
+        for level in 0..DEPTH {
+            let usage = (level % 7) as f64;
+            builder.association(
+                &format!("u{level}"),
+                &format!("b{level}"),
+                Shares::Count(2),
+                Some(usage),
+                true,
+            );
+        }
+        let tree = builder.build().expect("a tree");
+        let (top, bottom) =
+            (tree.leaf("u1", "b1").expect("leaf"), tree.leaf("u99999", "b99999").expect("leaf"));
+        for policy in Policy::ALL {
+            if parent_shares && matches!(policy, Policy::WeightedWalk | Policy::Pbs) {
+                continue;
+            }
+            let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
+            assert_eq!(ranking.ranked(), DEPTH);
+            assert_eq!(ranking.walk(&tree).len(), 2 * DEPTH);
+            let why = ranking.compare(&tree, top, bottom).expect("two leaves");
+            assert_eq!(why.fork.0.node, top);
+        }
+        assert_eq!(tree.walk().last().map(|&(_, depth)| depth), Some(DEPTH));
+    }
+}
+
+#[test]
+fn a_bank_of_a_million_users() {
+    const USERS: usize = 1_000_000;
+    let mut builder = Builder::default();
+    builder.bank("root", None, Shares::Count(1), None);
+    for user in 0..USERS {
+        let usage = (user % 1000) as f64;
+        builder.association(&format!("u{user}"), "root", Shares::Count(1), Some(usage), true);
+    }
+    let tree = builder.build().expect("a tree");
+    let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
+    // 1000 groups of 1000 equal users each.
+    let idle = tree.leaf("u5000", "root").expect("leaf");
+    assert_eq!(ranking.rank(idle), Some(1_000_000));
+    assert_eq!(ranking.rank(tree.leaf("u1", "root").expect("leaf")), Some(999_000));
+    assert_eq!(ranking.rank(tree.leaf("u999999", "root").expect("leaf")), Some(1000));
+}
+
+/// At most 100 bytes per leaf beyond the text of names: tree, ranking and scratch memory after every policy.
+#[test]
+fn memory_per_leaf() {
+    const LEAVES: usize = 100_000;
+    let mut builder = Builder::default();
+    builder.bank("root", None, Shares::Count(1), None);
+    for bank in 0..1000 {
+        builder.bank(&format!("b{bank}"), Some("root"), Shares::Count(bank), None);
+    }
+    for leaf in 0..LEAVES {
+        let bank = format!("b{}", leaf % 1000);
+        builder.association(&format!("user{leaf}"), &bank, Shares::Count(1), Some(leaf as f64), true);
+    }
+    let tree = builder.build().expect("a tree");
+    let mut ranking = Ranking::default();
+    for policy in Policy::ALL {
+        tree.rank_into(policy, &Options::default(), &mut ranking).expect("a ranking");
+    }
+    let (columns, names) = tree.memory();
+    assert!(names >= LEAVES * "user".len());
+    let per_leaf = (columns + ranking.memory()) as f64 / LEAVES as f64;
+    assert!(per_leaf <= 100.0, "{per_leaf} bytes per leaf");
+    // And the accounting counts: four columns of 4 bytes or more, and the entries that were sorted.
+    assert!(per_leaf >= 45.0, "{per_leaf} bytes per leaf");
+}

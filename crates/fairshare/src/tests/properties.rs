@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What must hold for any tree. Shares and usages come from a few small numbers: ties at every level are the rule.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::reference;
+use crate::{
+    Association, Bank, InactiveUsage, NodeId, Options, Policy, Ranking, Shares, Site, Ties, Tree, Verdict,
+};
+
+/// A rank policy visits siblings by value.
+const RANK_POLICIES: [Policy; 2] = [Policy::WeightedWalk, Policy::FairTree];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Shares are numbers: every policy takes it.
+    Counted,
+    /// Some shares are the parent's.
+    WithParent,
+}
+
+fn shares(kind: Kind) -> BoxedStrategy<Shares> {
+    let count = prop_oneof![Just(0), Just(1), Just(1), Just(2), Just(4), 0..10u64].prop_map(Shares::Count);
+    match kind {
+        Kind::Counted => count.boxed(),
+        Kind::WithParent => prop_oneof![5 => count, 1 => Just(Shares::Parent)].boxed(),
+    }
+}
+
+fn usage() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0), Just(0), Just(1), Just(2), Just(4), Just(8), 0..100u32].prop_map(f64::from)
+}
+
+fn site(kind: Kind) -> impl Strategy<Value = Site> {
+    let own = prop_oneof![6 => Just(None), 1 => usage().prop_map(Some)];
+    let banks = prop::collection::vec((any::<prop::sample::Index>(), shares(kind), own), 0..9);
+    let recorded = prop_oneof![1 => Just(None), 9 => usage().prop_map(Some)];
+    let leaf = (any::<prop::sample::Index>(), 0..6u8, shares(kind), recorded, prop::bool::weighted(0.9));
+    (banks, prop::collection::vec(leaf, 1..28)).prop_map(|(banks, leaves)| {
+        let mut site = Site::default();
+        site.banks.push(Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None });
+        for (number, (above, shares, usage)) in banks.into_iter().enumerate() {
+            let parent = Some(site.banks[above.index(number + 1)].name.clone());
+            // One bank is called as a user is.
+            let name = if number == 2 { "u3".into() } else { format!("b{}", 9 - number) };
+            site.banks.push(Bank { name, parent, shares, usage });
+        }
+        let mut leaves: Vec<_> = leaves
+            .into_iter()
+            .map(|(above, user, shares, usage, active)| {
+                let bank = site.banks[above.index(site.banks.len())].name.clone();
+                Association { user: format!("u{user}"), bank, shares, usage, active }
+            })
+            .collect();
+        let mut seen = std::collections::BTreeSet::new();
+        leaves.retain(|leaf| seen.insert((leaf.bank.clone(), leaf.user.clone())));
+        site.associations = leaves;
+        site
+    })
+}
+
+pub(super) fn options() -> impl Strategy<Value = Options> {
+    (any::<bool>(), any::<bool>(), prop_oneof![Just(0.0), Just(1.0)], prop_oneof![Just(1.0), Just(3.0)])
+        .prop_map(|(ties, inactive, pbs_min_usage, dampening)| Options {
+            ties: if ties { Ties::SlurmProgram } else { Ties::Documented },
+            inactive_usage: if inactive { InactiveUsage::Ignore } else { InactiveUsage::Count },
+            pbs_min_usage,
+            dampening,
+        })
+}
+
+/// Policies that can rank a site of this kind.
+pub(super) fn policies(kind: Kind) -> impl Iterator<Item = Policy> {
+    Policy::ALL
+        .into_iter()
+        .filter(move |policy| kind == Kind::Counted || !matches!(policy, Policy::WeightedWalk | Policy::Pbs))
+}
+
+fn ranked(site: &Site, policy: Policy, options: &Options) -> (Tree, Ranking) {
+    let tree = Tree::build(site).expect("a tree");
+    let ranking = tree.rank(policy, options).expect("a ranking");
+    (tree, ranking)
+}
+
+fn by_name(tree: &Tree, ranking: &Ranking) -> BTreeMap<(String, String), f64> {
+    let key = |node: NodeId| (tree.name(tree.parent(node).expect("bank")).into(), tree.name(node).into());
+    tree.leaves().filter_map(|node| Some((key(node), ranking.fairshare(node)?))).collect()
+}
+
+fn fairshares(site: &Site, policy: Policy, options: &Options) -> BTreeMap<(String, String), f64> {
+    let (tree, ranking) = ranked(site, policy, options);
+    by_name(&tree, &ranking)
+}
+
+fn documented(options: Options) -> Options {
+    Options { ties: Ties::Documented, ..options }
+}
+
+pub(super) fn any_kind() -> impl Strategy<Value = (Kind, Site)> {
+    prop_oneof![Just(Kind::Counted), Just(Kind::WithParent)]
+        .prop_flat_map(|kind| site(kind).prop_map(move |site| (kind, site)))
+}
+
+/// The active associations at or below a node.
+fn ranks_below(tree: &Tree, ranking: &Ranking, node: NodeId) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut left = vec![node];
+    while let Some(node) = left.pop() {
+        found.extend(ranking.rank(node));
+        left.extend(tree.children(node));
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn values_are_from_0_to_1((kind, site) in any_kind(), options in options()) {
+        for policy in policies(kind) {
+            let (tree, ranking) = ranked(&site, policy, &options);
+            let n = ranking.ranked();
+            prop_assert_eq!(n, site.associations.iter().filter(|leaf| leaf.active).count());
+            prop_assert_eq!(ranking.order().len(), n);
+            for node in tree.leaves().chain(tree.banks()) {
+                let detail = ranking.detail(&tree, node);
+                for part in [detail.norm_shares, detail.norm_usage] {
+                    prop_assert!((0.0..=1.0).contains(&part), "{policy} {part}");
+                }
+                prop_assert!(detail.effective_usage >= 0.0, "{}", detail.effective_usage);
+                if let Some(value) = detail.fairshare {
+                    prop_assert!((0.0..=1.0).contains(&value), "{policy} {value}");
+                }
+                let is_ranked = !tree.is_bank(node) && tree.is_active(node);
+                prop_assert_eq!(detail.rank.is_some(), is_ranked);
+                prop_assert!(detail.rank.is_none_or(|rank| rank >= 1 && rank as usize <= n));
+                prop_assert_eq!(detail.fairshare.is_some(), is_ranked || (tree.is_bank(node) && !policy.is_rank()));
+            }
+            // Better in the order is never worse in rank or value.
+            for pair in ranking.order().windows(2) {
+                prop_assert!(ranking.rank(pair[0]) >= ranking.rank(pair[1]));
+                prop_assert!(ranking.fairshare(pair[0]) >= ranking.fairshare(pair[1]));
+            }
+        }
+    }
+
+    #[test]
+    fn input_order_is_irrelevant(
+        (kind, site) in any_kind(),
+        (seed, options) in (any::<u64>(), options()),
+    ) {
+        let mut shuffled = site.clone();
+        let mix = |at: usize| (at as u64 + 1).wrapping_mul(seed | 1).rotate_left(23);
+        for at in (1..shuffled.banks.len()).rev() {
+            shuffled.banks.swap(at, mix(at) as usize % (at + 1));
+        }
+        for at in (1..shuffled.associations.len()).rev() {
+            shuffled.associations.swap(at, mix(at) as usize % (at + 1));
+        }
+        for policy in policies(kind) {
+            let options = documented(options);
+            let (tree, ranking) = ranked(&site, policy, &options);
+            let (other_tree, other) = ranked(&shuffled, policy, &options);
+            prop_assert_eq!(by_name(&tree, &ranking), by_name(&other_tree, &other), "{}", policy);
+            let names = |tree: &Tree, order: &[NodeId]| -> Vec<String> {
+                order.iter().map(|&node| tree.describe(node)).collect()
+            };
+            prop_assert_eq!(names(&tree, ranking.order()), names(&other_tree, other.order()));
+        }
+    }
+
+    #[test]
+    fn scaling_all_usages_changes_nothing(
+        (kind, site) in any_kind(),
+        (options, scale) in (options(), prop_oneof![Just(2.0), Just(3.0), Just(1000.0), Just(2f64.powi(-40))]),
+    ) {
+        let mut scaled = site.clone();
+        let usages = scaled.banks.iter_mut().map(|bank| &mut bank.usage);
+        for usage in usages.chain(scaled.associations.iter_mut().map(|leaf| &mut leaf.usage)) {
+            *usage = usage.map(|usage| usage * scale);
+        }
+        // The usage that OpenPBS starts every node with is absolute.
+        let options = Options { pbs_min_usage: 0.0, ..options };
+        for policy in policies(kind) {
+            prop_assert_eq!(fairshares(&site, policy, &options), fairshares(&scaled, policy, &options), "{}", policy);
+        }
+    }
+
+    #[test]
+    fn scaling_the_shares_of_siblings_changes_nothing(
+        // Children of a bank that vanishes compete further up: its siblings are not only its own children.
+        site in site(Kind::Counted),
+        (options, bank, scale) in (options(), any::<prop::sample::Index>(), 2..1000u64),
+    ) {
+        let mut scaled = site.clone();
+        let above = site.banks[bank.index(site.banks.len())].name.clone();
+        let banks = scaled.banks.iter_mut().filter(|bank| bank.parent.as_ref() == Some(&above));
+        let leaves = scaled.associations.iter_mut().filter(|leaf| leaf.bank == above);
+        for shares in banks.map(|bank| &mut bank.shares).chain(leaves.map(|leaf| &mut leaf.shares)) {
+            if let Shares::Count(count) = shares {
+                *count *= scale;
+            }
+        }
+        for policy in Policy::ALL {
+            prop_assert_eq!(fairshares(&site, policy, &options), fairshares(&scaled, policy, &options), "{}", policy);
+        }
+    }
+
+    #[test]
+    fn more_usage_never_raises_a_rank(
+        mut site in site(Kind::Counted),
+        (options, leaf, more) in (options(), any::<prop::sample::Index>(), 1..50u32),
+    ) {
+        let at = leaf.index(site.associations.len());
+        site.associations[at].active = true;
+        let mut busier = site.clone();
+        let usage = &mut busier.associations[at].usage;
+        *usage = Some(usage.unwrap_or(0.0) + f64::from(more));
+        let key = (site.associations[at].bank.clone(), site.associations[at].user.clone());
+        for policy in RANK_POLICIES {
+            let options = documented(options);
+            let (before, after) = (fairshares(&site, policy, &options), fairshares(&busier, policy, &options));
+            prop_assert!(after[&key] <= before[&key], "{policy} {key:?}: {} to {}", before[&key], after[&key]);
+        }
+    }
+
+    #[test]
+    fn more_shares_never_lower_a_rank(
+        mut site in site(Kind::Counted),
+        (options, leaf, more) in (options(), any::<prop::sample::Index>(), 1..50u64),
+    ) {
+        let at = leaf.index(site.associations.len());
+        site.associations[at].active = true;
+        let mut richer = site.clone();
+        if let Shares::Count(count) = &mut richer.associations[at].shares {
+            *count += more;
+        }
+        let key = (site.associations[at].bank.clone(), site.associations[at].user.clone());
+        for policy in RANK_POLICIES {
+            let options = documented(options);
+            let (before, after) = (fairshares(&site, policy, &options), fairshares(&richer, policy, &options));
+            prop_assert!(after[&key] >= before[&key], "{policy} {key:?}: {} to {}", before[&key], after[&key]);
+        }
+    }
+
+    /// If A outranks its sibling B, all below A outrank all below B.
+    #[test]
+    fn fair_trees_law((kind, site) in any_kind(), options in options()) {
+        for policy in policies(kind).filter(|policy| policy.is_rank()) {
+            let (tree, ranking) = ranked(&site, policy, &documented(options));
+            for bank in tree.banks() {
+                let siblings: Vec<NodeId> = tree.children(bank).collect();
+                for (&a, &b) in siblings.iter().flat_map(|a| siblings.iter().map(move |b| (a, b))) {
+                    let (Some(high), Some(low)) = (ranking.value(&tree, a), ranking.value(&tree, b)) else {
+                        continue;
+                    };
+                    // A bank whose children compete further up has no place of its own.
+                    let vanishes = |node| tree.is_bank(node) && tree.shares(node) == Shares::Parent;
+                    if high <= low * (1.0 + 1e-9) + 1e-9 || vanishes(a) || vanishes(b) {
+                        continue;
+                    }
+                    let worst = ranks_below(&tree, &ranking, a).into_iter().min();
+                    let best = ranks_below(&tree, &ranking, b).into_iter().max();
+                    if let (Some(worst), Some(best)) = (worst, best) {
+                        prop_assert!(worst > best, "{policy}: {} over {}", tree.describe(a), tree.describe(b));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equals_the_direct_reference((kind, site) in any_kind(), options in options()) {
+        for policy in policies(kind) {
+            let ours = fairshares(&site, policy, &options);
+            let expected = reference::fairshare(&site, policy, &options);
+            prop_assert_eq!(ours.len(), expected.len());
+            for (key, expected) in expected {
+                let ours = ours[&key];
+                let tolerance = if policy.is_rank() { 0.0 } else { 1e-12 };
+                prop_assert!((ours - expected).abs() <= tolerance, "{policy} {key:?}: {ours}, expected {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_tree_ranks_as_a_new_one(
+        (kind, site) in any_kind(),
+        (options, leaf, usage, shares) in (options(), any::<prop::sample::Index>(), usage(), shares(Kind::Counted)),
+    ) {
+        let at = leaf.index(site.associations.len());
+        let (user, bank) = (site.associations[at].user.clone(), site.associations[at].bank.clone());
+        let mut changed = site.clone();
+        changed.associations[at].usage = Some(usage);
+        changed.associations[at].shares = shares;
+        let mut tree = Tree::build(&site).expect("a tree");
+        let mut ranking = Ranking::default();
+        let node = tree.leaf(&user, &bank).expect("leaf");
+        for policy in policies(kind) {
+            tree.rank_into(policy, &options, &mut ranking).expect("a ranking");
+        }
+        tree.set_usage(node, usage).expect("a usage");
+        tree.set_shares(node, shares);
+        for policy in policies(kind) {
+            tree.rank_into(policy, &options, &mut ranking).expect("a ranking");
+            prop_assert_eq!(by_name(&tree, &ranking), fairshares(&changed, policy, &options));
+        }
+    }
+
+    /// What "why" says is what the ranks say.
+    #[test]
+    fn comparisons_explain_the_order((kind, site) in any_kind(), options in options()) {
+        for policy in policies(kind) {
+            let (tree, ranking) = ranked(&site, policy, &documented(options));
+            for (a, b) in tree.leaves().flat_map(|a| tree.leaves().map(move |b| (a, b))) {
+                let Some(why) = ranking.compare(&tree, a, b) else {
+                    prop_assert_eq!(a, b);
+                    continue;
+                };
+                if options.inactive_usage == InactiveUsage::Count {
+                    for level in why.chains.0.levels.iter().skip(1) {
+                        let (own, all) = (level.detail.usage, level.sibling_usage);
+                        prop_assert!(own <= all * (1.0 + 1e-9), "{}: {own} of {all}", tree.describe(level.node));
+                    }
+                }
+                prop_assert_eq!(why.chains.0.levels.last().map(|level| level.node), Some(a));
+                let both = ranking.fairshare(a).zip(ranking.fairshare(b));
+                let expected = both.map(|(one, other)| match one.total_cmp(&other) {
+                    std::cmp::Ordering::Greater => Verdict::First,
+                    std::cmp::Ordering::Less => Verdict::Second,
+                    std::cmp::Ordering::Equal => Verdict::Tied,
+                });
+                prop_assert_eq!(why.verdict, expected);
+                if !policy.is_rank() || !tree.is_active(a) || !tree.is_active(b) {
+                    continue;
+                }
+                let (first, second) = (why.decisive.0.value.expect("value"), why.decisive.1.value.expect("value"));
+                if first > second * (1.0 + 1e-9) + 1e-9 {
+                    prop_assert_eq!(why.verdict, Some(Verdict::First), "{} over {}", tree.describe(a), tree.describe(b));
+                } else if second > first * (1.0 + 1e-9) + 1e-9 {
+                    prop_assert_eq!(why.verdict, Some(Verdict::Second));
+                }
+            }
+        }
+    }
+}

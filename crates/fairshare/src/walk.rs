@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The visit that the rank policies share: siblings by value, depth-first, ranks handed out on the way.
+
+use super::names::bytes;
+use super::sums::Sums;
+use super::tree::{NodeId, Tree};
+
+/// What a rank policy decides for itself.
+pub(super) trait SiblingRule {
+    /// What siblings are sorted by, larger first; >= 0, never NaN.
+    fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64;
+    /// Whether two neighbours in the sorted order are equal; `a >= b`.
+    fn equal(&self, a: f64, b: f64) -> bool;
+    /// Whether equal values that are not the same value exist.
+    const APPROXIMATE: bool;
+    /// Whether the first association below a bank shares the rank of an equal sibling right before the bank.
+    const BANK_INHERITS_TIE: bool;
+    /// Whether equal banks are visited as one; if not, their order is the input's, and banks without anything to rank
+    /// take part: a tie that one inherits ends in it.
+    const MERGES_BANKS: bool;
+    /// The value of a bank whose children compete further up, where such banks take part.
+    const VANISHED: f64 = 0.0;
+}
+
+/// One sibling as one number that sorts as siblings do: value (larger first), associations before banks, then name or
+/// list order; the node id rides along. Sorting plain numbers is what makes a million leaves quick.
+type Entry = u128;
+
+/// Siblings that are being visited: a range of the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    start: usize,
+    next: usize,
+    end: usize,
+    /// The first sibling shares the rank handed out last.
+    tied: bool,
+}
+
+/// Memory of a visit, kept for the next one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Visit {
+    entries: Vec<Entry>,
+    frames: Vec<Frame>,
+    vanished: Vec<u32>,
+}
+
+impl Visit {
+    /// Visits the tree; `rank` (one per association, all 0) gets the ranks, `order` the associations as visited.
+    pub fn run<R: SiblingRule>(
+        &mut self,
+        rule: &R,
+        tree: &Tree,
+        sums: &Sums,
+        rank: &mut [u32],
+        order: &mut Vec<NodeId>,
+    ) {
+        let mut left = sums.ranked.first().copied().unwrap_or(0);
+        let mut current = left;
+        self.entries.clear();
+        self.frames.clear();
+        self.descend(rule, tree, sums, 0);
+        self.open(rule, tree, 0, false);
+        while let Some(&Frame { start, next, end, tied }) = self.frames.last() {
+            let Some(&entry) = self.entries.get(next).filter(|_| next < end) else {
+                self.entries.truncate(start);
+                self.frames.pop();
+                continue;
+            };
+            let node = node_of(entry);
+            let before = next.checked_sub(1).filter(|_| next > start).and_then(|at| self.entries.get(at));
+            let equals_last = before.is_some_and(|&before| rule.equal(value_of(before), value_of(entry)));
+            let tied = if next == start { tied } else { equals_last };
+            let mut after = next + 1;
+            if tree.is_bank(node) {
+                let opened = self.entries.len();
+                if let Some(bank) = tree.bank_number(node).filter(|&bank| !sums.vanishes(bank)) {
+                    self.descend(rule, tree, sums, bank);
+                }
+                let mut last = entry;
+                while R::MERGES_BANKS && after < end {
+                    let Some(&equal) =
+                        self.entries.get(after).filter(|&&equal| rule.equal(value_of(last), value_of(equal)))
+                    else {
+                        break;
+                    };
+                    if let Some(bank) = tree.bank_number(node_of(equal)) {
+                        self.descend(rule, tree, sums, bank);
+                    }
+                    last = equal;
+                    after += 1;
+                }
+                self.advance(after);
+                self.open(rule, tree, opened, tied && R::BANK_INHERITS_TIE);
+            } else {
+                // Without inheritance an association can only be tied with another: the regrouping in `open` and the
+                // order of entries put associations before equal banks, so the sibling before one is one too.
+                if !tied {
+                    current = left;
+                }
+                if let Some(slot) = rank.get_mut(node.index()) {
+                    *slot = current;
+                }
+                order.push(node);
+                left = left.saturating_sub(1);
+                self.advance(after);
+            }
+        }
+    }
+
+    /// Ranks active associations by a value of each (larger is better, >= 0, one per node); equal values share a rank.
+    pub fn by_value(&mut self, tree: &Tree, values: &[f64], rank: &mut [u32], order: &mut Vec<NodeId>) {
+        self.entries.clear();
+        for (leaf, &value) in tree.leaves().zip(values) {
+            if tree.is_active(leaf) {
+                self.entries.push(pack(value, leaf.0, leaf));
+            }
+        }
+        self.entries.sort_unstable();
+        let mut current = 0;
+        let mut last = f64::NAN;
+        for (ahead, &entry) in self.entries.iter().enumerate() {
+            if value_of(entry) != last {
+                last = value_of(entry);
+                current = (self.entries.len() - ahead) as u32;
+            }
+            if let Some(slot) = rank.get_mut(node_of(entry).index()) {
+                *slot = current;
+            }
+            order.push(node_of(entry));
+        }
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        [bytes(&self.entries), bytes(&self.frames), bytes(&self.vanished)].into_iter().sum()
+    }
+
+    fn advance(&mut self, next: usize) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.next = next;
+        }
+    }
+
+    /// Appends all that competes below a bank, through banks that have no shares of their own.
+    fn descend<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, sums: &Sums, bank: u32) {
+        self.vanished.push(bank);
+        while let Some(through) = self.vanished.pop() {
+            for leaf in tree.leaves_in(through).map(NodeId) {
+                if tree.is_active(leaf) {
+                    self.entries.push(entry::<R>(rule.value(tree, sums, leaf, bank), tree, leaf));
+                }
+            }
+            for below in tree.banks_in(through) {
+                if sums.vanishes(below) {
+                    self.vanished.push(below);
+                    if !R::MERGES_BANKS {
+                        self.entries.push(entry::<R>(R::VANISHED, tree, tree.bank_node(below)));
+                    }
+                } else if !R::MERGES_BANKS
+                    || sums.ranked.get(below as usize).is_some_and(|&ranked| ranked > 0)
+                {
+                    let node = tree.bank_node(below);
+                    self.entries.push(entry::<R>(rule.value(tree, sums, node, bank), tree, node));
+                }
+            }
+        }
+    }
+
+    /// Sorts what was appended since `start` and makes it the siblings to visit next.
+    fn open<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, start: usize, tied: bool) {
+        let end = self.entries.len();
+        let Some(siblings) = self.entries.get_mut(start..) else { return };
+        siblings.sort_unstable();
+        if R::APPROXIMATE {
+            associations_first(rule, tree, siblings);
+        }
+        self.frames.push(Frame { start, next: start, end, tied });
+    }
+}
+
+/// Within a run of equal (not identical) values associations go before banks.
+fn associations_first<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Entry]) {
+    let equal = |a: &Entry, b: &Entry| rule.equal(value_of(*a), value_of(*b));
+    for run in siblings.chunk_by_mut(equal) {
+        if !run.is_sorted_by_key(|&entry| tree.is_bank(node_of(entry))) {
+            run.sort_unstable_by_key(|&entry| (tree.is_bank(node_of(entry)), entry));
+        }
+    }
+}
+
+fn entry<R: SiblingRule>(value: f64, tree: &Tree, node: NodeId) -> Entry {
+    let place = if R::MERGES_BANKS {
+        node.0
+    } else {
+        let list = tree.list_index(node) as u32;
+        if tree.is_bank(node) { tree.leaf_count().saturating_add(list) } else { list }
+    };
+    pack(value, place, node)
+}
+
+fn pack(value: f64, place: u32, node: NodeId) -> Entry {
+    // The bits of non-negative floats sort as their values do.
+    u128::from(!value.to_bits()) << 64 | u128::from(place) << 32 | u128::from(node.0)
+}
+
+fn value_of(entry: Entry) -> f64 {
+    f64::from_bits(!((entry >> 64) as u64))
+}
+
+fn node_of(entry: Entry) -> NodeId {
+    NodeId(entry as u32)
+}

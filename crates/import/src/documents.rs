@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The JSON documents: which is which, our plain tree, and flux-accounting's export for the plugin.
+
+use std::path::Path;
+
+use serde::{Deserialize, de};
+
+use super::Format;
+use super::fields::{self, Raw};
+use fairshare::{Builder, Shares};
+use fairshare_accounting::store::{PolicyData, Reason, StoreError};
+
+/// The plain document. Unknown keys are ignored, list order is kept.
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow)]
+    banks: Vec<Bank<'a>>,
+    #[serde(borrow)]
+    associations: Vec<Association<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a bank, an object")]
+struct Bank<'a> {
+    #[serde(borrow)]
+    name: Raw<'a>,
+    #[serde(borrow)]
+    parent: Raw<'a>,
+    #[serde(borrow)]
+    shares: Raw<'a>,
+    #[serde(borrow)]
+    usage: Raw<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an association, an object")]
+struct Association<'a> {
+    #[serde(borrow)]
+    user: Raw<'a>,
+    #[serde(borrow)]
+    bank: Raw<'a>,
+    #[serde(borrow)]
+    shares: Raw<'a>,
+    #[serde(borrow)]
+    usage: Raw<'a>,
+    #[serde(borrow)]
+    active: Raw<'a>,
+}
+
+/// The top-level keys of a document; values are skipped, not kept.
+#[derive(Deserialize)]
+struct Keys {
+    shares: Option<de::IgnoredAny>,
+    banks: Option<de::IgnoredAny>,
+    jobs: Option<de::IgnoredAny>,
+    meta: Option<de::IgnoredAny>,
+    root: Option<de::IgnoredAny>,
+    associations: Option<de::IgnoredAny>,
+    priority_factors: Option<de::IgnoredAny>,
+    queues: Option<de::IgnoredAny>,
+    config: Option<de::IgnoredAny>,
+}
+
+/// Which JSON document a text is; `None` if it holds no tree.
+pub(super) fn detect(text: &str) -> Option<Format> {
+    let Ok(keys) = serde_json::from_str::<Keys>(text) else {
+        // The reader of the format names the place of a syntax error. sshare writes its shares first.
+        let start = text.trim_start_matches(|letter: char| letter == '{' || letter.is_whitespace());
+        let of_sshare = start.starts_with("\"shares\"");
+        return Some(if of_sshare { Format::SshareJson } else { Format::Tree });
+    };
+    if keys.root.is_some() && keys.associations.is_none() {
+        Some(Format::Emulate)
+    } else if keys.priority_factors.is_some() || (keys.queues.is_some() && keys.config.is_some()) {
+        Some(Format::ExportJson)
+    } else if keys.shares.is_some() && keys.banks.is_none() {
+        Some(Format::SshareJson)
+    } else if keys.banks.is_some() || (keys.associations.is_some() && keys.meta.is_none()) {
+        Some(Format::Tree)
+    } else {
+        None
+    }
+}
+
+/// What a JSON document that holds no tree looks like.
+pub(super) fn looks_like(text: &str) -> Option<&'static str> {
+    let keys: Keys = serde_json::from_str(text).ok()?;
+    Some(if keys.jobs.is_some() {
+        "looks like a list of jobs: \"sshare -a --json\" prints the tree"
+    } else if keys.associations.is_some() {
+        "looks like sacctmgr's JSON: \"sshare -a --json\" prints shares and usages, \"sacctmgr show assoc tree -P\" shares"
+    } else {
+        "JSON, but neither our plain document (with banks and associations) nor one that sshare or flux account prints"
+    })
+}
+
+/// The plain document.
+pub(super) fn tree(text: &str) -> Result<Builder, String> {
+    let document: Document<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut builder = Builder::default();
+    for (index, bank) in document.banks.iter().enumerate() {
+        let name = fields::text(bank.name).map_err(|fault| format!("bank {}: name {fault}", index + 1))?;
+        let fail = |key: &str, fault: String| format!("bank \"{name}\": {key} {fault}");
+        let parent = fields::optional_text(bank.parent).map_err(|fault| fail("parent", fault))?;
+        let shares = match (bank.shares, &parent) {
+            // Nothing competes with the root: its shares need not be given.
+            (None, None) => Shares::Count(1),
+            (shares, _) => fields::shares(shares).map_err(|fault| fail("shares", fault))?,
+        };
+        let usage = fields::usage(bank.usage).map_err(|fault| fail("usage", fault))?;
+        builder.bank(&name, parent.as_deref(), shares, usage);
+    }
+    for (index, leaf) in document.associations.iter().enumerate() {
+        let nameless = |key: &str, fault: String| format!("association {}: {key} {fault}", index + 1);
+        let user = fields::text(leaf.user).map_err(|fault| nameless("user", fault))?;
+        let bank = fields::text(leaf.bank)
+            .map_err(|fault| format!("association {}: user \"{user}\": bank {fault}", index + 1))?;
+        let fail = |key: &str, fault: String| format!("user \"{user}\" in bank \"{bank}\": {key} {fault}");
+        let shares = fields::shares(leaf.shares).map_err(|fault| fail("shares", fault))?;
+        let usage = fields::usage(leaf.usage).map_err(|fault| fail("usage", fault))?;
+        let active = fields::flag(leaf.active).map_err(|fault| fail("active", fault))?;
+        builder.association(&user, &bank, shares, usage, active.unwrap_or(true));
+    }
+    Ok(builder)
+}
+
+/// The text of what `flux account export-json` printed, for a push without the database; `None` if the file is a database.
+/// A file that is no plain one is read once, to its end, and must be a document.
+pub fn policy_text(path: &Path) -> Result<Option<String>, StoreError> {
+    if path.is_file() && !super::starts_like_json(path) {
+        return Ok(None);
+    }
+    let bytes = super::read_bytes(path)?;
+    if fairshare_accounting::store::looks_like_database(&bytes) {
+        let text = "a database is read from its own file, not through a pipe".to_owned();
+        return Err(StoreError::new(path, Reason::Unreadable(text)));
+    }
+    super::text_of(path, bytes).map(Some)
+}
+
+/// The records of such a text.
+pub fn policy_data(path: &Path, text: &str) -> Result<PolicyData, StoreError> {
+    let mut data: PolicyData = serde_json::from_str(text)
+        .map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))?;
+    data.add_limits_of_queues();
+    Ok(data)
+}

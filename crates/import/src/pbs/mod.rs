@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! PBS: the `resource_group` file with a list of usages, and what `pbsfs` prints.
+
+mod table;
+mod usage;
+
+use std::collections::{HashMap, HashSet};
+
+use super::tidy::is_around;
+use fairshare::{Builder, Shares};
+
+pub(super) use table::{is_table_line, pbsfs};
+pub(super) use usage::{is_usage_file, usage_file, usages};
+
+/// The name of the tree's root in the builder. `resource_group` files call the root so where they name a group; an entity may have
+/// this name, too.
+const ROOT: &str = "root";
+/// The scheduler's own name of the root.
+const TREEROOT: &str = "TREEROOT";
+/// The group of entities with usage that no file lists. The scheduler makes it; `unknown_shares` in its `sched_config` gives it shares.
+const UNKNOWN: &str = "unknown";
+
+struct Node<'a> {
+    line: usize,
+    name: &'a str,
+    id: i64,
+    parent: &'a str,
+    shares: u64,
+}
+
+/// True if the first line that says something, or most of them, could stand in a `resource_group` file: one bad line is
+/// to be named, not to hide what the file is.
+pub(super) fn is_resource_group(text: &str) -> bool {
+    let could = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().take(4).collect();
+        words.len() == 4 && words.get(1).is_some_and(|id| id.parse::<i64>().is_ok())
+    };
+    let lines: Vec<bool> = entries(text).map(|(_, line)| could(line)).collect();
+    let good = lines.iter().filter(|good| **good).count();
+    lines.first() == Some(&true) || 2 * good > lines.len()
+}
+
+fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let says_nothing = |line: &str| line.is_empty() || line.starts_with('#') || line.starts_with('*');
+    text.lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.trim()))
+        .filter(move |(_, line)| !says_nothing(line))
+}
+
+/// `name id parent shares`, words beyond are ignored as PBS does.
+fn node((line, entry): (usize, &str)) -> Result<Node<'_>, String> {
+    let mut words = entry.split_whitespace();
+    let (Some(name), Some(id), Some(parent), Some(shares)) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err("expected name, id, parent and shares".to_owned());
+    };
+    let id = id.parse().map_err(|_| format!("\"{name}\": id is \"{id}\", expected a whole number"))?;
+    let shares = shares
+        .parse()
+        .map_err(|_| format!("\"{name}\": shares is \"{shares}\", expected a whole number >= 0"))?;
+    let parent = if parent == ROOT { TREEROOT } else { parent };
+    Ok(Node { line, name, id, parent, shares })
+}
+
+/// The tree of a `resource_group` file: who has others below is a group, all others are entities. `notes` hears of lines and usages
+/// that are left out.
+pub(super) fn resource_group(
+    text: &str,
+    usages: &[(String, f64)],
+    unknown_shares: Option<u64>,
+    notes: &mut Vec<String>,
+) -> Result<Builder, String> {
+    let mut nodes = Vec::new();
+    for (line, entry) in entries(text).filter(|(_, entry)| !is_around(entry)) {
+        let node = node((line, entry)).map_err(|text| format!("line {line}: {text}"))?;
+        if node.name == TREEROOT || node.name == UNKNOWN {
+            let advice = if node.name == UNKNOWN {
+                "; its shares are unknown_shares in sched_config (--unknown-shares here)"
+            } else {
+                ""
+            };
+            notes.push(format!(
+                "line {line}: \"{}\" is left out, as OpenPBS does: the scheduler makes that group itself{advice}",
+                node.name
+            ));
+            continue;
+        }
+        nodes.push(node);
+    }
+    if nodes.is_empty() && usages.is_empty() {
+        return Err("has only comments, so nobody has shares: the file that the scheduler reads is \
+                    PBS_HOME/sched_priv/resource_group, and pbsfs prints its tree"
+            .to_owned());
+    }
+    check(&nodes, notes)?;
+    let usages: Vec<(&str, f64)> = usages.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
+    let groups = groups(&nodes);
+    let lost = usages.iter().filter(|(name, _)| groups.contains(name));
+    notes.extend(lost.map(|(name, _)| {
+        format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one")
+    }));
+    Ok(build(&nodes, &usages, unknown_shares.unwrap_or(0)))
+}
+
+/// What PBS refuses line by line, and then goes on without the line: a name twice, and a group that no line above names. The
+/// scheduler itself goes by names, so a number that stands twice is only told.
+fn check(nodes: &[Node<'_>], notes: &mut Vec<String>) -> Result<(), String> {
+    let mut names: HashMap<&str, usize> = HashMap::with_capacity(nodes.len());
+    let mut ids: HashMap<i64, &Node<'_>> = HashMap::with_capacity(nodes.len());
+    let all: HashMap<&str, usize> = nodes.iter().rev().map(|node| (node.name, node.line)).collect();
+    for node in nodes {
+        let fail = |text: String| Err(format!("line {}: \"{}\": {text}", node.line, node.name));
+        if let Some(first) = names.get(node.name) {
+            return fail(format!("this name is on line {first} already; PBS leaves the second line out"));
+        }
+        if ![TREEROOT, UNKNOWN].contains(&node.parent) && !names.contains_key(node.parent) {
+            return fail(match all.get(node.parent) {
+                Some(line) if *line == node.line => "it is its own group".to_owned(),
+                Some(line) => format!(
+                    "its group \"{}\" comes later, on line {line}; PBS reads from the top and leaves this line out",
+                    node.parent
+                ),
+                None => format!("there is no group \"{}\"; PBS leaves this line out", node.parent),
+            });
+        }
+        names.insert(node.name, node.line);
+        if let Some(first) = ids.insert(node.id, node) {
+            notes.push(format!(
+                "line {}: the number {} of \"{}\" is that of \"{}\" (line {}); both count, as OpenPBS goes by names",
+                node.line, node.id, node.name, first.name, first.line
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn groups<'a>(nodes: &[Node<'a>]) -> HashSet<&'a str> {
+    nodes.iter().map(|node| node.parent).chain([TREEROOT, UNKNOWN]).collect()
+}
+
+/// Entities with usage that are not among the nodes go below `unknown`, in the order of the usages.
+fn build(nodes: &[Node<'_>], usages: &[(&str, f64)], unknown_shares: u64) -> Builder {
+    let groups = groups(nodes);
+    let usage: HashMap<&str, f64> = usages.iter().copied().collect();
+    let names: HashSet<&str> = nodes.iter().map(|node| node.name).collect();
+    let of_root = |group| if group == TREEROOT { ROOT } else { group };
+    let mut builder = Builder::default();
+    builder.bank(ROOT, None, Shares::Count(1), None);
+    for node in nodes {
+        let (shares, parent) = (Shares::Count(node.shares), of_root(node.parent));
+        if groups.contains(node.name) {
+            // PBS keeps usages of entities only.
+            builder.bank(node.name, Some(parent), shares, None);
+        } else {
+            builder.association(node.name, parent, shares, usage.get(node.name).copied(), true);
+        }
+    }
+    if !names.contains(UNKNOWN) {
+        builder.bank(UNKNOWN, Some(ROOT), Shares::Count(unknown_shares), None);
+    }
+    for (name, amount) in usages {
+        if !names.contains(name) && !groups.contains(name) {
+            builder.association(name, UNKNOWN, Shares::Count(1), Some(*amount), true);
+        }
+    }
+    builder
+}

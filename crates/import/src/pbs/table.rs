@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What `pbsfs` prints: its table of all nodes, and what `pbsfs -g` prints of single ones, one after the other.
+
+use std::collections::{HashMap, HashSet};
+
+use super::usage::usage_of;
+use super::{Node, TREEROOT, UNKNOWN, build, entries, groups};
+use crate::Parsed;
+use crate::claims::{Claim, Claimant, Quantity};
+use crate::tidy::is_around;
+
+struct Row<'a> {
+    line: usize,
+    name: &'a str,
+    group: i64,
+    id: i64,
+    shares: &'a str,
+    usage: f64,
+    percentage: Option<f64>,
+}
+
+impl Row<'_> {
+    /// PBS never stores a usage of 1: such an entity has none recorded.
+    fn recorded(&self) -> Option<f64> {
+        (self.usage != 1.0).then_some(self.usage)
+    }
+}
+
+pub(crate) fn is_table_line(line: &str) -> bool {
+    line.starts_with("Fairshare usage units") || cells(line).is_some()
+}
+
+/// Name, group, own number, shares, usage and percentage of a row of pbsfs's table.
+fn cells(line: &str) -> Option<[&str; 6]> {
+    let (name, rest) = line.split_once(" Grp:").or_else(|| line.split_once(":Grp:"))?;
+    let (group, rest) = rest.split_once("cgrp:")?;
+    let (id, rest) = rest.split_once("Shares:")?;
+    let (shares, rest) = rest.split_once("Usage:")?;
+    let (usage, percentage) = rest.split_once("Perc:")?;
+    let name = name.trim().trim_end_matches(':').trim();
+    Some([name, group.trim(), id.trim(), shares.trim(), usage.trim(), percentage.trim()])
+}
+
+fn row(line: usize, text: &str) -> Result<Row<'_>, String> {
+    let [name, group, id, shares, usage, percentage] =
+        cells(text).ok_or_else(|| format!("line {line}: not a row of pbsfs's table"))?;
+    let number = |what: &str, text: &str| {
+        let parsed = text.parse::<i64>();
+        parsed.map_err(|_| format!("line {line}: \"{name}\": {what} is \"{text}\", expected a whole number"))
+    };
+    let (group, id) = (number("Grp", group)?, number("cgrp", id)?);
+    let percentage = percentage.strip_suffix('%').and_then(|text| text.trim().parse().ok());
+    Ok(Row { line, name, group, id, shares, usage: usage_of(line, name, usage)?, percentage })
+}
+
+/// A line that says something, and its number.
+type Line<'a> = (usize, &'a str);
+
+/// The table's rows, and the lines of `pbsfs -g` behind it.
+fn parts(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
+    // The second is what it says on stderr where nobody has used anything yet.
+    let remarks = ["Fairshare usage units", "Creating usage database"];
+    let said = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
+    let mut table: Vec<_> = entries(text).filter(|(_, entry)| !said(entry) && !is_around(entry)).collect();
+    let first = table.iter().position(|(_, entry)| entry.starts_with(ENTITY)).unwrap_or(table.len());
+    let single = table.split_off(first);
+    (table, single)
+}
+
+fn rows<'a>(table: &[Line<'a>]) -> Result<Vec<Row<'a>>, String> {
+    table.iter().map(|(line, entry)| row(*line, entry)).collect()
+}
+
+/// Line, name and recorded usage of each entity in the table.
+pub(super) fn entity_usages(text: &str) -> Result<Vec<(usize, &str, f64)>, String> {
+    let rows = rows(&parts(text).0)?;
+    let groups: HashSet<&str> = above(&rows)?.into_iter().flatten().collect();
+    let entities =
+        rows.iter().filter(|row| row.group >= 0 && row.name != UNKNOWN && !groups.contains(row.name));
+    Ok(entities.filter_map(|row| Some((row.line, row.name, row.recorded()?))).collect())
+}
+
+/// The table `pbsfs` prints: it names each node's group by number.
+pub(crate) fn pbsfs(text: &str) -> Result<Parsed, String> {
+    let (table, single) = parts(text);
+    let rows = rows(&table)?;
+    let above = above(&rows)?;
+    let mut nodes = Vec::new();
+    let mut usages = Vec::new();
+    for (row, parent) in rows.iter().zip(above).filter(|(row, _)| row.group >= 0) {
+        let fail = |text: String| format!("line {}: \"{}\": {text}", row.line, row.name);
+        let parent = parent.ok_or_else(|| fail(format!("there is no group {}", row.group)))?;
+        let shares = row
+            .shares
+            .parse()
+            .map_err(|_| fail(format!("shares is \"{}\", expected a whole number >= 0", row.shares)))?;
+        nodes.push(Node { line: row.line, name: row.name, id: row.id, parent, shares });
+        usages.extend(row.recorded().map(|amount| (row.name, amount)));
+    }
+    let mut parsed = Parsed::from(build(&nodes, &usages, 0));
+    let places = places(&nodes);
+    for row in &rows {
+        let Some(of) = places.get(row.name).copied() else { continue };
+        let mut claim =
+            |quantity, value, half_unit| parsed.claims.push(Claim { of, quantity, value, half_unit });
+        if let (Some(percentage), true) = (row.percentage, row.name != TREEROOT) {
+            claim(Quantity::TreePercentage, percentage / 100.0, 0.5e-5);
+        }
+        if matches!(of, Claimant::Bank(_)) {
+            claim(Quantity::GroupUsage, row.usage, 0.5);
+        }
+    }
+    single_nodes(&single, &places, &mut parsed)?;
+    Ok(parsed)
+}
+
+/// The name of the group of each row. pbsfs names groups by numbers, which need not be unique; it prints every node right before
+/// what is below, so of several rows with a group's number the one counts that the row is still below.
+fn above<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
+    let mut numbers: HashMap<i64, Vec<&Row<'a>>> = HashMap::new();
+    for row in rows {
+        numbers.entry(row.id).or_default().push(row);
+    }
+    let mut path: Vec<&Row<'a>> = Vec::new();
+    let mut above = Vec::with_capacity(rows.len());
+    for row in rows {
+        let known = numbers.get(&row.group).map_or(&[][..], Vec::as_slice);
+        let parent = match (row.group, known) {
+            (..0, _) => None,
+            (0, _) => Some(TREEROOT),
+            (_, [only]) => Some(only.name),
+            (_, []) => None,
+            (_, several) => {
+                let places: Vec<&&Row<'a>> = path.iter().filter(|node| node.id == row.group).collect();
+                match (places.as_slice(), several) {
+                    ([only], _) => Some(only.name),
+                    (_, [first, second, ..]) => {
+                        return Err(format!(
+                            "line {}: \"{}\": the number {} of its group is that of \"{}\" and of \"{}\", so the table does not \
+                             show which is meant; the resource_group file does (--tree resource_group --usage FILE)",
+                            row.line, row.name, row.group, first.name, second.name
+                        ));
+                    }
+                    _ => None,
+                }
+            }
+        };
+        let depth =
+            parent.and_then(|name| path.iter().position(|node| node.name == name)).map_or(0, |at| at + 1);
+        path.truncate(depth);
+        path.push(row);
+        above.push(parent);
+    }
+    Ok(above)
+}
+
+/// Where [`build`] puts each node: the root first, groups among the banks, entities among the associations.
+fn places<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
+    let groups = groups(nodes);
+    let mut places = HashMap::from([(TREEROOT, Claimant::Bank(0))]);
+    let (mut banks, mut associations) = (1, 0);
+    for node in nodes {
+        let (place, next) = if groups.contains(node.name) {
+            (Claimant::Bank(banks), &mut banks)
+        } else {
+            (Claimant::Association(associations), &mut associations)
+        };
+        *next += 1;
+        places.insert(node.name, place);
+    }
+    places
+}
+
+/// What each node's lines of `pbsfs -g` begin with.
+pub(super) const ENTITY: &str = "fairshare entity:";
+
+fn single_nodes(
+    lines: &[Line<'_>],
+    places: &HashMap<&str, Claimant>,
+    parsed: &mut Parsed,
+) -> Result<(), String> {
+    let mut current = None;
+    for (line, entry) in lines {
+        let Some((key, value)) = entry.split_once(':') else { continue };
+        let value = value.trim();
+        if entry.starts_with(ENTITY) {
+            let missing = || format!("line {line}: \"{value}\" is not in the table above");
+            current = Some(*places.get(value).ok_or_else(missing)?);
+        }
+        let quantity = match key.trim() {
+            "fairshare_tree_usage" => Quantity::TreeUsage,
+            "Percentage" => Quantity::TreePercentage,
+            _ => continue,
+        };
+        let Some(of) = current else { continue };
+        let number: f64 = value
+            .trim_end_matches('%')
+            .parse()
+            .map_err(|_| format!("line {line}: {} is \"{value}\", expected a number", key.trim()))?;
+        let (value, half_unit) =
+            if quantity == Quantity::TreePercentage { (number / 100.0, 0.5e-8) } else { (number, 0.5e-6) };
+        parsed.claims.push(Claim { of, quantity, value, half_unit });
+    }
+    Ok(())
+}

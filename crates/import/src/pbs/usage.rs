@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Usages of PBS's entities: as a list, as pbsfs prints them, or as the scheduler's own file holds them.
+
+use std::collections::HashSet;
+
+use super::entries;
+use super::table::{entity_usages, is_table_line};
+use fairshare::MAX_USAGE;
+
+/// A list of usages: `name value` per line (a colon or equals sign between them is left out), or what `pbsfs` prints.
+pub(crate) fn usages(text: &str) -> Result<Vec<(String, f64)>, String> {
+    let mut list = List::default();
+    if text.lines().take(3).any(is_table_line) {
+        for (line, name, amount) in entity_usages(text)? {
+            list.add(&format!("line {line}"), name, amount)?;
+        }
+        return Ok(list.usages);
+    }
+    for (line, entry) in entries(text).filter(|(_, entry)| !entry.starts_with("```")) {
+        let (name, amount) =
+            name_and_amount(entry).ok_or_else(|| format!("line {line}: expected a name and a usage"))?;
+        list.add(&format!("line {line}"), name, usage_of(line, name, amount)?)?;
+    }
+    Ok(list.usages)
+}
+
+/// Splits an entry at white space, and only where there is none at the last colon or equals sign: names such as `phys:u1` hold colons.
+fn name_and_amount(entry: &str) -> Option<(&str, &str)> {
+    let is_sign = |letter: char| matches!(letter, ':' | '=');
+    let (name, amount) = match entry.split_once(char::is_whitespace) {
+        Some((name, amount)) => {
+            let amount = amount.trim_start().trim_start_matches(is_sign).trim();
+            (name.trim_end_matches(is_sign), amount)
+        }
+        None => entry.rsplit_once(is_sign)?,
+    };
+    let is_amount = !amount.is_empty() && !amount.contains(char::is_whitespace);
+    (is_amount && !name.is_empty()).then_some((name, amount))
+}
+
+pub(super) fn usage_of(line: usize, name: &str, text: &str) -> Result<f64, String> {
+    let usage = text.parse().ok().filter(|usage| (0.0..=MAX_USAGE).contains(usage));
+    usage.ok_or_else(|| {
+        format!("line {line}: \"{name}\": usage is \"{text}\", expected a number from 0 to 1e298")
+    })
+}
+
+#[derive(Default)]
+struct List {
+    seen: HashSet<String>,
+    usages: Vec<(String, f64)>,
+}
+
+impl List {
+    fn add(&mut self, place: &str, name: &str, amount: f64) -> Result<(), String> {
+        if !self.seen.insert(name.to_owned()) {
+            return Err(format!("{place}: \"{name}\" is listed twice"));
+        }
+        self.usages.push((name.to_owned(), amount));
+        Ok(())
+    }
+}
+
+/// How the scheduler's file begins: 9 bytes, the last of them 0.
+const MAGIC: &[u8; 9] = b"PBS_MAG!\0";
+/// The compiler puts the version, a double, on a multiple of 8; the time of the last decay follows.
+const VERSION_AT: usize = 16;
+const RECORDS_AT: usize = 32;
+/// A record: a name of 50 bytes that ends in 0, and on the next multiple of 8 a double.
+const NAME: usize = 50;
+const AMOUNT_AT: usize = 56;
+const RECORD: usize = 64;
+
+/// True for the file that PBS's scheduler keeps usages in (`sched_priv/usage`).
+pub(crate) fn is_usage_file(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+/// Reads that file, as a machine of 64 bits writes it. `notes` hears what PBS itself passes over.
+pub(crate) fn usage_file(bytes: &[u8], notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, String> {
+    let version = double(bytes, VERSION_AT).ok_or("the header of PBS's usage file is cut off")?;
+    let read: fn([u8; 8]) -> f64 = match (f64::from_le_bytes(version), f64::from_be_bytes(version)) {
+        (2.0, _) => f64::from_le_bytes,
+        (_, 2.0) => f64::from_be_bytes,
+        _ => return Err("a PBS usage file, but not of version 2; pbsfs prints what is in it".to_owned()),
+    };
+    let records = bytes.get(RECORDS_AT..).ok_or("the header of PBS's usage file is cut off")?;
+    let (whole, rest) = records.as_chunks::<RECORD>();
+    if !rest.is_empty() {
+        return Err(format!("PBS's usage file is cut off within entry {}", whole.len() + 1));
+    }
+    let mut list = List::default();
+    for (index, record) in whole.iter().enumerate() {
+        let place = format!("entry {}", index + 1);
+        let name = record.get(..NAME).unwrap_or_default();
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty());
+        let amount = double(record, AMOUNT_AT).map(read).filter(|amount| (0.0..=MAX_USAGE).contains(amount));
+        match (name, amount) {
+            (Some(name), Some(amount)) => list.add(&place, name, amount)?,
+            _ => notes.push(format!("{place} of PBS's usage file is invalid: left out, as PBS does")),
+        }
+    }
+    Ok(list.usages)
+}
+
+fn double(bytes: &[u8], at: usize) -> Option<[u8; 8]> {
+    bytes.get(at..)?.first_chunk().copied()
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The file of `sacctmgr dump`, as `sacctmgr load` reads it: lines of `What - 'name':Option=value:...`, accounts and users below a
+//! `Parent` line. Since 25.05 the lines of all QOS come first.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use super::{Account, Printed, ROOT, Sheet, User, shares};
+use crate::Parsed;
+use fairshare::Shares;
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Object {
+    Qos,
+    Cluster,
+    Parent,
+    Account,
+    User,
+}
+
+impl Object {
+    /// Finds the object by the word that a line begins with, in any case. Slurm has an older word for two of them.
+    fn of(word: &str) -> Option<Object> {
+        Some(match word.to_ascii_lowercase().as_str() {
+            "qos" => Object::Qos,
+            "cluster" | "machine" => Object::Cluster,
+            "parent" => Object::Parent,
+            "account" | "project" => Object::Account,
+            "user" => Object::User,
+            _ => return None,
+        })
+    }
+}
+
+/// Names of all options that `sacctmgr load` takes on lines of accounts and users, in lower case.
+const OPTIONS: [&str; 43] = [
+    "adminlevel",
+    "coordinator",
+    "classification",
+    "comment",
+    "defaultaccount",
+    "defaultqos",
+    "defaultwckey",
+    "description",
+    "fairshare",
+    "grpcpumins",
+    "grpcpurunmins",
+    "grpcpus",
+    "grpjobs",
+    "grpjobsaccrue",
+    "grpmemory",
+    "grpnodes",
+    "grpsubmitjobs",
+    "grptres",
+    "grptresmins",
+    "grptresrunmins",
+    "grpwall",
+    "maxcpuminsperjob",
+    "maxcpurunmins",
+    "maxcpusperjob",
+    "maxjobs",
+    "maxjobsaccrue",
+    "maxnodesperjob",
+    "maxsubmitjobs",
+    "maxtres",
+    "maxtresminspj",
+    "maxtresminsperjob",
+    "maxtrespn",
+    "maxtresperjob",
+    "maxtrespernode",
+    "maxtresrunmins",
+    "maxwalldurationperjob",
+    "minpriothresh",
+    "organization",
+    "parent",
+    "partition",
+    "priority",
+    "qoslevel",
+    "wckeys",
+];
+
+/// True for a text whose first line that says something could stand in such a file.
+pub(crate) fn is_dump(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.next().and_then(split).is_some_and(|(object, _)| object.is_some())
+}
+
+/// The object of a line, and what follows the hyphen. Returns `None` for a line without a hyphen.
+fn split(line: &str) -> Option<(Option<Object>, &str)> {
+    let (word, rest) = line.split_once('-')?;
+    Some((Object::of(word.trim()), rest.trim()))
+}
+
+/// A line that others continue has an odd number of backslashes at its end.
+fn is_continued(line: &str) -> bool {
+    let line = line.trim_end();
+    (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
+}
+
+/// The lines of a file, each with the number of its first one, those joined that a backslash continues.
+fn joined(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut continues = false;
+    for (index, line) in text.lines().enumerate() {
+        match lines.last_mut().filter(|_| continues) {
+            Some((_, last)) => {
+                let kept = last.trim_end().len() - 1;
+                last.truncate(kept);
+                last.push_str(line);
+            }
+            None => lines.push((index + 1, line.to_owned())),
+        }
+        continues = !line.trim_start().starts_with('#') && is_continued(line);
+    }
+    lines
+}
+
+/// One letter of a line, and whether a backslash stood before it.
+type Letter = (char, bool);
+
+/// Removes backslashes; each makes the next letter one without meaning as the begin of a comment.
+fn letters(text: &str) -> Vec<Letter> {
+    let mut letters = Vec::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '\\' => letters.extend(rest.next().map(|letter| (letter, true))),
+            _ => letters.push((letter, false)),
+        }
+    }
+    letters
+}
+
+/// sacctmgr reads lines of 4,096 bytes: no value is longer, and so a closing quote is not looked for beyond.
+const LONGEST: usize = 4096;
+
+/// Reads the name and the options of a line.
+struct Scanner<'a> {
+    letters: &'a [Letter],
+    at: usize,
+}
+
+impl Scanner<'_> {
+    fn peek(&self) -> Option<char> {
+        self.letters.get(self.at).filter(|letter| **letter != ('#', false)).map(|(letter, _)| *letter)
+    }
+
+    fn skip_spaces(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    /// Takes letters up to one that `ends` accepts, or to the end of the line.
+    fn take_until(&mut self, ends: impl Fn(char) -> bool) -> String {
+        let mut taken = String::new();
+        while let Some(letter) = self.peek().filter(|letter| !ends(*letter)) {
+            taken.push(letter);
+            self.at += 1;
+        }
+        taken.trim().to_owned()
+    }
+
+    /// Takes a name or a value: in quotes, or up to the next colon.
+    fn value(&mut self) -> Result<String, String> {
+        self.skip_spaces();
+        let Some(quote) = self.peek().filter(|letter| matches!(letter, '\'' | '"')) else {
+            return Ok(self.take_until(|letter| letter == ':'));
+        };
+        let end = self.closing(quote).ok_or("a quote is not closed")?;
+        let inside = self.letters.get(self.at + 1..end).unwrap_or_default();
+        let value: String = inside.iter().map(|(letter, _)| *letter).collect();
+        self.at = end + 1;
+        self.take_until(|letter| letter == ':');
+        Ok(value.trim().to_owned())
+    }
+
+    /// The place of the quote that closes the one here. `sacctmgr dump` does not escape quotes within a value, so this is the first
+    /// one with an option or the end of the line behind it, else the first with a colon, else the first.
+    fn closing(&self, quote: char) -> Option<usize> {
+        let quotes = || {
+            let rest = self.letters.iter().enumerate().skip(self.at + 1).take(LONGEST);
+            rest.filter(|(_, (letter, _))| *letter == quote).map(|(at, _)| at)
+        };
+        let follows = |at: usize, is_option: bool| {
+            let mut rest = Scanner { letters: self.letters, at: at + 1 };
+            rest.skip_spaces();
+            match rest.peek() {
+                None => true,
+                Some(':') => {
+                    rest.at += 1;
+                    let key = rest.take_until(|letter| matches!(letter, '=' | ':' | '\'' | '"'));
+                    let key = key.trim_end_matches(['+', '-']).trim();
+                    let is_key = !key.is_empty() && key.chars().all(|letter| letter.is_ascii_alphanumeric());
+                    !is_option
+                        || rest.peek() == Some('=') && is_key
+                        || rest.peek().is_none() && key.is_empty()
+                }
+                Some(_) => false,
+            }
+        };
+        let mut found = quotes().find(|at| follows(*at, true));
+        found = found.or_else(|| quotes().find(|at| follows(*at, false)));
+        found.or_else(|| quotes().next())
+    }
+}
+
+/// A line's name, and its options by key in lower case.
+struct Entry {
+    name: String,
+    options: Vec<(String, String)>,
+}
+
+impl Entry {
+    fn of(rest: &str) -> Result<Entry, String> {
+        let letters = letters(rest);
+        let mut scanner = Scanner { letters: &letters, at: 0 };
+        let name = scanner.value()?;
+        if name.is_empty() {
+            return Err("a name is missing".to_owned());
+        }
+        let mut options = Vec::new();
+        while scanner.peek() == Some(':') {
+            scanner.at += 1;
+            let key = scanner.take_until(|letter| matches!(letter, '=' | ':'));
+            if scanner.peek() != Some('=') {
+                if key.is_empty() {
+                    continue;
+                }
+                return Err(format!("\"{key}\": an option ends in \"=\" and its value"));
+            }
+            scanner.at += 1;
+            let key = key.trim_end_matches(['+', '-']).trim().to_lowercase();
+            options.push((key, scanner.value()?));
+        }
+        Ok(Entry { name, options })
+    }
+
+    /// The value of the last option that `is_key` accepts; sacctmgr discards one without a value.
+    fn value(&self, is_key: impl Fn(&str) -> bool) -> Option<&str> {
+        let mut options = self.options.iter().rev().filter(|(_, value)| !value.is_empty());
+        options.find(|(key, _)| is_key(key)).map(|(_, value)| value.as_str())
+    }
+
+    /// sacctmgr takes any beginning of the keys FairShare and Shares, even one letter.
+    fn shares(&self) -> Result<Shares, String> {
+        let is_key =
+            |key: &str| !key.is_empty() && ["fairshare", "shares"].iter().any(|name| name.starts_with(key));
+        self.value(is_key).map_or(Ok(Shares::Count(1)), |text| shares("Fairshare", text))
+    }
+
+    fn partition(&self) -> &str {
+        let is_key = |key: &str| !key.is_empty() && "partition".starts_with(key);
+        self.value(is_key).unwrap_or_default()
+    }
+
+    /// Options that no version of sacctmgr has.
+    fn unknown(&self) -> impl Iterator<Item = &str> {
+        let is_known = |key: &str| {
+            !key.is_empty() && OPTIONS.iter().chain(&["shares"]).any(|name| name.starts_with(key))
+        };
+        self.options.iter().map(|(key, _)| key.as_str()).filter(move |key| !is_known(key))
+    }
+}
+
+fn account<'a>(name: String, parent: Option<usize>, shares: Shares) -> Account<'a> {
+    Account { name: Cow::Owned(name), parent, shares, usage: None, printed: Printed::default() }
+}
+
+/// Reads the file: shares without usage. The root account is there without a line. As sacctmgr does, the first line of an account or
+/// a user counts, and names of accounts are in lower case.
+pub(crate) fn dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, String> {
+    let mut sheet = Sheet { has_partitions: true, from_sacctmgr: true, ..Sheet::default() };
+    sheet.accounts.push(account(ROOT.to_owned(), None, Shares::Count(1)));
+    let mut by_name: HashMap<String, usize> = HashMap::from([(ROOT.to_owned(), 0)]);
+    let mut seen: HashSet<(usize, String, String)> = HashSet::new();
+    let mut above = 0;
+    let mut cluster: Option<String> = None;
+    for (number, line) in joined(text) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let fail = |text: String| format!("line {number}: {text}");
+        let Some((object, rest)) = split(line) else {
+            sheet
+                .notes
+                .push(fail("left out, it has no hyphen behind Cluster, Parent, Account or User".to_owned()));
+            continue;
+        };
+        let object =
+            object.ok_or_else(|| fail("expected Cluster, Parent, Account or User - 'name'".to_owned()))?;
+        if object == Object::Qos {
+            continue;
+        }
+        let entry = Entry::of(rest).map_err(fail)?;
+        let name = entry.name.clone();
+        for key in entry.unknown() {
+            sheet.notes.push(fail(format!("\"{name}\": sacctmgr has no option \"{key}\": left out")));
+        }
+        match object {
+            Object::Qos => {}
+            Object::Cluster => {
+                if let Some(first) = cluster.replace(name.clone()) {
+                    return Err(fail(format!(
+                        "there are several clusters, {first} and {name}, and each is a tree of its own: \"sacctmgr dump {name}\" writes one"
+                    )));
+                }
+            }
+            Object::Parent => {
+                let name = name.to_lowercase();
+                let missing = || {
+                    fail(format!("account \"{name}\" is not above: it must be there before what is in it"))
+                };
+                above = *by_name.get(&name).ok_or_else(missing)?;
+            }
+            Object::Account => {
+                let name = name.to_lowercase();
+                let shares = entry.shares().map_err(|text| fail(format!("account \"{name}\": {text}")))?;
+                if name == ROOT {
+                    continue;
+                }
+                if by_name.contains_key(&name) {
+                    sheet.notes.push(fail(format!(
+                        "account \"{name}\" is there already: left out, as sacctmgr does"
+                    )));
+                    continue;
+                }
+                by_name.insert(name.clone(), sheet.accounts.len());
+                sheet.accounts.push(account(name, Some(above), shares));
+            }
+            Object::User => {
+                let shares = entry.shares().map_err(|text| fail(format!("user \"{name}\": {text}")))?;
+                let partition = entry.partition().to_owned();
+                if !seen.insert((above, name.clone(), partition.clone())) {
+                    sheet
+                        .notes
+                        .push(fail(format!("user \"{name}\" is there already: left out, as sacctmgr does")));
+                    continue;
+                }
+                sheet.users.push(User {
+                    name: Cow::Owned(name),
+                    account: above,
+                    partition: Cow::Owned(partition),
+                    shares,
+                    usage: None,
+                    printed: Printed::default(),
+                });
+            }
+        }
+    }
+    sheet.into_parsed(usages)
+}

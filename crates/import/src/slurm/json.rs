@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `sshare --json`, which Slurm has since 23.11. Its parsers write numbers in three ways: plain, with bare `Infinity` and `NaN`
+//! (v0.0.40 and v0.0.41), as objects `{"set", "infinite", "number"}` (v0.0.42 and later), or plain with `"Infinity"` and `null`
+//! (`+complex`).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Account, Printed, Sheet, USE_PARENT, User};
+use crate::Parsed;
+use crate::fields::{Raw, fault};
+use crate::tidy::CLUSTER;
+use fairshare::{MAX_USAGE, Shares};
+
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow)]
+    shares: Outer<'a>,
+}
+
+#[derive(Deserialize)]
+struct Outer<'a> {
+    #[serde(borrow)]
+    shares: Vec<Share<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a share, an object")]
+struct Share<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    parent: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    cluster: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    partition: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    shares: Raw<'a>,
+    #[serde(borrow, default)]
+    shares_normalized: Raw<'a>,
+    #[serde(borrow, default)]
+    usage: Raw<'a>,
+    #[serde(borrow, default)]
+    usage_normalized: Raw<'a>,
+    #[serde(borrow, default)]
+    effective_usage: Raw<'a>,
+    #[serde(borrow, default)]
+    fairshare: Fairshare<'a>,
+    #[serde(borrow, default, rename = "type")]
+    kind: Raw<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct Fairshare<'a> {
+    #[serde(borrow, default)]
+    factor: Raw<'a>,
+    #[serde(borrow, default)]
+    level: Raw<'a>,
+}
+
+/// How data_parser writes a number that may be none.
+#[derive(Deserialize)]
+struct Number<'a> {
+    #[serde(default)]
+    set: Option<bool>,
+    #[serde(default)]
+    infinite: bool,
+    #[serde(borrow, default)]
+    number: Raw<'a>,
+}
+
+/// Reads a number. Returns `None` for one that is not set and for NaN.
+fn number(raw: Raw<'_>) -> Result<Option<f64>, String> {
+    let Some(value) = raw else { return Ok(None) };
+    let text = value.get();
+    let word = text.trim_matches('"').to_ascii_lowercase();
+    match word.as_str() {
+        "infinity" | "inf" => return Ok(Some(f64::INFINITY)),
+        "-infinity" | "-inf" => return Ok(Some(f64::NEG_INFINITY)),
+        "nan" | "-nan" => return Ok(None),
+        _ => {}
+    }
+    if let Ok(number) = text.parse::<f64>() {
+        return Ok(Some(number));
+    }
+    match serde_json::from_str::<Number<'_>>(text) {
+        Ok(Number { infinite: true, .. }) => Ok(Some(f64::INFINITY)),
+        Ok(Number { set: Some(false), .. }) => Ok(None),
+        Ok(Number { number: Some(inner), .. }) if inner.get().starts_with('{') => {
+            Err(fault(value, "a number"))
+        }
+        Ok(Number { number: inner, .. }) => number(inner),
+        Err(_) => Err(fault(value, "a number")),
+    }
+}
+
+/// What stands for infinity where a serializer can't write it: Slurm's own of 25.05 and later writes 2^64, jq the largest double.
+const INFINITE: [f64; 2] = [18_446_744_073_709_551_616.0, f64::MAX];
+/// Slurm's numbers for "not set" and "no limit".
+const NOT_SET: [f64; 2] = [4_294_967_294.0, 4_294_967_295.0];
+
+/// Reads a number that Slurm computed from shares and usage.
+fn computed(raw: Raw<'_>) -> Result<Option<f64>, String> {
+    let number = number(raw)?.filter(|number| !NOT_SET.contains(number));
+    Ok(number.map(|number| if INFINITE.contains(&number) { f64::INFINITY } else { number }))
+}
+
+fn shares(raw: Raw<'_>) -> Result<Shares, String> {
+    let fail =
+        || raw.map_or_else(|| "is missing".to_owned(), |raw: &RawValue| fault(raw, "a whole number >= 0"));
+    match number(raw)? {
+        // The root account has none.
+        None => Ok(Shares::Count(1)),
+        Some(count) if count == USE_PARENT as f64 => Ok(Shares::Parent),
+        Some(count) if count.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(&count) => {
+            Ok(Shares::Count(count as u64))
+        }
+        Some(_) => Err(fail()),
+    }
+}
+
+/// Reads the document.
+pub(crate) fn json(text: &str) -> Result<Parsed, String> {
+    let several = text.lines().skip(1).any(|line| line.starts_with(CLUSTER));
+    let document: Document<'_> = serde_json::from_str(text).map_err(|error| match several {
+        true => "several clusters, and each is a tree of its own: \"sshare -M NAME -a --json\" prints one"
+            .to_owned(),
+        false => error.to_string(),
+    })?;
+    let mut sheet = Sheet { has_partitions: true, in_full: true, ..Sheet::default() };
+    let mut by_name: HashMap<String, usize> = HashMap::new();
+    let mut cluster: Option<Cow<'_, str>> = None;
+    for (index, share) in document.shares.shares.into_iter().enumerate() {
+        let name = share.name.filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| format!("share {}: it has no name", index + 1))?;
+        let fail = |key: &str, fault: String| format!("share {} (\"{name}\"): {key} {fault}", index + 1);
+        if let (Some(one), Some(other)) = (&cluster, &share.cluster)
+            && one != other
+        {
+            let text = format!(
+                "{one} and {other}: several clusters, and each is a tree of its own: \"sshare -M NAME -a --json\" prints one"
+            );
+            return Err(fail("cluster", text));
+        }
+        cluster = share.cluster.or(cluster);
+        let kind = share.kind.map_or("", RawValue::get);
+        let parent = share.parent.filter(|parent| !parent.is_empty());
+        let above = match &parent {
+            None => None,
+            Some(parent) => Some(by_name.get(parent.as_ref()).copied().ok_or_else(|| {
+                fail("parent", format!("\"{parent}\" is not above it; \"sshare -a --json\" lists all"))
+            })?),
+        };
+        let usage = number(share.usage).map_err(|fault| fail("usage", fault))?;
+        if usage.is_some_and(|usage| !(0.0..=MAX_USAGE).contains(&usage)) {
+            let fault = share.usage.map_or_else(String::new, |raw| fault(raw, "a number from 0 to 1e298"));
+            return Err(fail("usage", fault));
+        }
+        let shares = shares(share.shares).map_err(|fault| fail("shares", fault))?;
+        let printed = Printed {
+            norm_shares: computed(share.shares_normalized)
+                .map_err(|fault| fail("shares_normalized", fault))?,
+            norm_usage: computed(share.usage_normalized).map_err(|fault| fail("usage_normalized", fault))?,
+            effective: computed(share.effective_usage).map_err(|fault| fail("effective_usage", fault))?,
+            fairshare: computed(share.fairshare.factor).map_err(|fault| fail("fairshare.factor", fault))?,
+            level_fs: computed(share.fairshare.level).map_err(|fault| fail("fairshare.level", fault))?,
+        };
+        if kind.contains("USER") {
+            let account = above.ok_or_else(|| fail("parent", "is missing".to_owned()))?;
+            let partition = share.partition.unwrap_or_default();
+            sheet.users.push(User { name, account, partition, shares, usage, printed });
+        } else {
+            by_name.insert(name.clone().into_owned(), sheet.accounts.len());
+            sheet.accounts.push(Account { name, parent: above, shares, usage, printed });
+        }
+    }
+    forget_what_is_not_computed(&mut sheet);
+    sheet.into_parsed(&[])
+}
+
+/// Fair Tree computes no factor for accounts, the other rules no levels: both stand there as 0.
+fn forget_what_is_not_computed(sheet: &mut Sheet<'_>) {
+    let is_zero = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
+    let accounts = sheet.accounts.iter_mut().map(|account| &mut account.printed);
+    let all: Vec<_> = accounts.chain(sheet.users.iter_mut().map(|user| &mut user.printed)).collect();
+    sheet.is_formula = all.iter().all(|printed| is_zero(printed.level_fs));
+    if sheet.is_formula {
+        all.into_iter().for_each(|printed| printed.level_fs = None);
+    }
+    for account in &mut sheet.accounts {
+        account.printed.fairshare =
+            account.printed.fairshare.filter(|factor| sheet.is_formula && *factor != 0.0);
+    }
+}

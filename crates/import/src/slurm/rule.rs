@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Which rule of Slurm printed a document. Until 25.05 sshare printed a FairShare of accounts under `NO_FAIR_TREE` and none under
+//! Fair Tree; since 25.11 it prints none under either.
+
+use super::complete::competes_below;
+use super::{HALF_UNIT, Sheet};
+use fairshare::Shares;
+
+/// How Slurm ranks, as far as a document shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    FairTree,
+    /// Classic or depth-oblivious.
+    Formula,
+    /// Slurm computed the FairShares in the document, by a rule that the document does not show.
+    Undecided,
+    /// The document has no values that Slurm computed.
+    Unknown,
+}
+
+/// What to say of a document whose rule is [`Rule::Undecided`].
+pub(super) const UNDECIDED: &str = "neither its columns nor its NormShares show by which rule Slurm computed FairShare: \
+    \"sshare -a -l -P\" shows it, or --policy says it: fair-tree is Slurm's default, classic goes with \
+    PriorityFlags=NO_FAIR_TREE, depth-oblivious with DEPTH_OBLIVIOUS";
+
+/// Finds the rule by the columns that are filled, then by NormShares.
+pub(super) fn rule(sheet: &Sheet<'_>) -> Rule {
+    let accounts = || sheet.accounts.iter().map(|account| &account.printed);
+    let users = || sheet.users.iter().map(|user| &user.printed);
+    if sheet.is_formula || accounts().any(|printed| printed.fairshare.is_some()) {
+        return Rule::Formula;
+    }
+    let has_norm_shares = accounts().skip(1).chain(users()).any(|printed| printed.norm_shares > Some(0.0));
+    // Only Fair Tree computes levels; the other rules leave 0.
+    let levels: Vec<f64> = accounts().chain(users()).filter_map(|printed| printed.level_fs).collect();
+    if levels.iter().any(|level| *level != 0.0) {
+        return Rule::FairTree;
+    }
+    if !levels.is_empty() && has_norm_shares {
+        return Rule::Formula;
+    }
+    // Nothing is above the root: of its level Fair Tree computes no part, and prints 0; the other rules begin with 1.
+    let of_root = sheet.accounts.first().and_then(|root| root.printed.norm_shares);
+    if of_root == Some(0.0) && has_norm_shares {
+        return Rule::FairTree;
+    }
+    match by_norm_shares(sheet) {
+        Some(rule) => rule,
+        None if users().any(|printed| printed.fairshare.is_some()) => Rule::Undecided,
+        None => Rule::Unknown,
+    }
+}
+
+/// A row with shares: the account in whose level it competes, its shares and its values.
+struct Row {
+    level: usize,
+    shares: u64,
+    norm: Option<f64>,
+    effective: Option<f64>,
+    usage: Option<f64>,
+    /// By how much `usage` may be too small.
+    cut: f64,
+}
+
+fn rows(sheet: &Sheet<'_>) -> Vec<Row> {
+    let total = sheet.accounts.first().and_then(|root| root.usage).filter(|usage| *usage > 0.0);
+    let users = sheet.users.iter().map(|user| (Some(user.account), user.shares, user.usage, user.printed));
+    let accounts =
+        sheet.accounts.iter().map(|account| (account.parent, account.shares, account.usage, account.printed));
+    let row = |(above, shares, usage, printed): (Option<usize>, Shares, Option<f64>, super::Printed)| {
+        let Shares::Count(shares) = shares else { return None };
+        let level = competes_below(sheet, above?);
+        let of_total = usage.zip(total).map(|(usage, total)| usage / total);
+        let cut = if printed.norm_usage.is_some() { 0.0 } else { total.map_or(1.0, |total| 1.0 / total) };
+        let usage = printed.norm_usage.or(of_total);
+        Some(Row { level, shares, norm: printed.norm_shares, effective: printed.effective, usage, cut })
+    };
+    users.chain(accounts).filter_map(row).collect()
+}
+
+fn sums(sheet: &Sheet<'_>, rows: &[Row]) -> Vec<f64> {
+    let mut sums = vec![0.0; sheet.accounts.len()];
+    for row in rows {
+        if let Some(sum) = sums.get_mut(row.level) {
+            *sum += row.shares as f64;
+        }
+    }
+    sums
+}
+
+/// The part of the tree that an account has under the rules other than Fair Tree.
+fn whole(sheet: &Sheet<'_>, account: usize) -> Option<f64> {
+    let account = sheet.accounts.get(account)?;
+    if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }
+}
+
+/// Under Fair Tree NormShares is a part of the level, under the other rules the product of the parts down from the root. Returns
+/// `None` where both would print the same.
+fn by_norm_shares(sheet: &Sheet<'_>) -> Option<Rule> {
+    let rows = rows(sheet);
+    let sums = sums(sheet, &rows);
+    let (mut is_part, mut is_product, mut beyond) = (true, true, false);
+    for row in &rows {
+        let sum = sums.get(row.level).copied().filter(|sum| *sum > 0.0);
+        let (Some(norm), Some(sum), Some(whole)) = (row.norm, sum, whole(sheet, row.level)) else { continue };
+        let part = row.shares as f64 / sum;
+        let is_near = |expected: f64| (norm - expected).abs() <= 2.1 * HALF_UNIT;
+        is_part &= is_near(part);
+        is_product &= is_near(part * whole);
+        beyond |= norm > whole + 2.1 * HALF_UNIT;
+    }
+    match (is_part, is_product) {
+        (true, true) => None,
+        (false, true) => Some(Rule::Formula),
+        (true, false) => Some(Rule::FairTree),
+        // Somebody is missing. A part of the whole that is larger than the whole is none.
+        (false, false) if beyond => Some(Rule::FairTree),
+        (false, false) => None,
+    }
+}
+
+/// True if a row that Slurm printed by a formula has an effective usage that the classic formula does not give.
+pub(super) fn is_depth_oblivious(sheet: &Sheet<'_>) -> bool {
+    let rows = rows(sheet);
+    let sums = sums(sheet, &rows);
+    rows.iter().any(|row| {
+        let account = sheet.accounts.get(row.level);
+        let above =
+            account.filter(|account| account.parent.is_some()).and_then(|account| account.printed.effective);
+        let sum = sums.get(row.level).copied().filter(|sum| *sum > 0.0);
+        let (Some(above), Some(sum), Some(usage), Some(effective)) = (above, sum, row.usage, row.effective)
+        else {
+            return false;
+        };
+        let classic = usage + (above - usage) * row.shares as f64 / sum;
+        (classic - effective).abs() > row.cut + 4.0 * HALF_UNIT
+    })
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Tables with `|` between columns: `sshare -a -l -P`, and `sacctmgr show assoc tree -P`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::complete::{ALL, ALL_OF_SACCTMGR};
+use super::{Account, Printed, ROOT, Sheet, User, shares};
+use crate::Parsed;
+use crate::tidy::{CLUSTER, is_around};
+
+/// A column's name as it is compared: before 15.08 sshare wrote "Raw Shares", and sacctmgr "Par Name" until 25.05.
+fn plain(name: &str) -> String {
+    name.split_whitespace().collect::<String>().to_lowercase()
+}
+
+/// The character between columns: `|`, or a tab where an editor or a terminal put tabs in its place.
+fn separator(header: &str) -> char {
+    if header.contains('|') { '|' } else { '\t' }
+}
+
+fn has(line: &str, separator: char, names: &[&str]) -> bool {
+    let columns: Vec<String> = line.split(separator).map(plain).collect();
+    names.iter().all(|name| columns.contains(&plain(name)))
+}
+
+fn is_sshare(line: &str) -> bool {
+    has(line, separator(line), &["Account", "User", "RawShares", "RawUsage"])
+}
+
+/// True for the header of `sshare -P`, and for what it prints above the header for several clusters.
+pub(crate) fn is_header(line: &str) -> bool {
+    line.starts_with(CLUSTER) || is_sshare(line)
+}
+
+/// True for the header of `sacctmgr show assoc -P`.
+pub(crate) fn is_assoc_header(line: &str) -> bool {
+    has(line, separator(line), &["Account", "User", "Share"])
+}
+
+/// True for the header of the tables that sshare and sacctmgr print unless told otherwise, which cut names short.
+pub(crate) fn is_table_for_people(line: &str) -> bool {
+    let line = line.replace("Raw Shares", "RawShares");
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    has(&line, ' ', &["Account", "User", "RawShares"]) || has(&line, ' ', &["Account", "User", "Share"])
+}
+
+/// Where the columns are.
+struct Columns {
+    account: usize,
+    user: usize,
+    shares: (usize, &'static str),
+    usage: Option<usize>,
+    parent: Option<usize>,
+    partition: Option<usize>,
+    cluster: Option<usize>,
+    norm_shares: Option<usize>,
+    norm_usage: Option<usize>,
+    effective: Option<usize>,
+    fairshare: Option<usize>,
+    level_fs: Option<usize>,
+    /// How many a row must have.
+    number: usize,
+    separator: char,
+    /// These are the columns that `-l` prints under `NO_FAIR_TREE`.
+    is_long_formula: bool,
+}
+
+/// What `sshare -l` prints without Fair Tree: since 15.08, and before.
+const LONG_FORMULA: [[&str; 10]; 2] = [
+    [
+        "account",
+        "user",
+        "rawshares",
+        "normshares",
+        "rawusage",
+        "normusage",
+        "effectvusage",
+        "fairshare",
+        "grptresmins",
+        "tresrunmins",
+    ],
+    [
+        "account",
+        "user",
+        "rawshares",
+        "normshares",
+        "rawusage",
+        "normusage",
+        "effectvusage",
+        "fairshare",
+        "grpcpumins",
+        "cpurunmins",
+    ],
+];
+
+impl Columns {
+    fn of(header: &str, shares: &'static str) -> Result<Columns, String> {
+        let separator = separator(header);
+        let names: Vec<String> = header.split(separator).map(plain).collect();
+        let optional = |name: &str| names.iter().position(|column| *column == plain(name));
+        let needed = |name: &str| optional(name).ok_or_else(|| format!("no column {name} in the header"));
+        let printed: Vec<&str> = names
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !name.is_empty() && *name != "partition")
+            .collect();
+        Ok(Columns {
+            account: needed("Account")?,
+            user: needed("User")?,
+            shares: (needed(shares)?, shares),
+            usage: if shares == "RawShares" { Some(needed("RawUsage")?) } else { None },
+            parent: optional("ParentName").or_else(|| optional("Par Name")),
+            partition: optional("Partition"),
+            cluster: optional("Cluster"),
+            norm_shares: optional("NormShares"),
+            norm_usage: optional("NormUsage"),
+            effective: optional("EffectvUsage"),
+            fairshare: optional("FairShare"),
+            level_fs: optional("LevelFS"),
+            // With -p a line ends in a separator, and editors cut that off.
+            number: names.len() - usize::from(names.last().is_some_and(String::is_empty)),
+            separator,
+            is_long_formula: LONG_FORMULA.iter().any(|columns| printed == columns),
+        })
+    }
+}
+
+/// Reads what sshare printed. RawUsage of an account holds all below it; what remains beyond rounding is its own.
+pub(crate) fn sshare(text: &str) -> Result<Parsed, String> {
+    read(text, "RawShares", &[], "sshare -M NAME -a -l -P")
+}
+
+/// Reads what `sacctmgr show assoc` printed: shares without usage.
+pub(crate) fn assoc(text: &str, usages: &[(String, f64)]) -> Result<Parsed, String> {
+    read(text, "Share", usages, "sacctmgr show assoc tree -P where cluster=NAME")
+}
+
+fn read(
+    text: &str,
+    shares_column: &'static str,
+    usages: &[(String, f64)],
+    of_one_cluster: &str,
+) -> Result<Parsed, String> {
+    let mut clusters: Vec<&str> = Vec::new();
+    let mut left_out: Vec<usize> = Vec::new();
+    let is_table =
+        |line: &str| if shares_column == "RawShares" { is_sshare(line) } else { is_assoc_header(line) };
+    let has_header = text.lines().any(is_table);
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
+    while let Some((index, line)) = lines.next_if(|(_, line)| has_header && !is_table(line)) {
+        match line.strip_prefix(CLUSTER) {
+            Some(cluster) => clusters.push(cluster.trim()),
+            None => left_out.push(index + 1),
+        }
+    }
+    let (_, header) = lines.next().ok_or("empty")?;
+    let columns = Columns::of(header, shares_column)?;
+    let mut rows: Vec<(usize, Vec<&str>)> = Vec::new();
+    for (index, line) in lines {
+        let fail = |text: String| format!("line {}: {text}", index + 1);
+        if line.starts_with(CLUSTER) {
+            clusters.push(line.trim_start_matches(CLUSTER).trim());
+            return Err(fail(several(&clusters, of_one_cluster)));
+        }
+        let fields: Vec<&str> = line.split(columns.separator).collect();
+        if fields.len() < columns.number {
+            if is_around(line) {
+                left_out.push(index + 1);
+                continue;
+            }
+            let (found, expected) = (fields.len(), columns.number);
+            return Err(fail(format!("{found} of {expected} columns: the row is cut off")));
+        }
+        rows.push((index + 1, fields));
+    }
+    let mut sheet = Sheet {
+        has_partitions: columns.partition.is_some(),
+        is_formula: columns.is_long_formula,
+        from_sacctmgr: shares_column != "RawShares",
+        ..Sheet::default()
+    };
+    let indents = Indents::of(rows.iter().filter_map(|(_, fields)| fields.get(columns.account).copied()));
+    let mut place = Place { indents, ..Place::default() };
+    for (line, fields) in rows {
+        let fail = |text: String| format!("line {line}: {text}");
+        let cluster = columns.cluster.and_then(|at| fields.get(at)).map_or("", |field| field.trim());
+        if !clusters.contains(&cluster) && !cluster.is_empty() {
+            clusters.push(cluster);
+            if clusters.len() > 1 {
+                return Err(fail(several(&clusters, of_one_cluster)));
+            }
+        }
+        row(&fields, &columns, &mut sheet, &mut place).map_err(fail)?;
+    }
+    if let Some(first) = left_out.first() {
+        let lines = if left_out.len() == 1 {
+            "1 line is".to_owned()
+        } else {
+            format!("{} lines are", left_out.len())
+        };
+        sheet.notes.push(format!("{lines} no part of the table and left out, the first is line {first}"));
+    }
+    sheet.into_parsed(usages)
+}
+
+fn several(clusters: &[&str], of_one: &str) -> String {
+    let names = clusters.join(" and ");
+    format!("there are several clusters, {names}, and each is a tree of its own: \"{of_one}\" prints one")
+}
+
+/// How far each level is indented. Slurm writes one space a level; editors write more, or tabs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Indents {
+    base: usize,
+    unit: usize,
+}
+
+impl Indents {
+    fn of<'a>(accounts: impl Iterator<Item = &'a str>) -> Indents {
+        let widths: Vec<usize> = accounts.map(indent).collect();
+        let base = widths.first().copied().unwrap_or_default();
+        let unit = widths.iter().filter_map(|width| width.checked_sub(base)).filter(|more| *more > 0).min();
+        Indents { base, unit: unit.unwrap_or(0) }
+    }
+
+    /// The level of a field, or `None` if its indentation is no multiple of that of one level.
+    fn depth(self, field: &str) -> Option<usize> {
+        let more = indent(field).checked_sub(self.base)?;
+        if self.unit == 0 { Some(0) } else { (more % self.unit == 0).then_some(more / self.unit) }
+    }
+}
+
+fn indent(field: &str) -> usize {
+    field.chars().take_while(|letter| letter.is_whitespace()).count()
+}
+
+/// Where in the tree the reader is.
+#[derive(Default)]
+struct Place<'a> {
+    indents: Indents,
+    /// The account last seen at each depth: the path to the current row.
+    path: Vec<usize>,
+    depths: Vec<usize>,
+    by_name: HashMap<&'a str, usize>,
+}
+
+fn row<'a>(
+    fields: &[&'a str],
+    columns: &Columns,
+    sheet: &mut Sheet<'a>,
+    place: &mut Place<'a>,
+) -> Result<(), String> {
+    let field = |at: usize| fields.get(at).copied().unwrap_or("");
+    let number = |column: Option<usize>, name: &str| match column.map_or("", |at| field(at).trim()) {
+        "" => Ok(None),
+        text => match text.parse::<f64>() {
+            Ok(number) => Ok(Some(number).filter(|number| !number.is_nan())),
+            Err(_) => Err(format!("{name} is \"{text}\", expected a number")),
+        },
+    };
+    let indented = field(columns.account);
+    let name = indented.trim();
+    let named = columns.parent.map(|at| field(at).trim());
+    let depth = match (place.indents.depth(indented), named) {
+        (Some(depth), _) => depth,
+        (None, Some(_)) => 0,
+        (None, None) => return Err(format!("account \"{name}\": {SPACES}")),
+    };
+    let shares = shares(columns.shares.1, field(columns.shares.0).trim())?;
+    let usage: Option<f64> = number(columns.usage, "RawUsage")?;
+    let usage = usage.or(columns.usage.map(|_| 0.0));
+    let printed = Printed {
+        norm_shares: number(columns.norm_shares, "NormShares")?,
+        norm_usage: number(columns.norm_usage, "NormUsage")?,
+        effective: number(columns.effective, "EffectvUsage")?,
+        fairshare: number(columns.fairshare, "FairShare")?,
+        level_fs: number(columns.level_fs, "LevelFS")?,
+    };
+    let user = field(columns.user).trim();
+    if user.is_empty() {
+        let parent = match named {
+            Some(parent) => named_parent(name, parent, place)?,
+            None => indented_parent(name, depth, sheet, place)?,
+        };
+        place.path.truncate(depth);
+        place.path.push(sheet.accounts.len());
+        place.depths.push(depth);
+        place.by_name.insert(name, sheet.accounts.len());
+        sheet.accounts.push(Account { name: Cow::Borrowed(name), parent, shares, usage, printed });
+        return Ok(());
+    }
+    let account = if named.is_some() {
+        place.by_name.get(name).copied()
+    } else {
+        // Of a user, sshare indents the account by one more.
+        place.path.truncate(depth.max(1));
+        let last = place.path.last().copied();
+        let is_above = |at: &usize| {
+            sheet.accounts.get(*at).is_some_and(|account| account.name == name)
+                && place.depths.get(*at).is_some_and(|above| depth <= above + 1)
+        };
+        last.filter(is_above)
+    };
+    let Some(account) = account else {
+        return Err(if sheet.from_sacctmgr && !sheet.accounts.iter().any(|account| account.name == name) {
+            format!("user \"{user}\": account \"{name}\" is not listed, as with user=NAME: {ALL_OF_SACCTMGR}")
+        } else if sheet.accounts.is_empty() {
+            format!("user \"{user}\": no account is listed; -U leaves them out, \"sshare -a -l -P\" does not")
+        } else {
+            format!("user \"{user}\": account \"{name}\" is not right above")
+        });
+    };
+    let partition = Cow::Borrowed(columns.partition.map_or("", |at| field(at).trim()));
+    sheet.users.push(User { name: Cow::Borrowed(user), account, partition, shares, usage, printed });
+    Ok(())
+}
+
+/// What to say of a row whose level is unknown.
+const SPACES: &str = "its indentation does not show what it is below; keep the spaces sshare prints";
+
+fn named_parent(name: &str, parent: &str, place: &Place<'_>) -> Result<Option<usize>, String> {
+    match place.by_name.get(parent) {
+        Some(parent) => Ok(Some(*parent)),
+        None if parent.is_empty() && name == ROOT => Ok(None),
+        None => Err(format!("account \"{name}\": its parent \"{parent}\" is not above it")),
+    }
+}
+
+fn indented_parent(
+    name: &str,
+    depth: usize,
+    sheet: &Sheet<'_>,
+    place: &Place<'_>,
+) -> Result<Option<usize>, String> {
+    if depth > place.path.len() || (depth == 0 && !sheet.accounts.is_empty()) {
+        let text = if sheet.from_sacctmgr && place.indents.unit == 0 {
+            "nothing shows what it is below; \"sacctmgr show assoc tree -P\" does".to_owned()
+        } else if sheet.from_sacctmgr {
+            format!("the account above it is not listed: {ALL_OF_SACCTMGR}")
+        } else if place.indents.unit == 0 && sheet.accounts.first().is_some_and(|first| first.name == ROOT) {
+            SPACES.to_owned()
+        } else {
+            format!("the account above it is not listed, as with -A: {ALL}")
+        };
+        return Err(format!("account \"{name}\": {text}"));
+    }
+    Ok(depth.checked_sub(1).and_then(|above| place.path.get(above)).copied())
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Each format: what is read, and what is said about what can't be.
+
+use super::*;
+use fairshare::{Shares, Tree};
+
+/// A tree as lines "depth name shares usage", siblings in list order.
+fn lines(builder: Builder) -> Vec<String> {
+    let tree = builder.build().expect("a tree");
+    let line = |(node, depth)| {
+        let shares = match tree.shares(node) {
+            Shares::Count(count) => count.to_string(),
+            Shares::Parent => "parent".to_owned(),
+        };
+        let usage = tree.own_usage(node).map_or("-".to_owned(), |usage| usage.to_string());
+        let off = if tree.is_active(node) { "" } else { " off" };
+        format!("{depth} {} {shares} {usage}{off}", tree.name(node))
+    };
+    tree.walk_list_order().into_iter().map(line).collect()
+}
+
+fn tree_of(builder: Result<Builder, String>) -> Tree {
+    builder.expect("read").build().expect("a tree")
+}
+
+#[test]
+fn plain_document() {
+    let text = r#"{"source": "ignored",
+        "banks": [{"name": "root", "parent": null, "shares": null}, {"name": "z", "parent": "root", "shares": 2.0},
+                  {"name": "a", "parent": "root", "shares": "parent", "usage": 1.5}],
+        "associations": [{"user": "u2", "bank": "z", "shares": 18446744073709551615, "usage": null},
+                         {"user": "u1", "bank": "z", "shares": 0, "usage": 0.1, "active": 0},
+                         {"user": "u3", "bank": "a", "shares": 1, "usage": 2, "active": true}]}"#;
+    assert_eq!(detect(text), Some(Format::Tree));
+    let expected = [
+        "0 root 1 -",
+        "1 z 2 -",
+        "2 u2 18446744073709551615 -",
+        "2 u1 0 0.1 off",
+        "1 a parent 1.5",
+        "2 u3 1 2",
+    ];
+    assert_eq!(lines(documents::tree(text).expect("read")), expected);
+}
+
+#[test]
+fn plain_document_complaints() {
+    let wrap = |association: &str| {
+        format!(r#"{{"banks":[{{"name":"root","parent":null}}],"associations":[{association}]}}"#)
+    };
+    let shares = "expected a whole number from 0 to 18446744073709551615 or \"parent\"";
+    let of_u = |key: &str, value: &str| format!("user \"u\" in bank \"root\": {key} is {value}, expected ");
+    let leaf =
+        |shares: &str, more: &str| wrap(&format!(r#"{{"user":"u","bank":"root","shares":{shares}{more}}}"#));
+    let bank = |more: &str| format!(r#"{{"banks":[{{"name":"b"{more}}}],"associations":[]}}"#);
+    let rows = [
+        (leaf("-1", ""), of_u("shares", "-1") + &shares[9..]),
+        (leaf("1.5", ""), of_u("shares", "1.5") + &shares[9..]),
+        (leaf("18446744073709551616", ""), of_u("shares", "18446744073709551616") + &shares[9..]),
+        (leaf("\"all\"", ""), of_u("shares", "\"all\"") + &shares[9..]),
+        (leaf("[1]", ""), of_u("shares", "[1]") + &shares[9..]),
+        (leaf("null", ""), "user \"u\" in bank \"root\": shares is missing".to_owned()),
+        (leaf("1", r#","usage":"x""#), of_u("usage", "\"x\"") + "a number from 0 to 1e298"),
+        (leaf("1", r#","usage":1e400"#), of_u("usage", "1e400") + "a number from 0 to 1e298"),
+        (leaf("1", r#","usage":-3"#), of_u("usage", "-3") + "a number from 0 to 1e298"),
+        (leaf("1", r#","active":"yes""#), of_u("active", "\"yes\"") + "true, false, 1 or 0"),
+        (leaf("1", r#","active":2"#), of_u("active", "2") + "true, false, 1 or 0"),
+        (wrap(r#"{"user":5,"bank":"root"}"#), "association 1: user is 5, expected text".to_owned()),
+        (wrap(r#"{"user":"u","shares":1}"#), "association 1: user \"u\": bank is missing".to_owned()),
+        (bank(r#","parent":"a""#), "bank \"b\": shares is missing".to_owned()),
+        (bank(r#","parent":7"#), "bank \"b\": parent is 7, expected text".to_owned()),
+        (
+            bank(r#","usage":1e299"#),
+            "bank \"b\": usage is 1e299, expected a number from 0 to 1e298".to_owned(),
+        ),
+        (r#"{"banks":[]}"#.to_owned(), "missing field `associations` at line 1 column 12".to_owned()),
+        ("{".to_owned(), "EOF while parsing an object at line 1 column 1".to_owned()),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(documents::tree(&text).expect_err(&text), expected, "{text}");
+    }
+}
+
+#[test]
+fn minus_zero_is_zero() {
+    let text = r#"{"banks":[{"name":"root","parent":null}],"associations":[{"user":"u","bank":"root","shares":1,"usage":-0.0}]}"#;
+    assert_eq!(lines(documents::tree(text).expect("read")), ["0 root 1 -", "1 u 1 0"]);
+}
+
+#[test]
+fn nested_export() {
+    let text = r#"{"root": {"bank": "root", "shares": 1, "usage": 3.0, "children": [
+        {"bank": "A", "shares": 2, "usage": 3.0, "children": [{"username": "u", "shares": 5, "usage": 3.0}]},
+        {"username": "v", "shares": 1, "usage": 0}]}}"#;
+    assert_eq!(detect(text), Some(Format::Emulate));
+    assert_eq!(lines(emulate::emulate(text).expect("read")), ["0 root 1 -", "1 v 1 0", "1 A 2 -", "2 u 5 3"]);
+    let error = emulate::emulate(r#"{"root": {"bank": "r", "shares": 1, "children": [{"shares": 1}]}}"#);
+    assert_eq!(error.expect_err("nameless"), "a child of bank \"r\" has neither bank nor username");
+    // Keys in any order, and values that look like structure.
+    let text = r#"{"root": {"children": [{"username": "}]", "extra": {"children": [{}]}, "usage": 2, "shares": 1},
+        {"children": [], "bank": "A[{", "shares": 1}], "shares": 1, "bank": "root"}}"#;
+    assert_eq!(lines(emulate::emulate(text).expect("read")), ["0 root 1 -", "1 }] 1 2", "1 A[{ 1 -"]);
+}
+
+#[test]
+fn nested_export_complaints() {
+    let below = |child: &str| format!(r#"{{"root": {{"bank": "r", "shares": 1, "children": [{child}]}}}}"#);
+    let user = |more: &str| below(&format!(r#"{{"username": "u"{more}}}"#));
+    for (text, expected) in [
+        (
+            user(r#", "shares": -1, "usage": 0"#),
+            "user \"u\" in bank \"r\": shares is -1, expected a whole number",
+        ),
+        (
+            user(r#", "shares": 1, "usage": "x""#),
+            "user \"u\" in bank \"r\": usage is \"x\", expected a number",
+        ),
+        (user(r#", "shares": 1"#), "user \"u\" in bank \"r\": usage is missing"),
+        (user(r#", "children": [{}]"#), "user \"u\" in bank \"r\" has children"),
+        (below(r#"{"username": 5}"#), "a child of bank \"r\": username is 5, expected text"),
+        (below("\"u\""), "a child of bank \"r\" is \"u\", expected an object"),
+        (below(r#"{"bank": "b", "children": 5}"#), "bank \"b\": children is 5, expected a list of nodes"),
+        (r#"{"root": 5}"#.to_owned(), "the root is 5, expected an object"),
+        (r#"{"root": {"username": "u"}}"#.to_owned(), "the root is a user (\"u\"), not a bank"),
+        (r#"{"root": {"bank": "r"}"#.to_owned(), "EOF while parsing an object at line 1"),
+    ] {
+        let error = emulate::emulate(&text).expect_err(&text);
+        assert!(error.starts_with(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_nested_export_100_000_banks_deep() {
+    let deepest = 100_000;
+    let mut text = String::from("{\"root\":");
+    for bank in 0..deepest {
+        text.push_str(&format!("{{\"bank\":\"b{bank}\",\"shares\":1,\"children\":["));
+    }
+    text.push_str("{\"username\":\"u\",\"shares\":1,\"usage\":5}");
+    text.push_str(&"]}".repeat(deepest));
+    assert!(emulate::emulate(&text).expect_err("cut off").starts_with("EOF"));
+    text.push('}');
+    assert_eq!(detect(&text), Some(Format::Emulate));
+    let tree = tree_of(emulate::emulate(&text));
+    assert_eq!(tree.len(), deepest + 1);
+}
+
+#[test]
+fn an_export_for_the_plugin_is_told_apart() {
+    let text = r#"{"associations": [], "queues": [], "projects": [], "banks": [], "config": {}, "priority_factors": []}"#;
+    assert_eq!(detect(text), Some(Format::ExportJson));
+}
+
+const SSHARE: &str = "\
+Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare|LevelFS|GrpTRESMins|TRESRunMins
+root|||0.000000|1000||1.000000||||cpu=0
+ root|root|1|0.062500|0|0.0|0.0|1.0|inf||cpu=0
+ a||10|0.625000|900|0.9|0.9||0.5||cpu=0
+  a|u1|parent|0.625000|400|0.4|0.4|0.5|1.1||cpu=0
+  b||3|1.000000|400|0.9|0.9||0.5||cpu=0
+   b|u1|7|1.000000|399|0.4|0.4|0.5|1.1||cpu=0
+ c||5|0.312500|100|0.9|0.9||0.5||cpu=0
+";
+
+#[test]
+fn sshare_with_usage_of_deleted_users() {
+    assert_eq!(detect(SSHARE), Some(Format::Sshare));
+    // c has no users left: its 100 are its own. b's one unit is rounding, and so is nothing else of a's missing 100.
+    let expected =
+        ["0 root 1 -", "1 root 1 0", "1 a 10 100", "2 u1 parent 400", "2 b 3 -", "3 u1 7 399", "1 c 5 100"];
+    assert_eq!(lines(slurm::sshare(SSHARE).expect("read").builder), expected);
+}
+
+#[test]
+fn sshare_complaints() {
+    // Within its last line: what is left of it must not pass for a user without usage.
+    let cut = SSHARE.split_inclusive('\n').take(6).chain(["   b|u2"]).collect::<String>();
+    let flat = SSHARE.replace("\n ", "\n").replace("\n ", "\n").replace("\n ", "\n");
+    let rows = [
+        (flat.as_str(), "line 4: account \"a\": its indentation does not show what it is below"),
+        ("Account|User|RawUsage\n", "no column RawShares in the header"),
+        ("Account|User|RawShares|RawUsage\nroot|||0\n a||x|0\n", "line 3: RawShares is \"x\""),
+        ("Account|User|RawShares|RawUsage\nroot|||0\n a||1|much\n", "line 3: RawUsage is \"much\""),
+        (&cut, "line 7: 2 of 11 columns: the row is cut off"),
+        (
+            "Account|User|RawShares|RawUsage\nroot|||0\n b|u|1|0\n",
+            "user \"u\": account \"b\" is not right above",
+        ),
+    ];
+    for (text, expected) in rows {
+        let error = slurm::sshare(text).expect_err(text);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+const RESOURCE_GROUP: &str = "\
+# name id parent shares
+g1 50 root 40
+Bob 52 g1 50  extra words
+* a comment
+Suzy 54 TREEROOT 60
+";
+
+#[test]
+fn resource_group_and_usages() {
+    assert_eq!(detect(RESOURCE_GROUP), Some(Format::ResourceGroup));
+    let usages = pbs::usages("Bob 100\nmallory: 3.5\n").expect("usages");
+    let expected =
+        ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -", "2 mallory 1 3.5"];
+    assert_eq!(
+        lines(pbs::resource_group(RESOURCE_GROUP, &usages, None, &mut Vec::new()).expect("read")),
+        expected
+    );
+}
+
+#[test]
+fn pbs_complaints() {
+    let rows = [
+        ("g1 50 root\n", "line 1: expected name, id, parent and shares"),
+        ("g1 x root 1\n", "line 1: \"g1\": id is \"x\""),
+        ("\ng1 1 root -4\n", "line 2: \"g1\": shares is \"-4\""),
+    ];
+    for (text, expected) in rows {
+        let error = pbs::resource_group(text, &[], None, &mut Vec::new()).expect_err(text);
+        assert!(error.contains(expected), "{error}");
+    }
+    let rows = [
+        ("Bob\n", "line 1: expected a name and a usage"),
+        ("a 1\nusr1 -5\n", "line 2: \"usr1\": usage is \"-5\", expected a number from 0 to 1e298"),
+        ("usr1 nan", "line 1: \"usr1\": usage is \"nan\", expected a number from 0 to 1e298"),
+        ("# names\na 1\nb 2\na 3\n", "line 4: \"a\" is listed twice"),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(pbs::usages(text).expect_err(text), expected);
+    }
+    let row =
+        |shares, group, usage| format!("x : Grp: {group} cgrp: 5 Shares: {shares} Usage: {usage} Perc: 1%\n");
+    let head = "Fairshare usage units are in: cput\n";
+    for (text, expected) in [
+        (row("-3", "0", "1"), "line 2: \"x\": shares is \"-3\", expected a whole number >= 0"),
+        (row("1", "7", "1"), "line 2: \"x\": there is no group 7"),
+        (row("1", "?", "1"), "line 2: \"x\": Grp is \"?\", expected a whole number"),
+        (row("1", "0", "-2"), "line 2: \"x\": usage is \"-2\", expected a number from 0 to 1e298"),
+        ("x : Grp: 1\n".to_owned(), "line 2: not a row of pbsfs's table"),
+    ] {
+        assert_eq!(pbs::pbsfs(&format!("{head}{text}")).expect_err(&text), expected);
+    }
+}
+
+#[test]
+fn one_bad_line_does_not_hide_what_a_file_is() {
+    let bad_first = format!("g0 none root 1\n{RESOURCE_GROUP}");
+    let bad_last = format!("{RESOURCE_GROUP}too few\n");
+    for (text, expected) in [
+        (bad_first, "line 1: \"g0\": id is \"none\", expected a whole number"),
+        (bad_last, "line 6: expected name, id, parent and shares"),
+        ("g1 50 root -4\n".to_owned(), "line 1: \"g1\": shares is \"-4\", expected a whole number >= 0"),
+    ] {
+        assert_eq!(detect(&text), Some(Format::ResourceGroup), "{text}");
+        assert_eq!(pbs::resource_group(&text, &[], None, &mut Vec::new()).expect_err(&text), expected);
+    }
+}
+
+#[test]
+fn a_usage_of_a_group_is_left_out_with_a_note() {
+    let usages = pbs::usages("g1 7\nBob 100\nunknown 3\n").expect("usages");
+    let mut notes = Vec::new();
+    let builder = pbs::resource_group(RESOURCE_GROUP, &usages, None, &mut notes).expect("read");
+    assert_eq!(lines(builder), ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -"]);
+    let note =
+        |name| format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one");
+    assert_eq!(notes, [note("g1"), note("unknown")]);
+}
+
+#[test]
+fn pbsfs_table() {
+    let text = "\
+Fairshare usage units are in: cput
+TREEROOT  : Grp: -1     cgrp: 0    Shares: -1     Usage: 34     Perc: 100.000%
+p         : Grp: 0      cgrp: 110  Shares: 20     Usage: 1      Perc: 20.000%
+ga        : Grp: 0      cgrp: 103  Shares: 30     Usage: 34     Perc: 30.000%
+x         : Grp: 103    cgrp: 111  Shares: 0      Usage: 33     Perc:  0.000%
+unknown   : Grp: 0      cgrp: 1    Shares: 0      Usage: 1      Perc:  0.000%
+";
+    assert_eq!(detect(text), Some(Format::Pbsfs));
+    // A usage of 1 is what PBS shows for none.
+    assert_eq!(
+        lines(pbs::pbsfs(text).expect("read").builder),
+        ["0 root 1 -", "1 p 20 -", "1 ga 30 -", "2 x 0 33", "1 unknown 0 -"]
+    );
+    assert_eq!(pbs::usages(text).expect("usages"), [("x".to_owned(), 33.0)]);
+    // Entities that are in no resource_group file all have the number -1, which is the root's group as well.
+    let unlisted = "\
+eve       : Grp: 1      cgrp: -1   Shares: 1      Usage: 300    Perc:  0.000%
+mallory   : Grp: 1      cgrp: -1   Shares: 1      Usage: 30     Perc:  0.000%
+";
+    let usages = pbs::usages(&format!("{text}{unlisted}")).expect("usages");
+    assert_eq!(usages, [("x".to_owned(), 33.0), ("eve".to_owned(), 300.0), ("mallory".to_owned(), 30.0)]);
+}
+
+#[test]
+fn what_is_nothing_known() {
+    assert_eq!(detect("hello\nworld\n"), None);
+    assert_eq!(detect(""), None);
+    let tree = tree_of(documents::tree(r#"{"banks":[{"name":"root","parent":null}],"associations":[]}"#));
+    assert_eq!(tree.len(), 1);
+}

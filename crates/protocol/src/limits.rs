@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The array `limits` of a push, and of the table `[fairshare]`: limits that the site sets beyond flux-accounting's.
+//!
+//! What is not understood is refused: a limit that nobody keeps is worse than an error.
+
+use crate::value::{Members, describe, members};
+use crate::wire::WireError;
+use fairshare::shortened;
+use fairshare_engine::accounts::{Cap, SiteLimit, Target};
+use fairshare_engine::ids::{Amount, Limit, QueueName};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The name of the array.
+pub const LIMITS: &str = "limits";
+
+/// Reads it; what is wrong is named by `place`.
+pub fn read(array: &RawValue, place: &str) -> Result<Vec<SiteLimit>, WireError> {
+    let Ok(tables) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
+        return Err(WireError::WrongType(LIMITS));
+    };
+    let mut limits = Vec::new();
+    for (at, table) in tables.into_iter().enumerate() {
+        let fault = |what: String| WireError::Record(format!("{place}[{at}]{what}"));
+        let members =
+            members(table).ok_or_else(|| fault(format!(": expected object, got {}", describe(table))))?;
+        limits.extend(of_table(&members).map_err(|what| fault(format!(".{what}")))?);
+    }
+    Ok(limits)
+}
+
+/// A limit with what is in use of it, reservations included, and the reservations alone. Both are null for a limit on each.
+pub fn shown(limit: &SiteLimit, used: Option<u64>, reserved: Option<u64>) -> Value {
+    let SiteLimit { target, queue, amount, cap } = limit;
+    json!({
+        "scope": target.kind(),
+        "name": target.name(),
+        "queue": queue.as_ref().map(|queue| queue.as_str()),
+        "measure": amount.to_string(),
+        "limit": cap.limit.0,
+        "used": used,
+        "reserved": reserved,
+        "counts": if cap.is_given { "given" } else { "asked" },
+    })
+}
+
+/// A limit as it reads.
+pub fn record(limit: &SiteLimit) -> Value {
+    let SiteLimit { target, queue, amount, cap } = limit;
+    let mut record = json!({"scope": target.kind(), "name": target.name()});
+    if let Some(record) = record.as_object_mut() {
+        record.extend(queue.as_ref().map(|queue| ("queue".to_owned(), queue.as_str().into())));
+        record.extend(cap.is_given.then(|| ("counts".to_owned(), "given".into())));
+        record.insert(amount.to_string(), cap.limit.0.into());
+    }
+    record
+}
+
+fn of_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
+    let text = |key: &str| match members.get(key).filter(|value| value.get() != "null") {
+        None => Ok(None),
+        Some(value) => {
+            let wrong = |_| format!("{key}: expected string, got {}", describe(value));
+            serde_json::from_str::<String>(value.get()).map(Some).map_err(wrong)
+        }
+    };
+    let missing = |key: &str| format!("{key}: key is missing");
+    let kind = text("scope")?.ok_or_else(|| missing("scope"))?;
+    // A user's id may stand there as a number.
+    let name = match members.get("name").filter(|name| name.get().parse::<u32>().is_ok()) {
+        Some(number) => number.get().to_owned(),
+        None => text("name")?.ok_or_else(|| missing("name"))?,
+    };
+    if name.contains('\0') {
+        return Err("name: contains the character NUL".to_owned());
+    }
+    let target = Target::parse(&kind, &name)?;
+    let queue = text("queue")?.filter(|queue| !queue.is_empty()).map(|queue| QueueName::from(queue.as_str()));
+    if queue.is_some() && matches!(target, Target::User(_) | Target::EachUser) {
+        return Err("queue: a user's limits hold over all queues".to_owned());
+    }
+    let is_given = match text("counts")?.as_deref() {
+        None | Some("asked") => false,
+        Some("given") => true,
+        Some(other) => {
+            let other = shortened(other);
+            return Err(format!("counts: expected \"asked\" or \"given\", got \"{}\"", other.escape_debug()));
+        }
+    };
+    let mut limits = Vec::new();
+    for (key, value) in members {
+        if matches!(key.as_ref(), "scope" | "name" | "queue" | "counts") {
+            continue;
+        }
+        let amount = amount(key)?;
+        let wrong = || format!("{key}: expected an integer from 0, got {}", describe(value));
+        let limit = value.get().parse().ok().filter(|limit| *limit >= 0).map(Limit).ok_or_else(wrong)?;
+        if target.is_in_records(queue.is_some(), amount) {
+            return Err(format!("{key}: of associations this is set by \"flux account edit-user\""));
+        }
+        let cap = Cap { limit, is_given };
+        limits.push(SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap });
+    }
+    if limits.is_empty() {
+        return Err(format!("{kind}: no limit is given; known are {}", known()));
+    }
+    Ok(limits)
+}
+
+fn amount(key: &str) -> Result<Amount, String> {
+    let name = shortened(key);
+    let unknown = || {
+        let known = known();
+        format!("{}: unknown key; known are scope, name, queue, counts, {known}", name.escape_debug())
+    };
+    Amount::parse(key).ok_or_else(unknown)
+}
+
+fn known() -> String {
+    Amount::all().map(|amount| amount.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(text: &str) -> Result<Vec<String>, WireError> {
+        let value: &RawValue = serde_json::from_str(text).unwrap();
+        let one = |limit: SiteLimit| {
+            let SiteLimit { target, queue, amount, cap } = limit;
+            let queue = queue.map_or("-".to_owned(), |queue| queue.to_string());
+            format!("{target} {queue} {amount}={} {}", cap.limit, cap.is_given)
+        };
+        Ok(read(value, LIMITS)?.into_iter().map(one).collect())
+    }
+
+    #[test]
+    fn limits_are_read() {
+        assert_eq!(
+            limits(
+                r#"[{"scope": "user", "name": "*", "run-gpus": 16},
+                    {"scope": "user", "name": 7, "queue": null, "run-gpus": 8, "run-sched-jobs": 0},
+                    {"scope": "bank", "name": "a", "queue": "q", "counts": "given", "sched-cores": 9},
+                    {"scope": "association", "name": "7/a", "queue": "", "run-gpus": 3000000000}]"#
+            ),
+            Ok([
+                "each user - run-gpus=16 false",
+                "user 7 - run-gpus=8 false",
+                "user 7 - run-sched-jobs=0 false",
+                "bank a q sched-cores=9 true",
+                "user 7 in bank a - run-gpus=3000000000 false",
+            ]
+            .map(str::to_owned)
+            .to_vec())
+        );
+        assert_eq!(limits("[]"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = r#"[{"scope": "user", "name": "*", "run-gpus": 16, "run-sched-jobs": 0},
+                       {"scope": "association", "name": "7/a", "queue": "q", "counts": "given", "sched-cores": 9}]"#;
+        let value: &RawValue = serde_json::from_str(text).unwrap();
+        let limits = read(value, LIMITS).unwrap();
+        let written = Value::from_iter(limits.iter().map(record)).to_string();
+        let value: &RawValue = serde_json::from_str(&written).unwrap();
+        assert_eq!(read(value, LIMITS), Ok(limits));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        let known = "run-jobs, run-nodes, run-cores, run-gpus, sched-jobs, sched-nodes, sched-cores, sched-gpus, \
+                     run-sched-jobs, run-sched-nodes, run-sched-cores, run-sched-gpus";
+        for (text, told) in [
+            (r#"[3]"#, ": expected object, got integer 3".to_owned()),
+            (r#"[{"name": "a"}]"#, ".scope: key is missing".to_owned()),
+            (r#"[{"scope": "bank"}]"#, ".name: key is missing".to_owned()),
+            (r#"[{"scope": 3, "name": "a"}]"#, ".scope: expected string, got integer 3".to_owned()),
+            (r#"[{"scope": "bank", "name": []}]"#, ".name: expected string, got array".to_owned()),
+            (r#"[{"scope": "bank", "name": "a"}]"#, format!(".bank: no limit is given; known are {known}")),
+            (
+                r#"[{"scope": "bank", "name": "a", "gpus": 3}]"#,
+                format!(".gpus: unknown key; known are scope, name, queue, counts, {known}"),
+            ),
+            (
+                r#"[{"scope": "bank", "name": "a", "run-gpus": -1}]"#,
+                ".run-gpus: expected an integer from 0, got integer -1".to_owned(),
+            ),
+            (
+                r#"[{"scope": "bank", "name": "a", "run-gpus": "3"}]"#,
+                ".run-gpus: expected an integer from 0, got string".to_owned(),
+            ),
+            (
+                r#"[{"scope": "user", "name": "*", "queue": "q", "run-gpus": 1}]"#,
+                ".queue: a user's limits hold over all queues".to_owned(),
+            ),
+            (
+                r#"[{"scope": "association", "name": "*", "run-nodes": 1}]"#,
+                ".run-nodes: of associations this is set by \"flux account edit-user\"".to_owned(),
+            ),
+            (
+                r#"[{"scope": "bank", "name": "a", "counts": "used", "run-gpus": 1}]"#,
+                ".counts: expected \"asked\" or \"given\", got \"used\"".to_owned(),
+            ),
+        ] {
+            assert_eq!(limits(text), Err(WireError::Record(format!("limits[0]{told}"))), "{text}");
+        }
+        assert_eq!(limits("{}"), Err(WireError::WrongType(LIMITS)));
+    }
+}

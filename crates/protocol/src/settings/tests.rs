@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the table takes, and what it refuses.
+
+use super::*;
+
+fn read(table: &str) -> Result<Settings, String> {
+    of_table(table, Settings::default())
+}
+
+#[test]
+fn every_key_is_read() {
+    let settings = read(
+        r#"{"live": false, "refresh": "1.5m", "depth": 200, "accrual": "committed", "budget": 50, "max-stall": "80ms", "shadow": "pbs",
+            "memo": "never", "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
+            "interleave": true, "remember": false, "public": "own", "annotate": true,
+            "running-limits": "strict", "queues": {"debug": {"running-limits": "upstream"}, "pdev": {}}}"#,
+    );
+    let wanted = Settings {
+        live: false,
+        refresh: 90.0,
+        depth: 200,
+        accrual: Mode::Committed,
+        budget: 50,
+        max_stall: 0.08,
+        shadow: Some(Policy::Pbs),
+        memo: Memo::Never,
+        age_max: 172_800.0,
+        age_weight: 1000,
+        size_weight: -5,
+        max_wait_behind: 7200.0,
+        interleave: true,
+        remember: false,
+        limits: Vec::new(),
+        running: RunningLimitsOf {
+            others: RunningLimits::Strict,
+            queues: [("debug".into(), RunningLimits::Upstream)].into(),
+        },
+        public: Open::Own,
+        annotate: true,
+    };
+    assert_eq!(settings, Ok(wanted));
+    let all: Vec<&str> = names().collect();
+    assert_eq!(all.len(), KEYS.len() + TABLES.len());
+}
+
+#[test]
+fn an_empty_table_changes_nothing() {
+    let before = Settings { depth: 7, ..Settings::default() };
+    assert_eq!(of_table("{}", before.clone()), Ok(before));
+    assert_eq!(read(r#"{"shadow": "none"}"#).map(|settings| settings.shadow), Ok(None));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_would_be_right() {
+    for (table, told) in [
+        (r#"[]"#, "[fairshare]: expected a table, got array"),
+        (
+            r#"{"refesh": 3}"#,
+            "fairshare.refesh: unknown key; known are live, refresh, depth, accrual, budget, max-stall, shadow, memo, age-max, \
+             max-wait-behind, interleave, remember, running-limits, public, annotate, weights, limits, queues",
+        ),
+        (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
+        (
+            r#"{"refresh": -1}"#,
+            "fairshare.refresh: expected 0 to 36600 days, in seconds or as a duration such as \"30s\", \"2h\" or \"7d\", got integer -1",
+        ),
+        (
+            r#"{"refresh": "NaN"}"#,
+            "fairshare.refresh: expected 0 to 36600 days, in seconds or as a duration such as \"30s\", \"2h\" or \"7d\", got \"NaN\"",
+        ),
+        (
+            r#"{"refresh": "1e9d"}"#,
+            "fairshare.refresh: expected 0 to 36600 days, in seconds or as a duration such as \"30s\", \"2h\" or \"7d\", got \"1e9d\"",
+        ),
+        (r#"{"depth": 0}"#, "fairshare.depth: expected an integer from 1 to 1000000, got integer 0"),
+        (r#"{"depth": 2.5}"#, "fairshare.depth: expected an integer from 1 to 1000000, got real 2.5"),
+        (r#"{"budget": null}"#, "fairshare.budget: expected an integer from 1 to 1000000, got null"),
+        (r#"{"accrual": "used"}"#, "fairshare.accrual: expected \"elapsed\" or \"committed\", got \"used\""),
+        (
+            r#"{"shadow": "fairtree"}"#,
+            "fairshare.shadow: expected a policy (weighted-walk, fair-tree, classic, depth-oblivious or pbs), or \"none\", got \"fairtree\"",
+        ),
+        (r#"{"memo": true}"#, "fairshare.memo: expected \"always\" or \"never\", got boolean true"),
+        (
+            r#"{"age-max": 0}"#,
+            "fairshare.age-max: expected more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\", got integer 0",
+        ),
+        (r#"{"weights": 3}"#, "fairshare.weights: expected a table, got integer 3"),
+        (r#"{"weights": {"aeg": 3}}"#, "fairshare.weights.aeg: unknown key; known are age, size"),
+        (
+            r#"{"running-limits": "hard"}"#,
+            "fairshare.running-limits: expected \"upstream\" or \"strict\", got \"hard\"",
+        ),
+        (r#"{"queues": ["batch"]}"#, "fairshare.queues: expected a table, got array"),
+        (r#"{"queues": {"batch": "strict"}}"#, "fairshare.queues.batch: expected a table, got string"),
+        (
+            r#"{"queues": {"batch": {"runing-limits": "strict"}}}"#,
+            "fairshare.queues.batch.runing-limits: unknown key; known is running-limits",
+        ),
+        (
+            r#"{"queues": {"batch": {"running-limits": true}}}"#,
+            "fairshare.queues.batch.running-limits: expected \"upstream\" or \"strict\", got boolean true",
+        ),
+        (r#"{"weights": {"age": "3"}}"#, "fairshare.weights.age: expected an integer of 64 bits, got \"3\""),
+    ] {
+        assert_eq!(read(table), Err(told.to_owned()), "{table}");
+    }
+}
+
+#[test]
+fn a_queue_that_the_instance_lacks_is_told() {
+    let settings = read(r#"{"queues": {"batch": {"running-limits": "strict"}}}"#).unwrap();
+    let known = |queues| queues_are_known(&settings, queues);
+    assert_eq!(known(Some(r#"{"batch": {}, "debug": {"requires": ["d"]}}"#)), Ok(()));
+    let told = |known: &str| Err(format!("queues.batch: no such queue; known are {known}"));
+    assert_eq!(known(Some(r#"{"debug": {}, "pdev": {}}"#)), told("debug, pdev"));
+    assert_eq!(known(None), told("none"));
+    assert_eq!(queues_are_known(&Settings::default(), None), Ok(()));
+}
+
+#[test]
+fn one_bad_value_refuses_the_whole_table() {
+    assert!(read(r#"{"budget": 1, "depth": 0}"#).is_err());
+}
+
+#[test]
+fn the_manual_page_has_every_key() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/man7/flux-fairshare-plugin.7");
+    let page = std::fs::read_to_string(path).unwrap();
+    for name in names() {
+        assert!(page.contains(&format!(".TP\n\\fB{}\\fR\n", name.replace('-', "\\-"))), "{name}");
+    }
+}

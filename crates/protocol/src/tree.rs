@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The object `tree` of a push: by what the banks and associations are ranked, and what their usages are.
+
+use crate::value::{describe, members};
+use crate::wire::WireError;
+use fairshare::accrual::HalfLife;
+use fairshare::periods::Weights;
+use fairshare::{Options, Policy};
+use fairshare_engine::standing::{RESET, Rule};
+use serde_json::value::RawValue;
+
+/// The name of the object.
+pub const TREE: &str = "tree";
+
+/// Reads it. `policy` and `options` are as in the site's database, the others are numbers.
+pub fn rule(value: &RawValue) -> Result<Rule, WireError> {
+    let fault = |key: &str, what: String| WireError::Record(format!("{TREE}.{key}: {what}"));
+    let tree = members(value).ok_or(WireError::WrongType(TREE))?;
+    let given = |key: &str| tree.get(key).copied().ok_or_else(|| fault(key, "key is missing".to_owned()));
+    let number = |key: &str| {
+        let value = given(key)?;
+        let wrong = || fault(key, format!("expected number, got {}", describe(value)));
+        value.get().parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(wrong)
+    };
+    let text = |key: &str, value: &RawValue| -> Result<String, WireError> {
+        let wrong = |_| fault(key, format!("expected string, got {}", describe(value)));
+        serde_json::from_str(value.get()).map_err(wrong)
+    };
+    let policy: Policy = text("policy", given("policy")?)?.parse().map_err(|error| {
+        let error: fairshare::ParsePolicyError = error;
+        fault("policy", error.to_string())
+    })?;
+    let mut options = Options::default();
+    if let Some(value) = tree.get("options") {
+        let given = members(value)
+            .ok_or_else(|| fault("options", format!("expected object, got {}", describe(value))))?;
+        for (name, value) in given {
+            let setting = format!("{name}={}", text("options", value)?);
+            options.set(&setting).map_err(|error| fault("options", error.to_string()))?;
+        }
+    }
+    let half_life = number("half_life")?;
+    let half_life = HalfLife::new(half_life).ok_or_else(|| {
+        fault("half_life", format!("expected 0 (none) or at least 0.001 seconds, got {half_life}"))
+    })?;
+    let reset = if tree.contains_key("reset") { number("reset")? } else { RESET };
+    if reset < 0.0 {
+        return Err(fault("reset", format!("expected 0 or more seconds, got {reset}")));
+    }
+    let replaces_all = match tree.get("replaces_all").map(|value| value.get()) {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(fault("replaces_all", "expected boolean".to_owned())),
+    };
+    Ok(Rule {
+        instant: number("at")?,
+        half_life,
+        reset,
+        weights: Weights {
+            node: number("node_weight")?,
+            core: number("core_weight")?,
+            gpu: number("gpu_weight")?,
+        },
+        policy,
+        options,
+        replaces_all,
+    })
+}

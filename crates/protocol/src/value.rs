@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! JSON that is not read further than needed: members by name, and what a value is in words.
+//!
+//! Nothing here recurses into values, so what a newer client puts under keys unknown to us may be of any depth.
+
+use fairshare::shortened;
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, MapDeserializer};
+use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The members of an object, unread. Of a key that comes twice the last one counts.
+pub type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// The members of `value`; `None` if it is no object.
+pub fn members(value: &RawValue) -> Option<Members<'_>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// A record that is written as an object. Serde by itself would also take an array of the values.
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMap<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfMap<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(OfMap(PhantomData))
+    }
+}
+
+impl<'a, T: Deserialize<'a>> Object<T> {
+    /// The record made of the members named by `keys`.
+    pub fn from_members<K>(
+        members: &Members<'a>,
+        keys: &[(&'static str, K)],
+    ) -> Result<Self, serde_json::Error> {
+        let known = keys.iter().filter_map(|(key, _)| Some((*key, *members.get(*key)?)));
+        T::deserialize(MapDeserializer::new(known))
+            .map(Object)
+            .map_err(|error| serde_json::Error::custom(shortened(&error.to_string())))
+    }
+}
+
+/// Reads any integer; one beyond 64 bits becomes the nearest that fits.
+pub fn saturated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    struct Saturated;
+    impl Visitor<'_> for Saturated {
+        type Value = i64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("integer")
+        }
+
+        fn visit_i64<E: Error>(self, value: i64) -> Result<i64, E> {
+            Ok(value)
+        }
+
+        fn visit_u64<E: Error>(self, value: u64) -> Result<i64, E> {
+            Ok(i64::try_from(value).unwrap_or(i64::MAX))
+        }
+
+        /// serde_json reads an integer beyond 64 bits as a real.
+        fn visit_f64<E: Error>(self, value: f64) -> Result<i64, E> {
+            if value.abs() >= BEYOND {
+                Ok(value as i64)
+            } else {
+                Err(E::invalid_type(Unexpected::Float(value), &self))
+            }
+        }
+    }
+    deserializer.deserialize_any(Saturated)
+}
+
+/// 2^63: the first number that no `i64` reaches.
+pub const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+
+/// What a value is, in words; numbers and booleans by value.
+pub fn describe(value: &RawValue) -> String {
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'n') => "null".to_owned(),
+        Some(b't' | b'f') => format!("boolean {text}"),
+        Some(b'"') => "string".to_owned(),
+        Some(b'[') => "array".to_owned(),
+        Some(b'{') => "object".to_owned(),
+        _ if text.parse::<i64>().is_ok() => format!("integer {text}"),
+        _ if text.contains(['.', 'e', 'E']) => format!("real {}", shortened(text)),
+        _ => format!("integer {}, which is beyond 64 bits", shortened(text)),
+    }
+}

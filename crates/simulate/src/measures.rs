@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a replay came to, for people: waits, slowdowns, shares.
+
+use std::collections::BTreeMap;
+
+use super::Promised;
+use super::delivery::Delivered;
+use super::host::{Finished, NEVER, REJECTED};
+use super::trace::{Job, Trace};
+use fairshare_engine::ids::BankName;
+
+/// Run times below this count as this in slowdowns: who waits a minute for a second is not sixty times as badly off.
+const TAU: f64 = 10.0;
+
+/// How a value is distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The least value that half of all do not exceed.
+    pub p50: f64,
+    /// The same of 95 %.
+    pub p95: f64,
+    /// The same of 99 %.
+    pub p99: f64,
+}
+
+/// Jobs that are looked at together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// How many started.
+    pub jobs: usize,
+    /// Seconds from submission to start.
+    pub wait: Spread,
+    /// Time from submission to end over run time, 10 seconds at least.
+    pub slowdown: Spread,
+}
+
+/// What a bank was promised, and what it got.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BankShare {
+    /// Its part of the whole, as the tree has it.
+    pub promised: f64,
+    /// Its part of all core-seconds in the time in which it had jobs, waiting or running.
+    pub delivered: Option<f64>,
+}
+
+/// What a replay came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measures {
+    /// All jobs that started.
+    pub all: Group,
+    /// By bank.
+    pub banks: BTreeMap<BankName, (Group, BankShare)>,
+    /// By cores: the most of each class, and its jobs.
+    pub sizes: BTreeMap<u32, Group>,
+    /// Jobs that were not taken.
+    pub rejected: usize,
+    /// Jobs that never started.
+    pub never: usize,
+    /// Part of the cluster's core-seconds that was used, from the first submission to the last end.
+    pub utilisation: f64,
+    /// Jain's index of what banks got over what they were promised: 1 where all got the same part, 1/n where one got all.
+    pub jain: Option<f64>,
+    /// The longest time after its submission at which a job was overtaken by a later one of equal size.
+    pub behind: f64,
+    /// Seconds from the first submission to the last end.
+    pub makespan: f64,
+    /// Refreshes of live fair-share.
+    pub refreshes: u64,
+}
+
+/// The most cores of the class that a job is in: 1, 4, 16, 64, ...
+fn class(cores: u32) -> u32 {
+    let mut most = 1u32;
+    while most < cores {
+        most = most.saturating_mul(4);
+    }
+    most
+}
+
+pub(super) fn of(trace: &Trace, finished: Finished, promised: &Promised) -> Measures {
+    let Finished { starts, begin, end, cores, used, banks, refreshes } = finished;
+    let jobs = trace.jobs();
+    let (mut all, mut sizes) = (Values::default(), BTreeMap::<u32, Values>::new());
+    let mut parties = vec![Values::default(); trace.parties().len()];
+    let (mut rejected, mut never) = (0, 0);
+    for (job, start) in jobs.iter().zip(&starts) {
+        match *start {
+            NEVER => never += 1,
+            REJECTED => rejected += 1,
+            start => {
+                all.add(job, start);
+                sizes.entry(class(job.cores)).or_default().add(job, start);
+                if let Some(values) = parties.get_mut(trace.party_of(job)) {
+                    values.add(job, start);
+                }
+            }
+        }
+    }
+    let mut by_bank: BTreeMap<BankName, Values> = BTreeMap::new();
+    for (party, values) in trace.parties().iter().zip(parties) {
+        by_bank.entry(party.bank.clone()).or_default().absorb(values);
+    }
+    let delivered: BTreeMap<BankName, Delivered> = banks.into_iter().collect();
+    let share = |bank: &BankName| BankShare {
+        promised: promised.get(bank).copied().unwrap_or(0.0),
+        delivered: delivered.get(bank).filter(|got| got.all > 0.0).map(|got| got.own / got.all),
+    };
+    let banks: BTreeMap<_, _> = by_bank
+        .into_iter()
+        .map(|(bank, values)| {
+            let share = share(&bank);
+            (bank, (values.group(), share))
+        })
+        .collect();
+    let makespan = end - begin;
+    let whole = cores as f64 * makespan;
+    Measures {
+        all: all.group(),
+        jain: jain(banks.values().map(|(_, share)| *share)),
+        banks,
+        sizes: sizes.into_iter().map(|(most, values)| (most, values.group())).collect(),
+        rejected,
+        never,
+        utilisation: if whole > 0.0 { used / whole } else { 0.0 },
+        behind: behind(jobs, &starts),
+        makespan,
+        refreshes,
+    }
+}
+
+/// Waits and slowdowns of some jobs.
+#[derive(Clone, Debug, Default)]
+struct Values {
+    waits: Vec<f64>,
+    slowdowns: Vec<f64>,
+}
+
+impl Values {
+    fn add(&mut self, job: &Job, start: f64) {
+        let wait = start - job.submit;
+        self.waits.push(wait);
+        self.slowdowns.push(((wait + job.run) / job.run.max(TAU)).max(1.0));
+    }
+
+    fn absorb(&mut self, other: Values) {
+        self.waits.extend(other.waits);
+        self.slowdowns.extend(other.slowdowns);
+    }
+
+    fn group(mut self) -> Group {
+        Group { jobs: self.waits.len(), wait: spread(&mut self.waits), slowdown: spread(&mut self.slowdowns) }
+    }
+}
+
+fn spread(values: &mut [f64]) -> Spread {
+    if values.is_empty() {
+        return Spread::default();
+    }
+    let many = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / many;
+    values.sort_unstable_by(f64::total_cmp);
+    let nearest = |part: f64| {
+        let rank = (part * many).ceil().max(1.0) as usize;
+        values.get(rank - 1).copied().unwrap_or_default()
+    };
+    Spread { mean, p50: nearest(0.5), p95: nearest(0.95), p99: nearest(0.99) }
+}
+
+fn jain(shares: impl Iterator<Item = BankShare>) -> Option<f64> {
+    let (mut sum, mut squares, mut many) = (0.0, 0.0, 0.0);
+    for share in shares.filter(|share| share.promised > 0.0) {
+        let Some(delivered) = share.delivered else { continue };
+        let part = delivered / share.promised;
+        sum += part;
+        squares += part * part;
+        many += 1.0;
+    }
+    (squares > 0.0).then(|| sum * sum / (many * squares))
+}
+
+/// The longest time after its submission at which a job was overtaken by a later one of equal size.
+fn behind(jobs: &[Job], starts: &[f64]) -> f64 {
+    let mut of_size: BTreeMap<(u32, u32, u32), Vec<usize>> = BTreeMap::new();
+    for (number, (job, start)) in jobs.iter().zip(starts).enumerate() {
+        if *start != REJECTED {
+            of_size.entry((job.nodes, job.cores, job.gpus)).or_default().push(number);
+        }
+    }
+    let start = |number: usize| starts.get(number).copied().unwrap_or(NEVER);
+    let submit = |number: usize| jobs.get(number).map_or(0.0, |job| job.submit);
+    let mut worst: f64 = 0.0;
+    for by_submission in of_size.into_values() {
+        let mut by_start = by_submission.clone();
+        by_start.sort_by(|a, b| start(*a).total_cmp(&start(*b)).then(a.cmp(b)));
+        let mut oldest = by_submission.iter().copied().peekable();
+        for number in by_start.into_iter().filter(|number| start(*number) < NEVER) {
+            // Whoever started by then waits no more.
+            while oldest.next_if(|old| start(*old) <= start(number)).is_some() {}
+            if let Some(old) = oldest.peek().copied().filter(|old| *old < number) {
+                worst = worst.max(start(number) - submit(old));
+            }
+        }
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_those_of_values_that_there_are() {
+        let mut hundred: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(spread(&mut hundred), Spread { mean: 50.5, p50: 50.0, p95: 95.0, p99: 99.0 });
+        assert_eq!(spread(&mut [7.0]), Spread { mean: 7.0, p50: 7.0, p95: 7.0, p99: 7.0 });
+        assert_eq!(spread(&mut []), Spread::default());
+    }
+
+    #[test]
+    fn classes_are_apart_by_fours() {
+        let classes = [1, 2, 4, 5, 16, 17, 1000, u32::MAX].map(class);
+        assert_eq!(classes, [1, 4, 4, 16, 16, 64, 1024, u32::MAX]);
+    }
+
+    #[test]
+    fn equal_parts_of_what_was_promised_are_fair() {
+        let of = |pairs: &[(f64, f64)]| {
+            jain(pairs.iter().map(|&(promised, got)| BankShare { promised, delivered: Some(got) }))
+        };
+        assert_eq!(of(&[(0.5, 0.25), (0.25, 0.125)]), Some(1.0));
+        assert_eq!(of(&[(0.5, 1.0), (0.5, 0.0)]), Some(0.5));
+        assert_eq!(of(&[(0.0, 1.0)]), None);
+    }
+
+    #[test]
+    fn who_is_overtaken_longest_is_found() {
+        let job = |submit, cores| {
+            let mut trace = Trace::default();
+            let party =
+                super::super::Party { user: fairshare_engine::ids::UserId(1), bank: "a".into(), queue: None };
+            trace.push(party, submit, (1.0, 1.0), [1, cores, 0]);
+            trace.jobs()[0]
+        };
+        let jobs = [job(0.0, 1), job(5.0, 1), job(6.0, 2), job(7.0, 1)];
+        // The first is overtaken by the last at 30; the job of two cores is of another size.
+        assert_eq!(behind(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
+        assert_eq!(behind(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
+        assert_eq!(behind(&jobs, &[NEVER, 20.0, 6.0, REJECTED]), 20.0, "one that never starts");
+        assert_eq!(behind(&jobs, &[REJECTED, 20.0, 6.0, 30.0]), 0.0, "one that was not taken");
+    }
+}

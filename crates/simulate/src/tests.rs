@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Simulations of made-up sites: what holds in any of them, and what is known of queues.
+
+mod properties;
+mod queues;
+
+use super::host::Host;
+use super::{Party, Scenario, Scheduler, Trace};
+use fairshare::accrual::HalfLife;
+use fairshare::periods::Weights;
+use fairshare::{self, Options, Shares};
+use fairshare_engine::accounts::{Association, AssociationRecord, Config, Policy, ZeroScore};
+use fairshare_engine::engine::{Memo, Settings};
+use fairshare_engine::ids::{BankName, Limit, UserId};
+use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
+
+const UNLIMITED: Limit = Limit(2_147_483_647);
+/// Half of what was used is forgotten in so many seconds.
+const HALF_LIFE: f64 = 50_000.0;
+
+/// Numbers from a seed (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Above 0, up to 1.
+    fn part(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * self.part().ln()
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+fn party(user: u32, bank: &str) -> Party {
+    Party { user: UserId(user), bank: bank.into(), queue: None }
+}
+
+/// Banks below a root, each with its shares; users (id, bank, shares); no limits.
+fn scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Scenario {
+    let root: BankName = "root".into();
+    let bank = |name: &str, parent: Option<&BankName>, shares| Bank {
+        name: name.into(),
+        parent: parent.cloned(),
+        shares: Shares::Count(shares),
+        usage: None,
+        active: true,
+    };
+    let associations = users.iter().map(|&(user, bank, _)| AssociationRecord {
+        association: Association {
+            user: UserId(user),
+            bank: bank.into(),
+            max_running_jobs: UNLIMITED,
+            max_active_jobs: UNLIMITED,
+            max_sched_jobs: UNLIMITED,
+            max_nodes: UNLIMITED,
+            max_cores: UNLIMITED,
+            queues: [].into(),
+            projects: [].into(),
+            def_project: None,
+            active: true,
+        },
+        fairshare: 0.5,
+        def_bank: bank.into(),
+    });
+    let leaves = users.iter().map(|&(user, bank, shares)| Leaf {
+        user: Some(UserId(user)),
+        name: format!("user{user}").into(),
+        bank: bank.into(),
+        shares: Shares::Count(shares),
+        active: true,
+        usage: Some(0.0),
+        counted: Watermark::through(0.0),
+    });
+    let rule = Rule {
+        instant: 0.0,
+        half_life: HalfLife::new(HALF_LIFE).unwrap(),
+        reset: 2_419_200.0,
+        weights: Weights { node: 0.0, core: 1.0, gpu: 0.0 },
+        policy: fairshare::Policy::FairTree,
+        options: Options::default(),
+        replaces_all: false,
+    };
+    let below = banks.iter().map(|&(name, shares)| bank(name, Some(&root), shares));
+    Scenario {
+        policy: Policy {
+            associations: associations.collect(),
+            config: Config { zero_score: ZeroScore::Floor, ..Config::default() },
+            ..Policy::default()
+        },
+        site: SitePart {
+            rule: Some(rule),
+            banks: std::iter::once(bank("root", None, 1)).chain(below).collect(),
+            associations: leaves.collect(),
+        },
+        settings: Settings { memo: Memo::Never, remember: false, ..Settings::default() },
+        scheduler: Scheduler::Fcfs,
+        depth: usize::MAX,
+        nodes: cores,
+        cores,
+    }
+}
+
+/// All jobs have one priority: who comes first is first.
+fn without_weights(mut scenario: Scenario) -> Scenario {
+    let none = ["fairshare", "queue", "bank", "urgency"].map(|factor| (factor.to_owned(), 0));
+    scenario.policy.weights = none.to_vec();
+    scenario
+}
+
+fn host(trace: &Trace, scenario: Scenario) -> Host<'_> {
+    Host::new(trace, scenario, None).unwrap()
+}

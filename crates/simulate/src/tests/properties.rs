@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What holds in every simulation, looked at after every step.
+
+use proptest::prelude::*;
+
+use super::{Dice, HALF_LIFE, host, party, scenario, without_weights};
+use crate::host::Host;
+use crate::{Scenario, Scheduler, Trace, replay};
+use fairshare::Policy;
+use fairshare_engine::accounts::{Cap, SiteLimit, Target};
+use fairshare_engine::engine::PageWanted;
+use fairshare_engine::ids::{Amount, Limit, Measure, Stage};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+
+const CORES: u64 = 16;
+const USERS: [(u32, &str, u64); 4] = [(1, "a", 1), (2, "a", 3), (3, "b", 1), (4, "b", 1)];
+
+/// A history of a loaded site. Times are whole seconds, so that many things happen at once.
+fn history(seed: u64, jobs: u64) -> Trace {
+    let mut dice = Dice(seed);
+    let mut trace = Trace::default();
+    let mut now = 1e9;
+    for _ in 0..jobs {
+        now += dice.below(120) as f64;
+        let (user, bank, _) = USERS[dice.below(4) as usize];
+        let most = 1 + dice.below(CORES);
+        let cores = 1 + dice.below(most) as u32;
+        let run = dice.below(600) as f64;
+        let walltime = run * (1.0 + dice.below(3) as f64);
+        trace.push(party(user, bank), now, (run, walltime), [1 + cores / 5, cores, 0]);
+    }
+    trace.sort();
+    trace
+}
+
+fn site(scheduler: Scheduler, policy: Policy, running: i64) -> Scenario {
+    let mut scenario = scenario(CORES, &[("a", 1), ("b", 2)], &USERS);
+    scenario.scheduler = scheduler;
+    scenario.site.rule.as_mut().unwrap().policy = policy;
+    for record in &mut scenario.policy.associations {
+        record.association.max_running_jobs = Limit(running);
+    }
+    // That one holds what comes while so many run; this one also counts what the scheduler has.
+    scenario.policy.limits = vec![SiteLimit {
+        target: Target::EachUser,
+        queue: None,
+        amount: Amount { measure: Measure::Jobs, stage: Stage::RunningAndScheduled },
+        cap: Cap { limit: Limit(running), is_given: false },
+    }];
+    scenario
+}
+
+/// What runs, recounted from when jobs started.
+fn running(host: &Host<'_>, trace: &Trace) -> u64 {
+    let runs = |start: f64, run: f64| start <= host.now && host.now < start + run;
+    let jobs = trace.jobs().iter().zip(&host.starts).filter(|(job, start)| runs(**start, job.run));
+    jobs.map(|(job, _)| u64::from(job.cores)).sum()
+}
+
+/// What everybody has used by now, worked out from when jobs ran: a core-second that lies so far back counts half.
+fn used(host: &Host<'_>, trace: &Trace) -> BTreeMap<u32, f64> {
+    let mut used = BTreeMap::new();
+    let decay = std::f64::consts::LN_2 / HALF_LIFE;
+    for (job, start) in trace.jobs().iter().zip(&host.starts).filter(|(_, start)| start.is_finite()) {
+        let end = (start + job.run).min(host.now);
+        let left = |at: f64| (-decay * (host.now - at)).exp();
+        let user = trace.parties()[trace.party_of(job)].user.0;
+        *used.entry(user).or_default() += f64::from(job.cores) / decay * (left(end) - left(*start));
+    }
+    used
+}
+
+fn check(trace: &Trace, scenario: Scenario) -> Vec<f64> {
+    let is_limited = scenario.policy.associations[0].association.max_running_jobs.0;
+    let mut host = host(trace, scenario);
+    let mut steps = 0;
+    while host.step() {
+        steps += 1;
+        assert!(host.meter.busy() <= CORES);
+        assert_eq!(host.cluster.free + host.meter.busy(), CORES);
+        if steps % 8 == 0 {
+            assert_eq!(host.engine.check().drift, []);
+            assert!(running(&host, trace) <= CORES);
+            let wanted = PageWanted { after: None, user: None, most: 10, most_held: 0 };
+            let told = host.engine.usages(&wanted, host.now).0;
+            let recount = used(&host, trace);
+            for user in told {
+                let (live, counted) =
+                    (user.usage.unwrap(), recount.get(&user.user.0).copied().unwrap_or(0.0));
+                assert!((live - counted).abs() <= 1e-6 * (1.0 + counted), "{} {live} {counted}", user.user);
+            }
+        }
+    }
+    for (job, start) in trace.jobs().iter().zip(&host.starts) {
+        assert!(*start >= job.submit && start.is_finite(), "{job:?} starts at {start}");
+    }
+    // Limits held whoever they had to.
+    for (user, ..) in USERS {
+        let own: Vec<(f64, f64)> = (trace.jobs().iter().zip(&host.starts))
+            .filter(|(job, _)| trace.parties()[trace.party_of(job)].user.0 == user && job.run > 0.0)
+            .map(|(job, start)| (*start, start + job.run))
+            .collect();
+        let most =
+            own.iter().map(|(at, _)| own.iter().filter(|(from, to)| from <= at && at < to).count()).max();
+        assert!(most.unwrap_or(0) as i64 <= is_limited, "user {user} ran {most:?} at once");
+    }
+    host.starts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_job_runs_once_within_the_cluster_and_the_limits(
+        seed: u64, easy: bool, policy in 0usize..5, running in 1i64..6, weighty: bool,
+    ) {
+        let trace = history(seed, 150);
+        let scheduler = if easy { Scheduler::Easy } else { Scheduler::Fcfs };
+        let scenario = site(scheduler, Policy::ALL[policy], running);
+        check(&trace, if weighty { scenario } else { without_weights(scenario) });
+    }
+
+    #[test]
+    fn first_come_first_served_without_weights_is_the_order_of_submission(seed: u64) {
+        let trace = history(seed, 200);
+        let mut host = host(&trace, without_weights(site(Scheduler::Fcfs, Policy::FairTree, 1_000)));
+        while host.step() {}
+        prop_assert!(host.starts.is_sorted());
+    }
+
+    /// Once a job is the first, what is held for it is never put off while it is.
+    #[test]
+    fn backfill_never_delays_the_first(seed: u64) {
+        let trace = history(seed, 200);
+        let mut host = host(&trace, without_weights(site(Scheduler::Easy, Policy::FairTree, 1_000)));
+        let mut held: Option<(u32, f64)> = None;
+        while host.step() {
+            let head = host.queue.head();
+            let start = head.and_then(|head| host.cluster.reservation(trace.jobs()[head as usize].cores));
+            if let Some((first, promised)) = held {
+                let started = host.starts[first as usize];
+                if started.is_finite() {
+                    prop_assert!(started <= promised, "job {first} starts at {started}, {promised} was held for it");
+                } else if head == Some(first) {
+                    prop_assert!(start.unwrap().start <= promised);
+                }
+            }
+            held = head.zip(start.map(|it| it.start));
+        }
+    }
+
+    /// Refreshes that nobody could tell are left out: with all of them the outcome is the same.
+    #[test]
+    fn what_is_left_out_changes_nothing(seed: u64, easy: bool) {
+        let trace = history(seed, 120);
+        let scheduler = if easy { Scheduler::Easy } else { Scheduler::Fcfs };
+        let mut sparing = host(&trace, site(scheduler, Policy::FairTree, 4));
+        while sparing.step() {}
+        let mut diligent = host(&trace, site(scheduler, Policy::FairTree, 4));
+        diligent.is_diligent = true;
+        while diligent.step() {}
+        prop_assert_eq!(&sparing.starts, &diligent.starts);
+        prop_assert!(sparing.refreshes <= diligent.refreshes);
+    }
+}
+
+#[test]
+fn backfill_starts_some_earlier_and_weights_change_who_goes_first() {
+    let trace = history(7, 400);
+    let starts = |scenario| check(&trace, scenario);
+    let of = |scheduler| site(scheduler, Policy::FairTree, 1_000);
+    let sum = |starts: &[f64]| starts.iter().sum::<f64>();
+    let (plain, easy) =
+        (starts(without_weights(of(Scheduler::Fcfs))), starts(without_weights(of(Scheduler::Easy))));
+    assert!(sum(&easy) < sum(&plain), "backfill fills");
+    assert!(!starts(of(Scheduler::Fcfs)).is_sorted(), "fair-share reorders");
+}
+
+#[test]
+fn the_same_history_gives_the_same_measures() {
+    let trace = history(11, 300);
+    let run = || replay(&trace, site(Scheduler::Easy, Policy::FairTree, 5), &AtomicU64::new(0)).unwrap();
+    let measures = run();
+    assert_eq!(measures, run());
+    assert_eq!((measures.all.jobs, measures.rejected, measures.never), (300, 0, 0));
+    assert_eq!(measures.sizes.values().map(|group| group.jobs).sum::<usize>(), 300);
+    let shares: Vec<(f64, Option<f64>)> =
+        measures.banks.values().map(|(_, share)| (share.promised, share.delivered)).collect();
+    assert!(shares.iter().all(|(_, delivered)| delivered.is_some()), "{shares:?}");
+    assert_eq!(shares.iter().map(|(promised, _)| *promised).collect::<Vec<_>>(), [1.0 / 3.0, 2.0 / 3.0]);
+}
+
+#[test]
+fn what_can_never_run_is_told_apart() {
+    let mut trace = Trace::default();
+    for (user, cores) in [(1, 1), (1, 17), (9, 1), (2, 2)] {
+        trace.push(party(user, "a"), 1e9, (5.0, 5.0), [1, cores, 0]);
+    }
+    let mut scenario = site(Scheduler::Easy, Policy::FairTree, 1_000);
+    scenario.policy.associations[1].association.max_running_jobs = Limit(0);
+    let measures = replay(&trace, scenario, &AtomicU64::new(0)).unwrap();
+    // Too large for the cluster, and of nobody; user 2 may run nothing.
+    assert_eq!((measures.all.jobs, measures.rejected, measures.never), (1, 2, 1));
+    assert_eq!(measures.makespan, 5.0, "that nothing comes of waiting takes no time");
+}

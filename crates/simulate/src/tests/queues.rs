@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Against queues of which the mean wait is known: M/M/1, M/D/1 and M/M/c, first come first served.
+
+use super::{Dice, host, party, scenario, without_weights};
+use crate::Trace;
+
+const MEAN_RUN: f64 = 100.0;
+const BATCHES: usize = 30;
+/// Student's t of 29 degrees of freedom, for an interval that holds the mean in 99 of 100 cases.
+const T99: f64 = 2.756;
+
+/// The mean wait and half the width of its interval, by the means of batches; the first of them is the warm-up.
+fn wait(cores: u64, load: f64, jobs: usize, seed: u64, run: impl Fn(&mut Dice) -> f64) -> (f64, f64) {
+    let mut dice = Dice(seed + asked("SIMULATE_SEED", 0) as u64);
+    let mut trace = Trace::default();
+    let mut now = 1e9;
+    for _ in 0..jobs {
+        now += dice.exponential(MEAN_RUN / (load * cores as f64));
+        let run = run(&mut dice);
+        trace.push(party(1, "a"), now, (run, run), [1, 1, 0]);
+    }
+    let mut host = host(&trace, without_weights(scenario(cores, &[("a", 1)], &[(1, "a", 1)])));
+    while host.step() {}
+    let waits: Vec<f64> =
+        trace.jobs().iter().zip(&host.starts).map(|(job, start)| start - job.submit).collect();
+    assert!(waits.iter().all(|wait| (0.0..f64::INFINITY).contains(wait)));
+    let size = jobs / (BATCHES + 1);
+    let means: Vec<f64> = waits
+        .chunks(size)
+        .skip(1)
+        .take(BATCHES)
+        .map(|batch| batch.iter().sum::<f64>() / size as f64)
+        .collect();
+    let many = BATCHES as f64;
+    let mean = means.iter().sum::<f64>() / many;
+    let variance = means.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / (many - 1.0);
+    (mean, T99 * (variance / many).sqrt())
+}
+
+#[track_caller]
+fn agrees(what: &str, (mean, half): (f64, f64), theory: f64) {
+    println!("{what}: mean wait {mean:.2} s +- {half:.2} (99 %), theory {theory:.2}");
+    assert!(half < 0.2 * theory, "{what}: {half} says nothing about {theory}");
+    assert!((mean - theory).abs() <= half, "{what}: {mean} +- {half}, theory {theory}");
+}
+
+/// A number from the environment, to see more than a run of the tests does.
+fn asked(variable: &str, otherwise: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+fn jobs() -> usize {
+    asked("SIMULATE_JOBS", 31_000)
+}
+
+#[test]
+fn one_core_and_exponential_run_times() {
+    for (load, seed) in [(0.5, 1), (0.7, 2)] {
+        let found = wait(1, load, jobs(), seed, |dice| dice.exponential(MEAN_RUN));
+        agrees(&format!("M/M/1 at {load}"), found, load / (1.0 - load) * MEAN_RUN);
+    }
+}
+
+#[test]
+fn one_core_and_equal_run_times() {
+    let load = 0.7;
+    let found = wait(1, load, jobs(), 3, |_| MEAN_RUN);
+    agrees("M/D/1 at 0.7", found, load / (2.0 * (1.0 - load)) * MEAN_RUN);
+}
+
+#[test]
+fn four_cores_and_exponential_run_times() {
+    let (cores, load) = (4u32, 0.8);
+    let found = wait(cores.into(), load, jobs(), 4, |dice| dice.exponential(MEAN_RUN));
+    let offered = f64::from(cores) * load;
+    // Erlang's C: the part of jobs that wait.
+    let term = |n: u32| (1..=n).fold(1.0, |term, k| term * offered / f64::from(k));
+    let last = term(cores) / (1.0 - load);
+    let waits = last / ((0..cores).map(term).sum::<f64>() + last);
+    agrees("M/M/4 at 0.8", found, waits * MEAN_RUN / (f64::from(cores) * (1.0 - load)));
+}

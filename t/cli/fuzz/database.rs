@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Accounting databases: damaged files, and sound ones with values of any type where others were meant. Whoever reads gets
+//! an error or a tree, and nothing is written by who only looks.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::drive::{Choices, bytes, fuzz, gist, seen};
+use crate::site::Site;
+use fairshare::{InactiveUsage, Options, Policy};
+use fairshare_accounting::store::{Access, Database};
+
+/// Everything that is read of a database.
+fn read(path: &Path) -> Vec<u64> {
+    let mut features = Vec::new();
+    let mut database = match Database::open(path, Access::Read, Duration::from_millis(1)) {
+        Ok(database) => database,
+        Err(error) => return vec![seen(gist(&error.to_string()))],
+    };
+    let snapshot = match database.snapshot() {
+        Ok(snapshot) => snapshot,
+        Err(error) => return vec![seen(gist(&error.to_string()))],
+    };
+    let mut tell = |what: &str, text: Result<usize, String>| match text {
+        Ok(count) => features.push(seen((what, count.min(9)))),
+        Err(text) => {
+            assert!(!text.is_empty(), "{what}");
+            // A name may be of any length: the command cuts what it prints (`a_name_of_any_length`).
+            features.push(seen((what, gist(&text))));
+        }
+    };
+    match snapshot.tree(InactiveUsage::Count, &mut |_| ()) {
+        Err(error) => tell("tree", Err(error.to_string())),
+        Ok(stored) => match stored.builder.build() {
+            Err(error) => tell("builder", Err(error.to_string())),
+            Ok(tree) => {
+                for policy in Policy::ALL {
+                    let ranked = tree.rank(policy, &Options::default());
+                    tell("rank", ranked.map(|ranking| ranking.ranked()).map_err(|error| error.to_string()));
+                }
+            }
+        },
+    }
+    tell(
+        "ignored",
+        snapshot.tree(InactiveUsage::Ignore, &mut |_| ()).map(|_| 0).map_err(|error| error.to_string()),
+    );
+    tell("policy", snapshot.policy_data(1.7e9).map(|_| 0).map_err(|error| error.to_string()));
+    tell("site", snapshot.site_policy().map(|_| 0).map_err(|error| error.to_string()));
+    tell("pace", snapshot.pace().map(|_| 0).map_err(|error| error.to_string()));
+    tell("limits", snapshot.stored_limits().map(|all| all.len()).map_err(|error| error.to_string()));
+    tell("ledger", snapshot.ledger(&mut |_| ()).map(|_| 0).map_err(|error| error.to_string()));
+    tell("settings", snapshot.usage_settings().map(|_| 0).map_err(|error| error.to_string()));
+    tell(
+        "marks",
+        snapshot.marks().map(|marks| usize::from(marks.is_some())).map_err(|error| error.to_string()),
+    );
+    tell("bins", snapshot.usage_bins("ann", "A").map(|bins| bins.len()).map_err(|error| error.to_string()));
+    features
+}
+
+/// A small database, of pages as small as they get: what is changed is seldom empty space.
+fn small(test: &str) -> Site {
+    let site = Site::small(test);
+    site.sql(
+        "INSERT INTO queue_table (queue) VALUES ('q'); INSERT INTO project_table (project) VALUES ('*')",
+    );
+    site.sql("INSERT INTO priority_factor_weight_table VALUES ('fairshare', 1000)");
+    site.sql("INSERT INTO job_usage_per_association_table VALUES ('ann', 11, 'A', 0, 40.0)");
+    site.sql("PRAGMA page_size = 512; VACUUM");
+    site
+}
+
+#[test]
+fn any_damage_to_a_file() {
+    let site = small("fuzz-damage");
+    fuzz("database", vec![site.bytes()], bytes, |input| {
+        std::fs::write(&site.path, input).unwrap();
+        let features = read(&site.path);
+        assert!(std::fs::read(&site.path).unwrap() == input, "who only looked has written");
+        let _ = std::fs::remove_file(site.path.with_extension("db-journal"));
+        features
+    });
+}
+
+/// Puts such values into such columns of up to five rows, as the input chooses.
+pub fn scribble(site: &Site, of: &mut Choices<'_>, columns: &[(&str, &str)], values: &[&str]) {
+    let connection = site.open();
+    connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").unwrap();
+    let mut changes = 0;
+    while !of.is_over() && changes < 5 {
+        let ((table, column), value, row) = (of.pick(columns), of.pick(values), of.below(4));
+        let sql = format!(
+            "UPDATE OR IGNORE {table} SET {column} = {value} WHERE rowid = (SELECT rowid FROM {table} LIMIT 1 OFFSET {row})"
+        );
+        // What the schema itself refuses can't be there.
+        let _ = connection.execute_batch(&sql);
+        changes += 1;
+    }
+}
+
+/// Values of every type and any size, in any column of any row.
+#[test]
+fn any_value_in_any_column() {
+    const COLUMNS: [(&str, &str); 24] = [
+        ("association_table", "username"),
+        ("association_table", "userid"),
+        ("association_table", "bank"),
+        ("association_table", "default_bank"),
+        ("association_table", "shares"),
+        ("association_table", "job_usage"),
+        ("association_table", "fairshare"),
+        ("association_table", "active"),
+        ("association_table", "max_running_jobs"),
+        ("association_table", "queues"),
+        ("association_table", "projects"),
+        ("bank_table", "bank"),
+        ("bank_table", "parent_bank"),
+        ("bank_table", "shares"),
+        ("bank_table", "priority"),
+        ("bank_table", "active"),
+        ("queue_table", "queue"),
+        ("queue_table", "priority"),
+        ("queue_table", "max_running_jobs"),
+        ("project_table", "project"),
+        ("priority_factor_weight_table", "factor"),
+        ("priority_factor_weight_table", "weight"),
+        ("job_usage_per_association_table", "value"),
+        ("job_usage_per_association_table", "period"),
+    ];
+    const VALUES: [&str; 22] = [
+        "NULL",
+        "0",
+        "-1",
+        "1",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "1e308",
+        "-1e308",
+        "1e999",
+        "0.5",
+        "''",
+        "'A'",
+        "'root'",
+        "'1'",
+        "'1e5'",
+        "'%s%n'",
+        "char(27,10,7)",
+        "'; DROP TABLE bank_table; --'",
+        "x'ff00fe'",
+        "zeroblob(100)",
+        "hex(zeroblob(50000))",
+        "'5,,q,%'",
+    ];
+    let site = small("fuzz-values");
+    let whole = site.bytes();
+    let seeds = (0..60u8).map(|n| vec![n, n.wrapping_mul(7), n / 3, n, 2, n]).collect();
+    fuzz("values", seeds, bytes, |input| {
+        std::fs::write(&site.path, &whole).unwrap();
+        scribble(&site, &mut Choices(input), &COLUMNS, &VALUES);
+        read(&site.path)
+    });
+}
+
+#[test]
+fn a_name_of_any_length() {
+    let site = small("fuzz-long-name");
+    site.sql("UPDATE association_table SET bank = hex(zeroblob(500000)) WHERE username = 'ann'");
+    let ran = crate::fairshare(["show", "-p", site.path()]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.err.starts_with("flux-fairshare: ") && ran.err.ends_with("...\n"), "{} bytes", ran.err.len());
+    assert!(ran.err.len() < 5000, "{} bytes", ran.err.len());
+}

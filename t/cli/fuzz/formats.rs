@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Every importer. A tree that was read is written as the plain document, and must be the same tree when that is read.
+
+use std::path::{Path, PathBuf};
+
+use fairshare::{InactiveUsage, NodeId, Options, Policy, Shares, Tree};
+use fairshare_import::{Beside, Format, load};
+use serde_json::{Value, json};
+
+use super::drive::{Rng, bytes, fuzz, gist, seen};
+use super::json;
+use crate::{golden, imports, imports_pbs};
+
+/// An input is the name of a format, or none, and the file below it.
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    let mut add = |format: &str, text: &str| {
+        if text.len() < 20_000 {
+            seeds.push(format!("{format}\n{text}").into_bytes());
+            seeds.push(format!("\n{text}").into_bytes());
+        }
+    };
+    for (_, golden) in golden::documents("slurm") {
+        add("sshare", &imports::sshare(&golden));
+        add("sshare-json", &imports::sshare_json(&golden));
+        add("sacctmgr-dump", &imports::dump(&golden, true));
+        add("sacctmgr-dump", &imports::dump(&golden, false));
+        add("sacctmgr-assoc", &imports::assoc(&golden));
+    }
+    for (name, golden) in golden::documents("pbs") {
+        let recording = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+            .join(format!("t/golden/pbs/{name}.pbsfs.txt"));
+        add("pbsfs", &imports_pbs::pbsfs(&std::fs::read_to_string(recording).unwrap()));
+        if let Some(groups) = golden["resource_group_file"].as_str() {
+            add("resource-group", groups);
+        }
+    }
+    add("csv", "username,bank,shares,job_usage,active\nann,A,1,0,1\n\"b,\"\"n\",A,2,3.5,0\n");
+    let bank = json!({"bank": "root", "parent_bank": "", "shares": 1, "job_usage": 3.0, "active": 1});
+    add(
+        "export-db",
+        &json!({"root": {"bank": bank, "children": [{"username": "ann", "shares": 1, "job_usage": 2.5}]}})
+            .to_string(),
+    );
+    add(
+        "tree",
+        &json!({"banks": [{"name": "root", "parent": null, "shares": 1}, {"name": "A", "parent": "root", "shares": "parent"},
+            {"name": "B", "parent": "root", "shares": 3, "usage": 0.125}],
+            "associations": [{"user": "ann", "bank": "A", "shares": 1, "usage": 2.5},
+            {"user": "ben", "bank": "B", "shares": 0, "usage": null, "active": false}]})
+        .to_string(),
+    );
+    seeds
+}
+
+/// JSON by its structure; of the others lines come and go, and bytes change.
+fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+    let body = input.iter().position(|byte| *byte == b'\n').map_or(input, |at| &input[at + 1..]);
+    if body.first() == Some(&b'{') && !rng.one_in(6) {
+        return json::after_a_line(rng, input, other);
+    }
+    let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
+    let theirs: Vec<&[u8]> = other.split(|byte| *byte == b'\n').collect();
+    let mut lines = lines;
+    let at = rng.below(lines.len());
+    match rng.below(6) {
+        0 => drop(lines.remove(at)),
+        1 => lines.insert(at, lines[rng.below(lines.len())]),
+        2 => lines.insert(at, theirs[rng.below(theirs.len())]),
+        3 => {
+            // Two fields change their places.
+            let sign = *rng.pick(b"|,:\t ");
+            let mut fields: Vec<&[u8]> = lines[at].split(|byte| *byte == sign).collect();
+            let (one, two) = (rng.below(fields.len()), rng.below(fields.len()));
+            fields.swap(one, two);
+            let line = fields.join(&sign);
+            let mut all: Vec<Vec<u8>> = lines.iter().map(|line| line.to_vec()).collect();
+            all[at] = line;
+            return all.join(&b'\n');
+        }
+        _ => return bytes(rng, input, other),
+    }
+    lines.join(&b'\n')
+}
+
+fn shares(tree: &Tree, node: NodeId) -> Value {
+    match tree.shares(node) {
+        Shares::Count(count) => json!(count),
+        Shares::Parent => json!("parent"),
+    }
+}
+
+/// The tree as the plain document.
+fn printed(tree: &Tree) -> Value {
+    let above = |node| tree.parent(node).map(|bank| tree.name(bank).to_owned());
+    let list_order = tree.walk_list_order();
+    let banks = list_order.iter().filter(|(node, _)| tree.banks().any(|bank| bank == *node));
+    let banks = banks.map(|(node, _)| {
+        json!({"name": tree.name(*node), "parent": above(*node), "shares": shares(tree, *node), "usage": tree.own_usage(*node)})
+    });
+    let mut leaves: Vec<NodeId> = tree.leaves().collect();
+    leaves.sort_by_key(|leaf| tree.list_index(*leaf));
+    let leaves = leaves.into_iter().map(|node| {
+        json!({"user": tree.name(node), "bank": above(node), "shares": shares(tree, node), "usage": tree.own_usage(node),
+            "active": tree.is_active(node)})
+    });
+    json!({"banks": banks.collect::<Vec<_>>(), "associations": leaves.collect::<Vec<_>>()})
+}
+
+/// Users, each with the bits of its fair-share.
+type Order = Vec<(String, Option<u64>)>;
+
+/// Who comes in which order, by every rule that can rank it.
+fn ranked(tree: &Tree) -> Vec<Option<Order>> {
+    let order = |policy: Policy| {
+        let ranking = tree.rank(policy, &Options::default()).ok()?;
+        let shown = |leaf: &NodeId| (tree.name(*leaf).to_owned(), ranking.fairshare(*leaf).map(f64::to_bits));
+        Some(ranking.order().iter().map(shown).collect())
+    };
+    Policy::ALL.into_iter().map(order).collect()
+}
+
+struct Files {
+    input: PathBuf,
+    document: PathBuf,
+}
+
+fn read(files: &Files, input: &[u8]) -> Vec<u64> {
+    let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let named = String::from_utf8_lossy(&input[..end]).parse::<Format>().ok();
+    std::fs::write(&files.input, input.get(end + 1..).unwrap_or_default()).unwrap();
+    let document = match load(&files.input, named, Beside::default(), InactiveUsage::Count) {
+        Ok(Some(document)) => document,
+        Ok(None) => return vec![seen("a database")],
+        Err(error) => {
+            let text = error.to_string();
+            // It may name a field of any length: the command cuts what it prints.
+            assert!(!text.is_empty());
+            return vec![seen((
+                named.map(Format::name),
+                gist(&text.replace(&files.input.display().to_string(), "")),
+            ))];
+        }
+    };
+    let kind = document.format.name();
+    let mut features: Vec<u64> = document.notes.iter().map(|note| seen((kind, gist(note)))).collect();
+    let tree = match document.builder.build() {
+        Ok(tree) => tree,
+        Err(error) => return vec![seen((kind, gist(&error.to_string())))],
+    };
+    features.push(seen((kind, tree.len().min(20))));
+    let first = printed(&tree);
+    std::fs::write(&files.document, first.to_string()).unwrap();
+    let again = load(&files.document, Some(Format::Tree), Beside::default(), InactiveUsage::Count);
+    let again = again.expect("the document is read").expect("it is none of a database").builder.build();
+    let again = again.expect("it is a tree");
+    assert_eq!(printed(&again), first, "read, written, and read otherwise");
+    assert_eq!(ranked(&again), ranked(&tree), "{first}");
+    features
+}
+
+#[test]
+fn any_file_of_any_format() {
+    let directory = crate::directory("fuzz-formats");
+    let files = Files { input: directory.join("input"), document: directory.join("document") };
+    fuzz("formats", seeds(), mutate, |input| read(&files, input));
+}
+
+/// Usages in a list of their own, also in the form that PBS's scheduler keeps.
+#[test]
+fn any_list_of_usages() {
+    let directory = crate::directory("fuzz-usages");
+    let (groups, list) = (directory.join("resource_group"), directory.join("usage"));
+    std::fs::write(&groups, "g1 10 root 4\nann 11 g1 1\nben 12 g1 3\n").unwrap();
+    let binary =
+        std::fs::read(imports_pbs::usage_file("fuzz-usages-seed", &[("ann", 12.5), ("ben", 0.0)])).unwrap();
+    let seeds = vec![binary, b"ann 12\nben = 13.5\n".to_vec(), b"ann:1e300\n# none\n".to_vec()];
+    fuzz("usages", seeds, bytes, |input| {
+        std::fs::write(&list, input).unwrap();
+        let beside = Beside { usage: Some(&list), unknown_shares: None };
+        match load(&groups, Some(Format::ResourceGroup), beside, InactiveUsage::Count) {
+            Err(error) => vec![seen(gist(&error.to_string()))],
+            Ok(document) => {
+                let document = document.expect("no database");
+                let notes: Vec<u64> = document.notes.iter().map(|note| seen(gist(note))).collect();
+                let tree = document.builder.build().expect("the groups are a tree");
+                ranked(&tree);
+                notes
+            }
+        }
+    });
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Hostile input, at random, for the command: documents, databases, and records of ended jobs. See `t/fuzz/drive.rs` for how it runs.
+
+mod database;
+#[path = "../../fuzz/drive.rs"]
+mod drive;
+mod formats;
+#[path = "../../fuzz/json.rs"]
+mod json;
+mod traces;

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Job histories: traces in the Standard Workload Format, and an accounting database whose records of jobs have any value in any
+//! column. Whoever replays or counts them gets an error that names the place, or numbers that can be.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fairshare_accounting::pipeline::{Plan, Rule};
+use fairshare_accounting::store::{Access, Database};
+use serde_json::Value;
+
+use super::database::scribble;
+use super::drive::{Choices, Rng, bytes, fuzz, gist, seen};
+use crate::pipeline::{END, with_jobs};
+use crate::site::{Site, rows_of};
+use crate::{PROGRAM, directory};
+
+/// Three users, of whom one is told by nothing but a number that is nobody's; jobs that wait for others, parts, and one that never ran.
+const TRACE: &str = "; MaxProcs: 8\n; MaxNodes: 2 (1)\n; UnixStartTime: 1600000000\n\
+    1 0 5 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n\
+    2 10 5 100 8 -1 -1 8 100 -1 1 2 1 -1 1 -1 -1 -1\n\
+    3 20 -1 50 2 -1 -1 2 -1 -1 1 1 2 -1 2 -1 -1 -1\n\
+    4 20 7 50.5 4 -1 -1 4 60 -1 2 3 2 -1 -1 -1 -1 -1\n\
+    5 30 -1 -1 4 -1 -1 4 60 -1 5 -1 -1 -1 -1 -1 -1 -1\n\
+    6 90000 0 3600 -1 -1 -1 6 7200 -1 1 -1 -1 -1 0 -1 -1 -1\n";
+
+/// What nobody would write, and some do.
+const NUMBERS: [&str; 19] = [
+    "-1",
+    "0",
+    "1",
+    "0.5",
+    "-0",
+    "1e-300",
+    "1e11",
+    "1e12",
+    "1e18",
+    "1e308",
+    "nan",
+    "inf",
+    "315576000",
+    "4294967294",
+    "4294967295",
+    "18446744073709551615",
+    "9007199254740993",
+    "x",
+    "",
+];
+
+/// A number becomes another, lines come twice or go; sometimes it is bytes that change.
+fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+    if rng.one_in(5) {
+        return bytes(rng, input, other);
+    }
+    let text = String::from_utf8_lossy(input).into_owned();
+    let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+    let at = rng.below(lines.len());
+    match rng.below(6) {
+        0 => drop(lines.remove(at)),
+        1 => lines.insert(at, lines[rng.below(lines.len())].clone()),
+        _ => {
+            let mut words: Vec<&str> = lines[at].split(' ').collect();
+            let word = rng.below(words.len());
+            words[word] = NUMBERS[rng.below(NUMBERS.len())];
+            lines[at] = words.join(" ");
+        }
+    }
+    lines.join("\n").into_bytes()
+}
+
+/// Status, output and errors; a replay that does not come to its end fails.
+fn simulated(path: &str) -> (Option<i32>, String, String) {
+    let mut child = Command::new(PROGRAM)
+        .args(["simulate", "--trace", path, "--json", "--sweep", "scheduler=fcfs,easy"])
+        // Ten years of one job, looked at every 30 s while others wait, are minutes.
+        .args(["--sweep", "refresh=1h"])
+        .env_remove("FLUX_URI")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // What it prints of so few jobs is less than a pipe holds.
+    let began = Instant::now();
+    while child.try_wait().expect("it can be waited for").is_none() {
+        if began.elapsed() > Duration::from_secs(60) {
+            let _ = child.kill();
+            panic!("it does not come to its end");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let output = child.wait_with_output().expect("it ended");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// All numbers below a value, with the names they have.
+fn numbers<'a>(value: &'a Value, name: &'a str, each: &mut dyn FnMut(&str, Option<f64>)) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|value| numbers(value, name, each)),
+        Value::Object(map) => map.iter().for_each(|(name, value)| numbers(value, name, each)),
+        Value::Number(number) => each(name, number.as_f64()),
+        Value::Null => each(name, None),
+        Value::String(_) | Value::Bool(_) => {}
+    }
+}
+
+/// Lines of jobs that are no parts of others.
+fn lines_of_jobs(input: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(input);
+    let is_job = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with(';');
+    let is_part = |line: &&str| {
+        let status = line.split_ascii_whitespace().nth(10).and_then(|word| word.parse::<f64>().ok());
+        status.is_some_and(|status| (2.0..5.0).contains(&status))
+    };
+    text.split('\n').filter(is_job).filter(|line| !is_part(line)).count()
+}
+
+fn replay(path: &str, input: &[u8]) -> Vec<u64> {
+    std::fs::write(path, input).unwrap();
+    let (status, out, err) = simulated(path);
+    if status != Some(0) {
+        assert_eq!(status, Some(2), "{err}");
+        assert!(err.starts_with("flux-fairshare: ") && err.lines().count() == 1, "{err}");
+        assert_eq!(err.trim_end().find(char::is_control), None, "{err:?}");
+        return vec![seen(gist(&err.replace(path, "")))];
+    }
+    let told: Value = serde_json::from_str(&out).expect("JSON");
+    let count = |value: &Value| value.as_u64().expect("a count") as usize;
+    assert_eq!(count(&told["jobs"]) + count(&told["skipped"]), lines_of_jobs(input), "{told}");
+    numbers(&told, "", &mut |name, number| {
+        // Of a group by size no part is promised, where nobody ran nothing is delivered; means are of two jobs at least.
+        let may_lack = ["promised", "delivered", "recorded_wait_mean", "jain"].contains(&name);
+        let may_lack = may_lack || count(&told["jobs"]) < 2;
+        let is_part = ["utilisation", "jain"].contains(&name);
+        let most = if is_part { 1.0 + 1e-9 } else { f64::INFINITY };
+        let is_sound = number.map_or(may_lack, |number| (0.0..=most).contains(&number));
+        assert!(is_sound, "{name} is {number:?}: {told}");
+    });
+    let mut features = vec![seen((count(&told["jobs"]), count(&told["skipped"])))];
+    for scenario in told["scenarios"].as_array().expect("a list") {
+        let of = |name: &str| count(&scenario[name]);
+        assert!(of("jobs") + of("rejected") + of("never") <= count(&told["jobs"]), "{told}");
+        features.push(seen((of("jobs"), of("rejected"), of("never"))));
+    }
+    features
+}
+
+#[test]
+fn any_trace() {
+    let path = directory("fuzz-traces").join("trace.swf");
+    let path = path.to_str().expect("text").to_owned();
+    fuzz("traces", vec![TRACE.into()], mutate, |input| replay(&path, input));
+}
+
+const TABLES: [&str; 5] = [
+    "association_table",
+    "bank_table",
+    "job_usage_factor_table",
+    "job_usage_per_association_table",
+    "t_half_life_period_table",
+];
+
+/// Counts what is there. `Err` says what was wrong.
+fn counted(site: &Site, rule: Rule, now: f64) -> Result<u64, String> {
+    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let mut database =
+        Database::open(&site.path, Access::Write, Duration::ZERO).map_err(|error| told(&error))?;
+    let snapshot = database.snapshot().map_err(|error| told(&error))?;
+    let plan = Plan::new(&snapshot, rule, now, &mut |_| ()).map_err(|error| told(&error))?;
+    plan.write(&snapshot, &mut |_| ()).map_err(|error| told(&error))?;
+    snapshot.commit().map_err(|error| told(&error))?;
+    let tally = &plan.tally;
+    Ok(seen((
+        tally.counted.min(9),
+        tally.late.min(3),
+        tally.from_the_future.min(3),
+        tally.too_old.min(3),
+        tally.ignored.min(3),
+        tally.unreadable_count.min(5),
+        tally.waiting.min(5),
+        tally.recounted,
+    )))
+}
+
+/// A run stores all of it or nothing, a second one finds nothing to do, and every usage is a number.
+fn count(site: &Site, rule: Rule, now: f64) -> u64 {
+    let before = rows_of(&site.open(), TABLES);
+    match counted(site, rule, now) {
+        Err(text) => {
+            assert!(!text.is_empty());
+            assert_eq!(rows_of(&site.open(), TABLES), before, "{text}");
+            seen((rule.to_string(), gist(&text)))
+        }
+        Ok(feature) => {
+            let connection = site.open();
+            // flux-accounting takes a job off that ended before it began; so does its rule.
+            let least = if rule == Rule::Exact { "0" } else { "-1e300" };
+            let sql = format!(
+                "SELECT COUNT(*) FROM association_table WHERE typeof(job_usage) NOT IN ('real', 'integer')
+                    OR job_usage NOT BETWEEN {least} AND 1e300"
+            );
+            let wrong: i64 = connection.query_row(&sql, [], |row| row.get(0)).expect("a count");
+            let after = rows_of(&connection, TABLES);
+            assert_eq!(wrong, 0, "{after:#?}");
+            drop(connection);
+            if rule == Rule::Exact {
+                counted(site, rule, now).expect("it was counted once");
+                assert_eq!(rows_of(&site.open(), TABLES), after, "a second run");
+            }
+            seen((rule.to_string(), feature))
+        }
+    }
+}
+
+/// What flux-accounting or `fetch` stored of jobs, and what counting keeps.
+#[test]
+fn any_record_of_a_job() {
+    const COLUMNS: [(&str, &str); 12] = [
+        ("jobs", "id"),
+        ("jobs", "userid"),
+        ("jobs", "t_submit"),
+        ("jobs", "t_run"),
+        ("jobs", "t_inactive"),
+        ("jobs", "R"),
+        ("jobs", "jobspec"),
+        ("jobs", "bank"),
+        ("jobs", "actual_duration"),
+        ("jobs", "requested_duration"),
+        ("job_usage_factor_table", "last_job_timestamp"),
+        ("t_half_life_period_table", "end_half_life_period"),
+    ];
+    const VALUES: [&str; 28] = [
+        "NULL",
+        "0",
+        "-1",
+        "1",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "1e308",
+        "-1e308",
+        "1e999",
+        "0.5",
+        "51500.25",
+        "52999",
+        "''",
+        "'A'",
+        "'B'",
+        "'1e5'",
+        "x'ff00fe'",
+        "zeroblob(100)",
+        "'{'",
+        "'{}'",
+        "'null'",
+        "'[1]'",
+        r#"'{"version": 1, "execution": {"R_lite": [{"rank": "0-4294967295", "children": {"core": "0-4294967295"}}]}}'"#,
+        r#"'{"version": 1, "execution": {"R_lite": [{"rank": "1-0", "children": {"core": "0"}}]}}'"#,
+        r#"'{"version": 9, "execution": {"R_lite": []}}'"#,
+        r#"'{"attributes": {"system": {"bank": "A", "queue": "q", "duration": 1e308}}}'"#,
+        r#"'{"attributes": {"system": {"bank": 5, "queue": [], "duration": -1}}}'"#,
+        "51000",
+    ];
+    const TIMES: [f64; 5] = [END - 10.0, END + 950.0, END + 1000.0, END + 5100.0, 1.7e9];
+    let site = Site::small("fuzz-records");
+    with_jobs(&site);
+    site.sql("PRAGMA page_size = 512; VACUUM");
+    let whole = site.bytes();
+    let seeds = (0..60u8).map(|n| vec![n, n / 5, n.wrapping_mul(7), n % 4, n / 3, n, 2]).collect();
+    fuzz("records", seeds, bytes, |input| {
+        std::fs::write(&site.path, &whole).unwrap();
+        let mut of = Choices(input);
+        let rule = of.pick(&[Rule::Exact, Rule::Exact, Rule::FluxAccounting]);
+        let now = of.pick(&TIMES);
+        scribble(&site, &mut of, &COLUMNS, &VALUES);
+        vec![count(&site, rule, now), count(&site, rule, now + 1500.0)]
+    });
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The engine against the tables that flux-accounting, Slurm and OpenPBS printed (t/golden/*/README.md).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use fairshare::{
+    Association, Bank, InactiveUsage, NodeDetail, NodeId, Options, Policy, Ranking, Shares, Site, Ties, Tree,
+};
+use serde_json::Value;
+
+const FULL: f64 = 1e-9;
+const SIX_DECIMALS: f64 = 5.1e-7;
+const PBS: f64 = 1e-6;
+
+/// The tables of a folder whose name ends so.
+fn tables(folder: &str, ending: &str) -> Vec<(String, Value)> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden").join(folder);
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .expect("golden tables")
+        .map(|entry| entry.expect("entry").path())
+        .filter(|path| path.to_str().is_some_and(|path| path.ends_with(ending)))
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "no {ending} in {}", folder.display());
+    let parse = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
+    };
+    paths.iter().map(parse).collect()
+}
+
+fn rows<'a>(table: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    table[key].as_array().unwrap_or_else(|| panic!("{key} is a list")).iter()
+}
+
+fn text<'a>(row: &'a Value, key: &str) -> &'a str {
+    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row} is text"))
+}
+
+fn shares(value: &Value) -> Shares {
+    match value.as_u64() {
+        Some(count) => Shares::Count(count),
+        None if value.is_null() => Shares::Count(0),
+        None => {
+            assert_eq!(value, "parent");
+            Shares::Parent
+        }
+    }
+}
+
+#[track_caller]
+fn close(what: &str, ours: f64, expected: f64, tolerance: f64) {
+    let off = (ours - expected).abs();
+    assert!(
+        ours == expected || off <= tolerance * expected.abs().max(1.0),
+        "{what}: {ours}, expected {expected} within {tolerance}"
+    );
+}
+
+fn flux_tree(table: &Value) -> Tree {
+    let mut site = Site::default();
+    for row in rows(table, "banks") {
+        site.banks.push(Bank {
+            name: text(row, "name").into(),
+            parent: row["parent"].as_str().map(Into::into),
+            shares: shares(&row["shares"]),
+            usage: None,
+        });
+    }
+    for row in rows(table, "associations") {
+        site.associations.push(Association {
+            user: text(row, "user").into(),
+            bank: text(row, "bank").into(),
+            shares: shares(&row["shares"]),
+            usage: row["usage"].as_f64(),
+            active: row["active"].as_bool().unwrap(),
+        });
+    }
+    Tree::build(&site).expect("a tree")
+}
+
+#[test]
+fn flux_accounting() {
+    for (name, table) in tables("flux", ".json") {
+        let tree = flux_tree(&table);
+        let options = Options { inactive_usage: InactiveUsage::Ignore, ..Options::default() };
+        let ranking = tree.rank(Policy::WeightedWalk, &options).expect(&name);
+        for row in rows(&table, "associations") {
+            let (user, bank) = (text(row, "user"), text(row, "bank"));
+            let ours = ranking.fairshare(tree.leaf(user, bank).expect("leaf"));
+            let what = format!("{name}: {user} in {bank}");
+            match row["fairshare"].as_f64() {
+                Some(expected) => close(&what, ours.expect(&what), expected, SIX_DECIMALS),
+                None => assert_eq!(ours, None, "{what}"),
+            }
+        }
+    }
+}
+
+fn slurm_tree(table: &Value) -> Tree {
+    let mut site = Site::default();
+    for row in rows(table, "tree") {
+        let (name, shares, usage) = (text(row, "name").into(), shares(&row["shares"]), row["usage"].as_f64());
+        let parent = row["parent"].as_str().map(String::from);
+        if row["kind"] == "account" {
+            site.banks.push(Bank { name, parent, shares, usage });
+        } else {
+            let bank = parent.expect("a user is in an account");
+            site.associations.push(Association { user: name, bank, shares, usage, active: true });
+        }
+    }
+    Tree::build(&site).expect("a tree")
+}
+
+fn slurm_node(tree: &Tree, row: &Value) -> NodeId {
+    let account = text(row, "account");
+    row["user"].as_str().map_or_else(|| tree.bank(account), |user| tree.leaf(user, account)).expect("node")
+}
+
+/// Every printed column of every row.
+fn check_slurm(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
+    for row in rows(table, "expected") {
+        let node = slurm_node(tree, row);
+        let detail = ranking.detail(tree, node);
+        let what = |column: &str| format!("{name}: {}/{} {column}", row["account"], row["user"]);
+        let fair_tree_root = ranking.policy() == Policy::FairTree && tree.parent(node).is_none();
+        for (column, ours) in slurm_columns(&detail) {
+            // The root's shares under Fair Tree are an artefact of the program (README).
+            if fair_tree_root && column == "norm_shares" {
+                continue;
+            }
+            let full = &row["full"][column];
+            let (expected, tolerance) =
+                if full.is_null() { (&row[column], SIX_DECIMALS) } else { (full, FULL) };
+            match expected {
+                Value::Null if column == "fairshare" => assert_eq!(ours, None, "{}", what(column)),
+                // Printed empty: the level of `parent` shares, and columns of another policy.
+                Value::Null => {}
+                Value::String(infinity) => {
+                    assert_eq!(infinity, "inf");
+                    assert_eq!(ours, Some(f64::INFINITY), "{}", what(column));
+                }
+                number => close(
+                    &what(column),
+                    ours.unwrap_or_else(|| panic!("no {}", what(column))),
+                    number.as_f64().unwrap(),
+                    tolerance,
+                ),
+            }
+        }
+        close(&what("raw_usage"), detail.usage.trunc(), row["raw_usage"].as_f64().unwrap(), 0.0);
+    }
+}
+
+fn slurm_columns(detail: &NodeDetail) -> [(&'static str, Option<f64>); 5] {
+    [
+        ("norm_shares", Some(detail.norm_shares)),
+        ("norm_usage", Some(detail.norm_usage)),
+        ("effective_usage", Some(detail.effective_usage)),
+        ("fairshare", detail.fairshare),
+        ("level_fs", detail.level_fs),
+    ]
+}
+
+#[test]
+fn slurm_fair_tree_as_the_program() {
+    for (name, table) in tables("slurm", ".fair_tree.json") {
+        let tree = slurm_tree(&table);
+        let options = Options { ties: Ties::SlurmProgram, ..Options::default() };
+        let ranking = tree.rank(Policy::FairTree, &options).unwrap();
+        check_slurm(&name, &table, &tree, &ranking);
+        check_visit(&name, &table, &tree, &ranking);
+    }
+}
+
+/// The order in which users were ranked, from the program's own log.
+fn check_visit(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
+    let mut accounts_seen = vec!["root"];
+    let mut visited = Vec::new();
+    for row in rows(table, "traversal") {
+        let (node, account) = (text(row, "name"), text(row, "account"));
+        // An account may hold a user of its own name: the account itself is logged first.
+        if node == account && !accounts_seen.contains(&node) {
+            accounts_seen.push(node);
+        } else {
+            visited.push((node, account));
+        }
+    }
+    let describe = |&node: &NodeId| (tree.name(node), tree.name(tree.parent(node).unwrap()));
+    let ours: Vec<_> = ranking.order().iter().map(describe).collect();
+    assert_eq!(ours, visited, "{name}");
+}
+
+/// Two sibling accounts with one level fair-share.
+fn has_tied_accounts(tree: &Tree, ranking: &Ranking) -> bool {
+    let mut seen = HashMap::new();
+    tree.banks().any(|bank| {
+        let level = ranking.detail(tree, bank).level_fs.map(f64::to_bits);
+        level.is_some() && seen.insert((tree.parent(bank), level), ()).is_some()
+    })
+}
+
+#[test]
+fn slurm_fair_tree_as_documented_without_tied_accounts() {
+    let mut checked = Vec::new();
+    for (name, table) in tables("slurm", ".fair_tree.json") {
+        let tree = slurm_tree(&table);
+        let ranking = tree.rank(Policy::FairTree, &Options::default()).unwrap();
+        if !has_tied_accounts(&tree, &ranking) {
+            check_slurm(&name, &table, &tree, &ranking);
+            checked.push(name);
+        }
+    }
+    assert!(checked.len() >= 3, "{checked:?}");
+}
+
+#[test]
+fn slurm_classic_and_depth_oblivious() {
+    for (policy, ending) in
+        [(Policy::Classic, ".classic.json"), (Policy::DepthOblivious, ".depth_oblivious.json")]
+    {
+        for (name, table) in tables("slurm", ending) {
+            let tree = slurm_tree(&table);
+            let dampening = table["fairshare_dampening_factor"].as_f64().unwrap();
+            let ranking = tree.rank(policy, &Options { dampening, ..Options::default() }).unwrap();
+            check_slurm(&name, &table, &tree, &ranking);
+        }
+    }
+}
+
+/// The tree of a table with each leaf's usage on record as given.
+fn pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
+    let mut site = Site {
+        banks: vec![Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None }],
+        ..Site::default()
+    };
+    for row in rows(table, "tree") {
+        let (name, shares) = (text(row, "name"), shares(&row["shares"]));
+        let parent = text(row, "parent").to_owned();
+        if row["kind"] == "group" {
+            site.banks.push(Bank { name: name.into(), parent: Some(parent), shares, usage: None });
+        } else {
+            let usage = usage(name);
+            site.associations.push(Association {
+                user: name.into(),
+                bank: parent,
+                shares,
+                usage,
+                active: true,
+            });
+        }
+    }
+    Tree::build(&site).expect("a tree")
+}
+
+/// Every table's tree.
+pub(crate) fn trees() -> Vec<(String, Tree)> {
+    let flux = tables("flux", ".json").into_iter().map(|(name, table)| (name, flux_tree(&table)));
+    let slurm = tables("slurm", ".json").into_iter().map(|(name, table)| (name, slurm_tree(&table)));
+    let pbs = pbs_trees().into_iter().map(|(name, _, tree)| (name, tree));
+    flux.chain(slurm).chain(pbs).collect()
+}
+
+/// OpenPBS's tables with their trees.
+pub(crate) fn pbs_trees() -> Vec<(String, Value, Tree)> {
+    let with_tree = |(name, table): (String, Value)| {
+        let explicit: Vec<&str> =
+            rows(&table, "usage_set_explicitly").map(|leaf| leaf.as_str().unwrap()).collect();
+        let usage =
+            |leaf: &str| explicit.contains(&leaf).then(|| table["usage"][leaf].as_f64().expect("a usage"));
+        let tree = pbs_tree(&table, usage);
+        (name, table, tree)
+    };
+    tables("pbs", ".json").into_iter().map(with_tree).collect()
+}
+
+fn pbs_node(tree: &Tree, name: &str) -> NodeId {
+    if name == "TREEROOT" {
+        return tree.root();
+    }
+    tree.bank(name).or_else(|| tree.leaves().find(|&leaf| tree.name(leaf) == name)).expect(name)
+}
+
+fn check_pbs(what: &str, expected: &Value, tree: &Tree) {
+    let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
+    for row in expected.as_array().unwrap() {
+        let name = text(row, "name");
+        let node = pbs_node(tree, name);
+        let detail = ranking.detail(tree, node);
+        let pbs = detail.pbs.unwrap();
+        let usage = row["usage"].as_f64().unwrap();
+        for (column, ours) in [
+            ("fairshare_perc", pbs.fairshare_perc),
+            ("fairshare_tree_usage", pbs.fairshare_tree_usage),
+            ("fairshare_factor", pbs.fairshare_factor),
+            ("usage", detail.usage),
+        ] {
+            let what = format!("{what}: {name} {column}");
+            let tolerance = if column == "usage" { FULL } else { PBS };
+            close(&what, ours, row[column].as_f64().expect(&what), tolerance);
+        }
+        if tree.parent(node).is_some() {
+            close(
+                &format!("{what}: {name} part"),
+                detail.norm_shares,
+                row["group_perc"].as_f64().unwrap(),
+                PBS,
+            );
+        }
+        close(&format!("{what}: {name}"), ranking.fairshare(node).unwrap(), pbs.fairshare_factor, 0.0);
+        if let Some(over) = row["over_fs_usage"].as_bool() {
+            let target = ranking.usage(tree, tree.root()) * pbs.fairshare_perc;
+            // 60% of 32 bit is a little more than 60%: only a clear case can be compared.
+            if (usage - target).abs() > 1e-6 * target {
+                assert_eq!(detail.usage > target, over, "{what}: {name} over its share");
+            }
+        }
+    }
+}
+
+#[test]
+fn openpbs() {
+    for (name, table) in tables("pbs", ".json") {
+        let explicit: Vec<&str> =
+            rows(&table, "usage_set_explicitly").map(|name| name.as_str().unwrap()).collect();
+        let tree = pbs_tree(&table, |leaf| {
+            explicit.contains(&leaf).then(|| table["usage"][leaf].as_f64().expect("a usage"))
+        });
+        check_pbs(&name, &table["expected"], &tree);
+        check_more_deserving(&name, &table["compare_path"], &tree);
+    }
+}
+
+/// The pairwise walk over all pairs of leaves.
+fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
+    let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
+    let leaves: Vec<&str> = rows(compare, "names").map(|name| name.as_str().unwrap()).collect();
+    for (row, a) in rows(compare, "rows").zip(&leaves) {
+        for (expected, b) in row.as_str().unwrap().chars().zip(&leaves) {
+            let ours = ranking.pbs_compare(tree, pbs_node(tree, a), pbs_node(tree, b)).unwrap();
+            let expected = match expected {
+                '<' => Ordering::Less,
+                '=' => Ordering::Equal,
+                _ => Ordering::Greater,
+            };
+            assert_eq!(ours, expected, "{name}: {a} against {b}");
+        }
+    }
+    // Where the pairs make an order, it is that of the walk as a whole.
+    if compare["strict_weak_order"] == true {
+        let walk = ranking.pbs_walk(tree).unwrap();
+        let place = |name: &str| walk.place(pbs_node(tree, name)).unwrap();
+        for (row, a) in rows(compare, "rows").zip(&leaves) {
+            for (expected, b) in row.as_str().unwrap().chars().zip(&leaves) {
+                let ours = match place(a).cmp(&place(b)) {
+                    Ordering::Less => '<',
+                    Ordering::Equal => '=',
+                    Ordering::Greater => '>',
+                };
+                assert_eq!(ours, expected, "{name}: {a} against {b} in the walk");
+            }
+        }
+    }
+}
+
+/// States after OpenPBS wrote its usage file and read it back: what is on record are the leaves' values.
+#[test]
+fn openpbs_after_a_restart() {
+    let mut checked = 0;
+    for (name, table) in tables("pbs", ".json") {
+        for step in table["steps"].as_array().into_iter().flatten() {
+            let operation = text(step, "op");
+            if !operation.contains("read") {
+                continue; // in memory the groups' own 1 decays too: no record of the leaves says how far
+            }
+            let usage = |leaf: &str| {
+                let row = rows(step, "expected").find(|row| row["name"] == leaf).expect("leaf");
+                row["usage"].as_f64().filter(|&usage| usage != 1.0)
+            };
+            let tree = pbs_tree(&table, usage);
+            check_pbs(&format!("{name} {operation}"), &step["expected"], &tree);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 5, "{checked}");
+}

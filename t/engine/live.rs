@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live fair-share without any job is the batch's, for every policy on every golden tree.
+
+use std::collections::BTreeSet;
+
+use fairshare::accrual::{HalfLife, Mode};
+use fairshare::periods::Weights;
+use fairshare::{InactiveUsage, NodeId, Options, Policy, Ties, Tree};
+use fairshare_engine::accounts::{Association, AssociationRecord, Policy as Accounts};
+use fairshare_engine::engine::{Engine, Event, JobFacts, Settings, State, Timer};
+use fairshare_engine::ids::{BankName, JobId, Limit, UserId};
+use fairshare_engine::limits::{Resources, Size};
+use fairshare_engine::standing::{Bank, Leaf, Memory, Rule, Site, SitePart, Standing, Turns, Watermark};
+
+const INSTANT: f64 = 1.7e9;
+/// Above the default: OpenPBS runs jobs of entities without shares, which would have a score of 0 here and no turn.
+const URGENCY: i64 = 17;
+
+/// A tree as it would be pushed; users get numbers in the order of their names.
+fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
+    let names: Vec<&str> =
+        tree.leaves().map(|leaf| tree.name(leaf)).collect::<BTreeSet<_>>().into_iter().collect();
+    let in_list_order = |mut nodes: Vec<_>| {
+        nodes.sort_by_key(|&node| tree.list_index(node));
+        nodes
+    };
+    let bank = |node| Bank {
+        name: tree.name(node).into(),
+        parent: tree.parent(node).map(|parent| tree.name(parent).into()),
+        shares: tree.shares(node),
+        usage: tree.own_usage(node),
+        active: tree.is_active(node),
+    };
+    let leaf = |node| Leaf {
+        user: Some(UserId(names.binary_search(&tree.name(node)).unwrap() as u32)),
+        name: tree.name(node).into(),
+        bank: tree.name(tree.parent(node).unwrap()).into(),
+        shares: tree.shares(node),
+        active: tree.is_active(node),
+        usage: tree.own_usage(node),
+        counted: Watermark::default(),
+    };
+    let site = Site {
+        instant: INSTANT,
+        half_life: HalfLife::new(604_800.0).unwrap(),
+        reset: 2_419_200.0,
+        weights: Weights::default(),
+        mode: Mode::Elapsed,
+        policy,
+        options,
+        replaces_all: false,
+        banks: in_list_order(tree.banks().collect()).into_iter().map(bank).collect(),
+        associations: in_list_order(tree.leaves().collect()).into_iter().map(leaf).collect(),
+    };
+    (site, names)
+}
+
+#[test]
+fn equals_the_batch_on_every_golden_tree() {
+    let mut compared = 0;
+    for (name, tree) in super::golden::trees() {
+        for policy in Policy::ALL {
+            for (ties, inactive_usage) in
+                [(Ties::Documented, InactiveUsage::Count), (Ties::SlurmProgram, InactiveUsage::Ignore)]
+            {
+                let options = Options { ties, inactive_usage, ..Options::default() };
+                let (site, names) = site(&tree, policy, options);
+                let mut standing = Standing::new(Memory::default());
+                let Ok(batch) = tree.rank(policy, &options) else {
+                    assert!(standing.push(site).is_err(), "{name} {policy}: shares of the parent");
+                    continue;
+                };
+                standing.push(site).expect(&name);
+                let mut check = |now: f64, tolerance: f64| {
+                    standing.refresh(now);
+                    for leaf in tree.leaves() {
+                        let user = UserId(names.binary_search(&tree.name(leaf)).unwrap() as u32);
+                        let bank = BankName::from(tree.name(tree.parent(leaf).unwrap()));
+                        let live = standing.fairshare(standing.find(user, &bank).unwrap());
+                        let batch = batch.fairshare(leaf);
+                        assert_eq!(live.is_some(), batch.is_some(), "{name} {policy}: {user} {bank}");
+                        let off = (live.unwrap_or(0.0) - batch.unwrap_or(0.0)).abs();
+                        assert!(off <= tolerance, "{name} {policy}: {user} {bank}: {live:?} {batch:?}");
+                        compared += 1;
+                    }
+                };
+                check(INSTANT, 0.0);
+                // Time alone changes nothing where there is no absolute number: not after a year, and not for a clock set back.
+                if policy != Policy::Pbs {
+                    for now in [INSTANT + 3_000.0, INSTANT - 3_600.0] {
+                        check(now, 1e-12);
+                    }
+                }
+                check(INSTANT, 0.0);
+            }
+        }
+    }
+    assert!(compared > 10_000, "{compared}");
+}
+
+/// OpenPBS's own order of starts, in which each job is charged to its entity and all groups above at once.
+#[test]
+fn turns_are_those_of_an_openpbs_cycle() {
+    let mut checked = 0;
+    for (name, table, tree) in super::golden::pbs_trees() {
+        let sequence = &table["cycle_sequence"];
+        let Some(picks) = sequence["picks"].as_array() else { continue };
+        let cost = sequence["job_cost"].as_f64().unwrap();
+        let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
+        // The built-in group is a leaf to OpenPBS, but has no entity and no job.
+        let mut turns = Turns::new(&tree, &ranking, tree.leaves().map(|leaf| (leaf, picks.len()))).unwrap();
+        for (number, pick) in picks.iter().enumerate() {
+            let ours = turns.next(cost).map(|leaf| tree.name(leaf));
+            assert_eq!(ours, pick.as_str(), "{name}: pick {number}");
+        }
+        for (node, usage) in sequence["final_temp_usage"].as_object().unwrap() {
+            let known = if node == "TREEROOT" { tree.root() } else { node_named(&tree, node) };
+            if let Some(ours) = turns.usage(known) {
+                assert!((ours - usage.as_f64().unwrap()).abs() < 1e-6, "{name}: {node}");
+            }
+        }
+        checked += 1;
+    }
+    assert!(checked >= 4, "{checked}");
+}
+
+fn node_named(tree: &Tree, name: &str) -> NodeId {
+    tree.bank(name).or_else(|| tree.leaves().find(|&leaf| tree.name(leaf) == name)).expect(name)
+}
+
+/// The same order as prices: every entity of OpenPBS's cycle submits as many jobs as there are turns, and who goes first by price, and
+/// then by id, is who OpenPBS starts.
+#[test]
+fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
+    let mut checked = 0;
+    for (name, table, tree) in super::golden::pbs_trees() {
+        let sequence = &table["cycle_sequence"];
+        let Some(picks) = sequence["picks"].as_array() else { continue };
+        // With the default weights a node counts 1 a second.
+        let duration = sequence["job_cost"].as_f64().unwrap();
+        let (site, names) = site(&tree, Policy::Pbs, Options::default());
+        let mut engine = Engine::new(UserId(1_000_000));
+        let unlimited = Limit(2_147_483_647);
+        let mut users: Vec<(UserId, BankName)> =
+            site.associations.iter().map(|leaf| (leaf.user.unwrap(), leaf.bank.clone())).collect();
+        users.sort();
+        let record = |(user, bank): &(UserId, BankName)| AssociationRecord {
+            association: Association {
+                user: *user,
+                bank: bank.clone(),
+                max_running_jobs: unlimited,
+                max_active_jobs: unlimited,
+                max_sched_jobs: unlimited,
+                max_nodes: unlimited,
+                max_cores: unlimited,
+                queues: [].into(),
+                projects: [].into(),
+                def_project: None,
+                active: true,
+            },
+            fairshare: 0.5,
+            def_bank: bank.clone(),
+        };
+        let accounts = engine_policy(users.iter().map(record).collect());
+        let part = SitePart {
+            rule: Some(Rule {
+                instant: site.instant,
+                half_life: site.half_life,
+                reset: site.reset,
+                weights: site.weights,
+                policy: site.policy,
+                options: site.options,
+                replaces_all: false,
+            }),
+            banks: site.banks,
+            associations: site.associations,
+        };
+        let settings = Settings { interleave: true, depth: 1_000_000, ..Settings::default() };
+        engine.handle(INSTANT, Event::Settings(settings));
+        engine.handle(INSTANT, Event::Policy(accounts, part));
+        let mut jobs = Vec::new();
+        // In the order of their names, which decides among equal ones.
+        for (user, bank) in &users {
+            for _ in 0..picks.len() {
+                let id = JobId(jobs.len() as u64 + 1);
+                let facts = |state| JobFacts {
+                    id,
+                    user: *user,
+                    state,
+                    urgency: URGENCY,
+                    priority: -1,
+                    bank: Some(bank.as_str()),
+                    queue: None,
+                    project: None,
+                    size: Ok(Size { nodes: 1, cores: 1, gpus: 0 }),
+                    submitted: Some(INSTANT),
+                    duration,
+                    resources: Resources::None,
+                };
+                engine.handle(INSTANT, Event::Validate(facts(State::New)));
+                engine.handle(INSTANT, Event::New(facts(State::New)));
+                engine.handle(INSTANT, Event::Depend(id));
+                engine.handle(INSTANT, Event::Priority(id, URGENCY));
+                engine.handle(INSTANT, Event::Sched(id));
+                jobs.push((id, *user));
+            }
+        }
+        engine.handle(INSTANT, Event::Timer(Timer::Refresh));
+        for _ in 0..10_000 {
+            engine.handle(INSTANT, Event::Timer(Timer::Slice));
+        }
+        let price = |id: JobId| engine.priced(id).unwrap().exact.priority;
+        jobs.sort_by_key(|(id, _)| (std::cmp::Reverse(price(*id)), *id));
+        for (number, (pick, (id, user))) in picks.iter().zip(&jobs).enumerate() {
+            assert_eq!(Some(names[user.0 as usize]), pick.as_str(), "{name}: pick {number} is {id}");
+        }
+        checked += 1;
+    }
+    assert!(checked >= 4, "{checked}");
+}
+
+/// What was pushed besides the tree: a weight that leaves room for many turns.
+fn engine_policy(associations: Vec<AssociationRecord>) -> Accounts {
+    Accounts { associations, weights: vec![("fairshare".to_owned(), 4_000_000_000)], ..Accounts::default() }
+}

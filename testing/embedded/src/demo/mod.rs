@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `fairshare-embedded demo`: the plugin at work on a small site, told so that a person understands it. `etc/demo.sh`
+//! builds everything and runs this.
+//!
+//! The story is the same in a real Flux instance and in the embedded job manager ([`host::Host`]). Whatever it tells
+//! comes from the plugin's query document ([`view::View`]) and from the host's list of jobs; what the site file says
+//! is only sent, never printed as an outcome.
+
+mod embedded;
+mod host;
+mod real;
+mod site;
+mod table;
+mod view;
+
+use std::collections::BTreeMap;
+use std::io::stdout;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use self::host::{Active, Host, Stage};
+use self::site::{Job, Site};
+use self::table::{Cell, Paper, Tone, plain};
+use self::view::{Term, View};
+use super::{Failure, Outcome, failure};
+use anstream::{AutoStream, ColorChoice};
+use fairshare_embedded::f58;
+
+/// Show the plugin at work on a small site
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The job manager: the enclosing Flux instance, which should be made for this, or the embedded one
+    #[arg(long, value_enum, default_value = "embedded")]
+    host: HostKind,
+    /// Only print the configuration that a Flux instance for this site needs
+    #[arg(long)]
+    print_config: bool,
+    /// The plugin to load
+    #[arg(long, value_name = "FILE")]
+    plugin: PathBuf,
+    /// The site: banks, users, queues, jobs
+    site: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum HostKind {
+    Flux,
+    Embedded,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let site = Site::read(&args.site).map_err(Failure::Message)?;
+    if args.print_config {
+        println!("{}", site.flux_config());
+        return Ok(());
+    }
+    // A symbolic link is not followed: the plugin's name is that of the path.
+    let plugin = std::path::absolute(&args.plugin)
+        .map_err(|error| failure(format!("{}: {error}", args.plugin.display())))?;
+    let host: Box<dyn Host> = match args.host {
+        HostKind::Flux => Box::new(real::Real::start(&site, &plugin).map_err(Failure::Message)?),
+        HostKind::Embedded => Box::new(embedded::Embedded::start(&site, &plugin).map_err(Failure::Message)?),
+    };
+    let mut out = stdout().lock();
+    let paper = Paper { out: &mut out, colour: AutoStream::choice(&stdout()) != ColorChoice::Never };
+    Story { host: host.as_ref(), site: &site, paper }.tell()
+}
+
+type Told<T> = Result<T, Failure>;
+
+/// The jobs and the plugin's document at one moment.
+struct Moment {
+    jobs: Vec<Active>,
+    view: View,
+}
+
+impl Moment {
+    fn job(&self, id: u64) -> Option<&Active> {
+        self.jobs.iter().find(|job| job.id == id)
+    }
+}
+
+/// A submission that was refused, and the plugin's words.
+struct Refused<'a> {
+    job: &'a Job,
+    text: String,
+}
+
+struct Story<'a> {
+    host: &'a dyn Host,
+    site: &'a Site,
+    paper: Paper<'a>,
+}
+
+impl<'a> Story<'a> {
+    fn tell(mut self) -> Outcome {
+        self.paper.line(&format!("The plugin runs in {}.", self.host.name()), Tone::Heading)?;
+        self.push()?;
+        let (names, refused) = self.submit()?;
+        let mut moment = self.moment()?;
+        self.show_ranking(&moment)?;
+        self.show_holds(&moment)?;
+        self.show_refusals(&refused)?;
+        for name in &self.site.ends {
+            let id = names.get(name.as_str()).ok_or_else(|| {
+                let found = refused.iter().find(|refused| refused.job.name.as_ref() == Some(name));
+                let text = found.map_or("the site has no such job", |refused| refused.text.as_str());
+                format!("job {name:?} can't end, for it was not accepted: {text}")
+            })?;
+            moment = self.end(*id, moment)?;
+        }
+        self.check()?;
+        Ok(())
+    }
+
+    fn push(&mut self) -> Told<()> {
+        for (method, data) in self.site.requests()? {
+            self.host.request(method, &json!({"data": data}))?;
+        }
+        self.host.request("reprioritize", &json!({}))?;
+        let cluster = &self.site.cluster;
+        let text = format!(
+            "Pushed the site: {}. The cluster has {} nodes of {} cores.",
+            self.site.size(),
+            cluster.nodes,
+            cluster.cores_per_node
+        );
+        Ok(self.paper.line(&text, Tone::Plain)?)
+    }
+
+    /// Submits every job of the site. Ids of those that the site calls by name, and what was refused.
+    fn submit(&mut self) -> Told<(BTreeMap<&'a str, u64>, Vec<Refused<'a>>)> {
+        let site = self.site;
+        let (mut names, mut refused) = (BTreeMap::new(), Vec::new());
+        for job in &site.jobs {
+            let uid = site.uid(&job.user)?;
+            match self.host.submit(uid, job, &site.jobspec(job))? {
+                Ok(id) => names.extend(job.name.as_deref().map(|name| (name, id))),
+                Err(text) => refused.push(Refused { job, text }),
+            }
+        }
+        let accepted = site.jobs.len() - refused.len();
+        let text =
+            format!("Submitted {} jobs: {accepted} accepted, {} refused.", site.jobs.len(), refused.len());
+        self.paper.line(&text, Tone::Plain)?;
+        Ok((names, refused))
+    }
+
+    fn moment(&self) -> Told<Moment> {
+        let jobs = self.host.jobs()?;
+        Ok(Moment { jobs, view: View::read(self.host.query()?)? })
+    }
+
+    fn about(&self, job: &Active) -> Vec<Cell> {
+        let user = self.site.user(job.userid);
+        let nodes = job.nodes.to_string();
+        [f58(job.id), user, job.bank.clone(), job.queue.clone(), nodes].into_iter().map(plain).collect()
+    }
+
+    fn show_ranking(&mut self, moment: &Moment) -> Told<()> {
+        let mut ranked: Vec<&Active> = moment.jobs.iter().filter(|job| job.stage != Stage::Held).collect();
+        ranked.sort_by_key(|job| (std::cmp::Reverse(job.priority), job.id));
+        let mut rows = Vec::new();
+        for job in ranked {
+            let terms = moment.view.terms(job)?;
+            if terms.priority(job.urgency) != job.priority {
+                let made = terms.priority(job.urgency);
+                let id = f58(job.id);
+                return Err(failure(format!(
+                    "job {id} has priority {}, its terms make {made}",
+                    job.priority
+                )));
+            }
+            let mut row = self.about(job);
+            row.push(match job.stage {
+                Stage::Running => ("running".to_owned(), Tone::Good),
+                _ if job.urgency == 0 => ("on hold".to_owned(), Tone::Bad),
+                _ => ("pending".to_owned(), Tone::Waiting),
+            });
+            row.push((job.priority.to_string(), Tone::Heading));
+            row.extend(terms.all().map(|term| (words(term), Tone::Plain)));
+            row.push(match job.urgency {
+                0 => plain("urgency 0: held by its user"),
+                31 => plain("urgency 31: before all others"),
+                _ => plain(""),
+            });
+            rows.push(row);
+        }
+        self.paper.heading(
+            "Running and pending jobs, highest priority first: priority = the sum of weight x factor",
+        )?;
+        let titles = ["JOB", "USER", "BANK", "QUEUE", ">NODES", "STATE", ">PRIORITY"];
+        let terms = ["= FAIR-SHARE", "+ QUEUE", "+ BANK", "+ URGENCY - 16", ""];
+        Ok(self.paper.table(&[titles.as_slice(), terms.as_slice()].concat(), &rows)?)
+    }
+
+    fn show_holds(&mut self, moment: &Moment) -> Told<()> {
+        let mut rows = Vec::new();
+        for job in moment.jobs.iter().filter(|job| job.stage == Stage::Held) {
+            let mut about = self.about(job);
+            for hold in moment.view.holds(job, &self.site.user(job.userid))? {
+                about.extend([(format!("{}:", hold.name), Tone::Bad), plain(hold.words)]);
+                // A second limit stands below the first.
+                let blank = vec![plain(""); 5];
+                rows.push(std::mem::replace(&mut about, blank));
+            }
+        }
+        self.paper.heading("Held jobs, and the limit that holds each")?;
+        Ok(self.paper.table(&["JOB", "USER", "BANK", "QUEUE", ">NODES", "HELD BY", ""], &rows)?)
+    }
+
+    fn show_refusals(&mut self, refused: &[Refused]) -> Told<()> {
+        let rows = refused.iter().map(|Refused { job, text }| {
+            let bank = job.bank.clone().unwrap_or_default();
+            let nodes = job.nodes.to_string();
+            let mut row: Vec<Cell> =
+                [job.user.clone(), bank, job.queue.clone(), nodes].into_iter().map(plain).collect();
+            row.push((text.clone(), Tone::Bad));
+            row
+        });
+        let rows: Vec<Vec<Cell>> = rows.collect();
+        self.paper.heading("Refused at submission, in the plugin's words")?;
+        Ok(self.paper.table(&["USER", "BANK", "QUEUE", ">NODES", "REASON"], &rows)?)
+    }
+
+    /// Lets a job end, and tells what that changed.
+    fn end(&mut self, id: u64, before: Moment) -> Told<Moment> {
+        let job = before.job(id).ok_or_else(|| format!("job {} is not active", f58(id)))?;
+        self.host.finish(job)?;
+        let after = self.moment()?;
+        let user = self.site.user(job.userid);
+        self.paper.heading(&format!(
+            "Job {} of {user} in {}, queue {}, ends",
+            f58(id),
+            job.bank,
+            job.queue
+        ))?;
+        let mut rows = Vec::new();
+        for now in &after.jobs {
+            let Some(was) = before.job(now.id) else { continue };
+            for (outcome, tone, why) in self.changes((was, &before.view), (now, &after.view), job)? {
+                let mut row = vec![(outcome.to_owned(), tone)];
+                row.extend(self.about(now));
+                row.push(plain(why));
+                rows.push(row);
+            }
+        }
+        if rows.is_empty() {
+            self.paper.line("  no other job is touched", Tone::Plain)?;
+        } else {
+            self.paper.table(&["", "JOB", "USER", "BANK", "QUEUE", ">NODES", "WHY"], &rows)?;
+        }
+        Ok(after)
+    }
+
+    /// What became of a job between two moments, with the reason.
+    fn changes(
+        &self,
+        (was, view_before): (&Active, &View),
+        (now, view): (&Active, &View),
+        ended: &Active,
+    ) -> Told<Vec<(&'static str, Tone, String)>> {
+        let user = self.site.user(now.userid);
+        let holds = view.holds(now, &user)?;
+        // Limits belong to associations: jobs of others are not concerned.
+        let same_association = (now.userid, &now.bank) == (ended.userid, &ended.bank);
+        let mut changes = Vec::new();
+        for hold in view_before.holds(was, &user)? {
+            if !holds.iter().any(|still| still.name == hold.name) {
+                let outcome = if holds.is_empty() { "released" } else { "one limit less" };
+                let mut why = format!("{} lets go (before: {})", hold.name, hold.words);
+                if now.stage == Stage::Pending {
+                    why += &format!("; now pending with priority {}", now.priority);
+                }
+                changes.push((outcome, Tone::Good, why));
+            }
+        }
+        if same_association && now.stage == Stage::Held && changes.is_empty() {
+            changes.extend(
+                holds
+                    .into_iter()
+                    .map(|hold| ("still held", Tone::Bad, format!("{}: {}", hold.name, hold.words))),
+            );
+        }
+        if was.stage != Stage::Running && now.stage == Stage::Running {
+            changes.push((
+                "started",
+                Tone::Good,
+                format!("with priority {} it was first in line", now.priority),
+            ));
+        }
+        Ok(changes)
+    }
+
+    /// The plugin counts everything again from scratch.
+    fn check(&mut self) -> Told<()> {
+        let answer = self.host.request("check", &json!({}))?;
+        let count = |key: &str| answer.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let drift = answer
+            .get("drift")
+            .and_then(Value::as_array)
+            .ok_or_else(|| "the plugin's check gave no answer".to_owned())?;
+        let (jobs, associations) = (count("jobs"), count("associations"));
+        self.paper.heading(&format!(
+            "The plugin recounted {jobs} jobs of {associations} associations from scratch: {} counters differ",
+            drift.len()
+        ))?;
+        if drift.is_empty() { Ok(()) } else { Err(failure(format!("counters have drifted: {drift:?}"))) }
+    }
+}
+
+fn words(term: Term) -> String {
+    format!("{} x {} = {}", term.weight, term.factor, term.points().round())
+}

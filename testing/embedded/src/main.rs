@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `fairshare-embedded`: plays scenarios in the embedded job manager, and tells the story of the demo.
+
+mod demo;
+mod play;
+
+use clap::Parser;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+/// The plugin in a job manager without Flux.
+#[derive(Debug, Parser)]
+#[command(name = "fairshare-embedded")]
+enum Command {
+    Demo(demo::Args),
+    Run(play::Args),
+}
+
+/// Why a subcommand failed; the text is for the user.
+#[derive(Debug)]
+enum Failure {
+    Message(String),
+    Output(io::Error),
+}
+
+type Outcome = Result<(), Failure>;
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Failure::Message(text)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Message(text) => f.write_str(text),
+            Failure::Output(error) => write!(f, "can't write the output: {error}"),
+        }
+    }
+}
+
+/// Makes a failure of any error whose text says enough.
+fn failure(error: impl fmt::Display) -> Failure {
+    Failure::Message(error.to_string())
+}
+
+fn main() -> ExitCode {
+    let outcome = match Command::parse() {
+        Command::Demo(args) => demo::run(&args),
+        Command::Run(args) => play::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("fairshare-embedded: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `fairshare-embedded run`: plays a scenario in the embedded job manager and prints what the plugin
+//! did. A test plays the same scenario in a real Flux instance and compares, so that the two can't drift apart.
+//!
+//! Output, JSON lines: after each step `{"step", "refused"?, "states": {job: state}, "users": [..]}`, where `users`
+//! is the query's `mf_priority_map` with jobs under their scenario names; at the end `{"job", "events": [..]}` for
+//! each accepted job, the events that come from the plugin.
+//!
+//! With `--trace` each step's line is instead `{"step", "answers": [text or null], "ids": {job: id}, "states": {id:
+//! state}, "query", "drift", "trace": [[id, event, context], ..]}`: all events, in the order they were handled.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use super::{Outcome, failure};
+use fairshare_embedded::{Cred, Host, Options, Order, Shape, State, Submission};
+
+const OWNER: Cred = Cred { userid: 0, rolemask: 1 };
+const UNLIMITED: i64 = 2_147_483_647;
+/// Records in one part of a policy.
+const PART: usize = 3;
+
+/// Play a scenario and print what the plugin did
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// JSON document of queues and steps
+    scenario: PathBuf,
+    /// The jobtap plugin, named mf_priority.so
+    #[arg(long)]
+    plugin: PathBuf,
+    /// Print all events of each step, and the query as it is
+    #[arg(long)]
+    trace: bool,
+    /// Another plugin, which the steps `add` and `drop` ask to keep jobs and to let them go
+    #[arg(long)]
+    keeper: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let Args { scenario, plugin, trace, keeper } = args;
+    let at = |error: &dyn std::fmt::Display| failure(format!("{}: {error}", scenario.display()));
+    let text = fs::read_to_string(scenario).map_err(|error| at(&error))?;
+    let document: Value = serde_json::from_str(&text).map_err(|error| at(&error))?;
+    let queues = document.get("queues").and_then(Value::as_array).into_iter().flatten();
+    let queues: Vec<String> = queues.filter_map(Value::as_str).map(str::to_string).collect();
+    let options = Options {
+        owner: OWNER.userid,
+        priority_default: false,
+        trace: *trace,
+        nodes: document.get("nodes").and_then(Value::as_u64).map_or(4, |n| n as usize),
+        queues: queues.clone(),
+        ..Options::default()
+    };
+    let host = Host::new(options).map_err(failure)?;
+    host.load(plugin, Some(&conf(document.get("document").unwrap_or(&Value::Null)))).map_err(failure)?;
+    keeper.iter().try_for_each(|keeper| host.load(keeper, None)).map_err(failure)?;
+    let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new(), queues };
+    let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| at(&"no steps"))?;
+    for (index, step) in steps.iter().enumerate() {
+        if *trace {
+            println!("{}", play.traced(index, step));
+            continue;
+        }
+        let refused = play.step(step).map_err(|error| at(&format!("step {index}: {error}")))?;
+        play.host.settle();
+        let mut line = json!({"step": index, "states": play.states(), "users": play.users()});
+        if let (Some(text), Some(line)) = (refused, line.as_object_mut()) {
+            line.insert("refused".into(), text.into());
+        }
+        println!("{line}");
+    }
+    for (name, &id) in &play.ids {
+        println!("{}", json!({"job": name, "events": play.events(id)}));
+    }
+    match play.host.violations().as_slice() {
+        [] => Ok(()),
+        [first, ..] => Err(failure(first)),
+    }
+}
+
+/// The plugin's load-time configuration with a document, or none. What a history does not push is not there: nothing is
+/// remembered.
+fn conf(document: &Value) -> Value {
+    match document {
+        Value::Null => json!({"remember": false}),
+        document => json!({"config": complete(document), "remember": false}),
+    }
+}
+
+struct Play {
+    host: Rc<Host>,
+    plugin: PathBuf,
+    ids: BTreeMap<String, u64>,
+    /// Those that Flux's configuration has.
+    queues: Vec<String>,
+}
+
+fn text<'a>(step: &'a Value, key: &str) -> Option<&'a str> {
+    step.get(key).and_then(Value::as_str)
+}
+
+fn number(step: &Value, key: &str) -> u64 {
+    step.get(key).and_then(Value::as_u64).unwrap_or(0)
+}
+
+impl Play {
+    /// Does one step, and tells all that happened.
+    fn traced(&mut self, index: usize, step: &Value) -> Value {
+        self.host.take_trace();
+        let answers = match step.get("batch").and_then(Value::as_array) {
+            Some(batch) => self.batch(batch),
+            None => vec![self.step(step).unwrap_or_else(Some)],
+        };
+        self.host.settle();
+        let state = |id: &u64| (id.to_string(), json!(self.host.state(*id).map_or("INACTIVE", State::name)));
+        let states: Map<String, Value> = self.ids.values().map(state).collect();
+        let event = |(id, entry): (u64, Value)| json!([id, entry.get("name"), entry.get("context")]);
+        let trace: Vec<Value> = self.host.take_trace().into_iter().map(event).collect();
+        let query = self.plugin.file_name().and_then(|name| self.host.query(&name.to_string_lossy()).ok());
+        let check = self.host.request("job-manager.mf_priority.check", None, OWNER).ok().flatten();
+        let check = check.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        json!({"step": index, "answers": answers, "ids": self.ids, "states": states, "query": query,
+            "drift": check.and_then(|check| check.get("drift").cloned()), "trace": trace})
+    }
+
+    /// Several jobs at once: all are accepted before the first goes on.
+    fn batch(&mut self, batch: &[Value]) -> Vec<Option<String>> {
+        let submissions: Vec<Submission> = batch.iter().map(|step| self.submission(step)).collect();
+        let results = self.host.submit_batch(&submissions);
+        let keep = |(step, result): (&Value, Result<u64, String>)| {
+            result.map(|id| self.ids.insert(text(step, "submit").unwrap_or_default().to_string(), id)).err()
+        };
+        batch.iter().zip(results).map(keep).collect()
+    }
+
+    /// Does one step; the text of a refusal that a scenario may ask for.
+    fn step(&mut self, step: &Value) -> Result<Option<String>, String> {
+        let verbs = [
+            "push",
+            "data",
+            "policy",
+            "parts",
+            "config",
+            "restart",
+            "reload",
+            "load",
+            "remove",
+            "reprioritize",
+            "submit",
+        ];
+        if let Some(verb) = verbs.iter().find(|verb| step.get(**verb).is_some()) {
+            let value = step.get(*verb).unwrap_or(&Value::Null);
+            return match *verb {
+                "submit" => Ok(self.submit(step).err()),
+                other => self.of_instance(other, value).map(|()| None),
+            };
+        }
+        let named = |key: &str| text(step, key).and_then(|name| self.ids.get(name)).copied();
+        let refused = if let Some(id) = named("finish") {
+            self.host.finish(id);
+            None
+        } else if let Some(id) = named("cancel") {
+            self.host.cancel(id, OWNER).err()
+        } else if let Some(id) = named("urgency") {
+            self.host.set_urgency(id, number(step, "value") as i32, OWNER).err()
+        } else if let Some(id) = named("update") {
+            let keys = ["queue", "bank"];
+            let key = keys.into_iter().find(|key| step.get(*key).is_some()).ok_or("update of what?")?;
+            let value = step.get(key).cloned().unwrap_or_default();
+            self.host.update(id, &[(&format!("attributes.system.{key}"), value)], OWNER).err()
+        } else if let Some((id, method)) =
+            ["add", "drop"].iter().find_map(|method| Some((named(method)?, method)))
+        {
+            let payload = json!({"id": id, "name": step.get("name")}).to_string();
+            let topic = format!("job-manager.keeper.{method}");
+            self.host.request(&topic, Some(&payload), OWNER).err()
+        } else {
+            return Err(format!("unknown step or job: {step}"));
+        };
+        Ok(refused.map(|refused| refused.text))
+    }
+
+    fn of_instance(&self, verb: &str, value: &Value) -> Result<(), String> {
+        let conf = Some(conf(value));
+        let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
+        let basename = basename.ok_or("the plugin has no name")?;
+        match verb {
+            "restart" => self.host.restart_with(Order::Ascending, conf.as_ref()),
+            "reload" => {
+                self.host.remove(&basename)?;
+                self.host.load(&self.plugin, conf.as_ref())
+            }
+            "remove" => self.host.remove(&basename),
+            "load" => self.host.load(&self.plugin, conf.as_ref()),
+            "reprioritize" => self.request("reprioritize", &json!({})).map(drop),
+            "policy" => self.request("policy_update", &complete(value)).map(drop),
+            "parts" => self.parts(&complete(value)),
+            "config" => self.configure(value),
+            _ => {
+                self.data(value)?;
+                if verb == "push" { self.request("reprioritize", &json!({})).map(drop) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn data(&self, document: &Value) -> Result<(), String> {
+        let document = complete(document);
+        let methods = [
+            ("associations", "rec_update"),
+            ("queues", "rec_q_update"),
+            ("projects", "rec_proj_update"),
+            ("banks", "rec_bank_update"),
+            ("priority_factors", "rec_fac_update"),
+            ("config", "rec_config_update"),
+        ];
+        methods.iter().try_for_each(|(key, method)| match document.get(key) {
+            Some(data) => self.request(method, &json!({"data": data})).map(drop),
+            None => Ok(()),
+        })
+    }
+
+    /// A whole policy, a few records at a time.
+    fn parts(&self, document: &Value) -> Result<(), String> {
+        let begun = self.request("policy_begin", &json!({}))?;
+        let push = begun.get("push").cloned().ok_or("policy_begin gives no number")?;
+        for (kind, records) in document.as_object().into_iter().flatten() {
+            let part = |records: Value| self.request("policy_part", &json!({"push": push, kind: records}));
+            match records.as_array() {
+                Some(records) if !records.is_empty() => {
+                    records.chunks(PART).try_for_each(|some| part(some.into()).map(drop))?;
+                }
+                _ => part(records.clone()).map(drop)?,
+            }
+        }
+        self.request("policy_commit", &json!({"push": push})).map(drop)
+    }
+
+    /// The table `[fairshare]` of Flux's configuration, in force at once.
+    fn configure(&self, table: &Value) -> Result<(), String> {
+        let queues: Map<String, Value> = self.queues.iter().map(|queue| (queue.clone(), json!({}))).collect();
+        self.host.reload_config(&json!({"fairshare": table, "queues": queues})).map(drop)
+    }
+
+    fn request(&self, method: &str, payload: &Value) -> Result<Value, String> {
+        let topic = format!("job-manager.mf_priority.{method}");
+        let answer = self.host.request(&topic, Some(&payload.to_string()), OWNER);
+        let text = answer.map_err(|refused| format!("{method}: {}", refused.text))?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
+    }
+
+    fn submit(&mut self, step: &Value) -> Result<(), String> {
+        let submission = self.submission(step);
+        let id = self.host.submit(&submission)?;
+        let name = text(step, "submit").unwrap_or_default().to_string();
+        self.ids.insert(name, id);
+        Ok(())
+    }
+
+    fn submission(&self, step: &Value) -> Submission {
+        let attributes: Vec<(&str, &str)> = ["queue", "bank", "project"]
+            .into_iter()
+            .filter_map(|key| Some((key, text(step, key)?)))
+            .collect();
+        let shape = Shape {
+            nodes: number(step, "nodes"),
+            tasks: number(step, "tasks"),
+            // Whole nodes of the small cluster, unless the step says otherwise.
+            cores: step.get("cores").and_then(Value::as_u64).unwrap_or(4),
+            duration: 7200.0,
+            attributes: &attributes,
+        };
+        let mut submission = Submission::simple(number(step, "user") as u32, &shape);
+        if step.get("urgency").is_some() {
+            submission.urgency = number(step, "urgency") as i32;
+        }
+        let gpus = number(step, "gpus");
+        let slot = if shape.nodes > 0 { "/resources/0/with/0/with" } else { "/resources/0/with" };
+        if let Some(slot) =
+            submission.jobspec.pointer_mut(slot).and_then(Value::as_array_mut).filter(|_| gpus > 0)
+        {
+            slot.push(json!({"type": "gpu", "count": gpus}));
+        }
+        if let Some(system) =
+            submission.jobspec.pointer_mut("/attributes/system").and_then(Value::as_object_mut)
+        {
+            // Runs until a step finishes it.
+            system.insert("exec".into(), json!({"test": {"override": 1}}));
+            let after = text(step, "after").and_then(|name| self.ids.get(name));
+            let after = after.map(|id| json!({"scheme": "afterany", "value": id}));
+            let keep = text(step, "keep").map(|name| json!({"scheme": "keep", "value": name}));
+            let wanted: Vec<Value> = after.into_iter().chain(keep).collect();
+            if !wanted.is_empty() {
+                system.insert("dependencies".into(), wanted.into());
+            }
+            if let Some(name) = text(step, "keep_silently") {
+                system.insert("keep_silently".into(), name.into());
+            }
+        }
+        submission
+    }
+
+    fn states(&self) -> Value {
+        let state = |id: u64| match self.host.state(id) {
+            Some(State::New) => "NEW",
+            Some(State::Depend) => "DEPEND",
+            Some(State::Priority) => "PRIORITY",
+            Some(State::Sched) => "SCHED",
+            Some(State::Run) => "RUN",
+            Some(State::Cleanup) => "CLEANUP",
+            Some(State::Inactive) | None => "INACTIVE",
+        };
+        self.ids.iter().map(|(name, &id)| (name.clone(), json!(state(id)))).collect::<Map<_, _>>().into()
+    }
+
+    /// The query's users with names in place of job ids; null while the plugin is not loaded.
+    fn users(&self) -> Value {
+        let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
+        let Ok(mut query) = self.host.query(&basename.unwrap_or_default()) else { return Value::Null };
+        let names: BTreeMap<String, &String> =
+            self.ids.iter().map(|(name, id)| (id.to_string(), name)).collect();
+        let users = query.get_mut("mf_priority_map").map(Value::take).unwrap_or_default();
+        let renamed = |held: &Map<String, Value>| -> Map<String, Value> {
+            let name = |id: &String| names.get(id).map_or_else(|| id.clone(), |name| name.to_string());
+            held.iter().map(|(id, held)| (name(id), held.clone())).collect()
+        };
+        let mut users = users;
+        let banks = users.as_array_mut().into_iter().flatten();
+        for bank in banks.filter_map(|user| user.get_mut("banks")?.as_array_mut()).flatten() {
+            if let Some(held) = bank.get_mut("held_jobs")
+                && let Some(map) = held.as_object()
+            {
+                *held = Value::Object(renamed(map));
+            }
+        }
+        users
+    }
+
+    /// Events that the plugin caused, without time, and without names of other plugins.
+    fn events(&self, id: u64) -> Vec<Value> {
+        let log = self.host.job(id, |job| job.eventlog().to_vec()).unwrap_or_default();
+        log.iter().filter_map(of_plugin).collect()
+    }
+}
+
+fn of_plugin(event: &Value) -> Option<Value> {
+    let (name, context) = (text(event, "name")?, event.get("context").cloned().unwrap_or_default());
+    let ours = match name {
+        "jobspec-update" | "memo" | "priority" => true,
+        "dependency-add" | "dependency-remove" => text(&context, "description")?.starts_with("max-"),
+        "exception" => text(&context, "type") == Some("mf_priority"),
+        _ => false,
+    };
+    let context = if name == "exception" { json!({"note": context.get("note")}) } else { context };
+    ours.then(|| json!([name, context]))
+}
+
+/// The records with everything that they leave out.
+fn complete(document: &Value) -> Value {
+    let with = |defaults: Value, record: &Value| {
+        let mut all = defaults.as_object().cloned().unwrap_or_default();
+        all.extend(record.as_object().cloned().unwrap_or_default());
+        Value::Object(all)
+    };
+    let mut document = document.clone();
+    let Some(map) = document.as_object_mut() else { return document };
+    for (kind, records) in map.iter_mut() {
+        for record in records.as_array_mut().into_iter().flatten() {
+            let defaults = match kind.as_str() {
+                "associations" => json!({
+                    "def_bank": "A", "fairshare": 0.5, "max_running_jobs": UNLIMITED, "max_active_jobs": UNLIMITED,
+                    "max_sched_jobs": UNLIMITED, "max_nodes": UNLIMITED, "max_cores": UNLIMITED, "queues": "",
+                    "active": 1, "projects": "*", "def_project": "*",
+                }),
+                "queues" => json!({
+                    "min_nodes_per_job": 0, "max_nodes_per_job": UNLIMITED, "max_time_per_job": UNLIMITED,
+                    "priority": 0, "max_running_jobs": UNLIMITED, "max_nodes_per_assoc": UNLIMITED,
+                    "max_sched_jobs": UNLIMITED, "max_sched_nodes_per_assoc": UNLIMITED,
+                    "max_sched_cores_per_assoc": UNLIMITED,
+                }),
+                _ => json!({}),
+            };
+            *record = with(defaults, record);
+        }
+    }
+    document
+}
