@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='age, size, the shadow policy and interleave'
+test_description='age, size and interleave'
 
 # A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
@@ -94,13 +94,6 @@ test_expect_success 'a promise gives the age its weight, and who waits for long 
 	test "$(live ".ages | [.max_wait_behind, (.near_the_bound | length), .near_the_bound_total]")" = "[4,4,4]" &&
 	low=$(mf submit 5001 -u 1) && scheduled $low && sleep 5 && high=$(mf submit 5002 -u 30) && scheduled $high &&
 	test $(mf prio $low) -ge $(mf prio $high)
-'
-test_expect_success 'a shadow policy is reported, and has no effect' '
-	cancel_all && settings "{refresh: 1}" && two_banks fair-tree && f=$(mf submit 5001) && g=$(mf submit 5003) && scheduled $f $g &&
-	alone="$(mf prio $f) $(mf prio $g)" && test $(mf prio $g) -gt $(mf prio $f) && test "$(live .shadow)" = null &&
-	settings "{refresh: 1, shadow: \"classic\"}" && soon eval "test \"\$(live .shadow.pending)\" = 2" && live .shadow &&
-	test "$(live ".shadow | [.policy, .associations, (.kendall_tau * 6 | round), .inversions, .pairs, .moved]")" = "[\"classic\",4,4,1,1,2]" &&
-	settled && test "$(mf prio $f) $(mf prio $g)" = "$alone"
 '
 submit_both() {
 	local first second

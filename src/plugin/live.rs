@@ -41,7 +41,6 @@ pub(super) fn document(live: &LiveSnapshot, cost: Cost) -> Value {
         "last": live.last.as_ref().map(|one| last(one, cost)),
         "interleave": settings.interleave,
         "ages": terms::ages(&live.ages),
-        "shadow": live.shadow.as_ref().map(terms::shadow),
     })
 }
 

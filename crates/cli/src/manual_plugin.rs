@@ -83,11 +83,6 @@ pub(super) const PAGE: &[Part] = &[
          Default: \"always\".",
     ),
     Entry(
-        "shadow",
-        "A second policy (weighted-walk, fair-tree, classic, depth-oblivious or pbs), reckoned beside the one in force and \
-         without effect: the query's key live.shadow tells how the order would differ. Default: \"none\".",
-    ),
-    Entry(
         "weights",
         "A table: age, for the time a job was eligible over age-max, and size, for its nodes over the site's. Both are \
          integers; where the database's factors name age or size, those weights count instead. Default: {age = 0, size = 0}.",
@@ -166,7 +161,7 @@ pub(super) const PAGE: &[Part] = &[
     Section("EXAMPLES"),
     Lines(
         "[job-manager]\nplugins = [\n  { remove = \".priority-default\", load = \"mf_priority.so\" },\n]\n\n[fairshare]\nrefresh = \
-         \"1m\"\nrunning-limits = \"strict\"\nshadow = \"fair-tree\"\nweights = { age = 1000 }\n\n[fairshare.queues.debug]\n\
+         \"1m\"\nrunning-limits = \"strict\"\nweights = { age = 1000 }\n\n[fairshare.queues.debug]\n\
          running-limits = \"upstream\"\n\n[[fairshare.limits]]\nscope = \"bank\"\nname = \"small\"\nrun-sched-gpus = 4",
     ),
     Section("SEE ALSO"),

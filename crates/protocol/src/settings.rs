@@ -9,7 +9,6 @@ mod tests;
 use crate::limits::{self, LIMITS};
 use crate::value::{Members, describe, members};
 use crate::wire::WireError;
-use fairshare::Policy;
 use fairshare::accrual::Mode;
 use fairshare::shortened;
 use fairshare_engine::accounts::{RunningLimits, RunningLimitsOf};
@@ -39,7 +38,7 @@ const RULES_OF_RUNNING: &str = "\"upstream\" or \"strict\"";
 /// Nothing is to take longer than a hundred years.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
-const KEYS: [Key; 15] = [
+const KEYS: [Key; 14] = [
     Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, boolean(value)) },
     Key { name: "refresh", takes: DURATION, set: |to, value| put(&mut to.refresh, duration(value)) },
     Key {
@@ -65,15 +64,6 @@ const KEYS: [Key; 15] = [
         set: |to, value| put(&mut to.budget, number(value)),
     },
     Key { name: "max-stall", takes: DURATION, set: |to, value| put(&mut to.max_stall, duration(value)) },
-    Key {
-        name: "shadow",
-        takes: "a policy (weighted-walk, fair-tree, classic, depth-oblivious or pbs), or \"none\"",
-        set: |to, value| {
-            let name = text(value)?;
-            let policy = if name == "none" { None } else { Some(name.parse::<Policy>().ok()?) };
-            put(&mut to.shadow, Some(policy))
-        },
-    },
     Key {
         name: "memo",
         takes: "\"always\" or \"never\"",

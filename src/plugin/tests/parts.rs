@@ -110,12 +110,12 @@ fn what_an_admin_writes_by_hand_must_be_known() {
     for (conf, text) in [
         (
             json!({"confg": {}}),
-            "unknown option \"confg\"; known are config, live, refresh, depth, accrual, budget, max-stall, shadow, memo, age-max, max-wait-behind, \
+            "unknown option \"confg\"; known are config, live, refresh, depth, accrual, budget, max-stall, memo, age-max, max-wait-behind, \
              interleave, remember, running-limits, public, annotate, weights, limits, queues",
         ),
         (
             json!({"config": {}, "zero_score": "floor"}),
-            "unknown option \"zero_score\"; known are config, live, refresh, depth, accrual, budget, max-stall, shadow, memo, age-max, \
+            "unknown option \"zero_score\"; known are config, live, refresh, depth, accrual, budget, max-stall, memo, age-max, \
              max-wait-behind, interleave, remember, running-limits, public, annotate, weights, limits, queues",
         ),
         (

@@ -49,7 +49,7 @@ pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
 pub use hand_over::{Fate, HandedOver};
 pub use kept::{Kept, Rest};
 pub use live::{
-    Change, Changes, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress, ShadowReport,
+    Change, Changes, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress,
     Turn, Used,
 };
 pub use preview::{Move, Preview};

@@ -3,7 +3,6 @@
 
 use super::why::Open;
 use crate::accounts::{RunningLimitsOf, SiteLimit};
-use fairshare::Policy;
 use fairshare::accrual::Mode;
 
 /// Whether jobs get a memo with the fair-share that their posted priority was computed from.
@@ -31,8 +30,6 @@ pub struct Settings {
     /// Seconds for which Flux's own loop over all pending jobs may keep everybody waiting; where it takes longer, prices are posted
     /// one by one.
     pub max_stall: f64,
-    /// A policy that is computed beside the site's, without effect.
-    pub shadow: Option<Policy>,
     /// Whether jobs get a memo.
     pub memo: Memo,
     /// Seconds after which a job's age counts no more.
@@ -66,7 +63,6 @@ impl Default for Settings {
             accrual: Mode::Elapsed,
             budget: 2000,
             max_stall: 0.05,
-            shadow: None,
             memo: Memo::Always,
             age_max: 7.0 * 86_400.0,
             age_weight: 0,

@@ -39,7 +39,6 @@ mod refused;
 mod rows;
 mod scopes;
 mod settled;
-mod shadow;
 mod site;
 mod states;
 mod strict;

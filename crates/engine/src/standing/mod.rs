@@ -49,7 +49,6 @@ mod order;
 mod page;
 mod push;
 mod refresh;
-mod shadow;
 mod site;
 
 use rustc_hash::FxHashMap;
@@ -69,7 +68,6 @@ pub use jobs::{BadJob, Job};
 pub use kept::{AsPushed, Bookmark, Ended, GivenUp};
 pub use page::{BankRow, LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};
-pub use shadow::{Compared, Mover, Shadow};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
 
 /// An association of one [`Standing`]: an index that stays what it is from push to push, as long as the association or a

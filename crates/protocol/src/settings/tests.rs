@@ -10,7 +10,7 @@ fn read(table: &str) -> Result<Settings, String> {
 #[test]
 fn every_key_is_read() {
     let settings = read(
-        r#"{"live": false, "refresh": "1.5m", "depth": 200, "accrual": "committed", "budget": 50, "max-stall": "80ms", "shadow": "pbs",
+        r#"{"live": false, "refresh": "1.5m", "depth": 200, "accrual": "committed", "budget": 50, "max-stall": "80ms",
             "memo": "never", "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
             "interleave": true, "remember": false, "public": "own", "annotate": true,
             "running-limits": "strict", "queues": {"debug": {"running-limits": "upstream"}, "pdev": {}}}"#,
@@ -22,7 +22,6 @@ fn every_key_is_read() {
         accrual: Mode::Committed,
         budget: 50,
         max_stall: 0.08,
-        shadow: Some(Policy::Pbs),
         memo: Memo::Never,
         age_max: 172_800.0,
         age_weight: 1000,
@@ -47,7 +46,6 @@ fn every_key_is_read() {
 fn an_empty_table_changes_nothing() {
     let before = Settings { depth: 7, ..Settings::default() };
     assert_eq!(of_table("{}", before.clone()), Ok(before));
-    assert_eq!(read(r#"{"shadow": "none"}"#).map(|settings| settings.shadow), Ok(None));
 }
 
 #[test]
@@ -56,7 +54,7 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         (r#"[]"#, "[fairshare]: expected a table, got array"),
         (
             r#"{"refesh": 3}"#,
-            "fairshare.refesh: unknown key; known are live, refresh, depth, accrual, budget, max-stall, shadow, memo, age-max, \
+            "fairshare.refesh: unknown key; known are live, refresh, depth, accrual, budget, max-stall, memo, age-max, \
              max-wait-behind, interleave, remember, running-limits, public, annotate, weights, limits, queues",
         ),
         (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
@@ -76,10 +74,6 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         (r#"{"depth": 2.5}"#, "fairshare.depth: expected an integer from 1 to 1000000, got real 2.5"),
         (r#"{"budget": null}"#, "fairshare.budget: expected an integer from 1 to 1000000, got null"),
         (r#"{"accrual": "used"}"#, "fairshare.accrual: expected \"elapsed\" or \"committed\", got \"used\""),
-        (
-            r#"{"shadow": "fairtree"}"#,
-            "fairshare.shadow: expected a policy (weighted-walk, fair-tree, classic, depth-oblivious or pbs), or \"none\", got \"fairtree\"",
-        ),
         (r#"{"memo": true}"#, "fairshare.memo: expected \"always\" or \"never\", got boolean true"),
         (
             r#"{"age-max": 0}"#,

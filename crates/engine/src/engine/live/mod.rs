@@ -33,7 +33,6 @@ mod outline;
 mod posting;
 mod prices;
 mod refresh;
-mod shadow;
 mod stale;
 mod terms;
 
@@ -42,7 +41,6 @@ pub use interleave::Turn;
 pub use outline::{LiveOutline, RefreshProgress};
 pub use prices::{Price, PricedJob};
 pub use refresh::{LastRefresh, LiveSnapshot, Used};
-pub use shadow::ShadowReport;
 
 use crate::ids::{JobId, QueueName};
 use crate::priority::{Pending, Priced};
@@ -103,10 +101,6 @@ pub(super) struct Live {
     last: Option<LastRefresh>,
     /// Turns of pending jobs, where they interleave.
     turns: Option<InTurn>,
-    /// What the shadow policy made of the last refresh.
-    shadow: Option<ShadowReport>,
-    /// Something moved since.
-    shadow_due: bool,
     posting: LastRefresh,
     /// Refreshes that have ended, and the priorities that they posted.
     totals: (u64, u64),

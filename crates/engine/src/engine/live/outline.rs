@@ -77,7 +77,6 @@ impl Engine {
             last,
             is_refreshing,
             ages: self.age_snapshot(),
-            shadow: self.live.shadow.clone().filter(|report| self.settings.shadow == Some(report.policy)),
         }
     }
 }

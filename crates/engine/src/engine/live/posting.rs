@@ -73,7 +73,6 @@ impl Engine {
         let (depth, budget) = (self.settings.depth, self.budget());
         let mut plan = Default::default();
         let refreshes_stale = self.live.stale.is_due;
-        self.live.shadow_due |= self.live.moved;
         self.live.is_misplaced = false;
         if std::mem::take(&mut self.live.moved) {
             plan = self.live.pending.plan(Bounds { depth, budget, refreshes_stale });
@@ -148,7 +147,7 @@ impl Engine {
         effects
     }
 
-    /// A refresh is done, but for annotations and for what the shadow policy makes of it.
+    /// Notes that all priorities of a refresh are posted. Annotations come next, if the site wants them.
     fn refreshed(&mut self) -> Option<Effect> {
         let (count, touched) = &mut self.live.totals;
         let before = self.live.last.filter(|_| std::mem::take(&mut self.live.is_correction));
@@ -162,14 +161,12 @@ impl Engine {
             self.live.stage = Stage::Annotating(Annotating::default());
             return Some(Effect::Arm(Timer::Slice));
         }
-        self.begin_shadow()
+        self.end_refresh()
     }
 
-    /// Begins to compute the shadow policy, if it is time.
-    pub(super) fn begin_shadow(&mut self) -> Option<Effect> {
-        let shadowing = self.shadowing();
-        let goes_on = shadowing.is_some() || self.live.is_misplaced;
-        self.live.stage = shadowing.map_or(Stage::Idle, Stage::Shadow);
-        goes_on.then_some(Effect::Arm(Timer::Slice))
+    /// Ends a refresh. Returns the next turn if a job came to the wrong place of its queue meanwhile.
+    pub(super) fn end_refresh(&mut self) -> Option<Effect> {
+        self.live.stage = Stage::Idle;
+        self.live.is_misplaced.then_some(Effect::Arm(Timer::Slice))
     }
 }

@@ -6,7 +6,6 @@ use super::Annotating;
 use super::ended::Asking;
 use super::interleave::Taking;
 use super::posting::{Posts, Seeking};
-use super::shadow::{ShadowReport, Shadowing};
 use super::terms::Capped;
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, JobId, UserId};
@@ -44,8 +43,6 @@ pub(super) enum Stage {
     Posting(Posts),
     /// Jobs are annotated.
     Annotating(Annotating),
-    /// What the shadow policy makes of it.
-    Shadow(Shadowing),
 }
 
 /// What a refresh did.
@@ -88,8 +85,6 @@ pub struct LiveSnapshot {
     pub last: Option<LastRefresh>,
     /// Whether one is under way.
     pub is_refreshing: bool,
-    /// What the shadow policy makes of it, if one is set and it was worked out.
-    pub shadow: Option<ShadowReport>,
     /// How ages count.
     pub ages: AgeSnapshot,
 }
@@ -361,18 +356,9 @@ impl Engine {
                     };
                     match next {
                         Some(next) => self.live.stage = Stage::Annotating(next),
-                        None => effects.extend(self.begin_shadow()),
+                        None => effects.extend(self.end_refresh()),
                     }
                     return effects;
-                }
-                Stage::Shadow(_) => {
-                    let Stage::Shadow(at) = std::mem::take(&mut self.live.stage) else { return Vec::new() };
-                    match self.shadow_step(at) {
-                        Some(next) => self.live.stage = Stage::Shadow(next),
-                        None if self.live.is_misplaced => break,
-                        None => return Vec::new(),
-                    }
-                    break;
                 }
             }
         }
@@ -384,7 +370,6 @@ impl Engine {
         let moved = all || has_changed;
         if moved {
             self.ledger.prices_moved();
-            self.live.shadow_due = true;
         }
         let turns = if moved || self.live.moved { self.begin_turns() } else { None };
         if let Some(taking) = turns {

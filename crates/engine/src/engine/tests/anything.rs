@@ -143,7 +143,6 @@ fn settings(of: &mut Choices<'_>) -> Settings {
         depth: of.pick(&[1000, 0, 1, usize::MAX]),
         budget: of.pick(&[2000, 0, 1]),
         max_stall: of.pick(&[0.05, 0.0, f64::NAN]),
-        shadow: of.pick(&[None, Some(Rule::ALL[0])]),
         memo: of.pick(&[Memo::Always, Memo::Never]),
         age_max: of.pick(&[604_800.0, 0.0, f64::INFINITY]),
         age_weight: of.pick(&[0, 1000, i64::MAX, -5]),
