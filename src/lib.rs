@@ -39,7 +39,7 @@
 //! - `priority/explanation.rs`: how a priority is computed;
 //! - `standing/mod.rs`: how usage accrues while jobs run; `engine/live/mod.rs`: how priorities follow;
 //! - `engine/keepers.rs`: dependencies of other plugins; `engine/in_priority.rs`: how jobs past DEPEND are held;
-//! - `engine/why/mod.rs`: the answers to `why`.
+//! - `engine/answers/mod.rs`: the answers to `why`.
 //!
 //! In this crate `plugin/mod.rs` lists the callbacks, `plugin/pace.rs` limits how often guests may ask, and
 //! `plugin/remember/mod.rs` saves the snapshot. The documentation of the crate `fairshare` explains the ranking policies.

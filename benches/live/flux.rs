@@ -151,6 +151,6 @@ impl Flux {
 
     pub fn exact(&self) -> HashMap<JobId, u32> {
         let ids = self.prices.keys();
-        ids.filter_map(|id| Some((*id, self.engine.priced(*id)?.exact.priority))).collect()
+        ids.filter_map(|id| Some((*id, self.engine.view().priced(*id)?.exact.priority))).collect()
     }
 }

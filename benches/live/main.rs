@@ -69,7 +69,7 @@ fn steady() {
                 }
                 before = after;
             }
-            let lagging = flux.engine.live_snapshot().lagging;
+            let lagging = flux.engine.view().live_snapshot().lagging;
             println!(
                 "{:<16} {days:>7} d {depth:>6} {:>9} {:>8} {:>7.1} {most:>6} {:>6} {lagging:>9}",
                 policy.name(),

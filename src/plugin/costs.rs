@@ -5,7 +5,6 @@
 
 use super::MfPriority;
 use crate::jobtap::Host;
-use fairshare_engine::engine::Engine;
 use std::time::{Duration, Instant};
 
 /// The cost of pushes, or of refreshes.
@@ -73,7 +72,7 @@ impl Cost {
 impl MfPriority {
     /// Does `work`, and adds its time to the refresh that goes on in it, if one does.
     pub(super) fn refreshing<R>(&self, host: Host<'_, Self>, work: impl FnOnce() -> R) -> R {
-        let look = || self.read(Engine::refresh_progress).unwrap_or_default();
+        let look = || self.view(|view| view.refresh_progress()).unwrap_or_default();
         let (before, began) = (look(), Instant::now());
         let result = work();
         let after = look();

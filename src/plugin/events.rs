@@ -5,7 +5,8 @@ use super::jobspec::{facts, has_dependencies, lenient_facts, state};
 use super::resources::resources;
 use super::{MfPriority, query};
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
-use fairshare_engine::engine::{Engine, Event, Settings};
+use fairshare_engine::engine::answers;
+use fairshare_engine::engine::{Event, Settings};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{settings, wire};
 
@@ -193,7 +194,7 @@ impl MfPriority {
     }
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let snapshot = self.read(Engine::snapshot).ok_or(Failed)?;
+        let snapshot = self.view(answers::snapshot).ok_or(Failed)?;
         args.merge(&query::document(&snapshot, self.updated.get(), self.refresh_cost.get()))
             .or_else(|fault| complain(host, "plugin.query", &fault))
     }

@@ -7,6 +7,7 @@ use super::{MfPriority, terms};
 use crate::jobtap::{ENOENT, Host, Reply};
 use fairshare::Shares;
 use fairshare::accrual::Mode;
+use fairshare_engine::engine::answers;
 use fairshare_engine::engine::{LastRefresh, LiveSnapshot, PricedJob};
 use fairshare_engine::ids::JobId;
 use fairshare_engine::standing::{BankRow, LeafRow, TreePage};
@@ -122,7 +123,7 @@ impl MfPriority {
     pub(super) fn usages(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "usages", &fault))?;
         let now = host.now();
-        let (used, next) = self.read(|engine| engine.usages(&wanted, now)).ok_or_else(busy)?;
+        let (used, next) = self.view(|view| answers::usages(view, &wanted, now)).ok_or_else(busy)?;
         let used = used.iter().map(|used| {
             json!({
                 "userid": used.user.0,
@@ -140,7 +141,7 @@ impl MfPriority {
         let (first, most) =
             wire::tree_page(payload).map_err(|fault| refuse(host.plugin(), "tree", &fault))?;
         let now = host.now();
-        let found = self.read(|engine| engine.tree_page(first, most, now)).ok_or_else(busy)?;
+        let found = self.view(|view| answers::tree_page(view, first, most, now)).ok_or_else(busy)?;
         let text =
             "fair-share is not live: no push brought a tree, or \"live\" is false in the configuration";
         let page = found.ok_or_else(|| error(ENOENT, text.to_owned()))?;
@@ -150,13 +151,13 @@ impl MfPriority {
     /// Posted and exact prices of pending jobs, by id: of those that are asked for, or a page of all.
     pub(super) fn prices(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let wanted = wire::prices(payload).map_err(|fault| refuse(host.plugin(), "prices", &fault))?;
-        let found = self.read(|engine| {
-            let ids = wanted.ids.unwrap_or_else(|| engine.pending_after(wanted.after, wanted.most));
+        let found = self.view(|view| {
+            let ids = wanted.ids.unwrap_or_else(|| view.pending_after(wanted.after, wanted.most));
             let is_last = ids.len() < wanted.most;
             let next = ids.last().filter(|_| !is_last).map(|id| id.0);
             let jobs = ids
                 .into_iter()
-                .filter_map(|id| Some(price(id, &engine.priced(id)?, engine.age_of(id, host.now()))));
+                .filter_map(|id| Some(price(id, &view.priced(id)?, view.age_of(id, host.now()))));
             json!({"jobs": jobs.collect::<Vec<_>>(), "next": next})
         });
         Ok(Some(found.ok_or_else(busy)?.to_string()))

@@ -26,6 +26,7 @@ mod why;
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
 use answers::{AllCalls, Asked};
 use costs::{Cost, PushStep};
+use fairshare_engine::engine::View;
 use fairshare_engine::engine::{Effect, Engine, Event, Level, Refusal, Settings, Timer};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::reading::Reader;
@@ -102,7 +103,12 @@ impl MfPriority {
     }
 
     fn live_jobs(&self) -> usize {
-        self.read(|engine| engine.extent().jobs).unwrap_or_default()
+        self.view(|view| view.extent().jobs).unwrap_or_default()
+    }
+
+    /// Reads the engine's state; `None` while the engine decides.
+    fn view<R>(&self, look: impl FnOnce(&View<'_>) -> R) -> Option<R> {
+        self.engine.try_borrow().ok().map(|engine| look(&engine.view()))
     }
 
     fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
@@ -167,7 +173,7 @@ impl Jobtap for MfPriority {
         // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
-        let extent = engine.extent();
+        let extent = engine.view().extent();
         let data = match extent.associations {
             0 => "no associations yet".to_owned(),
             count => format!("{}, {}", counted(count, "association"), counted(extent.queues, "queue")),

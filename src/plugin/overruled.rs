@@ -34,7 +34,7 @@ impl MfPriority {
     pub(super) fn compare_priority(&self, host: Host<'_, Self>, args: Args<'_>, is_answer: bool) {
         let Ok((in_flux, _)) = args.priority_state() else { return };
         let Ok(job) = args.id().map(JobId) else { return };
-        let Some(posted) = self.read(|engine| engine.posted_priority(job)).flatten() else { return };
+        let Some(posted) = self.view(|view| view.posted_priority(job)).flatten() else { return };
         if in_flux < 0 || SPECIAL.contains(&in_flux) || SPECIAL.contains(&i64::from(posted)) {
             return;
         }

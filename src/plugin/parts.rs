@@ -10,7 +10,7 @@ use super::MfPriority;
 use super::costs::PushStep;
 use super::services::{busy, error, refuse, tell, warn, warn_of_the_rest};
 use crate::jobtap::{EINVAL, ENOENT, Host, LogLevel, Reply, RequestError};
-use fairshare_engine::engine::{Engine, Event, Timer};
+use fairshare_engine::engine::{Event, Timer};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, Beginning};
 use serde_json::json;
@@ -134,7 +134,7 @@ impl MfPriority {
         let number =
             wire::push_number(payload).map_err(|fault| refuse(host.plugin(), "policy_commit", &fault))?;
         let open = self.taken(number)?;
-        if let Some(array) = self.read(Engine::lacks).ok_or_else(busy)? {
+        if let Some(array) = self.view(|view| view.lacks()).ok_or_else(busy)? {
             let fault = wire::WireError::Record(format!("policy.{array}: key is missing in all parts"));
             self.give_up(host, open, "it was not whole");
             return Err(refuse(host.plugin(), "policy_commit", &fault));
@@ -178,7 +178,7 @@ impl MfPriority {
             return Err(refuse(host.plugin(), "policy_update", &fault));
         }
         let (generation, difference) =
-            self.read(|engine| (engine.generation(), engine.latest_difference())).ok_or_else(busy)?;
+            self.view(|view| (view.generation(), view.latest_difference())).ok_or_else(busy)?;
         tell(host.plugin(), "policy", generation, difference);
         self.pushed.take();
         self.updated.set(Some(SystemTime::now()));

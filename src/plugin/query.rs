@@ -4,7 +4,7 @@
 use super::costs::Cost;
 use super::live;
 use fairshare_engine::accounts::{Queue, ZeroScore};
-use fairshare_engine::engine::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
+use fairshare_engine::engine::answers::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
 use fairshare_engine::ids::{ProjectName, QueueName};
 use fairshare_protocol::{limits, settings};
 use serde::{Serialize, Serializer};

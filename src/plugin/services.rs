@@ -6,7 +6,8 @@ use super::why::put;
 use super::{MfPriority, query};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
 use fairshare_engine::accounts::{Counts, Difference};
-use fairshare_engine::engine::{Engine, Event, Preview};
+use fairshare_engine::engine::answers;
+use fairshare_engine::engine::{Event, Preview};
 use fairshare_protocol::reading::{Reader, Warnings};
 use fairshare_protocol::wire::{self, WireError};
 use serde_json::{Value, json};
@@ -46,7 +47,7 @@ impl MfPriority {
         let mut pushed = self.pushed.get();
         pushed.is_due = true;
         self.updated.set(Some(SystemTime::now()));
-        pushed.difference.add(self.read(Engine::latest_difference).ok_or_else(busy)?);
+        pushed.difference.add(self.view(|view| view.latest_difference()).ok_or_else(busy)?);
         self.pushed.set(pushed);
         Ok(())
     }
@@ -54,7 +55,7 @@ impl MfPriority {
     pub(super) fn reprioritize(&self, host: Host<'_, Self>) -> Reply {
         let pushed = self.pushed.take();
         if pushed.is_due {
-            let generation = self.read(Engine::generation).ok_or_else(busy)?;
+            let generation = self.view(|view| view.generation()).ok_or_else(busy)?;
             tell(host.plugin(), "push", generation, pushed.difference);
             self.push_step.set(PushStep::End);
         }
@@ -90,7 +91,7 @@ impl MfPriority {
 
     fn difference(&self, difference: Difference, dry_run: bool) -> Result<Value, RequestError> {
         let mut reply = json!({
-            "generation": self.read(Engine::generation).ok_or_else(busy)?,
+            "generation": self.view(|view| view.generation()).ok_or_else(busy)?,
             "dry_run": dry_run,
             "added": difference.added,
             "changed": difference.changed,
@@ -143,13 +144,13 @@ impl MfPriority {
     /// One page of the associations that the query shows.
     pub(super) fn associations(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
-        let page = self.read(|engine| engine.page(&wanted)).ok_or_else(busy)?;
+        let page = self.view(|view| answers::page(view, &wanted)).ok_or_else(busy)?;
         query::page(&page).map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
     }
 
     /// Recounts all live jobs and reports what differs from the counters in use.
     pub(super) fn check(&self) -> Reply {
-        let check = self.read(Engine::check).ok_or_else(busy)?;
+        let check = self.view(answers::check).ok_or_else(busy)?;
         Ok(Some(query::check(&check, self.overruled())))
     }
 

@@ -116,7 +116,7 @@ fn allocations(count: u32) -> [u64; 2] {
         });
         last[0] = parts.max().unwrap();
         last[1] = counted(Event::PolicyCommit);
-        assert_eq!(engine.latest_difference().changed, count as usize);
+        assert_eq!(engine.view().latest_difference().changed, count as usize);
     }
     last
 }

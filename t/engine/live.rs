@@ -209,7 +209,7 @@ fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
         for _ in 0..10_000 {
             engine.handle(INSTANT, Event::Timer(Timer::Slice));
         }
-        let price = |id: JobId| engine.priced(id).unwrap().exact.priority;
+        let price = |id: JobId| engine.view().priced(id).unwrap().exact.priority;
         jobs.sort_by_key(|(id, _)| (std::cmp::Reverse(price(*id)), *id));
         for (number, (pick, (id, user))) in picks.iter().zip(&jobs).enumerate() {
             assert_eq!(Some(names[user.0 as usize]), pick.as_str(), "{name}: pick {number} is {id}");

@@ -13,8 +13,8 @@ use fairshare::shortened;
 use fairshare_engine::accounts::{
     AssociationRecord, Config, ConfigPatch, Policy, PolicyPart, Queue, ZeroScore,
 };
-use fairshare_engine::engine::PageWanted;
 use fairshare_engine::engine::Settings;
+use fairshare_engine::engine::answers::PageWanted;
 use fairshare_engine::ids::{BankName, JobId, ProjectName, UserId};
 use fairshare_engine::standing::{Bank, SitePart};
 use serde::Deserialize;

@@ -8,7 +8,7 @@ use super::record::{self, Fault, Group, Manifest, groups_key};
 use super::{ENDED, GROUPS, Known, MANIFEST, Remember, State};
 use crate::jobtap::{self, Found, Host, LogLevel, Patience};
 use crate::plugin::MfPriority;
-use fairshare_engine::engine::{Engine, Timer};
+use fairshare_engine::engine::Timer;
 use std::collections::HashSet;
 
 /// The lists that a record is read by, as they come in.
@@ -61,7 +61,7 @@ impl MfPriority {
     /// What is in the KVS.
     pub(in crate::plugin) fn remember_found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let has_data = self.read(Engine::generation).unwrap_or_default() > 0;
+        let has_data = self.view(|view| view.generation()).unwrap_or_default() > 0;
         let outcome = match (&mut it.state, found) {
             (State::Asking, Found::Nothing) if number == MANIFEST => {
                 (it.state, it.is_late) = (State::Idle, false);

@@ -45,6 +45,7 @@ use super::MfPriority;
 use crate::jobtap::{self, Host, LogLevel, Patience};
 use applying::Applying;
 use fairshare::shortened;
+use fairshare_engine::engine::{self};
 use fairshare_engine::engine::{Engine, Event, Timer};
 use found::Lists;
 use jobs::Log;
@@ -132,7 +133,8 @@ impl MfPriority {
         if before == Some(is_on) {
             return;
         }
-        it.is_due = is_on && self.read(Engine::generation).unwrap_or_default() > 0 && self.is_whole.get();
+        it.is_due =
+            is_on && self.view(|view| view.generation()).unwrap_or_default() > 0 && self.is_whole.get();
         it.is_late &= is_on;
         drop(it);
         self.remember_turns(host);
@@ -197,7 +199,7 @@ impl MfPriority {
     /// Nothing is under way: what is to be done now.
     fn remember_next(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let has_data = self.read(Engine::generation).unwrap_or_default() > 0;
+        let has_data = self.view(|view| view.generation()).unwrap_or_default() > 0;
         let is_stale = it.is_on == Some(false) || has_data && !self.is_whole.get() && !self.is_given.get();
         if is_stale && !it.known.is_nothing() {
             it.state = State::Removing;
@@ -213,7 +215,7 @@ impl MfPriority {
             }
             return;
         }
-        let begun = self.read(|engine| (engine.generation(), engine.kept_rest()));
+        let begun = self.view(|view| (view.generation(), engine::kept_rest(view)));
         let Some((generation, rest)) = begun else { return };
         it.is_due = false;
         // All that ended so far is among what is told anew.
@@ -243,7 +245,7 @@ impl MfPriority {
                 self.apply_remembered(host);
             }
             State::Writing(writing) => {
-                let Some(generation) = self.read(Engine::generation) else { return };
+                let Some(generation) = self.view(|view| view.generation()) else { return };
                 // It would tell of two things at once, or is not wanted any more.
                 if generation != writing.generation || *is_on != Some(true) {
                     it.state = State::Idle;
@@ -251,13 +253,13 @@ impl MfPriority {
                     return self.remember_next(host);
                 }
                 let then = match writing.wants() {
-                    Wants::AsPushed => writing.as_pushed(self.read(Engine::as_pushed).flatten()),
+                    Wants::AsPushed => writing.as_pushed(self.view(engine::as_pushed).flatten()),
                     Wants::Page(after, as_pushed) => {
-                        let page = self.read(|engine| engine.kept(after, PAGE, as_pushed));
+                        let page = self.view(|view| engine::kept(view, after, PAGE, as_pushed));
                         writing.page(&page.unwrap_or_default(), known.keys())
                     }
                     Wants::Jobs(first) => {
-                        let page = self.read(|engine| engine.uncovered(first, JOBS_PAGE));
+                        let page = self.view(|view| engine::uncovered(view, first, JOBS_PAGE));
                         writing.ended(page.unwrap_or_default(), known.keys())
                     }
                 };

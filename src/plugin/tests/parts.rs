@@ -2,7 +2,7 @@
 //! What is said of whom, and how pushes in parts and pages are asked for.
 
 use super::{association, without};
-use fairshare_engine::engine::PageWanted;
+use fairshare_engine::engine::answers::PageWanted;
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, Beginning, WireError};

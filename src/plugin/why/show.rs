@@ -4,9 +4,10 @@
 use crate::plugin::costs::Cost;
 use fairshare::Shares;
 use fairshare_engine::accounts::Target;
-use fairshare_engine::engine::{
-    Engine, HoldNow, JobFacts, JobSums, JobsWanted, Keeper, ListedJob, Note, PricedJob, State, Stats, Why,
-};
+use fairshare_engine::engine::View;
+use fairshare_engine::engine::answers;
+use fairshare_engine::engine::answers::{HoldNow, JobSums, JobsWanted, Keeper, ListedJob, Note, Stats, Why};
+use fairshare_engine::engine::{JobFacts, PricedJob, State};
 use fairshare_engine::ids::{BankName, QueueName};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
@@ -226,17 +227,17 @@ fn row(job: &ListedJob) -> Row<'_> {
 
 /// A page of jobs, as text: it may be long.
 pub(super) fn jobs(
-    engine: &Engine,
+    view: &View<'_>,
     wanted: &JobsWanted,
     now: f64,
     overruled: Option<Value>,
 ) -> Result<String, serde_json::Error> {
-    let page = engine.jobs_page(wanted, now);
+    let page = answers::jobs_page(view, wanted, now);
     serde_json::to_string(&Rows {
         now,
-        generation: engine.generation(),
-        live: engine.outline().is_on,
-        terms: engine.term_names(),
+        generation: view.generation(),
+        live: view.outline().is_on,
+        terms: answers::term_names(view),
         weighings: &page.weighings,
         jobs: page.jobs.iter().map(row).collect(),
         next: page.next.map(|id| id.0),

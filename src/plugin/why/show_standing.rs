@@ -4,8 +4,9 @@
 use super::show::{put, scope, shares};
 use fairshare::Options;
 use fairshare_engine::accounts::Target;
-use fairshare_engine::engine::{
-    AssociationStanding, LevelShown, LimitShown, LiveOutline, Open, RankShown, Sibling, StandingsPage,
+use fairshare_engine::engine::LiveOutline;
+use fairshare_engine::engine::answers::{
+    AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, StandingsPage,
 };
 use fairshare_engine::ids::QueueName;
 use serde_json::{Map, Value, json};

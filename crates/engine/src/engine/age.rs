@@ -7,6 +7,7 @@
 //! After a reload or a restart a job's eventlog tells how long it was eligible, where ages weigh anything; else, and until it is
 //! read, all time since its submission counts if it is eligible now.
 
+use super::View;
 use super::{Effect, Engine, Past, Settings, Timer};
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
@@ -67,7 +68,7 @@ impl Engine {
     }
 
     fn all_prices_if(&self, are_others: bool) -> Vec<Effect> {
-        if are_others && !self.is_live() { Engine::reprioritize_all() } else { Vec::new() }
+        if are_others && !self.view().is_live() { Engine::reprioritize_all() } else { Vec::new() }
     }
 
     /// Weighs by what is set and pushed now. Says too whether all ages are shown as of another time than before,
@@ -126,23 +127,6 @@ impl Engine {
         let is_news = moved != self.ages && self.weighed.weight(AGE) != 0;
         self.ages = moved;
         is_news
-    }
-
-    /// A job's age as of the reference.
-    pub(super) fn age(&self, job: &Job) -> f64 {
-        let since = job.eligible.since().unwrap_or(self.now - job.eligible.seconds(self.now));
-        self.ages.value(since, self.now)
-    }
-
-    /// A job's age at `now` as a part of `age-max`: at most 1, without an end under a promise.
-    pub(super) fn true_age(&self, job: &Job, now: f64) -> f64 {
-        let age = job.eligible.seconds(now) / self.settings.age_max;
-        if self.settings.max_wait_behind > 0.0 { age } else { age.min(1.0) }
-    }
-
-    /// The same of a live job by its id; 0 for any other.
-    pub fn age_of(&self, id: JobId, now: f64) -> f64 {
-        self.ledger.job(id).map_or(0.0, |job| self.true_age(job, now))
     }
 
     /// Whether time counts for a job: of one in DEPEND as far as is known.
@@ -251,36 +235,35 @@ impl Engine {
         is_due && job.eligible.since().is_some_and(|since| self.ages.is_capped(since, self.now))
     }
 
-    /// How ages count now.
-    pub fn age_snapshot(&self) -> AgeSnapshot {
-        let weight = self.weighed.weight(AGE);
-        let wait = self.settings.max_wait_behind;
-        let promise = (wait > 0.0).then_some(wait);
-        let mut near: Vec<(JobId, f64)> = Vec::new();
-        if let Some(wait) = promise {
-            near.extend(self.ledger.jobs().filter_map(|(id, job)| {
-                let since =
-                    job.eligible.since().filter(|_| matches!(job.phase, Phase::Priority | Phase::Sched));
-                let seconds = self.now - since?;
-                (seconds >= NEAR * wait).then_some((id, seconds))
-            }));
-        }
-        let near_total = near.len();
-        near.sort_by(|(one, waited), (other, longer)| longer.total_cmp(waited).then(one.cmp(other)));
-        near.truncate(MOST_NEAR);
-        AgeSnapshot {
-            reference: (weight != 0).then_some(self.ages.reference()),
-            weight,
-            per_day: weight as f64 * 86_400.0 / self.settings.age_max,
-            site_nodes: (self.site_nodes > 0).then_some(self.site_nodes),
-            promise,
-            near,
-            near_total,
-        }
-    }
-
     #[cfg(test)]
     pub(super) fn ages(&self) -> crate::priority::Ages {
         self.ages
+    }
+}
+
+/// How ages count now.
+pub fn age_snapshot(view: &View<'_>) -> AgeSnapshot {
+    let weight = view.weighed.weight(AGE);
+    let wait = view.settings.max_wait_behind;
+    let promise = (wait > 0.0).then_some(wait);
+    let mut near: Vec<(JobId, f64)> = Vec::new();
+    if let Some(wait) = promise {
+        near.extend(view.ledger.jobs().filter_map(|(id, job)| {
+            let since = job.eligible.since().filter(|_| matches!(job.phase, Phase::Priority | Phase::Sched));
+            let seconds = view.now - since?;
+            (seconds >= NEAR * wait).then_some((id, seconds))
+        }));
+    }
+    let near_total = near.len();
+    near.sort_by(|(one, waited), (other, longer)| longer.total_cmp(waited).then(one.cmp(other)));
+    near.truncate(MOST_NEAR);
+    AgeSnapshot {
+        reference: (weight != 0).then_some(view.ages.reference()),
+        weight,
+        per_day: weight as f64 * 86_400.0 / view.settings.age_max,
+        site_nodes: (view.site_nodes > 0).then_some(view.site_nodes),
+        promise,
+        near,
+        near_total,
     }
 }

@@ -4,6 +4,8 @@
 //! Flux takes annotations in answers to few callbacks: not to `job.priority.get`, and not by job id. So they go as volatile memos,
 //! which Flux shows among the annotations and writes to no eventlog. Each refresh sends those that are out of date.
 
+use super::View;
+use super::answers::rank_of;
 use super::live::Annotating;
 use super::{Effect, Engine, Timer};
 use crate::ids::JobId;
@@ -15,7 +17,7 @@ impl Engine {
         if !self.settings.annotate {
             return None;
         }
-        let text = self.annotation_text(id)?;
+        let text = annotation_text(&self.view(), id)?;
         if self.annotations.get(&id) == Some(&text) {
             return None;
         }
@@ -35,22 +37,6 @@ impl Engine {
         effects.extend(next.map(|_| Effect::Arm(Timer::Slice)));
         (effects, next)
     }
-
-    pub(super) fn annotation_text(&self, id: JobId) -> Option<String> {
-        let job = self.ledger.job(id)?;
-        let association = job.association()?;
-        if job.is_held() {
-            let holding = self.ledger.holding(&self.book, id);
-            let Holding { hold, used, limit, .. } = holding.first()?;
-            return Some(format!("held: {} {used}/{limit}", hold.name()));
-        }
-        let fairshare = self.fairshare(association)?;
-        let record = self.book.association(association)?;
-        let index = self.standing.find(record.user, &record.bank).filter(|_| self.is_live());
-        let rank = index.and_then(|index| self.rank_of(self.standing.node(index)?));
-        let place = rank.map_or(String::new(), |rank| format!(", {} of {}", ordinal(rank.place), rank.of));
-        Some(format!("{fairshare:.3}{place}"))
-    }
 }
 
 fn ordinal(number: usize) -> String {
@@ -62,6 +48,22 @@ fn ordinal(number: usize) -> String {
         _ => "th",
     };
     format!("{number}{ending}")
+}
+
+pub(super) fn annotation_text(view: &View<'_>, id: JobId) -> Option<String> {
+    let job = view.ledger.job(id)?;
+    let association = job.association()?;
+    if job.is_held() {
+        let holding = view.ledger.holding(view.book, id);
+        let Holding { hold, used, limit, .. } = holding.first()?;
+        return Some(format!("held: {} {used}/{limit}", hold.name()));
+    }
+    let fairshare = view.fairshare(association)?;
+    let record = view.book.association(association)?;
+    let index = view.standing.find(record.user, &record.bank).filter(|_| view.is_live());
+    let rank = index.and_then(|index| rank_of(view, view.standing.node(index)?));
+    let place = rank.map_or(String::new(), |rank| format!(", {} of {}", ordinal(rank.place), rank.of));
+    Some(format!("{fairshare:.3}{place}"))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! names, and nothing saves it but that they let it go. Nor does anything save who was released already and is kept by others alone,
 //! where a limit is full again that it had a name of.
 
+use super::View;
 use super::{Effect, Engine};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
@@ -49,66 +50,13 @@ pub struct HandedOver {
 }
 
 impl Engine {
-    /// So many jobs that are held, or would end, by id, from the one that comes after `after`. `None` while eventlogs are being read:
-    /// nobody knows yet who carries which names.
-    pub fn hand_over(&self, after: Option<JobId>, most: usize) -> Option<Vec<HandedOver>> {
-        if self.is_replaying() || self.ledger.has_unread() || !self.unreadable.is_empty() {
-            return None;
-        }
-        let concerned =
-            self.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || self.ends_unheld(job));
-        Some(concerned.take(most).map(|(id, job)| self.handed_over(id, job)).collect())
-    }
-
-    /// Whether a job that was released, and that others keep in DEPEND, would end.
-    fn ends_unheld(&self, job: &Job) -> bool {
-        job.grant == Grant::Blocked && self.fate(job) == Fate::Ended
-    }
-
-    fn handed_over(&self, id: JobId, job: &Job) -> HandedOver {
-        let record = job.association().and_then(|association| self.book.association(association));
-        HandedOver {
-            id,
-            user: job.user,
-            bank: record.map(|record| record.bank.clone()),
-            queue: job.queue.clone(),
-            names: job.names.iter(self.ledger.rules()).map(|name| name.to_string()).collect(),
-            is_kept: job.keepers == Keepers::Others,
-            fate: self.fate(job),
-        }
-    }
-
-    fn fate(&self, job: &Job) -> Fate {
-        if job.phase == Phase::Priority {
-            return Fate::Released;
-        }
-        let rules = self.ledger.rules();
-        let full = self.ledger.exceeded_by_charges(&self.book, job);
-        let plain = job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
-        let is_used_up = |hold| job.names.uses(hold) > 0;
-        if rules.members(full.without(plain)).any(is_used_up) {
-            Fate::Ended
-        } else if job.names.outstanding().without(plain.and(full)).is_empty() {
-            Fate::Held
-        } else {
-            Fate::Stranded
-        }
-    }
-
-    /// Whether a job carries names of ours that can be taken off, and goes to SCHED by that.
-    pub fn may_rest(&self, id: JobId) -> bool {
-        let may =
-            |job: &Job| job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse;
-        self.ledger.job(id).is_some_and(may)
-    }
-
     /// Takes our names off jobs whose urgency is 0: they rest in SCHED.
     pub(super) fn let_rest(&mut self, ids: Vec<JobId>) -> Vec<Effect> {
         ids.into_iter().flat_map(|id| self.let_one_rest(id)).collect()
     }
 
     fn let_one_rest(&mut self, id: JobId) -> Vec<Effect> {
-        let job = self.ledger.job(id).filter(|_| self.may_rest(id));
+        let job = self.ledger.job(id).filter(|_| self.view().may_rest(id));
         let Some(association) = job.and_then(Job::association) else { return Vec::new() };
         let rules = self.ledger.rules();
         let names = self.ledger.change(id, |job| {
@@ -120,5 +68,50 @@ impl Engine {
         let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
         effects.push(self.pass_then(association, vec![id], Line::All));
         effects
+    }
+}
+
+/// So many jobs that are held, or would end, by id, from the one that comes after `after`. `None` while eventlogs are being read:
+/// nobody knows yet who carries which names.
+pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<Vec<HandedOver>> {
+    if view.is_replaying || view.ledger.has_unread() || !view.unreadable.is_empty() {
+        return None;
+    }
+    let concerned = view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || ends_unheld(view, job));
+    Some(concerned.take(most).map(|(id, job)| handed_over(view, id, job)).collect())
+}
+
+/// Whether a job that was released, and that others keep in DEPEND, would end.
+fn ends_unheld(view: &View<'_>, job: &Job) -> bool {
+    job.grant == Grant::Blocked && fate(view, job) == Fate::Ended
+}
+
+fn handed_over(view: &View<'_>, id: JobId, job: &Job) -> HandedOver {
+    let record = job.association().and_then(|association| view.book.association(association));
+    HandedOver {
+        id,
+        user: job.user,
+        bank: record.map(|record| record.bank.clone()),
+        queue: job.queue.clone(),
+        names: job.names.iter(view.ledger.rules()).map(|name| name.to_string()).collect(),
+        is_kept: job.keepers == Keepers::Others,
+        fate: fate(view, job),
+    }
+}
+
+fn fate(view: &View<'_>, job: &Job) -> Fate {
+    if job.phase == Phase::Priority {
+        return Fate::Released;
+    }
+    let rules = view.ledger.rules();
+    let full = view.ledger.exceeded_by_charges(view.book, job);
+    let plain = job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
+    let is_used_up = |hold| job.names.uses(hold) > 0;
+    if rules.members(full.without(plain)).any(is_used_up) {
+        Fate::Ended
+    } else if job.names.outstanding().without(plain.and(full)).is_empty() {
+        Fate::Held
+    } else {
+        Fate::Stranded
     }
 }

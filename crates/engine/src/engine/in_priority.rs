@@ -77,7 +77,7 @@ impl Engine {
     pub(super) fn wakes_too_late(&self, id: JobId, job: &Job, urgency: i64) -> bool {
         let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
         (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
-            && self.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
+            && self.view().explain(id, job, urgency).is_some_and(|it| it.priority > 0)
             && self.ledger.holding(&self.book, id).iter().any(is_full)
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is in force, as a push brought it: to be kept for after a restart.
 
+use super::View;
 use super::{Effect, Engine, Level};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
@@ -86,14 +87,6 @@ impl Engine {
         self.news = News::default();
     }
 
-    /// Ended jobs that no push covers: see [`standing::Standing::uncovered`].
-    pub fn uncovered(&self, from: Bookmark, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
-        match self.standing.tree() {
-            Some(_) => self.standing.uncovered(from, most),
-            None => (Vec::new(), Vec::new(), None),
-        }
-    }
-
     /// Takes what was kept of ended jobs. What can't be right is told, and not counted.
     pub(super) fn recall(&mut self, ended: Vec<Ended>, sums: Vec<GivenUp>) -> Vec<Effect> {
         let mut faults: Vec<String> = Vec::new();
@@ -106,61 +99,73 @@ impl Engine {
         }
         faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
     }
+}
 
-    /// See [`standing::Standing::as_pushed`].
-    pub fn as_pushed(&self) -> Option<AsPushed> {
-        self.standing.as_pushed()
+/// Ended jobs that no push covers: see [`standing::Standing::uncovered`].
+pub fn uncovered(
+    view: &View<'_>,
+    from: Bookmark,
+    most: usize,
+) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
+    match view.standing.tree() {
+        Some(_) => view.standing.uncovered(from, most),
+        None => (Vec::new(), Vec::new(), None),
     }
+}
 
-    /// Some associations in force, at most `most`, by ascending user id and bank name from the one after `after`.
-    pub fn kept(
-        &self,
-        after: Option<(UserId, &BankName)>,
-        most: usize,
-        as_pushed: Option<&AsPushed>,
-    ) -> Vec<Kept> {
-        let after = after.map(|(user, bank)| (user, bank.as_str()));
-        let page = self.book.associations(after).take(most);
-        page.map(|(id, association)| {
-            let (user, bank) = (association.user, &association.bank);
-            let fairshare = self.book.fairshare(id).unwrap_or_default();
-            let reckoned = as_pushed.and_then(|it| self.standing.fairshare_as_pushed(it, user, bank));
-            Kept {
-                record: AssociationRecord {
-                    association: association.clone(),
-                    fairshare,
-                    def_bank: self.book.default_bank(user).unwrap_or(bank).clone(),
-                },
-                leaf: self.standing.leaf(user, bank),
-                is_reckoned: reckoned.is_some_and(|reckoned| reckoned.to_bits() == fairshare.to_bits()),
-            }
-        })
-        .collect()
-    }
+/// See [`standing::Standing::as_pushed`].
+pub fn as_pushed(view: &View<'_>) -> Option<AsPushed> {
+    view.standing.as_pushed()
+}
 
-    /// All but the associations.
-    pub fn kept_rest(&self) -> Rest {
-        let banks = self.book.banks();
-        let parents: BTreeMap<_, _> = self.book.parents().iter().cloned().collect();
-        // One that is in no tree, or was left out of it since nobody there is in use, still says in which limits of banks above it
-        // those below count.
-        let left_out = |name: &BankName| {
-            let parent = Some(parents.get(name)?.clone());
-            Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })
-        };
-        Rest {
-            queues: self.book.queues().cloned().collect(),
-            projects: self.book.projects().to_vec(),
-            banks: banks
-                .map(|(name, priority)| {
-                    ((name.clone(), priority), self.standing.bank(name).or_else(|| left_out(name)))
-                })
-                .collect(),
-            weights: self.book.weights().given().map(|(name, weight)| (name.to_owned(), weight)).collect(),
-            limits: self.book.pushed_limits().to_vec(),
-            config: self.book.config(),
-            leaves: self.standing.leaves_without_jobs(),
-            rule: self.standing.pushed_rule(),
+/// Some associations in force, at most `most`, by ascending user id and bank name from the one after `after`.
+pub fn kept(
+    view: &View<'_>,
+    after: Option<(UserId, &BankName)>,
+    most: usize,
+    as_pushed: Option<&AsPushed>,
+) -> Vec<Kept> {
+    let after = after.map(|(user, bank)| (user, bank.as_str()));
+    let page = view.book.associations(after).take(most);
+    page.map(|(id, association)| {
+        let (user, bank) = (association.user, &association.bank);
+        let fairshare = view.book.fairshare(id).unwrap_or_default();
+        let reckoned = as_pushed.and_then(|it| view.standing.fairshare_as_pushed(it, user, bank));
+        Kept {
+            record: AssociationRecord {
+                association: association.clone(),
+                fairshare,
+                def_bank: view.book.default_bank(user).unwrap_or(bank).clone(),
+            },
+            leaf: view.standing.leaf(user, bank),
+            is_reckoned: reckoned.is_some_and(|reckoned| reckoned.to_bits() == fairshare.to_bits()),
         }
+    })
+    .collect()
+}
+
+/// All but the associations.
+pub fn kept_rest(view: &View<'_>) -> Rest {
+    let banks = view.book.banks();
+    let parents: BTreeMap<_, _> = view.book.parents().iter().cloned().collect();
+    // One that is in no tree, or was left out of it since nobody there is in use, still says in which limits of banks above it
+    // those below count.
+    let left_out = |name: &BankName| {
+        let parent = Some(parents.get(name)?.clone());
+        Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })
+    };
+    Rest {
+        queues: view.book.queues().cloned().collect(),
+        projects: view.book.projects().to_vec(),
+        banks: banks
+            .map(|(name, priority)| {
+                ((name.clone(), priority), view.standing.bank(name).or_else(|| left_out(name)))
+            })
+            .collect(),
+        weights: view.book.weights().given().map(|(name, weight)| (name.to_owned(), weight)).collect(),
+        limits: view.book.pushed_limits().to_vec(),
+        config: view.book.config(),
+        leaves: view.standing.leaves_without_jobs(),
+        rule: view.standing.pushed_rule(),
     }
 }

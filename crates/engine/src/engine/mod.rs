@@ -8,8 +8,8 @@
 
 mod age;
 mod annotate;
+pub mod answers;
 mod batches;
-mod check;
 mod due;
 mod effect;
 mod event;
@@ -30,8 +30,8 @@ mod refused;
 mod replay;
 mod resync;
 mod settings;
-mod snapshot;
 mod step;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -39,29 +39,22 @@ mod unasked;
 mod unmoved;
 mod updates;
 mod validate;
-mod why;
+mod view;
 
 pub use age::AgeSnapshot;
 pub use batches::Batches;
-pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
-pub use hand_over::{Fate, HandedOver};
-pub use kept::{Kept, Rest};
+pub use hand_over::{Fate, HandedOver, hand_over};
+pub use kept::{Kept, Rest, as_pushed, kept, kept_rest, uncovered};
 pub use live::{
-    Change, Changes, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress,
-    Turn, Used,
+    Change, Changes, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress, Turn, Used,
 };
 pub use preview::{Move, Preview};
 pub use settings::{Memo, Settings};
-pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 pub use step::Step;
 pub use timer::Timer;
-pub use why::{
-    AssociationStanding, BankStats, Freeing, HoldNow, JobState, JobSums, JobsPage, JobsWanted, Keeper, Lag,
-    LevelShown, LimitShown, ListedJob, Note, Open, RankShown, Release, Sibling, StandingsPage,
-    StandingsWanted, Stats, Why,
-};
+pub use view::View;
 
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, UserId};

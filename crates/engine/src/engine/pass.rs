@@ -136,8 +136,8 @@ impl Engine {
     fn price_when_free(&self, id: JobId) -> u32 {
         let price = self.ledger.job(id).and_then(|job| {
             let association = job.association().filter(|of| !self.due.half_pushed.contains(of))?;
-            let fairshare = self.fairshare(association)?;
-            Some(self.explain_at(job, job.urgency, fairshare)?.priority)
+            let fairshare = self.view().fairshare(association)?;
+            Some(self.view().explain_at(job, job.urgency, fairshare)?.priority)
         });
         price.unwrap_or_default()
     }
@@ -165,7 +165,7 @@ impl Engine {
     /// Adds a name for every limit that the job, in DEPEND, would exceed now; not to one of which nobody would tell that
     /// it may go.
     pub(super) fn hold(&mut self, id: JobId) -> Vec<Effect> {
-        if self.unwatched.contains(&id) && !self.is_held(id) {
+        if self.unwatched.contains(&id) && !self.view().is_held(id) {
             return Vec::new();
         }
         let exceeded = self.ledger.exceeded_by(&self.book, id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What committing the open push would do to jobs. It is done to a copy of what is configured, and then looked at.
 
-use super::{Effect, Engine, Tables};
+use super::{Effect, Engine, Tables, View};
 use crate::accounts::{Difference, Policy};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Job, Origin, Project};
@@ -63,17 +63,17 @@ impl Engine {
         let mut preview = Preview { difference: next.book.latest(), ..Preview::default() };
         let mut moves = Vec::new();
         for (id, job) in self.ledger.jobs() {
-            if let Some(posted) = self.priced(id) {
+            if let Some(posted) = self.view().priced(id) {
                 preview.pending += 1;
-                let urgency = self.urgency(id).unwrap_or(URGENCY_DEFAULT);
+                let urgency = self.live.urgency(id).unwrap_or(URGENCY_DEFAULT);
                 // Where users take turns, every price hangs on all others: what is compared is without turns.
-                let apart = |engine: &Engine| engine.apart(job, urgency);
+                let apart = |engine: &Engine| priority_apart(&engine.view(), job, urgency);
                 let from = apart(self).filter(|_| self.settings.interleave).unwrap_or(posted.posted.priority);
                 let to = apart(&next).unwrap_or(from);
                 moves.push(Move {
                     id,
                     user: job.user,
-                    bank: self.bank_of(job.association()),
+                    bank: self.view().bank_of(job.association()),
                     queue: job.queue.clone(),
                     from,
                     to,
@@ -82,7 +82,7 @@ impl Engine {
                 });
             } else if job.association().is_none()
                 && job.origin == Origin::Submitted
-                && let Some(text) = next.rejected(job)
+                && let Some(text) = rejection_of_job(&next.view(), job)
             {
                 preview.rejected.push((id, job.user, text));
             }
@@ -131,26 +131,26 @@ impl Engine {
         next.draft = self.draft.clone();
         next
     }
+}
 
-    /// The price of a job without regard to turns.
-    fn apart(&self, job: &Job, urgency: i64) -> Option<u32> {
-        let fairshare = self.fairshare(job.association()?)?;
-        Some(self.explain_at(job, urgency, fairshare)?.priority)
-    }
+/// Returns the priority of a job without regard to turns.
+fn priority_apart(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
+    let fairshare = view.fairshare(job.association()?)?;
+    Some(view.explain_at(job, urgency, fairshare)?.priority)
+}
 
-    /// Why a job that waits for data would end.
-    fn rejected(&self, job: &Job) -> Option<String> {
-        let bank = job.bank.as_ref().map(|bank| bank.as_str());
-        let Some(association) = self.book.find(job.user, bank) else {
-            return bank.filter(|_| !self.is_owner(job.user)).map(|_| Engine::unknown_association(job.user));
-        };
-        let project = match &job.project {
-            Project::Unjudged(project) => Some(project.as_str()),
-            Project::Missing | Project::Judged => None,
-        };
-        self.forbidden_queue(association, job.queue.as_ref().map(|queue| queue.as_str()))
-            .or_else(|| self.forbidden_project(association, project))
-    }
+/// Returns the text with which a job that waits for data would be rejected.
+fn rejection_of_job(view: &View<'_>, job: &Job) -> Option<String> {
+    let bank = job.bank.as_ref().map(|bank| bank.as_str());
+    let Some(association) = view.book.find(job.user, bank) else {
+        return bank.filter(|_| !view.is_owner(job.user)).map(|_| Engine::unknown_association(job.user));
+    };
+    let project = match &job.project {
+        Project::Unjudged(project) => Some(project.as_str()),
+        Project::Missing | Project::Judged => None,
+    };
+    view.forbidden_queue(association, job.queue.as_ref().map(|queue| queue.as_str()))
+        .or_else(|| view.forbidden_project(association, project))
 }
 
 /// Why a push was rejected, if it was.

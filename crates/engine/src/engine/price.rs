@@ -3,9 +3,9 @@
 
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
-use crate::ids::{JobId, UserId};
+use crate::ids::JobId;
 use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project, Settled};
-use crate::priority::{AGE, Explanation, FAIRSHARE, Outcome, PRIORITY_MAX, Subject, URGENCY_EXPEDITE};
+use crate::priority::{AGE, Explanation, FAIRSHARE, PRIORITY_MAX, URGENCY_EXPEDITE};
 
 /// A fair-share that moved by less is not worth an event.
 const MEMO_STEP: f64 = 1e-9;
@@ -146,7 +146,7 @@ impl Engine {
         let is_of_now = |it: &Settled| (it.revision, i64::from(it.urgency)) == (self.revision, urgency);
         let settled = self.ledger.settled(id).filter(is_of_now)?;
         debug_assert_eq!(
-            self.ledger.job(id).and_then(|job| self.explain(id, job, urgency)).map(|it| it.priority),
+            self.ledger.job(id).and_then(|job| self.view().explain(id, job, urgency)).map(|it| it.priority),
             Some(settled.price)
         );
         (!self.unpriced.contains(&id)).then_some(settled.price)
@@ -154,7 +154,7 @@ impl Engine {
 
     /// Notes the price of a job, where neither time nor other jobs make it another.
     fn settle(&mut self, id: JobId, urgency: i64, price: u32) {
-        let stays = !self.is_live() && self.weighed.weight(AGE) == 0;
+        let stays = !self.view().is_live() && self.weighed.weight(AGE) == 0;
         let settled =
             i32::try_from(urgency).map(|urgency| Settled { revision: self.revision, urgency, price });
         self.ledger.settle(id, settled.ok().filter(|_| stays));
@@ -167,7 +167,7 @@ impl Engine {
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.phase == Phase::Depend {
-            let explanation = self.explain(id, job, urgency);
+            let explanation = self.view().explain(id, job, urgency);
             let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
             self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
             return Vec::new();
@@ -222,7 +222,7 @@ impl Engine {
     fn note_held_urgency(&mut self, id: JobId, urgency: i64) {
         let is_other = |job: &&Job| Engine::may_be_released(job) && job.urgency != urgency;
         let Some(job) = self.ledger.job(id).filter(is_other) else { return };
-        let explanation = self.explain(id, job, urgency);
+        let explanation = self.view().explain(id, job, urgency);
         let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
         self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
     }
@@ -287,7 +287,7 @@ impl Engine {
         self.ledger.settle(id, None);
         let priced = self.admit(id, completion).and_then(|effects| {
             let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
-            Ok((effects, self.explain(id, job, urgency).ok_or(Pending::Unavailable)?))
+            Ok((effects, self.view().explain(id, job, urgency).ok_or(Pending::Unavailable)?))
         });
         let (mut effects, explanation) = match priced {
             Ok(priced) => priced,
@@ -296,11 +296,11 @@ impl Engine {
                 return Err(pending);
             }
         };
-        let is_posted = self.posted_price(id) == Some(explanation.priority);
+        let is_posted = self.live.posted_priority(id) == Some(explanation.priority);
         self.note_price(id, urgency, &explanation);
         let has_memo = self.ledger.job(id).is_some_and(|job| job.memo.is_some());
         // Live fair-share moves at each instant, and Flux posts no priority that is the same.
-        if !(is_posted && has_memo && self.is_live()) {
+        if !(is_posted && has_memo && self.view().is_live()) {
             effects.extend(self.memo(id, &explanation));
         }
         Ok((effects, explanation.priority))
@@ -313,43 +313,14 @@ impl Engine {
         }
         let job = self.ledger.job(id)?;
         let term = explanation.terms().iter().find(|term| term.name == FAIRSHARE);
-        let fairshare = term.map(|term| term.value).or_else(|| self.fairshare(job.association()?))?;
+        let fairshare = term.map(|term| term.value).or_else(|| self.view().fairshare(job.association()?))?;
         if job.memo.is_some_and(|last| (last - fairshare).abs() < MEMO_STEP) {
             return None;
         }
         // An eventlog grows with the square of its events, so only the first memo of live fair-share is in it.
-        let is_volatile = self.is_live() && job.memo.is_some();
+        let is_volatile = self.view().is_live() && job.memo.is_some();
         self.ledger.annotate(id, Some(fairshare));
         Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })
-    }
-
-    /// What makes an attached job's priority at this moment: its exact price.
-    pub(super) fn explain(&self, id: JobId, job: &Job, urgency: i64) -> Option<Explanation> {
-        let association = job.association()?;
-        let own = self.explain_at(job, urgency, self.fairshare(association)?)?;
-        let Some(turn) = self.turn(id, association).filter(|_| own.is_by_terms() && own.priority > 0) else {
-            return Some(own);
-        };
-        // Waiting for its turn holds no job.
-        let in_turn = self.explain_at(job, urgency, turn.fairshare)?;
-        let is_none = matches!(in_turn.outcome, Outcome::HeldByScore | Outcome::Raised);
-        Some(if is_none { own } else { in_turn })
-    }
-
-    /// The same at another fair-share.
-    pub(super) fn explain_at(&self, job: &Job, urgency: i64, fairshare: f64) -> Option<Explanation> {
-        let queue = job.queue.as_ref().map(|queue| queue.as_str());
-        let subject = Subject {
-            book: &self.book,
-            association: self.book.association(job.association()?)?,
-            fairshare,
-            queue,
-            urgency,
-            nodes: job.size.nodes,
-            site_nodes: self.site_nodes,
-            age: self.age(job),
-        };
-        Some(self.weighed.explain(&subject))
     }
 
     /// Gives a waiting job its association, and an association's job its bank and project.
@@ -365,12 +336,12 @@ impl Engine {
             return Err(self.missed(id));
         };
         if job.origin == Origin::Submitted {
-            let forbidden = self.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()));
+            let forbidden = self.view().forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()));
             let unjudged = match &job.project {
                 Project::Unjudged(project) => Some(project.as_str()),
                 Project::Missing | Project::Judged => None,
             };
-            if let Some(text) = forbidden.or_else(|| self.forbidden_project(association, unjudged)) {
+            if let Some(text) = forbidden.or_else(|| self.view().forbidden_project(association, unjudged)) {
                 // The rest of a push may bring it.
                 return Err(if self.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
             }
@@ -401,7 +372,7 @@ impl Engine {
         let text = Engine::unknown_association(job.user);
         // Without a bank it may still be the instance owner's, whose record arrives last.
         let bank = job.bank.as_ref().map(|bank| bank.to_string());
-        let (is_submission, is_owners) = (job.origin == Origin::Submitted, self.is_owner(job.user));
+        let (is_submission, is_owners) = (job.origin == Origin::Submitted, self.view().is_owner(job.user));
         self.ledger.change(id, |job| job.admission = Admission::Waiting { was_passed_over: true });
         match bank {
             None => Pending::Unavailable,
@@ -416,9 +387,5 @@ impl Engine {
                 Pending::Missed(format!("job {id}: {text}, bank {bank}; it waits until a push brings it"))
             }
         }
-    }
-
-    pub(super) fn is_owner(&self, user: UserId) -> bool {
-        user == self.owner
     }
 }

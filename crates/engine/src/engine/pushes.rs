@@ -15,7 +15,7 @@ impl Engine {
         let users = records.iter().map(|record| record.association.user);
         let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
         let is_over = self.due.push_ended;
-        self.due.push_ended &= records.iter().all(|record| self.is_owner(record.association.user));
+        self.due.push_ended &= records.iter().all(|record| self.view().is_owner(record.association.user));
         self.book.upsert(records, self.owner);
         self.due.limits_moved = true;
         self.ledger.prices_moved();
@@ -31,7 +31,7 @@ impl Engine {
     /// released without his jobs, which had no association yet.
     fn owner_pushed(&mut self) -> Vec<Effect> {
         let is_owners = |id: &AssociationId| {
-            self.book.association(*id).is_some_and(|association| self.is_owner(association.user))
+            self.book.association(*id).is_some_and(|association| self.view().is_owner(association.user))
         };
         let due: Vec<AssociationId> = self.due.half_pushed.iter().copied().filter(is_owners).collect();
         let mut effects = Vec::new();
@@ -82,7 +82,7 @@ impl Engine {
         effects.extend(self.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, told_of(shared))));
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
         effects.extend(self.attach(waiting));
-        effects.extend(if self.is_live() { self.pushed_tree() } else { self.reprioritize() });
+        effects.extend(if self.view().is_live() { self.pushed_tree() } else { self.reprioritize() });
         effects
     }
 
@@ -121,7 +121,7 @@ impl Engine {
     /// New prices for all, then whoever may go by the new data.
     pub(super) fn reprioritize(&mut self) -> Vec<Effect> {
         self.due.push_ended = true;
-        if self.is_live() {
+        if self.view().is_live() {
             return self.refresh_on_request();
         }
         self.move_reference();
@@ -144,7 +144,7 @@ impl Engine {
             let Some(job) = self.ledger.job(id) else { continue };
             let found = self.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
             let Some(association) = found else { continue };
-            let is_owner = self.is_owner(job.user);
+            let is_owner = self.view().is_owner(job.user);
             let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
             if is_owner && was_passed_over && self.unpriced.contains(&id) {
                 self.due.unmoved.insert(id);

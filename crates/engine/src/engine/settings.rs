@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! How live fair-share is to work: what a site sets in `[fairshare]` of Flux's configuration, or when the plugin is loaded.
 
-use super::why::Open;
+use super::answers::Open;
 use crate::accounts::{RunningLimitsOf, SiteLimit};
 use fairshare::accrual::Mode;
 

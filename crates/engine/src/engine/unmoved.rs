@@ -89,7 +89,7 @@ impl Engine {
         let mut keyed: Vec<(bool, u32, u64)> = jobs
             .iter()
             .map(|id| {
-                let made = self.ledger.job(*id).and_then(|job| self.explain(*id, job, job.urgency));
+                let made = self.ledger.job(*id).and_then(|job| self.view().explain(*id, job, job.urgency));
                 let price = made.map_or(0, |made| made.priority);
                 match price > PRIORITY_MAX / 2 {
                     true => (true, !price, id.0),

@@ -28,7 +28,7 @@ impl Engine {
         state: State,
         queue: &str,
     ) -> Option<String> {
-        if self.forbidden_queue(association, Some(queue)).is_some() {
+        if self.view().forbidden_queue(association, Some(queue)).is_some() {
             return Some(format!("mf_priority: queue not valid for user: {queue}"));
         }
         let job = job?;

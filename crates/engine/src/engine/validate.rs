@@ -55,8 +55,9 @@ impl Engine {
                 "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled{yours}"
             ));
         }
-        self.forbidden_queue(id, facts.queue)
-            .or_else(|| self.forbidden_project(id, facts.project))
+        self.view()
+            .forbidden_queue(id, facts.queue)
+            .or_else(|| self.view().forbidden_project(id, facts.project))
             .or_else(|| self.too_many_active(id, association, facts))
             .or_else(uncountable)
             .or_else(|| self.too_large(id, association, facts))
@@ -67,34 +68,6 @@ impl Engine {
     /// The text for a (user, bank) that is not in the data.
     pub(super) fn unknown_association(user: UserId) -> String {
         format!("cannot find user/bank or user/default bank entry for uid: {user}")
-    }
-
-    /// The rejection of a queue the site has but the association may not use. The instance owner's record, where a push
-    /// makes one up, lists no queue because none is to be closed to him.
-    pub(super) fn forbidden_queue(&self, association: AssociationId, queue: Option<&str>) -> Option<String> {
-        let queue = queue.filter(|q| self.book.queue(q).is_some())?;
-        let association = self.book.association(association)?;
-        let is_made_up = self.is_owner(association.user) && association.queues.is_empty();
-        if is_made_up || association.permits_queue(queue) {
-            return None;
-        }
-        let valid = joined(&association.queues);
-        Some(format!("queue \"{queue}\" not valid for user; valid queues for user: {valid}"))
-    }
-
-    /// The rejection of a project the association may not charge.
-    pub(super) fn forbidden_project(
-        &self,
-        association: AssociationId,
-        project: Option<&str>,
-    ) -> Option<String> {
-        let (project, association) = (project?, self.book.association(association)?);
-        let is_known = self.book.has_project(project) || association.is_default_project(project);
-        if is_known && association.permits_project(project) {
-            return None;
-        }
-        let valid = joined(&association.projects);
-        Some(format!("project \"{project}\" not valid for user; valid projects for user: {valid}"))
     }
 
     fn too_many_active(
@@ -160,8 +133,8 @@ impl Engine {
         let (_, record) = others.find(|(other, record)| {
             *other != id
                 && record.active
-                && self.forbidden_queue(*other, facts.queue).is_none()
-                && self.forbidden_project(*other, facts.project).is_none()
+                && self.view().forbidden_queue(*other, facts.queue).is_none()
+                && self.view().forbidden_project(*other, facts.project).is_none()
                 && fits(*other, record)
         })?;
         Some(&record.bank)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What holds in every simulation, looked at after every step.
 
+use fairshare_engine::engine::answers;
 use proptest::prelude::*;
 
 use super::{Dice, HALF_LIFE, host, party, scenario, without_weights};
@@ -8,7 +9,7 @@ use crate::host::Host;
 use crate::{Scenario, Scheduler, Trace, replay};
 use fairshare::Policy;
 use fairshare_engine::accounts::{Cap, SiteLimit, Target};
-use fairshare_engine::engine::PageWanted;
+use fairshare_engine::engine::answers::PageWanted;
 use fairshare_engine::ids::{Amount, Limit, Measure, Stage};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -80,10 +81,10 @@ fn check(trace: &Trace, scenario: Scenario) -> Vec<f64> {
         assert!(host.meter.busy() <= CORES);
         assert_eq!(host.cluster.free + host.meter.busy(), CORES);
         if steps % 8 == 0 {
-            assert_eq!(host.engine.check().drift, []);
+            assert_eq!(answers::check(&host.engine.view()).drift, []);
             assert!(running(&host, trace) <= CORES);
             let wanted = PageWanted { after: None, user: None, most: 10, most_held: 0 };
-            let told = host.engine.usages(&wanted, host.now).0;
+            let told = answers::usages(&host.engine.view(), &wanted, host.now).0;
             let recount = used(&host, trace);
             for user in told {
                 let (live, counted) =

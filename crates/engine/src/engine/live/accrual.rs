@@ -6,8 +6,7 @@
 
 use super::super::{Effect, Engine, Level};
 use super::ended::Asking;
-use crate::accounts::AssociationId;
-use crate::ids::{BankName, JobId};
+use crate::ids::JobId;
 use crate::limits::{Job, Phase};
 use crate::standing;
 use fairshare::periods::Resources;
@@ -79,15 +78,11 @@ impl Engine {
         Some(standing::Job {
             id,
             user: job.user,
-            bank: self.bank_of(job.association()).or_else(|| job.bank.clone())?,
+            bank: self.view().bank_of(job.association()).or_else(|| job.bank.clone())?,
             ran_on: Resources { nodes: given.nodes, cores: given.cores, gpus: given.gpus },
             start,
             limit: given.expiration.map_or(0.0, |end| end - start),
         })
-    }
-
-    pub(in crate::engine) fn bank_of(&self, association: Option<AssociationId>) -> Option<BankName> {
-        Some(self.book.association(association?)?.bank.clone())
     }
 }
 

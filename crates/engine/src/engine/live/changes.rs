@@ -308,7 +308,7 @@ impl Engine {
         association: AssociationId,
         changes: &mut Changes,
     ) -> Option<Change> {
-        let is_live = self.is_live_for(association);
+        let is_live = self.view().is_live_for(association);
         if is_live != before.is_live {
             changes.put(Change::Live);
             return None;

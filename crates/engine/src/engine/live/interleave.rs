@@ -15,6 +15,7 @@
 //! [`Standing::priced_turns`]: crate::standing::Standing::priced_turns
 
 use super::super::Engine;
+use super::Live;
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Job;
@@ -63,15 +64,16 @@ pub(super) struct Taking {
     jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
 }
 
-impl Engine {
-    /// The turn by which a pending job is priced. Turns are of live fair-share, and go with it.
+impl Live {
+    /// Returns the turn of a pending job, or that of the last job of its association.
     pub(in crate::engine) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
-        let is_on = self.settings.interleave && self.is_live();
-        let turns = self.live.turns.as_ref().filter(|_| is_on)?;
+        let turns = self.turns.as_ref()?;
         let own = turns.of_job.get(&id).filter(|(of, _)| *of == association).map(|(_, turn)| turn);
         own.or_else(|| turns.last.get(&association)).copied()
     }
+}
 
+impl Engine {
     /// Begins to work out turns, if that is asked for.
     pub(super) fn begin_turns(&mut self) -> Option<Taking> {
         if !self.settings.interleave {
@@ -117,9 +119,10 @@ impl Engine {
     /// Prices at most `most` of an association's jobs that may run, and brings them into their own order when all are priced. Says
     /// how many more may be.
     fn order_on(&self, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
-        let fairshare = self.fairshare(association);
+        let fairshare = self.view().fairshare(association);
         let price = |id: JobId| {
-            let explained = self.explain_at(self.ledger.job(id)?, self.urgency(id)?, fairshare?)?;
+            let explained =
+                self.view().explain_at(self.ledger.job(id)?, self.live.urgency(id)?, fairshare?)?;
             (explained.priority > 0).then_some((Reverse(explained.priority), id))
         };
         let jobs: Vec<JobId> = self.live.groups.jobs_after(association, taking.after).take(most).collect();

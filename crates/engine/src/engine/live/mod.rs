@@ -39,6 +39,7 @@ mod terms;
 pub use changes::{Change, Changes};
 pub use interleave::Turn;
 pub use outline::{LiveOutline, RefreshProgress};
+pub(super) use posting::budget;
 pub use prices::{Price, PricedJob};
 pub use refresh::{LastRefresh, LiveSnapshot, Used};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What every answer to people says of live fair-share.
 
-use super::super::{Engine, Settings};
+use super::super::View;
 use super::refresh::Stage;
-use super::{LastRefresh, LiveSnapshot};
+use super::{LastRefresh, Live};
 use fairshare::{Options, Policy};
 
 /// Live fair-share in a few words.
@@ -30,53 +30,27 @@ pub struct RefreshProgress {
     pub is_under_way: bool,
 }
 
-impl Engine {
-    /// Refreshes that have ended, and the priorities that they posted.
-    pub(in crate::engine) fn refreshes(&self) -> (u64, u64) {
-        self.live.totals
+impl Live {
+    /// Returns the number of refreshes that have ended, and of the priorities that they posted.
+    pub(in crate::engine) fn totals(&self) -> (u64, u64) {
+        self.totals
     }
 
-    /// How many refreshes have ended, and whether one is under way.
-    pub fn refresh_progress(&self) -> RefreshProgress {
-        let is_under_way = !matches!(self.live.stage, Stage::Idle);
-        RefreshProgress { total: self.live.totals.0, is_under_way }
+    /// Returns how many refreshes have ended, and whether one is in progress.
+    pub(in crate::engine) fn progress(&self) -> RefreshProgress {
+        let is_under_way = !matches!(self.stage, Stage::Idle);
+        RefreshProgress { total: self.totals.0, is_under_way }
     }
 
-    /// The last refresh that was done, and whether one is under way.
+    /// Returns the last refresh that has ended, and whether one is in progress.
     pub(in crate::engine) fn last_refresh(&self) -> (Option<LastRefresh>, bool) {
-        (self.live.last, !matches!(self.live.stage, Stage::Idle))
+        (self.last, !matches!(self.stage, Stage::Idle))
     }
+}
 
-    /// What all answers say of live fair-share.
-    pub fn outline(&self) -> LiveOutline {
-        LiveOutline {
-            is_on: self.is_live(),
-            rule: self.standing.rule(),
-            generation: self.standing.generation(),
-            half_life: self.standing.scale().and_then(|scale| scale.half_life().seconds()),
-            refreshed: self.live.last.map(|last| last.when),
-        }
-    }
-
-    /// The settings in force.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// Live fair-share as a query shows it.
-    pub fn live_snapshot(&self) -> LiveSnapshot {
-        let (last, is_refreshing) = self.last_refresh();
-        LiveSnapshot {
-            is_on: self.is_live(),
-            settings: self.settings.clone(),
-            rule: self.standing.rule(),
-            generation: self.standing.generation(),
-            counts: self.standing.counts(),
-            pending: self.live.pending.len(),
-            lagging: self.live.pending.lagging(),
-            last,
-            is_refreshing,
-            ages: self.age_snapshot(),
-        }
+impl View<'_> {
+    /// Returns how many refreshes have ended, and whether one is in progress.
+    pub fn refresh_progress(&self) -> RefreshProgress {
+        self.live.progress()
     }
 }

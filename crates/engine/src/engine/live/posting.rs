@@ -2,7 +2,9 @@
 //! How exact prices get to Flux: by its own loop over all pending jobs where that is short, else one by one in slices, the head of
 //! each queue first.
 
+use super::super::Settings;
 use super::super::{Effect, Engine, Step, Timer};
+use super::Live;
 use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
 use super::refresh::Stage;
 use super::{Annotating, Touching};
@@ -27,23 +29,24 @@ pub(super) struct Seeking {
     after: Option<JobId>,
 }
 
+/// Returns what asking Flux for all priorities costs now.
+fn cost_of_loop(live: &Live, settings: &Settings) -> Loop {
+    Loop { pending: live.pending.len(), longest: settings.max_stall }
+}
+
+/// Returns how many priorities a refresh posts at most: the number that is set, or fewer if Flux's loop would take too long, so that
+/// the priorities are posted one by one.
+pub(in crate::engine) fn budget(live: &Live, settings: &Settings) -> usize {
+    let (set, a_loop) = (settings.budget, cost_of_loop(live, settings));
+    if a_loop.is_short(set) { set } else { set.min(posts_between(a_loop.pending, settings.refresh)) }
+}
+
 impl Engine {
-    /// What asking for every price costs now.
-    fn cost_of_loop(&self) -> Loop {
-        Loop { pending: self.live.pending.len(), longest: self.settings.max_stall }
-    }
-
-    /// So many prices are posted at a refresh: no more than are set, and where Flux's loop is too long to be used, no more than
-    /// can be posted one by one in a part of the time.
-    pub(in crate::engine) fn budget(&self) -> usize {
-        let (set, a_loop) = (self.settings.budget, self.cost_of_loop());
-        if a_loop.is_short(set) { set } else { set.min(posts_between(a_loop.pending, self.settings.refresh)) }
-    }
-
     /// Whether jobs without a price are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
     pub(super) fn seeks(&self) -> bool {
         self.live.pushed
-            && !self.cost_of_loop().is_short(self.live.pending.lagging().min(self.settings.budget))
+            && !cost_of_loop(&self.live, &self.settings)
+                .is_short(self.live.pending.lagging().min(self.settings.budget))
     }
 
     /// Looks at the next jobs; what was found when all were looked at, or when there are so many that Flux's loop has to ask.
@@ -70,7 +73,7 @@ impl Engine {
 
     /// All exact prices are known: which to post, and how. `unpriced` are jobs that have none, if they were looked for.
     pub(super) fn post_plan(&mut self, unpriced: Option<Vec<JobId>>) -> Vec<Effect> {
-        let (depth, budget) = (self.settings.depth, self.budget());
+        let (depth, budget) = (self.settings.depth, self.view().budget());
         let mut plan = Default::default();
         let refreshes_stale = self.live.stale.is_due;
         self.live.is_misplaced = false;
@@ -88,7 +91,7 @@ impl Engine {
         let prices = plan.touch.into_iter().map(|(id, _)| id);
         let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), prices: prices.collect() };
         let mut effects = Vec::new();
-        let (a_loop, touched) = (self.cost_of_loop(), posts.prices.len());
+        let (a_loop, touched) = (cost_of_loop(&self.live, &self.settings), posts.prices.len());
         // What is posted along with those that have none costs least.
         let asks = self.live.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
         if asks || a_loop.is_better_for(touched) {
@@ -107,7 +110,7 @@ impl Engine {
     /// Posts the next prices, each as it is now.
     pub(super) fn post(&mut self) -> Vec<Effect> {
         self.live.under_way.clear();
-        let a_loop = self.cost_of_loop();
+        let a_loop = cost_of_loop(&self.live, &self.settings);
         let most = posts_at_once(a_loop.pending);
         let Stage::Posting(Posts { unpriced, prices }) = &mut self.live.stage else { return Vec::new() };
         let asked: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
@@ -121,7 +124,7 @@ impl Engine {
         }
         let mut scans = Vec::new();
         for id in now {
-            let urgency = self.urgency(id).unwrap_or_default();
+            let urgency = self.live.urgency(id).unwrap_or_default();
             if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
                 effects.extend(self.stands_in_line(id));
                 continue;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What was posted for each pending job, and by which terms: an explanation can be given later, to the unit.
 
-use super::super::Engine;
-use super::Turn;
+use super::super::{Engine, View};
 use super::changes::{Changes, Moves, Pushed};
+use super::{Live, Turn};
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::JobId;
 use crate::limits::{Job, Phase};
@@ -164,28 +164,6 @@ impl Groups {
 }
 
 impl Engine {
-    /// The fair-share by which an association's jobs are priced now.
-    pub(in crate::engine) fn fairshare(&self, id: AssociationId) -> Option<f64> {
-        let live = self.is_live().then(|| self.live_fairshare(id)).flatten();
-        live.or_else(|| self.book.fairshare(id))
-    }
-
-    fn live_fairshare(&self, id: AssociationId) -> Option<f64> {
-        let association = self.book.association(id)?;
-        let index = self.standing.find(association.user, &association.bank)?;
-        self.standing.fairshare(index)
-    }
-
-    /// Whether the fair-share by which an association's jobs are priced is live.
-    pub(super) fn is_live_for(&self, id: AssociationId) -> bool {
-        self.is_live() && self.live_fairshare(id).is_some()
-    }
-
-    /// Whether usage accrues here and prices follow.
-    pub(in crate::engine) fn is_live(&self) -> bool {
-        self.settings.live && self.standing.tree().is_some()
-    }
-
     /// A price is being posted that is exact now.
     pub(in crate::engine) fn note_price(&mut self, id: JobId, urgency: i64, made: &Explanation) {
         let Some(association) = self.ledger.job(id).and_then(Job::association) else { return };
@@ -199,7 +177,7 @@ impl Engine {
             if let Some(former) = former {
                 self.live.groups.leave(former, id);
             }
-            let fairshare = self.fairshare(association);
+            let fairshare = self.view().fairshare(association);
             self.live.groups.join(association, id, fairshare);
         }
         self.live.moved = true;
@@ -232,7 +210,7 @@ impl Engine {
             association,
             when,
             generation: self.standing.generation(),
-            is_live: self.is_live_for(association),
+            is_live: self.view().is_live_for(association),
             weighing,
             values: made.values(),
             urgency,
@@ -250,7 +228,7 @@ impl Engine {
         after: Option<JobId>,
         most: usize,
     ) -> (usize, Option<JobId>) {
-        let fairshare = self.fairshare(association);
+        let fairshare = self.view().fairshare(association);
         let (pushed, generation): (Pushed, u64) = (self.live.site_change, self.standing.generation());
         let Some(group) = self.live.groups.0.get_mut(&association) else { return (0, None) };
         if after.is_none() {
@@ -265,7 +243,7 @@ impl Engine {
         }
         let jobs: Vec<JobId> = self.live.groups.jobs_after(association, after).take(most).collect();
         for id in &jobs {
-            if let Some(exact) = self.exact(*id) {
+            if let Some(exact) = self.view().exact(*id) {
                 self.live.pending.set_exact(*id, exact.priority);
             }
         }
@@ -273,15 +251,9 @@ impl Engine {
         (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
     }
 
-    /// The exact price of a pending job, with its urgency as last told: Flux tells of every change while it has a price.
-    pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
-        let (_, posted) = self.live.pending.get(id)?;
-        self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
-    }
-
     /// Notes that a pending job's exact price is posted by id.
     pub(super) fn touch(&mut self, id: JobId) -> Option<Explanation> {
-        let exact = self.exact(id)?;
+        let exact = self.view().exact(id)?;
         let (_, before) = self.live.pending.get(id)?;
         let (association, urgency) = (before.association, i64::from(before.urgency));
         let posted = self.posted(id, association, urgency, &exact);
@@ -319,34 +291,41 @@ impl Engine {
             && !self.unpriced.contains(&id)
             && self.live.pending.get(id).is_some_and(same)
     }
+}
 
-    /// The urgency of a pending job, as last told.
+impl Live {
+    /// Returns the urgency of a pending job, as Flux reported it last.
     pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
-        self.live.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
+        self.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
     }
 
-    /// Pending jobs by id, from the one that comes after `after`.
-    pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
-        self.live.pending.ids_after(after).take(most).collect()
+    /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
+    pub(in crate::engine) fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.pending.ids_after(after).take(most).collect()
     }
 
-    /// Pending jobs of an association by id, from the one that comes after `after`.
+    /// Returns the pending jobs of an association by ascending id, from the one after `after`.
     pub(in crate::engine) fn pending_of(
         &self,
         association: AssociationId,
         after: Option<JobId>,
     ) -> impl Iterator<Item = JobId> {
-        self.live.groups.jobs_after(association, after)
+        self.groups.jobs_after(association, after)
     }
 
-    /// How many pend.
+    /// Returns the number of pending jobs of an association.
     pub(in crate::engine) fn pending_count(&self, association: AssociationId) -> usize {
-        self.live.groups.0.get(&association).map_or(0, |group| group.jobs.len())
+        self.groups.0.get(&association).map_or(0, |group| group.jobs.len())
     }
 
-    /// What Flux has for a pending job, with the exact price as of the last refresh.
+    /// Returns the number of pending jobs, and how many of their posted priorities are stale.
+    pub(in crate::engine) fn pending_and_stale(&self) -> (usize, usize) {
+        (self.pending.len(), self.pending.lagging())
+    }
+
+    /// Returns the posted priority of a pending job, and its priority as of the last refresh.
     pub(in crate::engine) fn price_of(&self, id: JobId) -> Option<Price> {
-        let (priced, posted) = self.live.pending.get(id)?;
+        let (priced, posted) = self.pending.get(id)?;
         Some(Price {
             posted: priced.posted,
             exact: priced.exact,
@@ -357,22 +336,19 @@ impl Engine {
         })
     }
 
-    /// The priority that was posted last for a pending job, or given as an answer to Flux; `None` for any other job.
-    pub fn posted_priority(&self, id: JobId) -> Option<u32> {
-        self.posted_price(id)
+    /// Returns the posted priority of a pending job.
+    pub(in crate::engine) fn posted_priority(&self, id: JobId) -> Option<u32> {
+        self.pending.get(id).map(|(priced, _)| priced.posted)
     }
 
-    /// The priority that Flux has for a pending job.
-    pub(in crate::engine) fn posted_price(&self, id: JobId) -> Option<u32> {
-        self.live.pending.get(id).map(|(priced, _)| priced.posted)
+    /// Returns true if the posted priority was stale at the last refresh.
+    pub(in crate::engine) fn is_stale(&self, id: JobId) -> bool {
+        self.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.exact)
     }
+}
 
-    /// Whether the last refresh, or what came since, found that a job lags.
-    pub(in crate::engine) fn lagged_at_refresh(&self, id: JobId) -> bool {
-        self.live.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.exact)
-    }
-
-    /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
+impl View<'_> {
+    /// Returns the posted priority of a pending job, and its current priority.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
         let (_, posted) = self.live.pending.get(id)?;
         Some(PricedJob {
@@ -385,5 +361,21 @@ impl Engine {
             exact: self.exact(id)?,
             turn: self.turn(id, posted.association),
         })
+    }
+
+    /// Returns the current priority of a pending job. Flux reports each change of the urgency of such a job.
+    pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
+        let (_, posted) = self.live.pending.get(id)?;
+        self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
+    }
+
+    /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
+    pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.live.pending_after(after, most)
+    }
+
+    /// Returns the posted priority of a pending job; `None` for any other job.
+    pub fn posted_priority(&self, id: JobId) -> Option<u32> {
+        self.live.posted_priority(id)
     }
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
-use super::super::{AgeSnapshot, Effect, Engine, PageWanted, Settings, Timer};
+use super::super::{AgeSnapshot, Effect, Engine, Settings, Timer};
 use super::Annotating;
 use super::ended::Asking;
 use super::interleave::Taking;
 use super::posting::{Posts, Seeking};
 use super::terms::Capped;
-use crate::accounts::{Association, AssociationId};
+use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, UserId};
 use crate::priority::AGE;
-use crate::standing::TreePage;
 use fairshare::{Options, Policy};
 use std::collections::VecDeque;
 
@@ -103,37 +102,9 @@ pub struct Used {
 }
 
 impl Engine {
-    /// What associations have used as of an instant, and where the next page begins.
-    pub fn usages(&self, wanted: &PageWanted, now: f64) -> (Vec<Used>, Option<(UserId, BankName)>) {
-        let first = wanted.user.map(|user| (user, String::new()));
-        let after = wanted.after.as_ref().max(first.as_ref()).map(|(user, bank)| (*user, bank.as_str()));
-        let is_wanted = |user: UserId| wanted.user.is_none_or(|only| only == user);
-        let associations =
-            self.book.associations(after).take_while(|(_, association)| is_wanted(association.user));
-        let used = |(id, association): (AssociationId, &Association)| {
-            let index = self.standing.find(association.user, &association.bank);
-            Used {
-                user: association.user,
-                bank: association.bank.clone(),
-                usage: index.and_then(|index| self.standing.usage(index, now)),
-                fairshare: self.fairshare(id).unwrap_or_default(),
-            }
-        };
-        let used: Vec<Used> = associations.take(wanted.most).map(used).collect();
-        let next = used.last().filter(|_| used.len() == wanted.most);
-        let next = next.map(|last| (last.user, last.bank.clone()));
-        (used, next)
-    }
-
-    /// Returns a page of the live tree, as [`Standing::tree_page`](crate::standing::Standing::tree_page); `None` if fair-share is not
-    /// live.
-    pub fn tree_page(&self, first: usize, most: usize, now: f64) -> Option<TreePage> {
-        self.standing.tree_page(first, most, now).filter(|_| self.is_live())
-    }
-
     /// The settings are these from now on.
     pub(in crate::engine) fn set(&mut self, settings: Settings) -> Vec<Effect> {
-        let was_live = self.is_live();
+        let was_live = self.view().is_live();
         let before = std::mem::replace(&mut self.settings, settings);
         let is_first = !std::mem::replace(&mut self.live.began, true);
         if is_first {
@@ -165,14 +136,14 @@ impl Engine {
         // then Flux is at its cursor over its plugins, which any callback about a job moves.
         if before.limits != self.settings.limits {
             self.due.limits_moved = true;
-            if self.is_live() {
+            if self.view().is_live() {
                 self.live.pushed = true;
             } else if !is_loading {
                 self.live.pushed = true;
                 effects.push(Effect::Arm(Timer::Slice));
             }
         }
-        if self.is_live() {
+        if self.view().is_live() {
             self.live.reprice = true;
             self.live.stale.request(self.now);
             self.live.is_armed = false;
@@ -214,7 +185,7 @@ impl Engine {
     pub(in crate::engine) fn refresh_due(&mut self) -> Vec<Effect> {
         self.live.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh());
-        if !self.is_live() {
+        if !self.view().is_live() {
             effects.extend(self.ages_due());
         } else if matches!(self.live.stage, Stage::Idle) {
             effects.extend(self.begin_refresh());
@@ -228,7 +199,8 @@ impl Engine {
     pub(in crate::engine) fn refresh_after_panic(&mut self) -> Option<Effect> {
         self.standing.restart();
         (self.live.stage, self.live.is_armed, self.live.reprice) = (Stage::Idle, false, true);
-        let (left, is_lost) = (self.live.due - self.now, self.is_live() && self.settings.refresh <= 0.0);
+        let (left, is_lost) =
+            (self.live.due - self.now, self.view().is_live() && self.settings.refresh <= 0.0);
         if self.arm_refresh().is_none() {
             return is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC));
         }
@@ -240,7 +212,7 @@ impl Engine {
 
     pub(in crate::engine) fn arm_refresh(&mut self) -> Option<Effect> {
         let refresh = self.settings.refresh;
-        let period = if self.is_live() { refresh } else { self.age_period() };
+        let period = if self.view().is_live() { refresh } else { self.age_period() };
         let is_another = !self.live.is_armed || self.live.period != period;
         let arms = is_another && refresh > 0.0 && period > 0.0;
         if arms {
@@ -267,7 +239,7 @@ impl Engine {
             // What Flux has is not known.
             return vec![Effect::Arm(Timer::Slice)];
         }
-        if !self.is_live() {
+        if !self.view().is_live() {
             self.live.stage = Stage::Idle;
             let due = std::mem::take(&mut self.live.pushed);
             return if due { self.reprioritize() } else { Vec::new() };

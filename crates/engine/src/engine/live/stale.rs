@@ -59,7 +59,7 @@ impl Engine {
     /// Whether a job that Flux asks about in a loop keeps its posted priority, because the priority is merely stale and was
     /// posted within the last hour.
     pub(in crate::engine) fn keeps_stale(&mut self, id: JobId, urgency: i64) -> bool {
-        if !self.is_live() || self.live.touching.is_some() {
+        if !self.view().is_live() || self.live.touching.is_some() {
             return false;
         }
         let Some((priced, noted)) = self.live.pending.get(id) else { return false };
@@ -71,7 +71,7 @@ impl Engine {
         if !is_same || !is_settled {
             return false;
         }
-        let Some(current) = self.exact(id).map(|made| made.priority) else { return false };
+        let Some(current) = self.view().exact(id).map(|made| made.priority) else { return false };
         let is_special = |price: u32| price == 0 || price == PRIORITY_MAX;
         if posted == current || is_special(posted) || is_special(current) {
             return false;
@@ -91,7 +91,7 @@ impl Engine {
         let depth = self.settings.depth;
         // If a refresh used up its budget, the next one continues.
         let is_right = self.live.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
-        if !self.is_live()
+        if !self.view().is_live()
             || !is_right
             || self.live.is_misplaced
             || !self.live.pending.is_misplaced(id, depth)

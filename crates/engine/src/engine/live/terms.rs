@@ -84,7 +84,7 @@ impl Engine {
     }
 
     fn reprice_job(&mut self, id: JobId) {
-        let Some(exact) = self.exact(id) else { return };
+        let Some(exact) = self.view().exact(id) else { return };
         let known = self.live.pending.get(id);
         self.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
         self.live.pending.set_exact(id, exact.priority);

@@ -52,7 +52,10 @@ fn the_difference_of_two_prices_is_that_of_their_ages_and_stays() {
     host.now += 50.0 * HOUR;
     host.event(Event::Reprioritize);
     assert_eq!(price(&host, first), posted, "all grow older alike");
-    assert_eq!(host.engine.age_snapshot().reference, Some(host.engine.ages().reference()));
+    assert_eq!(
+        crate::engine::age::age_snapshot(&host.engine.view()).reference,
+        Some(host.engine.ages().reference())
+    );
     // 10 hours later one is at the cap, and 10 hours after that the other: then they are equal again.
     for (after, difference) in [(35.0, 10_000), (10.0, 5_000), (10.0, 0), (1_000.0, 0)] {
         host.now += after * HOUR;
@@ -68,7 +71,7 @@ fn without_a_weight_prices_are_as_ever() {
     host.now += 70.0 * HOUR;
     host.event(Event::Reprioritize);
     assert_eq!(price(&host, id), 50_000);
-    assert_eq!(host.engine.age_snapshot().reference, None);
+    assert_eq!(crate::engine::age::age_snapshot(&host.engine.view()).reference, None);
 }
 
 #[test]
@@ -105,7 +108,7 @@ fn an_age_without_weight_is_shown() {
     let mut host = site(aging(100_000));
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0), ("age".to_owned(), 0)]));
     let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
-    let exact = host.engine.priced(id).unwrap().exact;
+    let exact = host.engine.view().priced(id).unwrap().exact;
     let age = exact.terms().iter().find(|term| term.name == "age").unwrap();
     assert!(exact.priority == 0 && age.value > 0.0 && age.product == 0.0, "{exact:?}");
 }
@@ -135,7 +138,14 @@ fn a_promise_outweighs_all_other_terms_in_time() {
     host.now += 40.0 * HOUR;
     let early = host.submit(best()).unwrap();
     assert!(price(&host, early) > price(&host, waits));
-    assert_eq!(host.engine.age_snapshot().near.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [waits]);
+    assert_eq!(
+        crate::engine::age::age_snapshot(&host.engine.view())
+            .near
+            .iter()
+            .map(|(id, _)| *id)
+            .collect::<Vec<_>>(),
+        [waits]
+    );
     host.now += 8.0 * HOUR;
     let late = host.submit(best()).unwrap();
     assert!(price(&host, late) <= price(&host, waits), "{} {}", price(&host, late), price(&host, waits));
@@ -148,7 +158,7 @@ fn a_promise_outweighs_all_other_terms_in_time() {
 /// What all prices have gained since they were posted is not what a job that comes then stands before the others by.
 fn comes_last(host: &mut Host, jobs: &[JobId], depth: usize) {
     let late = host.submit(HostJob::new(8).bank("A")).unwrap();
-    let priced = host.engine.priced(late).unwrap();
+    let priced = host.engine.view().priced(late).unwrap();
     assert_eq!(priced.posted.priority, priced.exact.priority);
     for id in &jobs[..depth.min(jobs.len())] {
         assert!(price(host, *id) > price(host, late), "{id}: {} {}", price(host, *id), price(host, late));

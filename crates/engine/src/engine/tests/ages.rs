@@ -5,7 +5,8 @@ use super::examples::{site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{Association, Policy, Queue};
-use crate::engine::{Effect, Engine, Event, JobsWanted, Memo, Past, Settings, State, Timer};
+use crate::engine::answers::JobsWanted;
+use crate::engine::{Effect, Engine, Event, Memo, Past, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::Eligible;
 use crate::standing::SitePart;
@@ -68,7 +69,7 @@ fn a_promise_weighs_what_other_terms_may_differ_by() {
         host.event(Event::Banks(vec![("A".into(), 2.0), ("B".into(), 7.0)]));
         let given = ["fairshare", "queue", "bank", "urgency"].into_iter().zip(weights);
         host.event(Event::Weights(given.map(|(name, weight)| (name.to_owned(), weight)).collect()));
-        assert_eq!(host.engine.age_snapshot().weight, weight, "{weights:?}");
+        assert_eq!(crate::engine::age::age_snapshot(&host.engine.view()).weight, weight, "{weights:?}");
     }
 }
 
@@ -210,7 +211,7 @@ fn what_counted_is_kept_while_nothing_counts() {
     host.engine.handle(host.now, Event::Gone(JobId(9)));
     let job = host.engine.ledger().job(id).unwrap();
     let reference = host.engine.ages().reference();
-    let shown = host.engine.age(job) * MOST;
+    let shown = host.engine.view().age(job) * MOST;
     assert!((shown - (reference - host.now + 10.0 * HOUR)).abs() < 1e-3, "{shown}");
 }
 
@@ -285,10 +286,10 @@ fn what_a_load_asks_for_is_asked_for_when_settings_come_first() {
 fn a_reference_that_moves_amid_settings_is_news() {
     let settings = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
     let mut host = aged(settings.clone());
-    let reference = host.engine.live_snapshot().ages.reference.unwrap();
+    let reference = host.engine.view().live_snapshot().ages.reference.unwrap();
     host.engine.handle(reference - 1.0, Event::Settings(Settings { memo: Memo::Never, ..settings.clone() }));
     assert!(has_all_asked(&mut host, reference + 1.0, Settings { annotate: true, ..settings }));
-    assert!(host.engine.live_snapshot().ages.reference.unwrap() > reference);
+    assert!(host.engine.view().live_snapshot().ages.reference.unwrap() > reference);
 }
 
 /// Names of ours and of others, as an eventlog has them.
@@ -329,7 +330,7 @@ fn who_has_a_price_is_priced_anew_when_its_past_is_read_and_ages_count() {
 #[test]
 fn what_is_shown_of_ages() {
     let mut host = aged(settings());
-    let plain = host.engine.age_snapshot();
+    let plain = crate::engine::age::age_snapshot(&host.engine.view());
     assert_eq!((plain.promise, plain.site_nodes, plain.weight), (None, None, 1_000));
     // A thousand in a hundred hours.
     assert_eq!(plain.per_day, 240.0);
@@ -340,7 +341,7 @@ fn what_is_shown_of_ages() {
     });
     host.now = NOW + 51.0 * HOUR;
     host.engine.handle(host.now, Event::Gone(JobId(9)));
-    let shown = host.engine.age_snapshot();
+    let shown = crate::engine::age::age_snapshot(&host.engine.view());
     assert_eq!((shown.promise, shown.site_nodes), (Some(40.0 * HOUR), Some(SITE_NODES)));
     let near: Vec<JobId> = shown.near.iter().map(|(id, _)| *id).collect();
     assert_eq!(
@@ -363,9 +364,13 @@ fn the_age_of_a_job_is_shown_as_it_is_and_terms_still_sum_to_its_priority() {
         let ids = [1, 1].map(|nodes| submit(&mut host, nodes));
         host.now += waited;
         let later = submit(&mut host, 1);
-        let names = host.engine.term_names();
+        let names = crate::engine::answers::term_names(&host.engine.view());
         assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
-        let page = host.engine.jobs_page(&JobsWanted { most: 9, ..JobsWanted::default() }, host.now);
+        let page = crate::engine::answers::jobs_page(
+            &host.engine.view(),
+            &JobsWanted { most: 9, ..JobsWanted::default() },
+            host.now,
+        );
         assert!(
             page.weighings.iter().all(|weights| weights.len() == names.len() && weights[4] == weights[5])
         );

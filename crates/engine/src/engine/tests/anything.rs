@@ -14,9 +14,8 @@ use self::told::Told;
 use super::live::{leaf, tree};
 use super::site::{NOW, association, queue, record};
 use crate::accounts::{Cap, ConfigPatch, Policy, PolicyPart, SiteLimit, Target, ZeroScore};
-use crate::engine::{
-    Effect, EndedJob, Engine, Event, JobFacts, Memo, PageWanted, Past, Refusal, Settings, State, Timer,
-};
+use crate::engine::answers::PageWanted;
+use crate::engine::{Effect, EndedJob, Engine, Event, JobFacts, Memo, Past, Refusal, Settings, State, Timer};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::{Allocation, Resources, Size, SizeError};
 use crate::standing::SitePart;
@@ -311,34 +310,42 @@ fn live_through(input: &[u8]) -> Vec<u64> {
         open.truncate(64);
     }
     // Whatever it was told, it can be asked.
-    let _ = (engine.snapshot(), engine.stats(now), engine.preview(now, 10).is_ok());
+    let _ = (
+        crate::engine::answers::snapshot(&engine.view()),
+        crate::engine::answers::stats(&engine.view(), now),
+        engine.preview(now, 10).is_ok(),
+    );
     let all = PageWanted { after: None, user: None, most: 1000, most_held: 1000 };
     let _ = (
-        engine.page(&all),
-        engine.uncovered(Default::default(), 10),
-        engine.kept(None, 10, engine.as_pushed().as_ref()),
-        engine.kept_rest(),
+        crate::engine::answers::page(&engine.view(), &all),
+        crate::engine::uncovered(&engine.view(), Default::default(), 10),
+        crate::engine::kept(&engine.view(), None, 10, crate::engine::as_pushed(&engine.view()).as_ref()),
+        crate::engine::kept_rest(&engine.view()),
     );
     for id in IDS.map(JobId) {
         let mut facts = facts(&mut of, id);
         facts.state = State::Sched;
-        let _ = engine.why(&facts, now);
+        let _ = crate::engine::answers::why(&engine.view(), &facts, now);
     }
     // And whoever ends leaves nothing behind.
     for id in IDS.map(JobId) {
         engine.handle(now, Event::Inactive(id));
     }
-    assert_eq!((engine.keeps(), engine.check().drift), (vec![], vec![]), "all jobs have ended");
+    assert_eq!(
+        (engine.keeps(), crate::engine::answers::check(&engine.view()).drift),
+        (vec![], vec![]),
+        "all jobs have ended"
+    );
     features
 }
 
 fn agrees(engine: &Engine, told: &Told) {
-    let check = engine.check();
+    let check = crate::engine::answers::check(&engine.view());
     assert_eq!(check.drift, [], "the counters differ from a recount");
     assert_eq!(check.jobs, told.alive(), "jobs alive, of {told:?}");
     assert_eq!(check.running.jobs, told.running(), "running jobs, of {told:?}");
-    let snapshot = engine.snapshot();
-    let sum = |of: fn(&crate::engine::AssociationSnapshot) -> u64| {
+    let snapshot = crate::engine::answers::snapshot(&engine.view());
+    let sum = |of: fn(&crate::engine::answers::AssociationSnapshot) -> u64| {
         snapshot.associations.iter().chain(&snapshot.removed).map(of).sum::<u64>()
     };
     let shown = (

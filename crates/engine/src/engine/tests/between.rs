@@ -64,7 +64,7 @@ fn a_held_job_is_shown_with_the_names_that_it_carries() {
     let held = submit(&mut host, 1);
     let lowered = Association { max_running_jobs: Limit(9), max_sched_jobs: Limit(0), ..limits };
     host.event(Event::Associations(vec![record(lowered, "A")]));
-    let shown = host.engine.snapshot().associations[0].held.clone();
+    let shown = crate::engine::answers::snapshot(&host.engine.view()).associations[0].held.clone();
     let shown: Vec<_> = shown.into_iter().map(|job| (job.id, job.names)).collect();
     assert_eq!(shown, [(held, host.names(held))]);
     assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);

@@ -128,7 +128,7 @@ fn a_job_that_ended_meanwhile_is_not_taken_in() {
         host.engine.handle(NOW, Event::Shown(Host::facts(id, &job)));
     }
     assert!(!host.engine.knows(ended) && host.engine.knows(other));
-    assert_eq!(host.engine.check().drift, []);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_refresh_that_is_cut_short_begins_anew_a_period_later() {
         host.settle();
         assert_eq!(host.refresh_at, Some(host.now + 30.0), "{users} {refresh}");
         host.refresh(30.0);
-        assert_eq!(host.engine.live_snapshot().last.unwrap().when, host.now);
+        assert_eq!(host.engine.view().live_snapshot().last.unwrap().when, host.now);
         assert!(host.jobs[&mine].priority < host.jobs[&other].priority, "{users} {refresh}");
         assert_eq!(host.refresh_at.is_some(), refresh > 0.0);
     }
@@ -378,7 +378,7 @@ fn a_job_whose_end_was_cut_short_runs_no_more() {
         let mut host = live(Policy::FairTree);
         let id = host.submit(HostJob::new(7)).unwrap();
         host.start(id);
-        assert_eq!(host.engine.live_snapshot().counts.1, 1);
+        assert_eq!(host.engine.view().live_snapshot().counts.1, 1);
         panics(&mut host, Some(id));
         if is_forgotten {
             host.engine.ledger.remove(id);
@@ -392,7 +392,7 @@ fn a_job_whose_end_was_cut_short_runs_no_more() {
         } else {
             host.engine.refused(Effect::LookUp(id), Refusal::Absent);
         }
-        assert_eq!(host.engine.live_snapshot().counts.1, 0, "{is_cached} {is_forgotten}");
+        assert_eq!(host.engine.view().live_snapshot().counts.1, 0, "{is_cached} {is_forgotten}");
         assert!(!host.engine.knows(id));
     }
 }

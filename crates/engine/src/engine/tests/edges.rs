@@ -6,7 +6,8 @@ use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW};
 use super::why::why;
-use crate::engine::{Effect, Event, JobsWanted, Open, Settings, StandingsWanted, Timer};
+use crate::engine::answers::{JobsWanted, Open, StandingsWanted};
+use crate::engine::{Effect, Event, Settings, Timer};
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::Policy;
 
@@ -32,7 +33,7 @@ fn where_all_is_in_use_nobody_is_told_to_ask_for_less() {
 #[test]
 fn the_parts_of_nothing_are_none() {
     let host = live(Policy::FairTree);
-    let stats = host.engine.stats(host.now);
+    let stats = crate::engine::answers::stats(&host.engine.view(), host.now);
     assert!(stats.banks.len() > 1);
     for bank in stats.banks.into_iter().filter(|bank| bank.parent.is_some()) {
         assert_eq!((bank.usage, bank.usage_part, bank.delivered), (0.0, 0.0, 0.0), "{}", bank.bank);
@@ -45,7 +46,7 @@ fn who_is_even_with_the_others_is_told_no_time_for_it() {
     let leaves = vec![leaf(7, "A", 64.0, 0.0), leaf(8, "A", 64.0, 0.0)];
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let told = host.engine.standings(&wanted, host.now);
+    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let level = told.associations[0].levels.last().unwrap();
     assert_eq!((level.node.usage, level.even_usage, level.even_at), (64.0, Some(64.0), None));
 }
@@ -57,9 +58,11 @@ fn a_page_of_as_many_as_were_looked_at_is_the_last() {
     let ids = ["q1", "q2"].map(|queue| host.submit(HostJob::new(7).queue(queue)).unwrap());
     let of = |most| {
         let (user, queue) = (Some(UserId(7)), Some("q1".to_owned()));
-        let page = host
-            .engine
-            .jobs_page(&JobsWanted { after: None, ids: None, user, bank: None, queue, most }, host.now);
+        let page = crate::engine::answers::jobs_page(
+            &host.engine.view(),
+            &JobsWanted { after: None, ids: None, user, bank: None, queue, most },
+            host.now,
+        );
         (page.jobs.iter().map(|job| job.id).collect::<Vec<JobId>>(), page.next)
     };
     assert_eq!(of(2), (vec![ids[0]], None));
@@ -68,9 +71,9 @@ fn a_page_of_as_many_as_were_looked_at_is_the_last() {
 #[test]
 fn refreshes_are_counted() {
     let mut host = live(Policy::FairTree);
-    let before = host.engine.refreshes().0;
+    let before = host.engine.live.totals().0;
     (0..3).for_each(|_| host.refresh(30.0));
-    assert_eq!(host.engine.refreshes().0, before + 3);
+    assert_eq!(host.engine.live.totals().0, before + 3);
 }
 
 /// Fair-share is not live, and nothing else moves with time.

@@ -34,7 +34,7 @@ fn beside_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) {
         host.now += 9.0;
         host.end(id);
     }
-    (host.engine.live_snapshot().counts.2, usage(&host, 8, "A"))
+    (host.engine.view().live_snapshot().counts.2, usage(&host, 8, "A"))
 }
 
 /// Without refreshes nothing folds them between pushes. And where fair-share is the number that was pushed, the tree still says how
@@ -116,7 +116,7 @@ fn a_page_is_an_answer_and_the_next_one_has_its_own_minute() {
     engine.handle(NOW, Event::Ended(Some(Vec::new())));
     let after = engine.handle(NOW, Event::Timer(Timer::Retry));
     assert_eq!((asks(&after), arms(&after)), (Vec::new(), false), "all of it is there");
-    assert_eq!(engine.live_snapshot().counts.2, 3_000);
+    assert_eq!(engine.view().live_snapshot().counts.2, 3_000);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn no_farther_back_is_asked_than_the_usage_reset_period() {
     assert_eq!(asks(&effects), [(NOW - 5_000.0, None, 1_000)]);
     let jobs = vec![ended(1, NOW - 4_999.0), ended(2, NOW - 5_001.0)];
     engine.handle(NOW, Event::Ended(Some(jobs)));
-    assert_eq!(engine.live_snapshot().counts.2, 1, "the other ended farther back than is asked");
+    assert_eq!(engine.view().live_snapshot().counts.2, 1, "the other ended farther back than is asked");
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     assert_eq!(asks(&effects), [(NOW - RESET, None, 1_000)], "by the period of the last push");
 }

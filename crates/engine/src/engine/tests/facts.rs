@@ -45,7 +45,7 @@ fn an_r_that_cannot_be_read_is_logged_and_changes_nothing_else() {
         let effects = host.engine.handle(NOW, Event::Run(id, resources));
         let wanted = format!("job {id}: unable to read its R ({text})");
         assert!(matches!(effects.as_slice(), [Effect::Log(_, told), ..] if *told == wanted), "{effects:?}");
-        let running = host.engine.check().running;
+        let running = crate::engine::answers::check(&host.engine.view()).running;
         assert_eq!((given(&host, id), running.jobs, running.unread), (None, 1, 1));
         exact(&host);
     }
@@ -57,7 +57,7 @@ fn a_replay_brings_the_same_facts() {
         let mut host = site(|_| ());
         let id = host.submit(HostJob::new(7).size(2, 8)).unwrap();
         host.start(id);
-        let before = (given(&host, id), host.engine.check().running);
+        let before = (given(&host, id), crate::engine::answers::check(&host.engine.view()).running);
         assert_eq!(before.0.unwrap().start, host.jobs[&id].started);
         assert_eq!(before.1.submitted, Some(host.jobs[&id].submitted));
         let told = (before.1.nodes, before.1.cores, before.1.gpus, before.1.since);
@@ -66,9 +66,13 @@ fn a_replay_brings_the_same_facts() {
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         host.now += 1_000.0;
         host.replay(is_reload, engine);
-        assert_eq!((given(&host, id), host.engine.check().running), before, "reload {is_reload}");
+        assert_eq!(
+            (given(&host, id), crate::engine::answers::check(&host.engine.view()).running),
+            before,
+            "reload {is_reload}"
+        );
         host.end(id);
-        assert_eq!(host.engine.check().running.jobs, 0);
+        assert_eq!(crate::engine::answers::check(&host.engine.view()).running.jobs, 0);
     }
 }
 
@@ -80,7 +84,7 @@ fn what_all_running_jobs_were_given_is_added_up() {
         let given = Allocation { start: Some(NOW + at), ..given };
         host.engine.handle(NOW + at, Event::Run(id, Resources::Allocated(given)));
     }
-    let running = host.engine.check().running;
+    let running = crate::engine::answers::check(&host.engine.view()).running;
     let told = (running.jobs, running.nodes, running.cores, running.gpus, running.since);
     assert_eq!(told, (2, 5, 66, 11, Some(NOW + 2.0)));
 }
@@ -116,7 +120,7 @@ fn the_eventlog_tells_when_a_replayed_job_without_a_start_in_its_r_began() {
             effects.iter().any(|it| matches!(it, Effect::ReadEventlog(read) if *read == id)),
             "{effects:?}"
         );
-        assert_eq!(engine.check().running.since, None);
+        assert_eq!(crate::engine::answers::check(&engine.view()).running.since, None);
         let is_read = past.is_some();
         past.into_iter().for_each(|past| drop(engine.handle(NOW + 1.0, Event::Past(id, past))));
         engine.handle(NOW + 1.0, Event::Eventlog(id, is_read.then(Vec::new)));
@@ -134,7 +138,7 @@ fn the_eventlog_tells_when_a_replayed_job_without_a_start_in_its_r_began() {
 fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_a_priority() {
     let (mut engine, id, _) = shown_again(State::Priority, Resources::Allocated(MORE));
     let phase = |engine: &Engine| engine.ledger().job(id).unwrap().phase;
-    assert_eq!((phase(&engine), engine.check().running.jobs), (Phase::Run, 1));
+    assert_eq!((phase(&engine), crate::engine::answers::check(&engine.view()).running.jobs), (Phase::Run, 1));
     let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
     assert!(effects.iter().any(|it| matches!(it, Effect::ReprioritizeAll)), "{effects:?}");
     let effects = engine.handle(NOW, Event::PriorityGet(id, 16));
@@ -148,7 +152,13 @@ fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_
     assert_eq!(phase(&engine), Phase::Run);
     engine.handle(NOW, Event::Cleanup(id));
     engine.handle(NOW, Event::Inactive(id));
-    assert_eq!((engine.check().running.jobs, engine.check().drift), (0, Vec::new()));
+    assert_eq!(
+        (
+            crate::engine::answers::check(&engine.view()).running.jobs,
+            crate::engine::answers::check(&engine.view()).drift
+        ),
+        (0, Vec::new())
+    );
 }
 
 /// Flux changes the expirations of all jobs without a time limit of their own, and reports that to subscribers only.

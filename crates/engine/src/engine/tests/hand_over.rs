@@ -9,7 +9,7 @@ use crate::engine::{Effect, Engine, Event, Fate, State, Timer};
 use crate::ids::{JobId, Limit};
 
 fn fates(host: &Host) -> Vec<(JobId, Fate)> {
-    let page = host.engine.hand_over(None, 100).unwrap();
+    let page = crate::engine::hand_over(&host.engine.view(), None, 100).unwrap();
     page.into_iter().map(|job| (job.id, job.fate)).collect()
 }
 
@@ -61,16 +61,20 @@ fn a_name_that_was_used_up_ends_the_job() {
 fn who_was_let_go_and_is_kept_by_others_ends_where_its_limit_is_full() {
     let (mut host, taker, held) = let_go_and_kept();
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
-    let told = host.engine.hand_over(None, 9).unwrap().remove(0);
+    let told = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().remove(0);
     assert!(told.is_kept && told.names.is_empty());
     host.end(taker);
     assert_eq!(fates(&host), [], "where there is room it is given no name");
     let (host, _, held) = held_twice();
     assert_eq!(
-        host.engine.hand_over(None, 9).unwrap().iter().map(|job| job.is_kept).collect::<Vec<_>>(),
+        crate::engine::hand_over(&host.engine.view(), None, 9)
+            .unwrap()
+            .iter()
+            .map(|job| job.is_kept)
+            .collect::<Vec<_>>(),
         [false]
     );
-    assert!(host.engine.may_rest(held));
+    assert!(host.engine.view().may_rest(held));
 }
 
 /// Without its names it would stay in DEPEND, where that plugin would add one once more, and end the job when it can't take it off.
@@ -80,13 +84,13 @@ fn who_others_keep_too_does_not_rest_before_they_let_it_go() {
     let first = submit(&mut host, 1);
     host.start(first);
     let held = host.submit(HostJob::new(7).after("keep=x")).unwrap();
-    assert!(!host.engine.may_rest(held));
+    assert!(!host.engine.view().may_rest(held));
     host.event(Event::Rest(vec![held]));
     assert_eq!(host.names(held), ["keep=x", "max-running-jobs-user-limit"]);
-    let told = host.engine.hand_over(None, 9).unwrap().remove(0);
+    let told = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().remove(0);
     assert!(told.is_kept && told.fate == Fate::Held);
     host.remove_dependency(held, "keep=x");
-    assert!(host.engine.may_rest(held));
+    assert!(host.engine.view().may_rest(held));
     exact(&host);
 }
 
@@ -150,16 +154,16 @@ fn nothing_is_said_before_all_names_are_known() {
     let mut engine = fresh();
     let running = host.jobs.values().find(|job| job.state == State::Run).unwrap();
     engine.handle(NOW, Event::New(Host::facts(JobId(1), running)));
-    assert_eq!(engine.hand_over(None, 100), None, "being shown");
+    assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), None, "being shown");
     engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert_eq!(engine.hand_over(None, 100), Some(Vec::new()));
+    assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), Some(Vec::new()));
     host.never_answered = [held].into();
     host.replay(true, fresh());
-    assert_eq!(host.engine.hand_over(None, 100), None, "being read");
+    assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "being read");
     host.never_answered.clear();
     (host.unreadable, host.has_job_list) = ([held].into(), false);
     host.replay(true, fresh());
-    assert_eq!(host.engine.hand_over(None, 100), None, "unreadable");
+    assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "unreadable");
     host.unreadable.clear();
     host.retry();
     assert_eq!(fates(&host), [(held, Fate::Held)]);

@@ -152,7 +152,11 @@ fn of_very_many_jobs_nobody_says_when() {
     host.engine.handle(NOW, Event::Depend(id));
     let told = |host: &Host| {
         let held = HostJob { state: State::Depend, ..held.clone() };
-        host.engine.why(&Host::facts(id, &held), NOW).unwrap().release.reason.code
+        crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &held), NOW)
+            .unwrap()
+            .release
+            .reason
+            .code
     };
     assert_eq!(told(&host), "no-time-limit");
     run(&mut host, 1_001);
@@ -210,7 +214,9 @@ fn of_very_many_looks_nobody_says_when() {
     for (id, nodes, wanted) in [(1_499, 40, Ok(40.0)), (1_500, 300, Err("many"))] {
         hold(&mut host, id, nodes, nodes);
         let job = of(State::Depend).size(nodes, nodes);
-        let told = host.engine.why(&Host::facts(JobId(id), &job), NOW).unwrap().release;
+        let told = crate::engine::answers::why(&host.engine.view(), &Host::facts(JobId(id), &job), NOW)
+            .unwrap()
+            .release;
         assert_eq!(told.latest.map(|at| at - NOW).ok_or(told.reason.code), wanted, "{nodes} nodes");
     }
 }

@@ -9,7 +9,8 @@ use super::site::{HostJob, NOW, association, narrow, queue, record};
 use super::strict::rules;
 use super::why::why;
 use crate::accounts::{AssociationRecord, Cap, Policy as Accounts, RunningLimits, SiteLimit, Target};
-use crate::engine::{Engine, Event, JobsWanted, Settings, State};
+use crate::engine::answers::JobsWanted;
+use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, Measure, Stage};
 use crate::limits::Phase;
 use crate::standing::SitePart;
@@ -42,11 +43,13 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
     host.force_update(moved, None, Some("B".to_owned()));
     assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
     let ids = Some(vec![moved]);
-    let page = host
-        .engine
-        .jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 }, host.now);
+    let page = crate::engine::answers::jobs_page(
+        &host.engine.view(),
+        &JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 },
+        host.now,
+    );
     assert_eq!(page.jobs.iter().map(|job| job.state).collect::<Vec<_>>(), ["sched"]);
-    assert!(host.engine.is_held(moved) && !host.engine.is_held(there));
+    assert!(host.engine.view().is_held(moved) && !host.engine.view().is_held(there));
     // Whatever is asked for or changes, it stays there.
     host.event(Event::Reprioritize);
     host.set_urgency(moved, 20);
@@ -123,7 +126,7 @@ fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {
         host.end(running);
         assert_eq!(host.state(held[1]), Some(Sched), "{is_in_priority}");
         assert!(host.subscribed.is_empty(), "{is_in_priority}");
-        assert_eq!(host.engine.check().drift, []);
+        assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     }
 }
 
@@ -136,7 +139,7 @@ fn an_expedited_job_that_was_held_in_sched_is_released() {
         host.set_urgency(wakes, 31);
         assert_eq!(states(&host, &[wakes, next]), [Sched, Sched]);
         assert_eq!(host.jobs[&wakes].priority, Some(i64::from(u32::MAX)), "{first}");
-        assert!(!host.engine.is_held(wakes), "{first}");
+        assert!(!host.engine.view().is_held(wakes), "{first}");
         host.start(wakes);
         host.start(next);
         [wakes, next].into_iter().for_each(|id| host.end(id));
@@ -276,7 +279,7 @@ fn who_is_held_in_sched_is_held_after_a_reload_and_a_restart() {
         }
         host.replay(is_reload, engine);
         assert_eq!((host.state(late), host.jobs[&late].priority), (Some(Sched), Some(0)), "{is_reload}");
-        assert!(host.engine.is_held(late));
+        assert!(host.engine.view().is_held(late));
         host.end(runs);
         assert!(host.jobs[&late].priority > Some(0), "{is_reload}");
         settled(&host);
@@ -315,9 +318,11 @@ fn a_job_that_is_held_in_priority_counts_when_it_comes_to_sched_all_the_same() {
     host.event(Event::Reprioritize);
     assert_eq!((host.state(held), host.state(running)), (Some(Priority), Some(Run)));
     let ids = Some(vec![held]);
-    let page = host
-        .engine
-        .jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 }, host.now);
+    let page = crate::engine::answers::jobs_page(
+        &host.engine.view(),
+        &JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 },
+        host.now,
+    );
     assert_eq!(page.jobs[0].state, "priority");
     host.engine.handle(NOW, Event::Sched(held));
     assert_eq!(host.engine.ledger().job(held).unwrap().phase, Phase::Sched);
@@ -399,7 +404,7 @@ fn a_push_without_the_association_of_a_job_that_is_held_in_sched_strands_nobody(
                     host.settle();
                 }
                 assert_eq!(
-                    (host.engine.is_held(held), host.jobs[&held].priority),
+                    (host.engine.view().is_held(held), host.jobs[&held].priority),
                     (is_known, Some(0)),
                     "{what}"
                 );
@@ -410,9 +415,9 @@ fn a_push_without_the_association_of_a_job_that_is_held_in_sched_strands_nobody(
                     host.event(policy(three_records(), cap));
                     host.settle();
                 }
-                assert!(host.jobs[&held].priority > Some(0) && !host.engine.is_held(held), "{what}");
+                assert!(host.jobs[&held].priority > Some(0) && !host.engine.view().is_held(held), "{what}");
                 host.end(runs);
-                assert_eq!(host.engine.check().drift, [], "{what}");
+                assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, [], "{what}");
             }
         }
     }

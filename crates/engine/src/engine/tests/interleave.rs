@@ -43,7 +43,7 @@ fn many(host: &mut Host, user: u32, jobs: usize) {
 
 fn explained(host: &Host) {
     for (id, job) in &host.jobs {
-        let priced = host.engine.priced(*id).unwrap();
+        let priced = host.engine.view().priced(*id).unwrap();
         assert_eq!(Some(i64::from(priced.posted.priority)), job.priority, "job {id}");
         assert_eq!(priced.exact.priority, priced.posted.priority, "job {id}: nothing lags");
         let term = priced.exact.terms().iter().find(|term| term.name == "fairshare");
@@ -60,7 +60,7 @@ fn turns_end_with_live_fair_share() {
         host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let early = [(); 2].map(|()| host.submit(HostJob::new(8)).unwrap());
         host.refresh(30.0);
-        let [first, second] = early.map(|id| host.engine.priced(id).unwrap().exact.priority);
+        let [first, second] = early.map(|id| host.engine.view().priced(id).unwrap().exact.priority);
         assert_ne!(first, second);
         host.event(end);
         let late = host.submit(HostJob::new(8)).unwrap();
@@ -77,14 +77,14 @@ fn a_turn_frees_no_job_that_its_own_fair_share_holds() {
     host.event(Event::Queues(vec![Queue { priority: 400, ..queue("q1") }]));
     let ids = [10, 11, 10, 11].map(|user| host.submit(HostJob::new(user).queue("q1")).unwrap());
     host.refresh(30.0);
-    let turns = ids.map(|id| host.engine.priced(id).unwrap().turn.unwrap().fairshare);
+    let turns = ids.map(|id| host.engine.view().priced(id).unwrap().turn.unwrap().fairshare);
     assert!(turns.iter().any(|it| *it < 0.9), "{turns:?}");
     // The turns are of the last refresh until the next.
     for (factor, weight) in [("fairshare", -1_000), ("queue", 1)] {
         host.engine.handle(NOW, Event::Weights(vec![(factor.to_owned(), weight)]));
     }
     for id in ids {
-        assert_eq!(host.engine.priced(id).unwrap().exact.priority, 0, "{turns:?}");
+        assert_eq!(host.engine.view().priced(id).unwrap().exact.priority, 0, "{turns:?}");
     }
 }
 
@@ -100,8 +100,11 @@ fn two_equal_users_alternate_whoever_came_first() {
             let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
             assert!(users.windows(2).all(|pair| pair[0] != pair[1]), "{policy} {usage}: {users:?}");
             explained(&host);
-            let numbers: Vec<usize> =
-                host.jobs.keys().map(|id| host.engine.priced(*id).unwrap().turn.unwrap().number).collect();
+            let numbers: Vec<usize> = host
+                .jobs
+                .keys()
+                .map(|id| host.engine.view().priced(*id).unwrap().turn.unwrap().number)
+                .collect();
             assert_eq!(numbers, (1..=100).chain(1..=100).collect::<Vec<usize>>());
         }
     }
@@ -128,7 +131,7 @@ fn without_it_one_goes_first_with_all() {
     host.refresh(30.0);
     let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
     assert_eq!(users, [[10; 20], [11; 20]].concat());
-    assert_eq!(host.engine.priced(JobId(1)).unwrap().turn, None);
+    assert_eq!(host.engine.view().priced(JobId(1)).unwrap().turn, None);
 }
 
 #[test]
@@ -142,15 +145,15 @@ fn held_and_zero_score_jobs_do_not_count() {
         let other = host.submit(HostJob::new(11)).unwrap();
         host.refresh(30.0);
         assert_eq!(host.jobs[&mine].priority, host.jobs[&other].priority, "{policy}");
-        assert_eq!(host.engine.priced(mine).unwrap().turn.unwrap().number, 1);
-        let held = host.engine.priced(JobId(1)).unwrap();
+        assert_eq!(host.engine.view().priced(mine).unwrap().turn.unwrap().number, 1);
+        let held = host.engine.view().priced(JobId(1)).unwrap();
         assert_eq!(held.turn.unwrap().number, 1, "none of its own: with the last that has one");
     }
 }
 
 /// The fair-share by which the job is priced.
 fn term(host: &Host, id: JobId) -> f64 {
-    let exact = host.engine.priced(id).unwrap().exact;
+    let exact = host.engine.view().priced(id).unwrap().exact;
     exact.terms().iter().find(|term| term.name == "fairshare").unwrap().value
 }
 
@@ -194,7 +197,7 @@ fn a_job_that_moved_to_another_bank_has_no_turn_in_the_former() {
     host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
     let [moves, stays] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.refresh(30.0);
-    let number = |host: &Host, id| host.engine.priced(id).unwrap().turn.unwrap().number;
+    let number = |host: &Host, id| host.engine.view().priced(id).unwrap().turn.unwrap().number;
     assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 2]);
     host.update(moves, None, Some("B")).unwrap();
     host.event(Event::Reprioritize);
@@ -212,11 +215,11 @@ fn a_job_that_moved_to_another_bank_stands_with_the_last_there() {
         let there: Vec<JobId> =
             (0..others).map(|_| host.submit(HostJob::new(7).bank("B")).unwrap()).collect();
         host.refresh(30.0);
-        assert_eq!(host.engine.priced(moves).unwrap().turn.map(|turn| turn.number), Some(1));
+        assert_eq!(host.engine.view().priced(moves).unwrap().turn.map(|turn| turn.number), Some(1));
         host.update(moves, None, Some("B")).unwrap();
-        let last = there.last().and_then(|id| host.engine.priced(*id).unwrap().turn);
+        let last = there.last().and_then(|id| host.engine.view().priced(*id).unwrap().turn);
         assert_eq!(last.map(|turn| turn.number), (others > 0).then_some(others));
-        assert_eq!(host.engine.priced(moves).unwrap().turn, last);
+        assert_eq!(host.engine.view().priced(moves).unwrap().turn, last);
     }
 }
 
@@ -227,7 +230,7 @@ fn a_users_own_order_is_by_what_else_makes_a_price() {
         [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(10) }).unwrap());
     host.submit(HostJob::new(11)).unwrap();
     host.refresh(30.0);
-    let number = |id| host.engine.priced(id).unwrap().turn.unwrap().number;
+    let number = |id| host.engine.view().priced(id).unwrap().turn.unwrap().number;
     assert_eq!((number(urgent), number(late)), (1, 2));
 }
 
@@ -259,7 +262,7 @@ proptest! {
             let keeps = alone && policy != Policy::Pbs;
             prop_assert!(!keeps || own == job.priority, "job {}", id);
         }
-        host.event(Event::Settings(plain.engine.live_snapshot().settings));
+        host.event(Event::Settings(plain.engine.view().live_snapshot().settings));
         for host in [&mut host, &mut plain] {
             host.engine.post_stale();
             host.refresh(30.0);

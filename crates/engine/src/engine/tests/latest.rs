@@ -5,7 +5,8 @@ use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
 use super::why::{fill, jobs, limited, site, timed, why};
 use crate::accounts::{Cap, SiteLimit, Target};
-use crate::engine::{Engine, Event, Release, Settings, State, Timer};
+use crate::engine::answers::Release;
+use crate::engine::{Engine, Event, Settings, State, Timer};
 use crate::ids::{Amount, JobId, Limit};
 use State::{Depend, Run, Sched};
 use proptest::prelude::*;
@@ -139,7 +140,9 @@ fn of_very_many_that_run_the_first_ends_count() {
     engine.handle(NOW, Event::New(Host::facts(id, &held)));
     engine.handle(NOW, Event::Depend(id));
     let held = HostJob { state: Depend, ..held };
-    let told = |engine: &Engine| engine.why(&Host::facts(id, &held), NOW).unwrap().release;
+    let told = |engine: &Engine| {
+        crate::engine::answers::why(&engine.view(), &Host::facts(id, &held), NOW).unwrap().release
+    };
     assert_eq!(told(&engine).latest, Some(NOW + 101.0));
     shown(&mut engine, 1_101, Sched);
     engine.handle(NOW, Event::Timer(Timer::Turn));

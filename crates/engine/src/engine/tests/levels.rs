@@ -5,7 +5,8 @@ use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{association, queue, record};
 use crate::accounts::{Association, Queue};
-use crate::engine::{Event, Open, StandingsWanted};
+use crate::engine::Event;
+use crate::engine::answers::{Open, StandingsWanted};
 use crate::ids::{Limit, UserId};
 use crate::standing::{Bank, Leaf, SitePart};
 use fairshare::{Policy, Shares};
@@ -19,7 +20,7 @@ fn without_shares_and_usage_no_part_is_told() {
     leaves.iter_mut().for_each(|leaf| leaf.shares = Shares::Count(0));
     host.event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let told = host.engine.standings(&wanted, host.now);
+    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let lowest = told.associations[0].levels.last().unwrap();
     for of in lowest.siblings.iter().chain([&lowest.node]) {
         assert_eq!((of.shares_part, of.usage_part), (None, None), "{}", of.name);
@@ -42,7 +43,7 @@ fn of_very_many_siblings_those_around_are_told() {
     for (user, first) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
             StandingsWanted { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
-        let told = host.engine.standings(&wanted, host.now);
+        let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         let lowest = told.associations[0].levels.last().unwrap();
         assert_eq!((lowest.siblings.len(), lowest.siblings_total), (200, 4999), "{user}");
         let least = lowest.siblings.iter().map(|it| it.usage).fold(f64::INFINITY, f64::min);
@@ -68,7 +69,7 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
     let page = |after: Option<&str>, open| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open };
-        let page = host.engine.standings(&wanted, host.now);
+        let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         let names = page.associations.iter().map(|it| it.association.bank.to_string()).collect::<Vec<_>>();
         (names, page.next.map(|(_, bank)| bank.to_string()))
     };
@@ -97,7 +98,7 @@ fn a_page_of_standings_ends_when_its_limits_are_many() {
     let page = |after: Option<&str>| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open: Open::Own };
-        let page = host.engine.standings(&wanted, host.now);
+        let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         assert!(page.associations.iter().all(|it| it.limits.len() >= 700));
         (page.associations.len(), page.next.map(|(_, bank)| bank.to_string()))
     };
@@ -116,7 +117,7 @@ fn siblings_that_compete_have_a_value() {
     let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), out_of_use, leaf(7, "B", 1.0, 0.0)];
     host.event(Event::Policy(pushed, SitePart { rule, banks, associations: leaves }));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let told = host.engine.standings(&wanted, host.now);
+    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &told.associations[0].levels;
     let mut values: Vec<_> = levels
         .iter()

@@ -81,7 +81,7 @@ pub fn usage(host: &Host, user: u32, bank: &str) -> f64 {
 
 fn explained(host: &Host) {
     for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
-        let priced = host.engine.priced(*id).unwrap();
+        let priced = host.engine.view().priced(*id).unwrap();
         assert_eq!(Some(i64::from(priced.posted.priority)), job.priority, "job {id}");
     }
 }
@@ -96,7 +96,7 @@ fn who_runs_falls_behind_within_one_refresh() {
     assert!(posted(&host, mine) < posted(&host, other));
     explained(&host);
     assert!((usage(&host, 7, "A") - 30.0 * (1.0 - 0.5 * 30.0 / HALF_LIFE * 0.69)).abs() < 0.1);
-    let last = host.engine.live_snapshot().last.unwrap();
+    let last = host.engine.view().live_snapshot().last.unwrap();
     // Of the two that change places the refresh posts one.
     assert_eq!((last.ranked, last.touched, last.lagging, last.right_to), (true, 1, 1, Some(1000)));
 }
@@ -105,13 +105,13 @@ fn who_runs_falls_behind_within_one_refresh() {
 fn a_refresh_touches_nothing_where_nothing_moved() {
     let mut host = live(Policy::FairTree);
     host.submit(HostJob::new(7)).unwrap();
-    let generation = host.engine.live_snapshot().generation;
+    let generation = host.engine.view().live_snapshot().generation;
     let posts = host.posts;
     for _ in 0..5 {
         host.refresh(30.0);
         assert!(host.refresh_at.is_some(), "the timer goes on");
     }
-    assert_eq!((host.engine.live_snapshot().generation, host.posts), (generation, posts));
+    assert_eq!((host.engine.view().live_snapshot().generation, host.posts), (generation, posts));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn without_a_tree_and_with_live_off_the_pushed_number_counts() {
     assert_ne!(posted(&host, id), 50_000);
     host.event(Event::Policy(accounts(), SitePart::default()));
     assert_eq!(posted(&host, id), 50_000);
-    assert!(!host.engine.live_snapshot().is_on);
+    assert!(!host.engine.view().live_snapshot().is_on);
     explained(&host);
 }
 
@@ -292,7 +292,7 @@ fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
     let before = host.posts;
     host.refresh(300.0);
     host.refresh(7.0);
-    let last = host.engine.live_snapshot().last.unwrap();
+    let last = host.engine.view().live_snapshot().last.unwrap();
     assert!(last.lagging > 300 && last.right_to == Some(10), "{last:?}");
     assert!(host.posts - before < 700, "{}", host.posts - before);
     let by = |price: &dyn Fn(&HostJob, JobId) -> i64| {
@@ -300,7 +300,7 @@ fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
         jobs.sort_by_key(|(id, job)| (-price(job, **id), **id));
         jobs.into_iter().map(|(id, _)| *id).take(10).collect::<Vec<_>>()
     };
-    let exact = |_: &HostJob, id: JobId| i64::from(host.engine.priced(id).unwrap().exact.priority);
+    let exact = |_: &HostJob, id: JobId| i64::from(host.engine.view().priced(id).unwrap().exact.priority);
     assert_eq!(by(&|job, _| job.priority.unwrap()), by(&exact));
     explained(&host);
 }
@@ -321,13 +321,13 @@ fn one_by_one_and_by_the_loop_the_same_prices_are_posted() {
         host.engine.post_stale();
         let (posts, loops) = (host.posts, host.loops);
         host.refresh(30.0);
-        let last = host.engine.live_snapshot().last.unwrap();
+        let last = host.engine.view().live_snapshot().last.unwrap();
         assert_eq!(host.loops - loops, usize::from(by_loop), "{pending}: {last:?}");
         assert_eq!(host.posts - posts, if by_loop { 0 } else { last.touched }, "{pending}: {last:?}");
         assert!(last.touched > 0 && last.lagging == 0, "{last:?}");
         explained(&host);
         for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
-            let exact = host.engine.priced(*id).unwrap().exact;
+            let exact = host.engine.view().priced(*id).unwrap().exact;
             assert_eq!(job.priority, Some(i64::from(exact.priority)), "job {id}");
         }
     };

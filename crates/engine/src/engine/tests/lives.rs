@@ -158,18 +158,18 @@ impl World {
 
     fn prices_are_explained(&self) {
         for (id, job) in self.host.jobs.iter().filter(|(_, job)| job.is_scheduled()) {
-            let posted = self.host.engine.priced(*id).unwrap().posted;
+            let posted = self.host.engine.view().priced(*id).unwrap().posted;
             assert_eq!(Some(i64::from(posted.priority)), job.priority, "job {id}");
             let sum: f64 = posted.terms().iter().map(|term| term.product).sum();
             assert_eq!(sum, posted.sum);
         }
         let pending = self.host.jobs.values().filter(|job| job.is_scheduled()).count();
-        assert_eq!(self.host.engine.live_snapshot().pending, pending);
+        assert_eq!(self.host.engine.view().live_snapshot().pending, pending);
     }
 
     /// The first jobs of each queue by posted price are the first by exact price, where the budget allowed it.
     fn heads_are_right(&self) {
-        let Some(last) = self.host.engine.live_snapshot().last else { return };
+        let Some(last) = self.host.engine.view().live_snapshot().last else { return };
         for queue in [None, Some("q1")] {
             let here = |(_, job): &(&JobId, &HostJob)| job.is_scheduled() && job.queue.as_deref() == queue;
             let jobs: Vec<(JobId, i64, i64)> = self
@@ -178,7 +178,7 @@ impl World {
                 .iter()
                 .filter(here)
                 .map(|(id, job)| {
-                    let exact = i64::from(self.host.engine.priced(*id).unwrap().exact.priority);
+                    let exact = i64::from(self.host.engine.view().priced(*id).unwrap().exact.priority);
                     (*id, job.priority.unwrap(), exact)
                 })
                 .collect();

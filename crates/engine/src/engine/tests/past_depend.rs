@@ -64,16 +64,16 @@ fn jobs_from_before_a_push_go_as_far_as_there_is_room_and_in_order() {
 #[test]
 fn who_waits_in_priority_is_shown_as_held_with_the_limit_that_holds_it() {
     let (host, jobs) = before_a_push();
-    let held = host.engine.snapshot().associations[0].held.clone();
+    let held = crate::engine::answers::snapshot(&host.engine.view()).associations[0].held.clone();
     let shown: Vec<(JobId, Vec<String>)> = held.into_iter().map(|job| (job.id, job.names)).collect();
     assert_eq!(shown, [(jobs[2], vec!["max-sched-jobs-user-limit".to_owned()])]);
     let facts: JobFacts<'_> = Host::facts(jobs[2], &host.jobs[&jobs[2]]);
-    let why = host.engine.why(&facts, host.now).unwrap();
+    let why = crate::engine::answers::why(&host.engine.view(), &facts, host.now).unwrap();
     assert!(why.is_held && why.carries.is_empty());
     let holds: Vec<&str> = why.holds.iter().map(|hold| hold.limit).collect();
     assert_eq!(holds, ["max-sched-jobs-user-limit"]);
     assert_eq!(why.line.map(|line| (line.place, line.of)), Some((1, 1)));
-    let stats = host.engine.stats(host.now);
+    let stats = crate::engine::answers::stats(&host.engine.view(), host.now);
     let held: u64 = stats.held_by_limit.iter().map(|(_, jobs)| jobs).sum();
     assert_eq!(held, 1);
 }
@@ -82,7 +82,7 @@ fn who_waits_in_priority_is_shown_as_held_with_the_limit_that_holds_it() {
 #[test]
 fn who_waits_in_priority_does_not_rest_on_request() {
     let (mut host, jobs) = before_a_push();
-    assert!(!host.engine.may_rest(jobs[2]));
+    assert!(!host.engine.view().may_rest(jobs[2]));
     assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "and is promised nothing");
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
     host.end(jobs[0]);
@@ -97,7 +97,7 @@ fn an_end_frees_it_and_its_own_end_leaves_nothing() {
     host.end(jobs[0]);
     settled(&host);
     host.end(jobs[1]);
-    assert_eq!(host.engine.check().jobs, 0);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).jobs, 0);
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn who_waits_for_its_first_price_is_not_shown_as_held() {
     let mut full = association(7, "A");
     full.max_sched_jobs = Limit(0);
     host.event(Event::Associations(vec![record(full, "A")]));
-    let held = |host: &Host| host.engine.snapshot().associations[0].held.len();
+    let held = |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).associations[0].held.len();
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 0));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 1));

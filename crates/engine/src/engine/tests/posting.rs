@@ -48,7 +48,7 @@ fn a_push_gives_a_price_to_who_has_none_without_the_loop() {
         assert_eq!(loops_of(&mut host, with_nine(|_| ())), by_loop);
         assert_eq!(states(&host), [State::Sched; 3]);
         for id in &jobs {
-            let exact = host.engine.priced(*id).unwrap().exact;
+            let exact = host.engine.view().priced(*id).unwrap().exact;
             assert_eq!(host.jobs[id].priority, Some(i64::from(exact.priority)), "job {id}");
             assert_eq!(host.jobs[id].bank.as_deref(), Some("A"), "its jobspec says where it counts");
         }
@@ -103,7 +103,7 @@ fn who_was_not_asked_about_since_a_reload_is() {
     host.replay(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
     assert_eq!(loops_of(&mut host, push), 0);
-    assert!(jobs.iter().all(|id| host.engine.priced(*id).is_some()), "also those of the last turn");
+    assert!(jobs.iter().all(|id| host.engine.view().priced(*id).is_some()), "also those of the last turn");
 }
 
 /// They stand in line: their price comes with their turn.
@@ -136,10 +136,10 @@ fn who_is_in_sched_already_gets_bank_and_price() {
     assert_eq!(loops_of(&mut host, push), 0);
     for id in &jobs {
         let job = &host.jobs[id];
-        let exact = i64::from(host.engine.priced(*id).unwrap().exact.priority);
+        let exact = i64::from(host.engine.view().priced(*id).unwrap().exact.priority);
         assert_eq!((job.state, job.bank.as_deref(), job.priority), (State::Sched, Some("A"), Some(exact)));
     }
-    assert_eq!(host.engine.check().drift, []);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -169,9 +169,12 @@ fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
         [(1, 3, 2, "a refresh posts 1 prices at most"), (1, 2, 1000, "the order is the same")]
     {
         host.refresh(0.0);
-        let last = host.engine.live_snapshot().last.unwrap();
+        let last = host.engine.view().live_snapshot().last.unwrap();
         assert_eq!((last.touched, last.lagging, last.right_to), (touched, lagging, Some(right_to)));
-        let why = |id: &JobId| host.engine.why(&Host::facts(*id, &host.jobs[id]), host.now).unwrap();
+        let why = |id: &JobId| {
+            crate::engine::answers::why(&host.engine.view(), &Host::facts(*id, &host.jobs[id]), host.now)
+                .unwrap()
+        };
         let told: Vec<String> = jobs.iter().filter_map(|id| Some(why(id).lag?.reason.text)).collect();
         assert!(!told.is_empty() && told.iter().all(|text| text.starts_with(reason)), "{told:?}");
     }
@@ -194,7 +197,9 @@ fn what_changed_since_a_refresh_is_told_so() {
         host.event(Event::Settings(settings));
         host.refresh(30.0);
         host.event(Event::Weights(vec![("fairshare".to_owned(), 50_000)]));
-        let why = host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap();
+        let why =
+            crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now)
+                .unwrap();
         let reason = why.lag.unwrap().reason;
         assert_eq!((reason.code, reason.text.as_str()), ("since-refresh", text));
     }
@@ -250,7 +255,7 @@ fn a_price_that_falls_to_zero_without_the_loop_gives_the_place_to_run_to_the_nex
     assert_eq!(host.loops, loops, "each price was posted by itself");
     assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched); 2]);
     assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
-    assert_eq!(host.engine.check().drift, []);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 /// Where no more may be in SCHED than could run, it stands in line behind who took its place.
@@ -265,7 +270,7 @@ fn a_price_that_comes_back_without_the_loop_after_its_place_was_taken_is_not_pos
     assert!(host.jobs[&freed].is_in_line);
     host.end(held);
     assert!(host.jobs[&freed].priority > Some(0), "its turn has come");
-    assert_eq!(host.engine.check().drift, []);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -279,7 +284,7 @@ fn who_is_given_a_price_without_the_loop_is_told_its_fair_share() {
     host.refresh(30.0);
     let (job, id) = (&host.jobs[&waits], host.engine.book().find(UserId(7), Some("A")).unwrap());
     assert_eq!(job.memos.len(), before + 1);
-    assert_eq!(job.memos.last().copied(), host.engine.fairshare(id));
+    assert_eq!(job.memos.last().copied(), host.engine.view().fairshare(id));
 }
 
 #[test]
@@ -289,12 +294,12 @@ fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
     let [runs, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
     host.start(runs);
     host.now += 30.0;
-    let touched = host.engine.refreshes().1;
+    let touched = host.engine.live.totals().1;
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
-    assert!(!host.engine.live_snapshot().is_refreshing);
+    assert!(!host.engine.view().live_snapshot().is_refreshing);
     let posted = effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count();
     assert_eq!(posted, 2, "that of the other job in that bank, and in the other: {effects:?}");
-    assert_eq!(host.engine.refreshes().1 - touched, 2);
+    assert_eq!(host.engine.live.totals().1 - touched, 2);
     let is_release = |effect: &Effect| matches!(effect, Effect::Then(Step::ReleaseAll));
     assert!(!effects.iter().any(is_release), "no push asked for one: {effects:?}");
 }
@@ -315,18 +320,18 @@ fn drifting(policy: Policy, jobs: usize) -> Host {
 
 /// The pending jobs in the order of what `price` says.
 fn in_order(host: &Host, price: impl Fn(JobId) -> u32) -> Vec<JobId> {
-    let mut jobs = host.engine.pending_after(None, usize::MAX);
+    let mut jobs = host.engine.view().pending_after(None, usize::MAX);
     jobs.sort_by_key(|id| (std::cmp::Reverse(price(*id)), *id));
     jobs
 }
 
 fn is_in_order(host: &Host) -> bool {
-    let posted = in_order(host, |id| host.engine.priced(id).unwrap().posted.priority);
-    posted == in_order(host, |id| host.engine.priced(id).unwrap().exact.priority)
+    let posted = in_order(host, |id| host.engine.view().priced(id).unwrap().posted.priority);
+    posted == in_order(host, |id| host.engine.view().priced(id).unwrap().exact.priority)
 }
 
 fn stale(host: &Host) -> usize {
-    host.engine.live_snapshot().lagging
+    host.engine.view().live_snapshot().lagging
 }
 
 /// Each posted priority is an event that stays in the job's eventlog (live 4 #6).
@@ -365,7 +370,7 @@ fn a_refresh_posts_no_more_jobs_than_a_change_of_the_order_needs() {
         }
         let posts = host.posts - before;
         assert!((2..=5).contains(&posts), "{policy}: {posts}");
-        for id in host.engine.pending_after(None, 9) {
+        for id in host.engine.view().pending_after(None, 9) {
             assert_eq!(
                 host.jobs[&id].user == 8,
                 in_order(&host, |id| host.jobs[&id].priority.unwrap() as u32)[..2].contains(&id)
@@ -418,7 +423,7 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
         ("request", |host| host.event(Event::Reprioritize)),
         ("another plugin's loop", |host| host.reprioritize_all()),
         ("reload", |host| {
-            let depth = host.engine.settings().depth + 1;
+            let depth = host.engine.view().settings().depth + 1;
             host.event(Event::Settings(Settings { depth, ..Settings::default() }));
         }),
     ];
@@ -445,12 +450,12 @@ fn a_job_that_comes_has_its_place_though_the_others_are_stale() {
         host.refresh(30.0);
     }
     assert_eq!(stale(&host), 20);
-    let (refreshes, .., before) = host.engine.refreshes();
+    let (refreshes, .., before) = host.engine.live.totals();
     let newcomer = host.submit(HostJob::new(8).bank("A")).unwrap();
     assert!(is_in_order(&host));
     let posted = host.jobs[&newcomer].priority.unwrap() as u32;
-    assert_eq!(posted, host.engine.priced(newcomer).unwrap().exact.priority);
-    let (now, .., after) = host.engine.refreshes();
+    assert_eq!(posted, host.engine.view().priced(newcomer).unwrap().exact.priority);
+    let (now, .., after) = host.engine.live.totals();
     assert_eq!(
         (now, after - before),
         (refreshes, 20 - stale(&host) as u64),
@@ -484,7 +489,7 @@ fn a_virtual_queue_and_its_parent_form_one_order() {
         host.set_queue("q2", true);
         host.now += 3_600.0;
         host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used(1000.0, 1.0))));
-        let first: Vec<u32> = in_order(&host, |id| host.engine.priced(id).unwrap().posted.priority)
+        let first: Vec<u32> = in_order(&host, |id| host.engine.view().priced(id).unwrap().posted.priority)
             .into_iter()
             .take(40)
             .map(|id| host.jobs[&id].user)

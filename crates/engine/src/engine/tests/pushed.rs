@@ -15,9 +15,9 @@ use fairshare::periods::Resources;
 #[test]
 fn a_fair_share_that_the_tree_gives_is_told_as_such() {
     let mut host = live(Policy::FairTree);
-    let given = host.engine.as_pushed().expect("there is a tree");
+    let given = crate::engine::as_pushed(&host.engine.view()).expect("there is a tree");
     let told = |host: &super::host::Host| -> Vec<(u32, bool)> {
-        let kept = host.engine.kept(None, 10, Some(&given)).into_iter();
+        let kept = crate::engine::kept(&host.engine.view(), None, 10, Some(&given)).into_iter();
         kept.map(|kept| (kept.record.association.user.0, kept.is_reckoned)).collect()
     };
     // What was pushed beside the tree is 0.5 for all.
@@ -29,7 +29,8 @@ fn a_fair_share_that_the_tree_gives_is_told_as_such() {
     };
     let of = [(7, "A"), (8, "A"), (7, "B")].map(|(user, bank)| (user, bank, by_tree(user, bank)));
     for (user, bank, fairshare) in of {
-        let live = host.engine.book().find(UserId(user), Some(bank)).and_then(|it| host.engine.fairshare(it));
+        let live =
+            host.engine.book().find(UserId(user), Some(bank)).and_then(|it| host.engine.view().fairshare(it));
         assert_eq!(Some(fairshare), live, "{user} in {bank}");
     }
     let wanted: Vec<(u32, bool)> = {
@@ -45,7 +46,7 @@ fn a_fair_share_that_the_tree_gives_is_told_as_such() {
     host.event(Event::Associations(records.to_vec()));
     assert_eq!(told(&host), [(7, true), (7, true), (8, true)]);
     assert!(
-        host.engine.kept(None, 10, None).iter().all(|kept| !kept.is_reckoned),
+        crate::engine::kept(&host.engine.view(), None, 10, None).iter().all(|kept| !kept.is_reckoned),
         "without a tree nothing is"
     );
 }
@@ -134,8 +135,14 @@ fn what_was_kept_counts_and_what_cannot_be_right_is_told() {
     let wrong = Ended { job: Job { start: f64::NAN, ..ended(2) }, end: NOW };
     host.event(Event::Recalled(vec![kept.clone(), wrong], Vec::new()));
     assert_eq!(host.logged.len(), 1, "{:?}", host.logged);
-    assert_eq!(host.engine.uncovered(Default::default(), 9), (vec![kept], Vec::new(), None));
-    assert_eq!(Host::new().engine.uncovered(Default::default(), 9), (Vec::new(), Vec::new(), None));
+    assert_eq!(
+        crate::engine::uncovered(&host.engine.view(), Default::default(), 9),
+        (vec![kept], Vec::new(), None)
+    );
+    assert_eq!(
+        crate::engine::uncovered(&Host::new().engine.view(), Default::default(), 9),
+        (Vec::new(), Vec::new(), None)
+    );
     let given_up = |sum| GivenUp {
         user: UserId(7),
         bank: "A".into(),

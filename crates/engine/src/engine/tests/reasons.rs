@@ -137,13 +137,13 @@ fn a_refresh_long_after_a_push_of_shares_is_told_as_usage() {
 #[test]
 fn a_push_that_changes_nothing_leaves_the_reason_as_it_was() {
     let mut site = Site::new();
-    let when = site.host.engine.priced(site.of_7).unwrap().when;
+    let when = site.host.engine.view().priced(site.of_7).unwrap().when;
     let number = posted(&site.host, site.of_7);
     site.host.now += 1.0;
     site.host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     site.host.settle();
     assert_eq!(posted(&site.host, site.of_7), number);
-    let priced = site.host.engine.priced(site.of_7).unwrap();
+    let priced = site.host.engine.view().priced(site.of_7).unwrap();
     assert_eq!((codes(&site.host, site.of_7), priced.when), (vec!["usage"], when));
 }
 
@@ -266,10 +266,10 @@ fn a_job_that_was_held_again_is_told_as_released() {
     host.start(next);
     host.set_urgency(rests, 16);
     host.settle();
-    assert!(host.engine.is_held(rests));
+    assert!(host.engine.view().is_held(rests));
     host.end(next);
     host.settle();
-    assert!(!host.engine.is_held(rests));
+    assert!(!host.engine.view().is_held(rests));
     assert_eq!(codes(&host, rests), ["released"]);
 }
 
@@ -277,7 +277,7 @@ fn a_job_that_was_held_again_is_told_as_released() {
 fn the_last_change_that_somebody_made_is_told_beside_usage() {
     let mut site = Site::new();
     site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
-    let shares = site.host.engine.priced(site.of_7).unwrap().when;
+    let shares = site.host.engine.view().priced(site.of_7).unwrap().when;
     let runs = site.host.submit(HostJob::new(8).bank("A")).unwrap();
     site.host.start(runs);
     for seconds in [300.0, 600.0] {
@@ -375,6 +375,6 @@ fn a_push_counts_each_record_that_it_changes() {
             Difference { changed: *changed, unchanged: *unchanged, others: *others, ..Difference::default() };
         assert_eq!(host.engine.difference(next.clone(), site.clone()), Ok(wanted), "{what}, without effect");
         host.event(Event::Policy(next, site));
-        assert_eq!(host.engine.latest_difference(), wanted, "{what}");
+        assert_eq!(host.engine.view().latest_difference(), wanted, "{what}");
     }
 }

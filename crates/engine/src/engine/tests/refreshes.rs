@@ -5,9 +5,8 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ConfigPatch, ZeroScore};
-use crate::engine::{
-    Effect, EndedJob, Engine, Event, Open, PageWanted, Refusal, Settings, StandingsWanted, State, Timer,
-};
+use crate::engine::answers::{Open, PageWanted, StandingsWanted};
+use crate::engine::{Effect, EndedJob, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Job, RESET, SitePart};
 use fairshare::periods::Resources;
@@ -56,14 +55,14 @@ fn a_site_of_over_four_thousand_takes_its_time() {
         }
         engine.handle(NOW, Event::Policy(all, tree(Policy::FairTree, NOW, leaves)));
         let mut ours = 0;
-        while engine.live_snapshot().is_refreshing {
+        while engine.view().live_snapshot().is_refreshing {
             ours += 1;
             engine.handle(NOW + f64::from(ours), Event::Timer(Timer::Slice));
         }
         assert_eq!(ours, turns, "{users}: cells, ranks, changes, prices");
-        let last = engine.live_snapshot().last.unwrap();
+        let last = engine.view().live_snapshot().last.unwrap();
         assert_eq!((last.worked_out, last.ranked), (users, true), "{users}");
-        assert_eq!(engine.refreshes(), (1, 0), "{users}");
+        assert_eq!(engine.live.totals(), (1, 0), "{users}");
     }
 }
 
@@ -96,7 +95,7 @@ fn jobs_are_priced_in_as_many_turns_whoever_they_are_of() {
         };
         let mut effects = host.engine.handle(NOW, Event::Policy(all, site()));
         let mut turns = 0;
-        while !is_posted(&effects) && host.engine.live_snapshot().is_refreshing {
+        while !is_posted(&effects) && host.engine.view().live_snapshot().is_refreshing {
             turns += 1;
             effects = host.engine.handle(NOW, Event::Timer(Timer::Slice));
         }
@@ -124,11 +123,11 @@ fn jobs_at_the_end_of_their_age_are_priced_in_turns() {
         let now = host.now + 10.0;
         host.engine.handle(now, Event::Timer(Timer::Refresh));
         let mut ours = 0;
-        while host.engine.live_snapshot().is_refreshing {
+        while host.engine.view().live_snapshot().is_refreshing {
             ours += 1;
             host.engine.handle(now, Event::Timer(Timer::Slice));
         }
-        let last = host.engine.live_snapshot().last.unwrap();
+        let last = host.engine.view().live_snapshot().last.unwrap();
         assert_eq!((ours, last.lagging), (turns, jobs), "all fell alike");
     }
 }
@@ -179,7 +178,8 @@ fn ages_at_the_cap_are_followed_at_each_refresh() {
     for (hours, difference) in [(80.0, 10_000), (15.0, 5_000), (2.0, 3_000), (1.0, 2_000), (7.0, 0), (9.0, 0)]
     {
         host.refresh(hours * HOUR);
-        let current = [first, second].map(|id| i64::from(host.engine.priced(id).unwrap().exact.priority));
+        let current =
+            [first, second].map(|id| i64::from(host.engine.view().priced(id).unwrap().exact.priority));
         assert_eq!(current[0] - current[1], difference, "{hours} hours later");
         assert!(price(&host, first) >= price(&host, second), "{hours} hours later the order is the same");
     }
@@ -192,12 +192,13 @@ fn the_pages_of_the_live_tree_are_the_tree() {
         let leaves =
             (0..25).map(|user| leaf(user, if user % 3 == 0 { "A" } else { "B" }, f64::from(user % 7), 0.0));
         let mut engine = Engine::small();
-        assert_eq!(engine.tree_page(0, 10, NOW), None);
+        assert_eq!(crate::engine::answers::tree_page(&engine.view(), 0, 10, NOW), None);
         engine.handle(NOW, Event::Policy(accounts(), tree(policy, NOW, leaves.collect())));
         engine.handle(NOW + 30.0, Event::Timer(Timer::Refresh));
         let (mut rows, mut builder, mut first) = (Vec::new(), Builder::default(), Some(0));
         while let Some(from) = first {
-            let page = engine.tree_page(from, 10, NOW + 30.0).expect("a page");
+            let page =
+                crate::engine::answers::tree_page(&engine.view(), from, 10, NOW + 30.0).expect("a page");
             assert_eq!(
                 (page.policy, page.leaves.len() <= 10, page.banks.is_empty()),
                 (policy, true, from > 0)
@@ -221,7 +222,11 @@ fn the_pages_of_the_live_tree_are_the_tree() {
             assert!(is_close, "{policy}: {row:?}, not {wanted:?}");
         }
         engine.handle(NOW, Event::Settings(Settings { live: false, ..Settings::default() }));
-        assert_eq!(engine.tree_page(0, 10, NOW), None, "fair-share is not live any more");
+        assert_eq!(
+            crate::engine::answers::tree_page(&engine.view(), 0, 10, NOW),
+            None,
+            "fair-share is not live any more"
+        );
     }
 }
 
@@ -234,7 +239,7 @@ fn usages_are_told_page_by_page() {
         let after = after.map(|(user, bank)| (UserId(user), bank.to_owned()));
         let wanted = PageWanted { after, user: user.map(UserId), most, most_held: 9 };
         // A half-life later.
-        let (used, next) = engine.usages(&wanted, NOW + 1_000.0);
+        let (used, next) = crate::engine::answers::usages(&engine.view(), &wanted, NOW + 1_000.0);
         let row = |user: UserId, bank: &crate::ids::BankName| (user.0, bank.to_string());
         let used: Vec<_> =
             used.iter().map(|used| (row(used.user, &used.bank), used.usage.map(f64::round))).collect();
@@ -278,9 +283,9 @@ fn pages_of_ended_jobs_are_asked_for_until_one_is_not_full() {
     assert_eq!(asks(&effects), [(since, Some(oldest), 2_000)], "of one instant: it has to grow");
     let effects = engine.handle(NOW, Event::Ended(Some(vec![ended(5_000, oldest - 1.0)])));
     assert_eq!(asks(&effects), []);
-    assert_eq!(engine.live_snapshot().counts.2, 2_001);
+    assert_eq!(engine.view().live_snapshot().counts.2, 2_001);
     engine.handle(NOW, Event::Ended(Some(vec![ended(5_001, oldest)])));
-    assert_eq!(engine.live_snapshot().counts.2, 2_001, "nobody asked");
+    assert_eq!(engine.view().live_snapshot().counts.2, 2_001, "nobody asked");
 }
 
 #[test]
@@ -314,7 +319,7 @@ fn what_ended_without_a_tree_counts_when_it_comes_up_to_200_000_jobs() {
             host.start(id);
             host.now += 99.0;
             host.end(id);
-            host.engine.live_snapshot().counts.2
+            host.engine.view().live_snapshot().counts.2
         };
         let after = run(&mut host);
         assert_eq!(after, before as usize + usize::from(known));
@@ -365,11 +370,11 @@ fn in_the_loop_of_a_refresh_only_those_of_the_plan_get_another_price() {
     let (loops, posts) = (host.loops, host.posts);
     host.refresh(30.0);
     assert_eq!((host.loops - loops, host.posts - posts), (1, 0));
-    let last = host.engine.live_snapshot().last.unwrap();
+    let last = host.engine.view().live_snapshot().last.unwrap();
     let moved = before.iter().filter(|(id, price)| host.jobs[id].priority != *price).count();
     let lags = |(id, job): (&JobId, &HostJob)| {
         job.state == State::Sched
-            && job.priority != Some(i64::from(host.engine.priced(*id).unwrap().exact.priority))
+            && job.priority != Some(i64::from(host.engine.view().priced(*id).unwrap().exact.priority))
     };
     let lagging = host.jobs.iter().filter(|job| lags(*job)).count();
     assert!(moved > 75 && lagging > 50, "{last:?}");
@@ -385,7 +390,7 @@ fn a_posted_price_is_explained_by_the_rule_of_its_time() {
         host.event(Event::Config(ConfigPatch { zero_score: Some(zero), ..ConfigPatch::default() }));
         host.event(Event::Reprioritize);
         assert_eq!(price(&host, id), priority, "{zero:?}");
-        assert_eq!(i64::from(host.engine.priced(id).unwrap().posted.priority), priority, "{zero:?}");
+        assert_eq!(i64::from(host.engine.view().priced(id).unwrap().posted.priority), priority, "{zero:?}");
     }
 }
 
@@ -394,12 +399,12 @@ fn whom_flux_has_no_more_is_forgotten() {
     let mut host = live(Policy::FairTree);
     let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(runs);
-    assert_eq!(host.engine.pending_after(None, 9), [mine, other]);
-    assert_eq!(host.engine.pending_after(None, 1), [mine]);
-    assert_eq!(host.engine.pending_after(Some(mine), 9), [other]);
+    assert_eq!(host.engine.view().pending_after(None, 9), [mine, other]);
+    assert_eq!(host.engine.view().pending_after(None, 1), [mine]);
+    assert_eq!(host.engine.view().pending_after(Some(mine), 9), [other]);
     host.refuse_prices = Some(Refusal::Absent);
     host.refresh(30.0);
-    assert_eq!(host.engine.pending_after(None, 9), [other], "of two that change places one is posted");
+    assert_eq!(host.engine.view().pending_after(None, 9), [other], "of two that change places one is posted");
 }
 
 #[test]
@@ -412,15 +417,22 @@ fn who_asks_between_a_large_push_and_its_first_slice_is_told_what_is_known() {
         let site = tree(policy, NOW, leaves);
         let effects = engine.handle(NOW, Event::Policy(all, site));
         assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Slice))), "{policy:?}");
-        assert_eq!(engine.stats(NOW).banks, [], "{policy:?}: no bank is ranked yet");
+        assert_eq!(
+            crate::engine::answers::stats(&engine.view(), NOW).banks,
+            [],
+            "{policy:?}: no bank is ranked yet"
+        );
         let wanted =
             StandingsWanted { user: Some(UserId(10)), bank: None, after: None, most: 9, open: Open::All };
-        let page = engine.standings(&wanted, NOW);
+        let page = crate::engine::answers::standings(&engine.view(), &wanted, NOW);
         assert_eq!((page.associations.len(), page.associations[0].rank.is_none()), (1, true), "{policy:?}");
-        while engine.live_snapshot().is_refreshing {
+        while engine.view().live_snapshot().is_refreshing {
             engine.handle(NOW, Event::Timer(Timer::Slice));
         }
-        assert_eq!(engine.stats(NOW).banks.len(), 3, "{policy:?}");
-        assert!(engine.standings(&wanted, NOW).associations[0].rank.is_some(), "{policy:?}");
+        assert_eq!(crate::engine::answers::stats(&engine.view(), NOW).banks.len(), 3, "{policy:?}");
+        assert!(
+            crate::engine::answers::standings(&engine.view(), &wanted, NOW).associations[0].rank.is_some(),
+            "{policy:?}"
+        );
     }
 }

@@ -47,7 +47,7 @@ fn flaw_25_a_refused_name_is_told_by_name_and_not_believed() {
         format!("job {held}: failed to add dependency max-sched-jobs-user-limit: out of memory")
     );
     assert_eq!(names(&host.engine, held), Vec::<String>::new(), "Flux does not hold the job by this name");
-    assert_eq!(host.engine.check().drift, []);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
     let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
     assert!(text.contains("failed to remove dependency max-sched-jobs-user-limit: out of memory"), "{text}");
     assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
-    assert_eq!(host.engine.check().drift, []);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     assert!(host.engine.ledger().job(held).unwrap().footprint().is_idle());
     // It kept no reservation, so that the pass goes on with it, and the next pass tries again.
     let rest = effects
@@ -96,7 +96,7 @@ fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
     assert_eq!(host.count(7, "A", State::Sched), 1);
     host.start(held);
     host.end(held);
-    assert_eq!(host.engine.check().drift, []);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(host.engine.ledger().usage(association).unwrap().active_jobs, 0);
 }
@@ -106,7 +106,7 @@ fn lagging(host: &Host) -> usize {
     let pending = host.jobs.iter().filter(|(_, job)| job.state == State::Sched);
     pending
         .filter(|(id, job)| {
-            job.priority != host.engine.priced(**id).map(|priced| i64::from(priced.exact.priority))
+            job.priority != host.engine.view().priced(**id).map(|priced| i64::from(priced.exact.priority))
         })
         .count()
 }
@@ -129,7 +129,7 @@ fn prices_of_a_refused_loop_are_tried_again_at_the_next_refresh() {
     host.refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to reprioritize: out of memory")));
     assert!(host.loops == loops && lagging(&host) > 300, "{}", lagging(&host));
-    let told = host.engine.live_snapshot().last.unwrap();
+    let told = host.engine.view().live_snapshot().last.unwrap();
     assert_eq!(
         (told.touched, told.lagging, told.right_to),
         (0, lagging(&host), Some(0)),

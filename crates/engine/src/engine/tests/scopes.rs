@@ -64,7 +64,7 @@ fn job(user: u32, bank: &str, gpus: u64) -> HostJob {
 }
 
 fn exact(host: &Host) {
-    assert_eq!(host.engine.check().drift, []);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     host.oracle.nobody_is_stranded(&host.jobs);
 }
 
@@ -89,7 +89,7 @@ fn parents_of_banks_are_kept() {
     let limits = vec![limit(bank("science"), None, "run-sched-gpus", 4)];
     let mut host = Host::new();
     host.event(Event::Policy(Policy { banks, ..policy(limits) }, SitePart::default()));
-    let banks = host.engine.kept_rest().banks;
+    let banks = crate::engine::kept_rest(&host.engine.view()).banks;
     let parents: Vec<_> = banks.iter().map(|((name, _), bank)| (name.as_str(), bank.as_ref())).collect();
     assert!(!parents.is_empty());
     for (name, bank) in parents {
@@ -164,7 +164,7 @@ fn each_amount_counts_its_own() {
         }
         let held = host.submit(sized(8, "A", second)).unwrap();
         assert_eq!(host.names(held), [format!("max-{amount}-bank")]);
-        let holding = host.engine.holding(held);
+        let holding = host.engine.view().holding(held);
         let shown: Vec<_> = holding.iter().map(|one| (one.used, one.limit.0, one.needed)).collect();
         let of = |(nodes, cores, gpus): (u64, u64, u64)| match amount.rsplit('-').next() {
             Some("nodes") => nodes,
@@ -179,7 +179,7 @@ fn each_amount_counts_its_own() {
             host.end(before)
         }
         assert_eq!(host.state(held), Some(State::Sched), "{amount}");
-        assert_eq!(host.engine.holding(held), []);
+        assert_eq!(host.engine.view().holding(held), []);
         exact(&host);
     }
 }
@@ -314,7 +314,7 @@ fn who_comes_while_room_is_kept_waits_and_goes_when_the_claim_is_given_up() {
     host.end(running.remove(0));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "room is kept");
-    assert!(host.engine.holding(late)[0].kept_for == Some(large));
+    assert!(host.engine.view().holding(late)[0].kept_for == Some(large));
     let claims = |host: &Host| [large, late].map(|id| host.engine.ledger().is_overtaken(id));
     assert_eq!(claims(&host), [true, false]);
     let without = host.submit(job(8, "A", 0)).unwrap();
@@ -354,7 +354,7 @@ fn a_note_and_an_explanation_name_what_holds_a_job() {
     let first = host.submit(job(7, "A", 3)).unwrap();
     host.start(first);
     let second = host.submit(job(8, "A", 2)).unwrap();
-    let text = host.engine.annotation_text(second);
+    let text = crate::engine::annotate::annotation_text(&host.engine.view(), second);
     assert_eq!(text.as_deref(), Some("held: max-run-sched-gpus-bank 3/4"));
     assert_eq!(super::why::why(&host, second).release.reason.code, "shared");
     // A cap that is lowered below what runs holds nobody who takes nothing of it.
@@ -363,7 +363,7 @@ fn a_note_and_an_explanation_name_what_holds_a_job() {
     let none = host.submit(job(9, "C", 0)).unwrap();
     assert_eq!(host.state(none), Some(State::Sched));
     let held = host.submit(job(8, "A", 0)).unwrap();
-    let holding: Vec<_> = host.engine.holding(held).iter().map(|it| it.hold.name()).collect();
+    let holding: Vec<_> = host.engine.view().holding(held).iter().map(|it| it.hold.name()).collect();
     assert_eq!(
         (holding, host.names(held)),
         (vec!["max-run-jobs-bank"], vec!["max-run-jobs-bank".to_owned()])

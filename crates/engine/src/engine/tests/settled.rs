@@ -19,7 +19,7 @@ pub fn agrees(engine: &Engine, now: f64, id: JobId, urgency: i64) {
     long.unsettle(id);
     let [short, long] = [&mut short, &mut long].map(|engine| {
         let effects = format!("{:?}", engine.handle(now, Event::PriorityGet(id, urgency)));
-        let noted = engine.priced(id).map(|it| (it.posted.priority, it.urgency, it.exact.priority));
+        let noted = engine.view().priced(id).map(|it| (it.posted.priority, it.urgency, it.exact.priority));
         let eligible = engine.ledger().job(id).map(|job| job.eligible);
         (effects, noted, eligible)
     });
@@ -169,7 +169,7 @@ fn whatever_it_is_made_of_makes_it_anew() {
             asked(&mut host);
             assert_eq!(price(&host, id), *expected, "{what}");
         }
-        assert_eq!(host.engine.check().drift, []);
+        assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     }
 }
 
@@ -188,10 +188,10 @@ fn what_was_noted_at_another_urgency_is_noted_anew() {
     for other in [20, 0] {
         let (mut host, id) = site();
         host.engine.handle(host.now, Event::Priority(id, other));
-        assert_eq!(host.engine.priced(id).unwrap().urgency, other as u8);
+        assert_eq!(host.engine.view().priced(id).unwrap().urgency, other as u8);
         agrees(&host.engine, host.now, id, 16);
         host.engine.handle(host.now, Event::PriorityGet(id, 16));
-        let priced = host.engine.priced(id).unwrap();
+        let priced = host.engine.view().priced(id).unwrap();
         assert_eq!((priced.posted.priority, priced.urgency), (60_000, 16));
         assert!(host.engine.ledger().job(id).unwrap().eligible.since().is_some(), "it is eligible again");
     }
@@ -205,7 +205,7 @@ fn what_was_noted_before_an_update_is_noted_anew() {
     host.engine.handle(host.now, Event::Updated(Host::facts(id, &moved)));
     agrees(&host.engine, host.now, id, 16);
     host.engine.handle(host.now, Event::PriorityGet(id, 16));
-    assert_eq!(host.engine.priced(id).unwrap().posted.priority, 80_000);
+    assert_eq!(host.engine.view().priced(id).unwrap().posted.priority, 80_000);
 }
 
 /// Flux has another price then, if any.
@@ -215,5 +215,5 @@ fn a_price_that_flux_refused_is_worked_out_again() {
     host.engine.refused(Effect::Prioritize(id, 5), Refusal::TooLate);
     assert_eq!(host.engine.ledger().settled(id), None);
     asked(&mut host);
-    assert_eq!(host.engine.priced(id).unwrap().posted.priority, 60_000);
+    assert_eq!(host.engine.view().priced(id).unwrap().posted.priority, 60_000);
 }

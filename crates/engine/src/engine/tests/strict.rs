@@ -116,7 +116,10 @@ fn what_is_in_sched_counts_after_a_reload_and_after_a_restart() {
         let jobs = five(&mut host);
         let mut engine = Engine::small();
         engine.handle(NOW, Event::Queues(Vec::new()));
-        let records = host.engine.kept(None, 10, None).into_iter().map(|kept| kept.record).collect();
+        let records = crate::engine::kept(&host.engine.view(), None, 10, None)
+            .into_iter()
+            .map(|kept| kept.record)
+            .collect();
         engine.handle(NOW, Event::Associations(records));
         engine.handle(NOW, Event::Settings(strict()));
         host.replay(is_reload, engine);

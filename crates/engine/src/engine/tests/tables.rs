@@ -33,7 +33,7 @@ fn a_ninth_limit_is_a_row() {
     assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
     host.start(first);
     assert_eq!(host.state(second), Some(State::Sched), "released when the first left SCHED");
-    assert_eq!(host.engine.check().drift, []);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 /// Nodes asked for.
@@ -53,7 +53,7 @@ fn a_fifth_factor_is_a_row() {
     host.event(Event::Weights(vec![("nodes".to_owned(), 100)]));
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 100));
-    assert_eq!(host.engine.snapshot().weights.get("nodes"), Some(&100));
+    assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).weights.get("nodes"), Some(&100));
 }
 
 /// An engine that works by these tables, with data.

@@ -5,7 +5,8 @@ use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, Policy as Accounts, Queue};
-use crate::engine::{Event, JobsWanted, Open, PageWanted, StandingsWanted};
+use crate::engine::Event;
+use crate::engine::answers::{JobsWanted, Open, PageWanted, StandingsWanted};
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
 use fairshare::{Policy, Shares};
@@ -31,7 +32,7 @@ fn site() -> Host {
 #[test]
 fn banks_in_numbers() {
     let host = site();
-    let stats = host.engine.stats(host.now);
+    let stats = crate::engine::answers::stats(&host.engine.view(), host.now);
     for (bank, parent, promised, shares_part, usage, usage_part, associations) in [
         ("root", None, 1.0, 1.0, 114.0, 1.0, 0),
         ("A", Some("root"), 0.25, 0.25, 14.0, 14.0 / 114.0, 2),
@@ -53,7 +54,7 @@ fn banks_in_numbers() {
 fn levels_in_numbers() {
     let mut host = site();
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let told = host.engine.standings(&wanted, host.now);
+    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &told.associations[0].levels;
     let part = |value: Option<f64>, wanted: Option<f64>| match (value, wanted) {
         (Some(value), Some(wanted)) => near(value, wanted),
@@ -94,7 +95,7 @@ fn levels_in_numbers() {
     let mut after = None;
     for _ in 0..4 {
         let wanted = StandingsWanted { user: None, bank: None, after, most: 1, open: Open::Own };
-        let page = host.engine.standings(&wanted, host.now);
+        let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         all.extend(
             page.associations.iter().map(|it| (it.association.user.0, it.association.bank.to_string())),
         );
@@ -115,8 +116,11 @@ fn levels_in_numbers() {
     ] {
         let after = after.map(|(user, bank): (u32, &str)| (UserId(user), bank.to_owned()));
         let (user, bank) = (user.map(UserId), bank.map(str::to_owned));
-        let page =
-            host.engine.standings(&StandingsWanted { user, bank, after, most: 9, open: Open::Own }, host.now);
+        let page = crate::engine::answers::standings(
+            &host.engine.view(),
+            &StandingsWanted { user, bank, after, most: 9, open: Open::Own },
+            host.now,
+        );
         let told: Vec<(u32, String)> = page
             .associations
             .iter()
@@ -132,14 +136,14 @@ fn levels_in_numbers() {
     let of_user = |host: &Host| {
         let wanted =
             StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
-        let page = host.engine.standings(&wanted, host.now);
+        let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         page.associations.iter().map(|it| (it.is_removed, it.is_default)).collect::<Vec<_>>()
     };
     assert_eq!(of_user(&host), [(false, true), (true, false)]);
     let page = PageWanted { after: None, user: Some(UserId(7)), most: 9, most_held: 9 };
     let removed = |host: &Host, user| {
         let wanted = PageWanted { user: Some(UserId(user)), ..page.clone() };
-        host.engine.page(&wanted).removed.map(|removed| removed.len())
+        crate::engine::answers::page(&host.engine.view(), &wanted).removed.map(|removed| removed.len())
     };
     assert_eq!([removed(&host, 7), removed(&host, 8)], [Some(1), Some(0)]);
     host.end(id);
@@ -166,10 +170,13 @@ fn a_page_of_a_query_ends_where_it_is_to() {
         (Some((7, "A")), Some(7), 9, 9, vec![7], true),
     ] {
         let after = after.map(|(user, bank): (u32, &str)| (UserId(user), bank.to_owned()));
-        let page = host.engine.page(&PageWanted { after, user: user.map(UserId), most, most_held });
+        let page = crate::engine::answers::page(
+            &host.engine.view(),
+            &PageWanted { after, user: user.map(UserId), most, most_held },
+        );
         let users: Vec<u32> = page.associations.iter().map(|it| it.association.user.0).collect();
         assert_eq!((users, page.removed.is_some()), (wanted, is_last), "{most} {most_held} {user:?}");
-        assert_eq!(page.generation, host.engine.generation());
+        assert_eq!(page.generation, host.engine.view().generation());
     }
 }
 
@@ -182,7 +189,8 @@ fn limits_of_an_association_with_what_is_in_use() {
     host.start(running);
     host.submit(HostJob::new(7).queue("q2")).unwrap();
     let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
-    let told = host.engine.standings(&wanted, host.now).associations.remove(0);
+    let told =
+        crate::engine::answers::standings(&host.engine.view(), &wanted, host.now).associations.remove(0);
     assert_eq!((told.active_jobs, told.held, told.pending, told.running), (2, 0, 1, [1, 2, 3]));
     assert!(told.is_default && !told.is_removed && told.rank.is_none());
     let shown: Vec<_> = told
@@ -215,8 +223,8 @@ fn the_instance_in_numbers() {
     host.submit(HostJob::new(7).after("afterany:1")).unwrap();
     host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
     host.submit(HostJob::new(8).size(7, 8)).unwrap();
-    let stats = host.engine.stats(host.now);
-    let sums = |place: &std::collections::BTreeMap<_, crate::engine::JobSums>| {
+    let stats = crate::engine::answers::stats(&host.engine.view(), host.now);
+    let sums = |place: &std::collections::BTreeMap<_, crate::engine::answers::JobSums>| {
         place.values().map(|it| (it.jobs, it.nodes, it.cores)).collect::<Vec<_>>()
     };
     assert_eq!((sums(&stats.running), sums(&stats.pending)), (vec![(1, 2, 3)], vec![(1, 7, 8)]));
@@ -229,15 +237,15 @@ fn the_instance_in_numbers() {
 #[test]
 fn refreshes_are_counted_with_what_they_posted() {
     let mut host = live(Policy::FairTree);
-    let before = host.engine.stats(host.now).refreshes;
+    let before = crate::engine::answers::stats(&host.engine.view(), host.now).refreshes;
     let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
     host.start(ids[0]);
     host.refresh(500.0);
     host.refresh(500.0);
-    let after = host.engine.stats(host.now).refreshes;
+    let after = crate::engine::answers::stats(&host.engine.view(), host.now).refreshes;
     assert_eq!(after.0, before.0 + 2);
     assert!(after.1 >= before.1);
-    assert_eq!(host.engine.settings(), &crate::engine::Settings::default());
+    assert_eq!(host.engine.view().settings(), &crate::engine::Settings::default());
 }
 
 #[test]
@@ -272,22 +280,22 @@ fn lists_hold_what_is_asked_for() {
         ("queue", JobsWanted { queue: text("q1"), ..all() }, vec![held, unknown]),
         ("bank and queue", JobsWanted { bank: text("B"), queue: text("q1"), ..all() }, vec![]),
     ] {
-        let page = host.engine.jobs_page(&wanted, host.now);
+        let page = crate::engine::answers::jobs_page(&host.engine.view(), &wanted, host.now);
         assert_eq!(page.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), ids, "{what}");
         assert_eq!(page.next, None, "{what}");
     }
-    let page = host.engine.jobs_page(&all(), host.now);
+    let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
     let of: Vec<_> =
         page.jobs.iter().map(|job| (job.state, job.is_kept, job.weighing, job.holds.len())).collect();
     let depend = |is_kept, holds| ("depend", is_kept, None, holds);
     let sched = ("sched", false, Some(0), 0);
     assert_eq!(of, [depend(false, 1), depend(true, 0), sched, sched]);
-    let names = host.engine.term_names();
+    let names = crate::engine::answers::term_names(&host.engine.view());
     assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
     assert_eq!(page.weighings, [[100_000, 10_000, 0, 1_000, 0, 0, 0]]);
     host.event(Event::Weights(vec![("fairshare".to_owned(), 7)]));
     host.set_urgency(unknown, 17);
-    let page = host.engine.jobs_page(&all(), host.now);
+    let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
     assert_eq!(page.jobs.iter().filter_map(|job| job.weighing).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(page.weighings.iter().map(|it| it[0]).collect::<Vec<_>>(), [100_000, 7]);
     // Of one user in pages: none is left out though a page has nobody of the queue that is asked for.
@@ -297,22 +305,33 @@ fn lists_hold_what_is_asked_for() {
     let (mut after, mut got) = (None, 0);
     loop {
         let (user, queue) = (Some(UserId(8)), text("q2"));
-        let page = host.engine.jobs_page(&JobsWanted { after, user, queue, most: 2, ..all() }, host.now);
+        let page = crate::engine::answers::jobs_page(
+            &host.engine.view(),
+            &JobsWanted { after, user, queue, most: 2, ..all() },
+            host.now,
+        );
         got += page.jobs.len();
         let Some(next) = page.next else { break };
         after = Some(next);
     }
     assert_eq!(got, 1);
-    let just = host.engine.jobs_page(&JobsWanted { user: Some(UserId(7)), most: 2, ..all() }, host.now);
+    let just = crate::engine::answers::jobs_page(
+        &host.engine.view(),
+        &JobsWanted { user: Some(UserId(7)), most: 2, ..all() },
+        host.now,
+    );
     assert_eq!((just.jobs.len(), just.next), (2, None));
     for (id, user, queue) in
         [(first, Some(7), None), (held, Some(7), Some(Some("q1"))), (kept, Some(8), Some(None))]
     {
-        assert_eq!(host.engine.user_of(id), user.map(UserId));
-        let told = host.engine.queue_of_waiting(id).map(|queue| queue.map(|queue| queue.as_str()));
+        assert_eq!(host.engine.view().user_of(id), user.map(UserId));
+        let told = host.engine.view().queue_of_waiting(id).map(|queue| queue.map(|queue| queue.as_str()));
         assert_eq!(told, queue);
     }
-    assert_eq!((host.engine.user_of(JobId(99)), host.engine.queue_of_waiting(JobId(99))), (None, None));
+    assert_eq!(
+        (host.engine.view().user_of(JobId(99)), host.engine.view().queue_of_waiting(JobId(99))),
+        (None, None)
+    );
 }
 
 #[test]
@@ -320,7 +339,7 @@ fn what_is_open_has_a_name() {
     assert_eq!([Open::Own, Open::Banks, Open::All].map(Open::name), ["own", "banks", "all"]);
     let host =
         Host::with(vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }], vec![]);
-    assert_eq!((host.engine.lacks(), host.now), (Some("associations"), NOW));
+    assert_eq!((host.engine.view().lacks(), host.now), (Some("associations"), NOW));
 }
 
 #[test]
@@ -333,7 +352,7 @@ fn what_a_push_changed_and_would_change() {
     less.associations.pop();
     assert_ne!(difference(&host, &less), nothing);
     host.event(Event::PolicyBegin { keeps_config: false });
-    assert!(host.engine.lacks().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
+    assert!(host.engine.view().lacks().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
     let part = crate::accounts::PolicyPart {
         parents: Vec::new(),
         limits: Vec::new(),
@@ -345,11 +364,11 @@ fn what_a_push_changed_and_would_change() {
         config: less.config.into(),
     };
     host.event(Event::PolicyPart(part, SitePart::default()));
-    assert_eq!(host.engine.lacks(), None);
+    assert_eq!(host.engine.view().lacks(), None);
     let wanted = difference(&host, &less);
     assert_eq!(host.engine.preview(host.now, 1).unwrap().difference, wanted);
     host.event(Event::PolicyCommit);
-    assert_eq!(host.engine.latest_difference(), wanted);
+    assert_eq!(host.engine.view().latest_difference(), wanted);
 }
 
 #[test]
@@ -357,11 +376,11 @@ fn settings_and_counts_are_those_in_force() {
     let mut host = live(Policy::FairTree);
     let settings = crate::engine::Settings { annotate: true, ..Default::default() };
     host.event(Event::Settings(settings.clone()));
-    assert_eq!(host.engine.settings(), &settings);
+    assert_eq!(host.engine.view().settings(), &settings);
     host.submit(HostJob::new(7)).unwrap();
     host.submit(HostJob::new(7)).unwrap();
     let wanted =
         StandingsWanted { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
-    let told = host.engine.standings(&wanted, host.now);
+    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     assert_eq!(told.associations.iter().map(|it| it.pending).collect::<Vec<_>>(), [2, 0]);
 }

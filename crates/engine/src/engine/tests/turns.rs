@@ -186,7 +186,7 @@ fn when_fair_share_is_live_again_all_prices_are_outdated() {
     host.event(live(true));
     host.refresh(30.0);
     for id in ids {
-        let priced = host.engine.priced(id).unwrap();
+        let priced = host.engine.view().priced(id).unwrap();
         assert_eq!(Some(i64::from(priced.exact.priority)), host.jobs[&id].priority, "job {id}");
         assert_ne!(host.jobs[&id].priority, Some(40_000));
     }

@@ -76,7 +76,7 @@ fn who_was_let_go_before_anybody_could_read_it_is_not_forgotten() {
     assert_eq!(host.state(id), Some(Priority));
     host.retry();
     assert_eq!(host.state(id), Some(Sched));
-    assert!(host.engine.hand_over(None, 9).is_some(), "nobody is waited for");
+    assert!(crate::engine::hand_over(&host.engine.view(), None, 9).is_some(), "nobody is waited for");
     exact(&host);
 }
 

@@ -5,14 +5,15 @@ use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch};
-use crate::engine::{Effect, Engine, Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
+use crate::engine::answers::{JobsWanted, Open, StandingsWanted, Why};
+use crate::engine::{Effect, Engine, Event, Settings, State};
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::Policy;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub fn why(host: &Host, id: JobId) -> Why {
-    host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap()
+    crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now).unwrap()
 }
 
 pub fn timed(user: u32, limit: f64) -> HostJob {
@@ -145,7 +146,7 @@ fn a_rank_is_the_place_among_all_and_ties_are_counted() {
     host.event(Event::Policy(super::live::accounts(), tree(Policy::FairTree, host.now, leaves)));
     host.settle();
     let wanted = |open| StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
-    let told = host.engine.standings(&wanted(Open::Banks), host.now);
+    let told = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::Banks), host.now);
     let of = |at: usize| told.associations[at].rank.unwrap();
     assert_eq!([(of(0).place, of(0).of), (of(1).place, of(1).of)], [(1, 3), (3, 3)]);
     let levels = &told.associations[0].levels;
@@ -154,9 +155,9 @@ fn a_rank_is_the_place_among_all_and_ties_are_counted() {
     assert_eq!(levels[1].siblings.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["B"]);
     assert_eq!((levels[2].siblings.len(), levels[2].siblings_total), (0, 0));
     assert_eq!(levels[2].node.usage_part.map(|part| (part * 14.0).round()), Some(5.0));
-    let own = host.engine.standings(&wanted(Open::Own), host.now);
+    let own = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::Own), host.now);
     assert_eq!(own.associations[0].levels.iter().map(|it| it.node.name.clone()).collect::<Vec<_>>(), ["7"]);
-    let all = host.engine.standings(&wanted(Open::All), host.now);
+    let all = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::All), host.now);
     assert_eq!(all.associations[0].levels[2].siblings[0].user, Some(UserId(8)));
 }
 
@@ -184,7 +185,10 @@ fn a_refresh_leaves_no_annotation_behind() {
     for _ in 0..3 {
         host.refresh(30.0);
         for id in [waits, behind] {
-            assert_eq!(host.jobs[&id].annotation, host.engine.annotation_text(id));
+            assert_eq!(
+                host.jobs[&id].annotation,
+                crate::engine::annotate::annotation_text(&host.engine.view(), id)
+            );
         }
     }
     assert_ne!(host.jobs[&waits].annotation, first);
@@ -194,7 +198,10 @@ fn a_refresh_leaves_no_annotation_behind() {
         host.jobs.get_mut(&behind).unwrap().annotation = None;
     }
     host.refresh(30.0);
-    assert_eq!(host.jobs[&behind].annotation, host.engine.annotation_text(behind));
+    assert_eq!(
+        host.jobs[&behind].annotation,
+        crate::engine::annotate::annotation_text(&host.engine.view(), behind)
+    );
 }
 
 #[test]
@@ -299,7 +306,7 @@ proptest! {
                 .collect();
             let (mut after, mut got) = (None, Vec::new());
             loop {
-                let page = host.engine.jobs_page(&JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() }, host.now);
+                let page = crate::engine::answers::jobs_page(&host.engine.view(), &JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() }, host.now);
                 prop_assert!(page.jobs.len() <= most);
                 for job in &page.jobs {
                     let told = why(&host, job.id);
@@ -409,7 +416,7 @@ fn the_end_of_a_job_is_named_to_whom_it_releases() {
     let helps = |host: &Host, id| why(host, id).helps.iter().any(|help| help.code == "cancel");
     assert_eq!(held.map(|id| helps(&host, id)), [true, false, false]);
     host.end(runs);
-    assert_eq!(held.map(|id| host.engine.is_held(id)), [false, true, true]);
+    assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, true, true]);
     // Two small ones in its place: the end of the large one releases both.
     let mut host = Host::with(vec![limited(9, 4)], vec![queue("q1")]);
     let large = host.submit(timed(7, 100.0).size(4, 4)).unwrap();
@@ -417,5 +424,5 @@ fn the_end_of_a_job_is_named_to_whom_it_releases() {
     let held = [3, 1, 1].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
     assert_eq!(held.map(|id| helps(&host, id)), [true, true, false]);
     host.end(large);
-    assert_eq!(held.map(|id| host.engine.is_held(id)), [false, false, true]);
+    assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, false, true]);
 }

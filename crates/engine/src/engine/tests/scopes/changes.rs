@@ -25,7 +25,7 @@ fn caps_that_a_push_lowers_raises_and_moves() {
     assert_eq!(states(&host), [true; 3]);
     exact(&host);
     push(&mut host, Vec::new());
-    assert_eq!(host.engine.snapshot().limits, []);
+    assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).limits, []);
     exact(&host);
 }
 
@@ -40,7 +40,7 @@ fn what_was_given_counts_where_a_limit_says_so() {
         host.start(first);
         let second = host.submit(job(7, "A", 1)).unwrap();
         assert_eq!(host.state(second) == Some(State::Depend), is_held);
-        let used = host.engine.snapshot().limits[0].used;
+        let used = crate::engine::answers::snapshot(&host.engine.view()).limits[0].used;
         assert_eq!(used, Some(if is_given { 4 } else { 1 }));
         host.end(first);
         assert_eq!(host.state(second), Some(State::Sched));
@@ -66,7 +66,7 @@ fn a_job_that_moves_takes_its_counts_along_and_may_not_move_into_a_full_place() 
     assert_eq!(host.update(a, Some("q2"), None), Ok(()));
     assert_eq!(host.update(b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
     exact(&host);
-    let usages = host.engine.snapshot().limits;
+    let usages = crate::engine::answers::snapshot(&host.engine.view()).limits;
     let used: Vec<_> = usages.iter().map(|one| one.used.unwrap()).collect();
     assert_eq!(used, [1, 2, 1]);
 }
@@ -75,7 +75,7 @@ fn a_job_that_moves_takes_its_counts_along_and_may_not_move_into_a_full_place() 
 #[test]
 fn a_job_that_moves_counts_where_only_others_were() {
     let mut host = site(vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
-    let used = |host: &Host| host.engine.snapshot().limits[0].used;
+    let used = |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).limits[0].used;
     let [first, moves] = [(8, "A"), (7, "B")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
     let text = "updating to bank A while it is already at max-run-sched-jobs-bank limit is not allowed; try again later";
     assert_eq!(host.update(moves, None, Some("A")), Err(text.to_owned()));

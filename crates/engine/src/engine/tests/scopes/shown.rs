@@ -2,7 +2,7 @@
 //! Limits over scopes as people are shown them, with what is in use.
 
 use super::*;
-use crate::engine::{Open, StandingsWanted};
+use crate::engine::answers::{Open, StandingsWanted};
 
 /// Of an association: those on itself, on its bank and the banks above, and on its user.
 #[test]
@@ -22,7 +22,7 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
     host.submit(job(7, "B", 2)).unwrap();
     let page = |open| {
         let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open };
-        host.engine.standings(&wanted, host.now)
+        crate::engine::answers::standings(&host.engine.view(), &wanted, host.now)
     };
     type Row<'a> = (&'a str, Option<&'a str>, u64, Option<u64>);
     let cases: [(u32, &str, &[Row<'_>]); 3] = [
@@ -95,7 +95,7 @@ fn what_released_jobs_reserve_is_shown_apart_from_what_runs() {
     let of_c = |host: &Host| {
         let wanted =
             StandingsWanted { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
-        let mut page = host.engine.standings(&wanted, host.now);
+        let mut page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         let limits = page.associations.remove(0).limits;
         let limit = limits.into_iter().find(|it| it.target == Some(bank("C"))).unwrap();
         assert_eq!(limit.cap, Some(2));

@@ -1,31 +1,45 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why a job is where it is, and where an association stands: answers for people, as values. Nothing is changed here, and
-//! nothing is worked out by other rules than those by which it happens.
+//! Answers to people and programs, computed from a [`View`](super::View) as values. Nothing is changed here, and each answer follows
+//! from the same functions that decide.
 //!
-//! `job` gathers what there is to say of one job; `holds` says which limits hold it now and who frees them, `release` when they
-//! let it go, `latest` when at the latest; `others` what else keeps it, and what would help. `list` is about many jobs in short,
-//! `standing` about associations, `stats` about the whole instance.
+//! | file | answer |
+//! |---|---|
+//! | `job` | all about one job: its priority, the limits that hold it (`holds`), when they release it (`release`, `latest`), what else keeps it (`others`) |
+//! | `list` | pending and held jobs, in short |
+//! | `standing` | associations: fair-share, rank, limits, the way from the root |
+//! | `stats` | the whole instance, in numbers |
+//! | `snapshot` | all that is configured and counted, for `query` |
+//! | `check` | a recount of all live jobs |
+//! | `usages` | usage and fair-share of associations, and the live tree |
 //!
-//! What one user may ask costs what he is told: his jobs and his associations are found by indexes.
+//! An answer to a guest costs no more than what the guest is shown: indexes find the guest's jobs and associations.
 
+mod check;
 mod holds;
 mod job;
 mod latest;
 mod list;
 mod others;
 mod release;
+mod snapshot;
 mod standing;
 mod stats;
+mod usages;
 
+pub use check::{Check, check};
 pub use holds::{Freeing, HoldNow};
-pub use job::{Lag, Note, Why};
-pub use list::{JobsPage, JobsWanted, ListedJob};
+pub use job::{Lag, Note, Why, why};
+pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use release::Release;
+pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot, page, snapshot};
+pub(super) use standing::rank_of;
 pub use standing::{
     AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, StandingsPage, StandingsWanted,
+    standings,
 };
-pub use stats::{BankStats, JobState, JobSums, Stats};
+pub use stats::{BankStats, JobState, JobSums, Stats, stats};
+pub use usages::{tree_page, usages};
 
 /// A code for programs and a text for people.
 pub(super) fn note(code: &'static str, text: impl Into<String>) -> Note {

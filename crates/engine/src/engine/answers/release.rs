@@ -3,7 +3,7 @@
 //! after another, in a part of the ledger that was taken out for it, and after each whoever may go is released by the rule by which
 //! that happens.
 
-use super::super::Engine;
+use super::super::View;
 use super::holds::{HoldNow, MOST_LOOKED_AT};
 use super::job::Note;
 use super::latest::Enclosed;
@@ -33,7 +33,7 @@ pub struct Release {
 
 /// What is to happen.
 struct Course<'a> {
-    engine: &'a Engine,
+    view: View<'a>,
     association: AssociationId,
     ledger: Ledger,
     /// Jobs that start now, one after another: each start may let others go before the next one takes its place to run.
@@ -41,86 +41,6 @@ struct Course<'a> {
     /// Jobs that end, by time.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
-}
-
-impl Engine {
-    pub(super) fn release(&self, id: JobId, job: &Job, holds: &[HoldNow], now: f64) -> Release {
-        let none = |reason| Release { latest: None, reason, if_started: None };
-        if holds.is_empty() && !job.is_held() {
-            return none(note("free", "no limit holds it"));
-        }
-        if let Some(hold) = holds.iter().find(|hold| hold.is_for_ever()) {
-            let HoldNow { limit, cap, needed, measure, .. } = hold;
-            return none(note(
-                "never",
-                format!("it takes {needed} {measure}, and {limit} is {cap}: only a higher limit frees it"),
-            ));
-        }
-        if let Some(hold) = holds.iter().find(|hold| hold.is_shared()) {
-            let text =
-                format!("{} is shared with others: who goes first is decided when there is room", hold.limit);
-            return none(note("shared", text));
-        }
-        let Some(association) = job.association().filter(|association| !self.ledger.is_unread(*association))
-        else {
-            return none(note("unread", "eventlogs are still being read: until then nobody is released"));
-        };
-        if self.ledger.counts_under_scopes(association, job.queue.as_ref()) {
-            let text = "it counts under limits over banks or users too: who goes first is decided when there is room";
-            return none(note("shared", text));
-        }
-        let many = || note("many", "too many jobs come before it to work out when");
-        let Some(rivals) = self.ledger.rivals(id, MOST_RIVALS) else { return none(many()) };
-        let counted: Vec<(JobId, Option<f64>)> =
-            self.ledger.counted(association).take(MOST_LOOKED_AT + 1).collect();
-        let is_cut = counted.len() > MOST_LOOKED_AT;
-        let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
-        let excerpt = || self.ledger.excerpt(association, jobs());
-        // Of those that were left out each has to be known to end later; of whom that is not known comes last.
-        let last = self.ledger.counted(association).next_back();
-        let are_known = !is_cut || last.is_some_and(|(_, by)| by.is_some());
-        let mut looks = MOST_LOOKS;
-        let latest = (are_known && job.is_held())
-            .then(|| Enclosed::new(&self.book, association, id, excerpt(), &counted, now))
-            .and_then(|enclosed| enclosed.latest(&mut looks));
-        let is_cut = is_cut || looks == 0;
-        let if_started = |looks: &mut usize| {
-            let (starting, ends) = (BTreeSet::new(), BTreeSet::new());
-            let mut ledger = excerpt();
-            // Jobs of stopped queues start at once too.
-            for id in jobs() {
-                ledger.change(id, |job| job.is_queue_stopped = false);
-            }
-            let mut course = Course { engine: self, association, ledger, starting, ends, now };
-            course.begin(&counted);
-            course.until_free(id, looks)
-        };
-        let if_started = if is_cut { latest } else { if_started(&mut looks) };
-        // Whoever starts, and whenever: it is not later than that.
-        let if_started = if looks == 0 { latest } else { if_started };
-        let reason = match latest {
-            Some(latest) => {
-                let after = span(latest - now);
-                let text =
-                    format!("released within {after} if jobs run to their time limit and no other job comes");
-                note("bounded", text)
-            }
-            None if is_cut => many(),
-            None if job.keepers == Keepers::Others => {
-                note("others", "others keep it too: its turn comes when they let it go")
-            }
-            None if self.has_unstarted(&counted) || !rivals.is_empty() => {
-                note("needs-start", "jobs before it have to start first, and nobody can say when")
-            }
-            None => note("no-time-limit", "jobs in its way have no time limit"),
-        };
-        Release { latest, reason, if_started }
-    }
-
-    fn has_unstarted(&self, counted: &[(JobId, Option<f64>)]) -> bool {
-        let starts_later = |job: &Job| job.phase < Phase::Run;
-        counted.iter().any(|(id, by)| by.is_none() && self.ledger.job(*id).is_some_and(starts_later))
-    }
 }
 
 impl Course<'_> {
@@ -169,7 +89,7 @@ impl Course<'_> {
         let mut at = self.now;
         loop {
             loop {
-                let (freed, looked) = self.ledger.release_all_of(&self.engine.book, self.association);
+                let (freed, looked) = self.ledger.release_all_of(self.view.book, self.association);
                 if freed.contains(&wanted) {
                     return Some(at);
                 }
@@ -196,4 +116,83 @@ impl Course<'_> {
             self.ledger.remove(id);
         }
     }
+}
+
+pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow], now: f64) -> Release {
+    let none = |reason| Release { latest: None, reason, if_started: None };
+    if holds.is_empty() && !job.is_held() {
+        return none(note("free", "no limit holds it"));
+    }
+    if let Some(hold) = holds.iter().find(|hold| hold.is_for_ever()) {
+        let HoldNow { limit, cap, needed, measure, .. } = hold;
+        return none(note(
+            "never",
+            format!("it takes {needed} {measure}, and {limit} is {cap}: only a higher limit frees it"),
+        ));
+    }
+    if let Some(hold) = holds.iter().find(|hold| hold.is_shared()) {
+        let text =
+            format!("{} is shared with others: who goes first is decided when there is room", hold.limit);
+        return none(note("shared", text));
+    }
+    let Some(association) = job.association().filter(|association| !view.ledger.is_unread(*association))
+    else {
+        return none(note("unread", "eventlogs are still being read: until then nobody is released"));
+    };
+    if view.ledger.counts_under_scopes(association, job.queue.as_ref()) {
+        let text =
+            "it counts under limits over banks or users too: who goes first is decided when there is room";
+        return none(note("shared", text));
+    }
+    let many = || note("many", "too many jobs come before it to work out when");
+    let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return none(many()) };
+    let counted: Vec<(JobId, Option<f64>)> =
+        view.ledger.counted(association).take(MOST_LOOKED_AT + 1).collect();
+    let is_cut = counted.len() > MOST_LOOKED_AT;
+    let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
+    let excerpt = || view.ledger.excerpt(association, jobs());
+    // Of those that were left out each has to be known to end later; of whom that is not known comes last.
+    let last = view.ledger.counted(association).next_back();
+    let are_known = !is_cut || last.is_some_and(|(_, by)| by.is_some());
+    let mut looks = MOST_LOOKS;
+    let latest = (are_known && job.is_held())
+        .then(|| Enclosed::new(view.book, association, id, excerpt(), &counted, now))
+        .and_then(|enclosed| enclosed.latest(&mut looks));
+    let is_cut = is_cut || looks == 0;
+    let if_started = |looks: &mut usize| {
+        let (starting, ends) = (BTreeSet::new(), BTreeSet::new());
+        let mut ledger = excerpt();
+        // Jobs of stopped queues start at once too.
+        for id in jobs() {
+            ledger.change(id, |job| job.is_queue_stopped = false);
+        }
+        let mut course = Course { view: *view, association, ledger, starting, ends, now };
+        course.begin(&counted);
+        course.until_free(id, looks)
+    };
+    let if_started = if is_cut { latest } else { if_started(&mut looks) };
+    // Whoever starts, and whenever: it is not later than that.
+    let if_started = if looks == 0 { latest } else { if_started };
+    let reason = match latest {
+        Some(latest) => {
+            let after = span(latest - now);
+            let text =
+                format!("released within {after} if jobs run to their time limit and no other job comes");
+            note("bounded", text)
+        }
+        None if is_cut => many(),
+        None if job.keepers == Keepers::Others => {
+            note("others", "others keep it too: its turn comes when they let it go")
+        }
+        None if has_unstarted(view, &counted) || !rivals.is_empty() => {
+            note("needs-start", "jobs before it have to start first, and nobody can say when")
+        }
+        None => note("no-time-limit", "jobs in its way have no time limit"),
+    };
+    Release { latest, reason, if_started }
+}
+
+fn has_unstarted(view: &View<'_>, counted: &[(JobId, Option<f64>)]) -> bool {
+    let starts_later = |job: &Job| job.phase < Phase::Run;
+    counted.iter().any(|(id, by)| by.is_none() && view.ledger.job(*id).is_some_and(starts_later))
 }

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What keeps a job besides limits, and what would help it.
+
+use super::super::View;
+use super::super::{Engine, JobFacts, PricedJob, State};
+use super::holds::{HoldNow, MOST_LOOKED_AT};
+use super::job::Note;
+use super::release::{MOST_RIVALS, Release};
+use super::{note, span};
+use crate::accounts::AssociationId;
+use crate::ids::{JobId, QueueName};
+use crate::limits::{Demand, Job, Keepers, Phase};
+use crate::priority::{Outcome, URGENCY_HOLD};
+
+/// So many dependencies are named: whoever submits a job gives it as many as he likes.
+const MOST_NAMED: usize = 20;
+/// So many banks and queues are tried.
+const MOST_TRIED: usize = 32;
+const BEGIN_TIME: &str = "begin-time=";
+
+/// Something besides limits that keeps a job where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keeper {
+    /// What it is.
+    pub cause: Note,
+    /// The name of the dependency, if it is one and known.
+    pub name: Option<String>,
+    /// Until when, if that is known.
+    pub at: Option<f64>,
+}
+
+impl Keeper {
+    /// One without a name or a time.
+    pub fn plain(code: &'static str, text: impl Into<String>) -> Keeper {
+        Keeper { cause: note(code, text), name: None, at: None }
+    }
+}
+
+/// What a job on which another depends has to do first, by the name that Flux gives the dependency: in words, and the scheme that a
+/// user asks for.
+fn awaited(name: &str) -> Option<(JobId, &'static str, &'static str)> {
+    let (what, id) = name.split_once('=')?;
+    let (does, scheme) = match what {
+        "after-start" => ("start", "after"),
+        "after-finish" => ("end", "afterany"),
+        "after-success" => ("end successfully", "afterok"),
+        "after-failure" => ("fail", "afternotok"),
+        "after-except" => ("end with an exception", "afterexcept"),
+        _ => return None,
+    };
+    Some((JobId::parse(id)?, does, scheme))
+}
+
+/// A dependency that another plugin put on a job.
+fn keeper_of_dependency(view: &View<'_>, name: &str) -> Keeper {
+    let at = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
+    let cause = match (at, awaited(name)) {
+        (Some(_), _) => note("begin-time", "it is not to begin before its time"),
+        (None, Some((id, does, scheme))) => {
+            let state = state_in_words(view, id);
+            note("dependency", format!("job {id} has to {does} first ({scheme}); job {id} {state}"))
+        }
+        (None, None) if name == "singleton" => {
+            note("dependency", "an earlier job of its user with the same name has to end first (singleton)")
+        }
+        (None, None) => note("dependency", format!("another plugin keeps it: {name}")),
+    };
+    Keeper { cause, name: Some(name.to_owned()), at }
+}
+
+/// What a job does now.
+fn state_in_words(view: &View<'_>, id: JobId) -> &'static str {
+    let Some(job) = view.ledger.job(id) else { return "is not active" };
+    match job.phase {
+        _ if job.is_held() => "is held by a limit",
+        Phase::New | Phase::Depend => "waits for dependencies of its own",
+        Phase::Priority => "waits for its priority",
+        Phase::Sched if job.demand == Demand::Resting => "is pending at priority 0",
+        Phase::Sched => "is pending",
+        Phase::Run => "is running",
+        Phase::Cleanup => "is ending",
+    }
+}
+
+/// How many dependencies of others keep a job beyond those that are named.
+pub(super) fn unnamed_keepers(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
+    let names = view.foreign.get(&facts.id).filter(|_| facts.state == State::Depend);
+    names.map_or(0, |names| names.count().saturating_sub(MOST_NAMED))
+}
+
+pub(super) fn other_keepers(
+    view: &View<'_>,
+    id: JobId,
+    job: &Job,
+    facts: &JobFacts<'_>,
+    priced: Option<&PricedJob>,
+) -> Vec<Keeper> {
+    let mut found = Vec::new();
+    if facts.state > State::Sched {
+        return found;
+    }
+    if facts.state == State::Depend {
+        if let Some(names) = view.foreign.get(&id) {
+            found.extend(names.outstanding().take(MOST_NAMED).map(|name| keeper_of_dependency(view, name)));
+        }
+        if found.is_empty() && job.keepers == Keepers::Others {
+            found.push(Keeper::plain("dependency", "another plugin keeps it; by which name is not known"));
+        }
+    }
+    if job.association().is_none() {
+        let text = match view.book.has_data() {
+            false => "the instance has no data about users and banks yet".to_owned(),
+            true => {
+                format!("{}: it waits until a push brings one", Engine::unknown_association(job.user))
+            }
+        };
+        found.push(Keeper::plain("association", text));
+    }
+    if facts.urgency == URGENCY_HOLD {
+        found.push(Keeper::plain("urgency", "its urgency is 0: it is not to run"));
+    } else if priced.is_some_and(|priced| priced.posted.outcome == Outcome::HeldByScore) {
+        found.push(Keeper::plain("score", "the sum of its terms is 0 or less: such jobs do not run here"));
+    }
+    // At priority 0 no scheduler is asked for it.
+    if found.is_empty() && facts.state == State::Sched && !job.is_awaiting() {
+        found.push(Keeper::plain("resources", "it is waiting for resources"));
+    }
+    found
+}
+
+/// What would help, best first.
+pub(super) fn suggestions(
+    view: &View<'_>,
+    job: &Job,
+    facts: &JobFacts<'_>,
+    holds: &[HoldNow],
+    release: &Release,
+    others: &[Keeper],
+    now: f64,
+) -> Vec<Note> {
+    let mut found = Vec::new();
+    let id = facts.id;
+    if facts.urgency == URGENCY_HOLD {
+        found.push(note("urgency", format!("flux job urgency {id} 16 lets it go on")));
+    }
+    if others.iter().any(|keeper| keeper.cause.code == "score") {
+        found.push(note("ask", "its fair-share grows as its association's usage decays; or ask the site"));
+    }
+    if let Some(latest) = release.latest.filter(|_| !holds.is_empty()) {
+        found.push(note("wait", format!("waiting {} is enough", span(latest - now))));
+    }
+    if let [hold] = holds
+        && let Some(first) = hold
+            .frees
+            .iter()
+            .find(|one| hold.used.saturating_sub(one.amount).saturating_add(hold.needed) <= hold.cap)
+        && is_released_by_end(view, id, job, hold, first.id)
+    {
+        found.push(note("cancel", format!("the end of job {} makes room", first.id)));
+    }
+    for hold in holds {
+        let left = hold.cap.saturating_sub(hold.used);
+        if hold.needed > 1 && left > 0 && hold.kept_for.is_none() {
+            found.push(note(
+                "smaller",
+                format!("{} holds no job of up to {left} {}", hold.limit, hold.measure),
+            ));
+        }
+    }
+    if let Some(association) = job.association().filter(|_| !holds.is_empty()) {
+        found.extend(other_bank(view, association, job, facts));
+        found.extend(other_queue(view, association, job, id));
+    }
+    if holds.iter().any(HoldNow::is_for_ever) {
+        found.push(note("ask", "ask the site for a higher limit"));
+    }
+    found
+}
+
+/// Whether the end of `other` alone has a held job released: other held jobs may come before it. What is shared with other
+/// associations is not known.
+fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
+    let Some(association) = job.association().filter(|_| !hold.is_shared()) else { return false };
+    if view.ledger.counts_under_scopes(association, job.queue.as_ref()) {
+        return false;
+    }
+    let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return false };
+    let counted = view.ledger.counted(association).take(MOST_LOOKED_AT + 1).map(|(id, _)| id);
+    let mut jobs: Vec<JobId> = counted.collect();
+    if jobs.len() > MOST_LOOKED_AT {
+        return false;
+    }
+    jobs.extend(rivals.into_iter().chain([id]));
+    let mut without = view.ledger.excerpt(association, jobs.into_iter());
+    without.remove(other);
+    let (released, _) = without.release_all_of(view.book, association);
+    released.contains(&id)
+}
+
+fn has_room(view: &View<'_>, association: AssociationId, queue: Option<&QueueName>, job: &Job) -> bool {
+    view.ledger.exceeded(view.book, association, queue, job.size).is_empty()
+}
+
+/// Another bank of the user that takes the job, and in which nothing would hold it.
+fn other_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts<'_>) -> Option<Note> {
+    let permits =
+        |queue: &QueueName, other: AssociationId| view.forbidden_queue(other, Some(queue.as_str())).is_none();
+    let mut banks = view.book.associations_of(job.user).filter(|(other, _)| *other != own).take(MOST_TRIED);
+    let (_, bank) = banks.find(|(other, record)| {
+        record.active
+            && !record.is_full(view.ledger.usage(*other).map_or(0, |usage| usage.active_jobs))
+            && job.queue.as_ref().is_none_or(|queue| permits(queue, *other))
+            && view.forbidden_project(*other, facts.project).is_none()
+            && has_room(view, *other, job.queue.as_ref(), job)
+    })?;
+    let (bank, id) = (&bank.bank, facts.id);
+    Some(note("bank", format!("bank {bank} has room for it: flux update {id} bank={bank}")))
+}
+
+/// Another queue in which nothing would hold it.
+fn other_queue(view: &View<'_>, own: AssociationId, job: &Job, id: JobId) -> Option<Note> {
+    let queues = view.book.association(own)?.queues.iter();
+    let mut queues = queues.filter(|queue| job.queue.as_ref() != Some(queue)).take(MOST_TRIED);
+    let known = |queue: &QueueName| view.book.queue(queue.as_str()).is_some();
+    let queue = queues.find(|queue| known(queue) && has_room(view, own, Some(queue), job))?;
+    job.queue.as_ref()?;
+    Some(note("queue", format!("queue {queue} has room for it: flux update {id} queue={queue}")))
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! How the priority of a job is computed, from the top down: the terms of the priority, the fair-share in them, the age in them.
+//!
+//! ```text
+//! explain               with the job's turn, if the jobs of an association interleave
+//! └── explain_at        at a given fair-share: Weighed::explain adds up the factors (priority/factor.rs)
+//!     ├── fairshare     of the association: live, or as pushed
+//!     └── age           of the job, as a part of `age-max`
+//! ```
+
+use super::View;
+use super::live::Turn;
+use crate::accounts::AssociationId;
+use crate::ids::JobId;
+use crate::limits::Job;
+use crate::priority::{Explanation, Outcome, Subject};
+
+impl View<'_> {
+    /// Returns the current priority of a job that has an association, with its terms.
+    pub(super) fn explain(&self, id: JobId, job: &Job, urgency: i64) -> Option<Explanation> {
+        let association = job.association()?;
+        let own = self.explain_at(job, urgency, self.fairshare(association)?)?;
+        let Some(turn) = self.turn(id, association).filter(|_| own.is_by_terms() && own.priority > 0) else {
+            return Some(own);
+        };
+        // A turn never holds a job.
+        let in_turn = self.explain_at(job, urgency, turn.fairshare)?;
+        let is_none = matches!(in_turn.outcome, Outcome::HeldByScore | Outcome::Raised);
+        Some(if is_none { own } else { in_turn })
+    }
+
+    /// Returns the priority that a job would have at another fair-share.
+    pub(super) fn explain_at(&self, job: &Job, urgency: i64, fairshare: f64) -> Option<Explanation> {
+        let subject = Subject {
+            book: self.book,
+            association: self.book.association(job.association()?)?,
+            fairshare,
+            queue: job.queue.as_ref().map(|queue| queue.as_str()),
+            urgency,
+            nodes: job.size.nodes,
+            site_nodes: self.site_nodes,
+            age: self.age(job),
+        };
+        Some(self.weighed.explain(&subject))
+    }
+
+    /// Returns the fair-share of an association: live, or as pushed if fair-share is not live.
+    pub(super) fn fairshare(&self, id: AssociationId) -> Option<f64> {
+        let live = self.is_live().then(|| self.live_fairshare(id)).flatten();
+        live.or_else(|| self.book.fairshare(id))
+    }
+
+    /// Returns true if usage accrues in the plugin and priorities follow.
+    pub(super) fn is_live(&self) -> bool {
+        self.settings.live && self.standing.tree().is_some()
+    }
+
+    /// Returns true if the fair-share of this association is live.
+    pub(super) fn is_live_for(&self, id: AssociationId) -> bool {
+        self.is_live() && self.live_fairshare(id).is_some()
+    }
+
+    fn live_fairshare(&self, id: AssociationId) -> Option<f64> {
+        let association = self.book.association(id)?;
+        let index = self.standing.find(association.user, &association.bank)?;
+        self.standing.fairshare(index)
+    }
+
+    /// Returns the turn of a pending job. Turns belong to live fair-share.
+    pub(super) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
+        let is_on = self.settings.interleave && self.is_live();
+        if is_on { self.live.turn(id, association) } else { None }
+    }
+
+    /// Returns the age of a job at the reference time that all ages share.
+    pub(super) fn age(&self, job: &Job) -> f64 {
+        let since = job.eligible.since().unwrap_or(self.now - job.eligible.seconds(self.now));
+        self.ages.value(since, self.now)
+    }
+
+    /// Returns the age of a job at `now`, as a part of `age-max`: at most 1, or unbounded with `max-wait-behind`.
+    pub(super) fn true_age(&self, job: &Job, now: f64) -> f64 {
+        let age = job.eligible.seconds(now) / self.settings.age_max;
+        if self.settings.max_wait_behind > 0.0 { age } else { age.min(1.0) }
+    }
+
+    /// Returns the age of a live job at `now`, as [`View::true_age`]; 0 for any other job.
+    pub fn age_of(&self, id: JobId, now: f64) -> f64 {
+        self.ledger.job(id).map_or(0.0, |job| self.true_age(job, now))
+    }
+}
