@@ -96,9 +96,9 @@ struct Site<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let names_a_job =
-        [Some(&args.first), args.second.as_ref()].into_iter().flatten().any(|text| job::is_job(text));
-    if names_a_job && !args.input.is_given() {
+    let mut texts = [Some(&args.first), args.second.as_ref()].into_iter().flatten();
+    let names_a_job = || texts.clone().any(|text| job::is_job(text));
+    if !args.input.is_given() && (names_a_job() || texts.any(|text| job::is_live_job(args, text))) {
         return job::run(args);
     }
     let mut progress = Progress::start();

@@ -50,9 +50,21 @@ pub(super) fn is_job(text: &str) -> bool {
             && user_id(text).is_none())
 }
 
-/// The same beside a text that surely is one: of letters alone it may be an id too, if nobody is called so.
-fn is_job_beside_one(text: &str) -> bool {
+/// Returns true if a text may be a job's id: beside a text that is one, or if Flux has that job. An id of lowercase letters alone is
+/// not distinct from a name; a user of that name takes precedence.
+fn may_be_job(text: &str) -> bool {
     is_job(text) || (text.starts_with('f') && user_id(text).is_none())
+}
+
+/// Returns true if a text may be a job's id, and the plugin explains that job to this user.
+pub(super) fn is_live_job(args: &Args, text: &str) -> bool {
+    let explained = || {
+        let flux = args.instance.connect().ok()?;
+        let answer: Value = ask(&flux, "explain", &json!({ "jobs": [flux.job_id(text)?] })).ok()?;
+        let explained: Explained = serde_json::from_value(answer).ok()?;
+        Some(!explained.jobs.is_empty())
+    };
+    may_be_job(text) && explained() == Some(true)
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -60,7 +72,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let texts: Vec<&str> = std::iter::once(args.first.as_str()).chain(args.second.as_deref()).collect();
     let mut ids = Vec::new();
     for text in &texts {
-        let id = if is_job_beside_one(text) { flux.job_id(text) } else { None };
+        let id = if may_be_job(text) { flux.job_id(text) } else { None };
         ids.push(id.ok_or_else(|| {
             let text = printable(text);
             Failure::Message(match texts.len() {

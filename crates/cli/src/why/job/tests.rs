@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::decide::{Cause, Side, decide, obstacles};
-use super::{Teller, is_job, is_job_beside_one};
+use super::{Teller, is_job, may_be_job};
 use crate::answers::{Explained, Job, Standing};
 use crate::tests::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
 
@@ -29,8 +29,8 @@ fn names_of_jobs_and_of_users() {
     for text in ["ann", "fred", "5001", "ann/chem", "f", "fA/b", "chem-phys", "u.v.w.x", ""] {
         assert!(!is_job(text), "{text}");
     }
-    assert!(is_job_beside_one("fpsoops") && is_job_beside_one("ƒpsoops"));
-    assert!(!is_job_beside_one("root") && !is_job_beside_one("5001"));
+    assert!(may_be_job("fpsoops") && may_be_job("ƒpsoops"));
+    assert!(!may_be_job("root") && !may_be_job("5001"));
 }
 
 #[test]
