@@ -39,11 +39,11 @@ test_expect_success 'each block of a kind that this script knows' '
 	for kind in $(cat wanted); do grep -q -e "--live $kind " "$T_DIR/t5044-docs.t" "$T_DIR/t5047-docs-root.t" || { echo "nobody runs $kind"; return 1; }; done && test_cmp wanted kinds
 '
 test_expect_success 'the figures beside the original are those of the table of its flaws' '
-	rows() { grep -cE "^\| [0-9]+ \| t7[0-9]+ .*\| $1 \| pass \|\$" "$TOP/t/README.md"; } && all=$(rows "(pass|fail)") &&
+	rows() { grep -cE "^\| [0-9]+ \| t7[0-9]+ .*\| $1 \| pass \|\$" "$TOP/docs/evidence/flaws.md"; } && all=$(rows "(pass|fail)") &&
 	grep -F "| $(rows pass) of $all | $all of $all |" "$TOP/README.md"
 '
 test_expect_success 'what they link to is there' '
-	for file in "$TOP"/README.md "$TOP"/CONTRIBUTING.md "$TOP"/CHANGELOG.md "$TOP"/docs/*.md; do
+	for file in "$TOP"/README.md "$TOP"/CONTRIBUTING.md "$TOP"/CHANGELOG.md "$TOP"/docs/*.md "$TOP"/docs/evidence/*.md "$TOP"/t/README.md; do
 		(cd "$(dirname "$file")" && grep -o "\]([^)#]*" "$(basename "$file")" | sed "s/^](//" | grep -v -e :// -e "^$" | while read -r link; do
 			case $link in *" "*) ;; *) test -e "$link" || echo "$file: $link" ;; esac; done); done >missing
 	grep -e : missing; test_must_be_empty missing

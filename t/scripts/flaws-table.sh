@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Print the table of t/README.md: each flaw test, and what came of it with two plugins.
+# Prints the table of docs/evidence/flaws.md: the outcome of each flaw test with two plugins.
 #
 # usage: t/scripts/flaws-table.sh [--write] UPSTREAM.so [OURS.so]
 #        t/scripts/flaws-table.sh --join UPSTREAM OURS
-# --write also puts the table between the marks in t/README.md; --join makes it of two files of outcomes.
+# --write also replaces the table in docs/evidence/flaws.md; --join makes the table from two files of outcomes.
 # Outcomes belong together by flaw, file and claim. One that a run lacks, as when it ended early, or that it has twice,
 # shows as such, and the exit status is 1.
 set -u
@@ -64,6 +64,6 @@ join_outcomes "$work/upstream" "$work/ours" >"$work/table"
 rc=$?
 cat "$work/table"
 if [ -n "$write" ]; then
-	sed -i -e "/<!-- flaws -->/,/<!-- end -->/{/<!-- flaws -->/r $work/table" -e '/<!--/!d}' t/README.md
+	sed -i -e "/<!-- flaws -->/,/<!-- end -->/{/<!-- flaws -->/r $work/table" -e '/<!--/!d}' docs/evidence/flaws.md
 fi
 exit $rc
