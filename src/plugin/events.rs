@@ -78,7 +78,7 @@ impl MfPriority {
 
     /// Shows a job whose `job.new` was lost.
     fn show_unknown(&self, host: Host<'_, Self>, args: Args<'_>, id: JobId) -> Result<(), Failed> {
-        match self.read(|engine| engine.knows(id)) {
+        match self.view(|view| view.knows(id)) {
             Some(false) => self.show(host, args),
             _ => Ok(()),
         }

@@ -220,7 +220,7 @@ impl Jobtap for MfPriority {
         if methods::is_everybodys(method) {
             return self.asked(host, method, request);
         }
-        if request.caller.is_privileged() && self.read(Engine::is_doubtful) == Some(true) {
+        if request.caller.is_privileged() && self.view(|view| view.is_doubtful()) == Some(true) {
             let _ = self.drive(host, None, Event::TryAgain);
         }
         if !methods::is_push(method) {
@@ -251,7 +251,7 @@ impl Jobtap for MfPriority {
             Timer::Answer => return self.answer_in_turn(host),
             Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues => {}
         }
-        if self.read(Engine::is_replaying) == Some(true) {
+        if self.view(|view| view.is_replaying()) == Some(true) {
             let jobs = self.live_jobs();
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }

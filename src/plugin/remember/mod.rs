@@ -46,7 +46,7 @@ use crate::jobtap::{self, Host, LogLevel, Patience};
 use applying::Applying;
 use fairshare::shortened;
 use fairshare_engine::engine::{self};
-use fairshare_engine::engine::{Engine, Event, Timer};
+use fairshare_engine::engine::{Event, Timer};
 use found::Lists;
 use jobs::Log;
 use known::Known;
@@ -210,7 +210,7 @@ impl MfPriority {
             if it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing() {
                 drop(it);
                 // Jobs may end faster than so many in that time.
-                let is_behind = self.read(|engine| engine.has_much_news(ENDED_AT_ONCE)) == Some(true);
+                let is_behind = self.view(|view| engine::has_news(view, ENDED_AT_ONCE)) == Some(true);
                 host.restart(Timer::Remember.index(), if is_behind { 0.0 } else { ENDED_EVERY });
             }
             return;
@@ -220,7 +220,7 @@ impl MfPriority {
         it.is_due = false;
         // All that ended so far is among what is told anew.
         self.decide(|engine| {
-            engine.forget_news();
+            engine.news().clear();
             Vec::new()
         });
         let owner = jobtap::own_user();
@@ -278,11 +278,12 @@ impl MfPriority {
     fn add_ended(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
         let is_right = it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing();
-        if !is_right || it.is_due || self.read(Engine::has_news) != Some(true) {
+        if !is_right || it.is_due || self.view(|view| engine::has_news(view, 1)) != Some(true) {
             drop(it);
             return self.remember_next(host);
         }
-        let ended = self.engine.try_borrow_mut().ok().and_then(|mut engine| engine.take_ended(ENDED_AT_ONCE));
+        let ended =
+            self.engine.try_borrow_mut().ok().and_then(|mut engine| engine.news().take(ENDED_AT_ONCE));
         let Some(ended) = ended.filter(|_| !it.log.is_too_long()) else {
             it.is_due = true;
             drop(it);

@@ -9,6 +9,7 @@
 
 use super::View;
 use super::{Effect, Engine, Past, Settings, Timer};
+use crate::engine::pushes::reprioritize_all;
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
 use crate::priority::{AGE, SIZE, URGENCY_EXPEDITE, URGENCY_HOLD, Weighed, promised_weight};
@@ -44,7 +45,7 @@ impl Engine {
     /// The weights may have changed, or what they are made of. Prices follow by whoever changed them, unless all are others.
     pub(super) fn weigh(&mut self) -> Vec<Effect> {
         let (mut effects, has_moved) = self.weigh_anew();
-        effects.extend(self.all_prices_if(has_moved));
+        effects.extend(reprioritize_if(&self.view(), has_moved));
         effects
     }
 
@@ -64,11 +65,7 @@ impl Engine {
     /// All prices, if settings were replaced that they are made of.
     pub(super) fn prices_due(&mut self) -> Vec<Effect> {
         let are_due = std::mem::take(&mut self.due.prices);
-        self.all_prices_if(are_due)
-    }
-
-    fn all_prices_if(&self, are_others: bool) -> Vec<Effect> {
-        if are_others && !self.view().is_live() { Engine::reprioritize_all() } else { Vec::new() }
+        reprioritize_if(&self.view(), are_due)
     }
 
     /// Weighs by what is set and pushed now. Says too whether all ages are shown as of another time than before,
@@ -79,7 +76,7 @@ impl Engine {
         let weighed = Weighed::new(self.weighed.factors(), self.book.weights(), &configured);
         let wait = self.settings.max_wait_behind;
         self.weighed = if wait > 0.0 {
-            let promised = promised_weight(self.spread(&weighed), wait, self.settings.age_max);
+            let promised = promised_weight(term_spread(&self.view(), &weighed), wait, self.settings.age_max);
             weighed.with_weight(AGE, weighed.weight(AGE).max(promised))
         } else {
             weighed
@@ -87,37 +84,9 @@ impl Engine {
         let has_moved = self.move_reference() && weighed_before != 0;
         self.ledger.prices_moved();
         let mut effects = Vec::from_iter(self.arm_refresh());
-        effects.extend(self.read_pasts(weighed_before));
-        effects.extend(self.lacks_site_nodes());
+        effects.extend(read_pasts(&self.view(), weighed_before));
+        effects.extend(lacks_site_nodes(&self.view()));
         (effects, has_moved)
-    }
-
-    /// How many nodes the site has is asked where it counts and is not known.
-    pub(super) fn lacks_site_nodes(&self) -> Option<Effect> {
-        (self.weighed.weight(SIZE) != 0 && self.site_nodes == 0).then_some(Effect::ReadSiteNodes)
-    }
-
-    /// By how much the terms of two jobs of equal size may differ, but for their ages.
-    fn spread(&self, weighed: &Weighed) -> f64 {
-        let range = |values: &mut dyn Iterator<Item = f64>| {
-            // Without a queue, or in a bank that has no priority, it is 0.
-            let (low, high) =
-                values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
-            high - low
-        };
-        let queues = range(&mut self.book.queues().map(|queue| queue.priority as f64));
-        let banks = range(&mut self.book.banks().map(|(_, priority)| priority));
-        let part = |factor: &str, weight: i64| {
-            let range = match factor {
-                "fairshare" => 1.0,
-                "queue" => queues,
-                "bank" => banks,
-                "urgency" => URGENCIES,
-                _ => 0.0,
-            };
-            (weight as f64 * range).abs()
-        };
-        weighed.all().map(|(factor, weight)| part(factor.name, weight)).sum()
     }
 
     /// Moves the common reference of ages on if it is reached. Then all prices are others.
@@ -140,44 +109,12 @@ impl Engine {
         }
     }
 
-    /// What a new job begins with.
-    pub(super) fn eligible_at_first(
-        &self,
-        submitted: Option<f64>,
-        keepers: Keepers,
-        urgency: i64,
-    ) -> Eligible {
-        let on = keepers == Keepers::NobodyElse && urgency != URGENCY_HOLD;
-        let since = submitted.unwrap_or(self.now);
-        if on { Eligible::Since(since) } else { Eligible::For(0.0) }
-    }
-
-    /// Where fair-share is not live: seconds after which ages are looked at, so that a job at the cap is never off by more than a
-    /// thousandth of the weight; 0 where ages weigh nothing.
-    pub(super) fn age_period(&self) -> f64 {
-        let is_of_use = self.weighed.weight(AGE) != 0;
-        if is_of_use { self.settings.refresh.max(self.settings.age_max / 1000.0) } else { 0.0 }
-    }
-
     /// Where fair-share is not live: time has changed the price of a job, or of all.
     pub(super) fn ages_due(&mut self) -> Vec<Effect> {
         let moved = self.move_reference();
         let is_due = self.weighed.weight(AGE) != 0
-            && (moved || self.ledger.jobs().any(|(_, job)| self.is_capped(job)));
-        if is_due { Engine::reprioritize_all() } else { Vec::new() }
-    }
-
-    /// Where ages have come to count: asks for the eventlogs of replayed jobs, which were not followed from the beginning.
-    pub(super) fn read_pasts(&self, weighed_before: i64) -> Vec<Effect> {
-        if weighed_before != 0 || self.weighed.weight(AGE) == 0 || self.is_replaying() {
-            return Vec::new();
-        }
-        let is_pending = |job: &Job| {
-            job.origin == Origin::Replayed
-                && matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched)
-        };
-        let pending = self.ledger.jobs().filter(|(_, job)| is_pending(job));
-        pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
+            && (moved || self.ledger.jobs().any(|(_, job)| is_capped(&self.view(), job)));
+        if is_due { reprioritize_all() } else { Vec::new() }
     }
 
     /// Takes over from an eventlog how long a job was eligible.
@@ -222,17 +159,11 @@ impl Engine {
     pub(super) fn told_site_nodes(&mut self, nodes: Option<u64>) -> Vec<Effect> {
         let before = std::mem::replace(&mut self.site_nodes, nodes.unwrap_or(0));
         // It could not be read, or nobody knows it yet.
-        let mut effects = Vec::from_iter(self.lacks_site_nodes().map(|_| Effect::Arm(Timer::Retry)));
+        let mut effects = Vec::from_iter(lacks_site_nodes(&self.view()).map(|_| Effect::Arm(Timer::Retry)));
         if self.site_nodes != before && self.weighed.weight(SIZE) != 0 {
-            effects.extend(Engine::reprioritize_all());
+            effects.extend(reprioritize_all());
         }
         effects
-    }
-
-    /// Whether time alone changes the price of a pending job: of one at the cap.
-    pub(super) fn is_capped(&self, job: &Job) -> bool {
-        let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
-        is_due && job.eligible.since().is_some_and(|since| self.ages.is_capped(since, self.now))
     }
 
     #[cfg(test)]
@@ -266,4 +197,73 @@ pub fn age_snapshot(view: &View<'_>) -> AgeSnapshot {
         near,
         near_total,
     }
+}
+
+fn reprioritize_if(view: &View<'_>, are_others: bool) -> Vec<Effect> {
+    if are_others && !view.is_live() { reprioritize_all() } else { Vec::new() }
+}
+
+/// How many nodes the site has is asked where it counts and is not known.
+pub(super) fn lacks_site_nodes(view: &View<'_>) -> Option<Effect> {
+    (view.weighed.weight(SIZE) != 0 && view.site_nodes == 0).then_some(Effect::ReadSiteNodes)
+}
+
+/// By how much the terms of two jobs of equal size may differ, but for their ages.
+fn term_spread(view: &View<'_>, weighed: &Weighed) -> f64 {
+    let range = |values: &mut dyn Iterator<Item = f64>| {
+        // Without a queue, or in a bank that has no priority, it is 0.
+        let (low, high) =
+            values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+        high - low
+    };
+    let queues = range(&mut view.book.queues().map(|queue| queue.priority as f64));
+    let banks = range(&mut view.book.banks().map(|(_, priority)| priority));
+    let part = |factor: &str, weight: i64| {
+        let range = match factor {
+            "fairshare" => 1.0,
+            "queue" => queues,
+            "bank" => banks,
+            "urgency" => URGENCIES,
+            _ => 0.0,
+        };
+        (weight as f64 * range).abs()
+    };
+    weighed.all().map(|(factor, weight)| part(factor.name, weight)).sum()
+}
+
+/// What a new job begins with.
+pub(super) fn eligible_at_first(
+    view: &View<'_>,
+    submitted: Option<f64>,
+    keepers: Keepers,
+    urgency: i64,
+) -> Eligible {
+    let on = keepers == Keepers::NobodyElse && urgency != URGENCY_HOLD;
+    let since = submitted.unwrap_or(view.now);
+    if on { Eligible::Since(since) } else { Eligible::For(0.0) }
+}
+
+/// Where fair-share is not live: seconds after which ages are looked at, so that a job at the cap is never off by more than a
+/// thousandth of the weight; 0 where ages weigh nothing.
+pub(super) fn age_period(view: &View<'_>) -> f64 {
+    let is_of_use = view.weighed.weight(AGE) != 0;
+    if is_of_use { view.settings.refresh.max(view.settings.age_max / 1000.0) } else { 0.0 }
+}
+
+/// Where ages have come to count: asks for the eventlogs of replayed jobs, which were not followed from the beginning.
+fn read_pasts(view: &View<'_>, weighed_before: i64) -> Vec<Effect> {
+    if weighed_before != 0 || view.weighed.weight(AGE) == 0 || view.is_replaying {
+        return Vec::new();
+    }
+    let is_pending = |job: &Job| {
+        job.origin == Origin::Replayed && matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched)
+    };
+    let pending = view.ledger.jobs().filter(|(_, job)| is_pending(job));
+    pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
+}
+
+/// Whether time alone changes the price of a pending job: of one at the cap.
+pub(super) fn is_capped(view: &View<'_>, job: &Job) -> bool {
+    let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
+    is_due && job.eligible.since().is_some_and(|since| view.ages.is_capped(since, view.now))
 }

@@ -46,6 +46,13 @@ pub(super) struct Due {
 }
 
 impl Due {
+    /// Schedules a release scan of an association for the next reactor turn.
+    pub fn scan_later(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
+        let noted = self.passes.entry(association).or_insert(line);
+        *noted = line.max(*noted);
+        vec![Effect::Arm(Timer::Turn)]
+    }
+
     /// The job has ended.
     pub fn forget(&mut self, id: JobId) {
         for jobs in [&mut self.ends, &mut self.incomplete, &mut self.unheld] {
@@ -77,14 +84,7 @@ impl Engine {
         effects.extend(unread_left.into_iter().flat_map(|association| self.one_less_unread(association)));
         effects.extend(replayed);
         effects.extend(self.prices_due());
-        effects.extend(self.ask_expirations());
+        effects.extend(self.expirations.look_up_some());
         effects
-    }
-
-    /// A pass in the next reactor turn.
-    pub(super) fn pass_later(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
-        let noted = self.due.passes.entry(association).or_insert(line);
-        *noted = line.max(*noted);
-        vec![Effect::Arm(Timer::Turn)]
     }
 }

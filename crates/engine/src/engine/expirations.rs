@@ -8,7 +8,7 @@
 
 use super::{Effect, Engine, Timer};
 use crate::ids::JobId;
-use crate::limits::Phase;
+use crate::limits::{Ledger, Phase};
 use std::collections::BTreeSet;
 
 /// Jobs that are looked up in one reactor turn.
@@ -32,48 +32,48 @@ impl Expirations {
         self.heard.take_if(|heard| *heard == id);
     }
 
-    /// Whether the plugin subscribed to the job for its expiration.
+    /// Returns true if the plugin subscribed to the job for its expiration.
     pub fn is_heard(&self, id: JobId) -> bool {
         self.heard == Some(id)
     }
-}
 
-impl Engine {
     /// Adds or removes a job whose state, time limit or R may have changed. `runs` says whether the job is in RUN.
-    pub(super) fn follow_expiration(&mut self, id: JobId, runs: bool) -> Vec<Effect> {
-        let job = self.ledger.job(id).filter(|job| runs && job.phase == Phase::Run);
+    pub fn follow(&mut self, ledger: &Ledger, id: JobId, runs: bool) -> Vec<Effect> {
+        let job = ledger.job(id).filter(|job| runs && job.phase == Phase::Run);
         let mut effects = Vec::new();
         if job.is_some_and(|job| job.duration == 0.0 && job.allocation.is_some()) {
-            self.expirations.jobs.insert(id);
+            self.jobs.insert(id);
         } else {
-            effects.extend(self.expirations.is_heard(id).then_some(Effect::Unsubscribe(id)));
-            self.expirations.forget(id);
+            effects.extend(self.is_heard(id).then_some(Effect::Unsubscribe(id)));
+            self.forget(id);
         }
-        if self.expirations.heard.is_none()
-            && let Some(first) = self.expirations.jobs.first().copied()
+        if self.heard.is_none()
+            && let Some(first) = self.jobs.first().copied()
         {
-            self.expirations.heard = Some(first);
+            self.heard = Some(first);
             effects.push(Effect::Subscribe(first));
         }
         effects
     }
 
-    /// The time limit of the instance has changed.
-    pub(super) fn resources_updated(&mut self) -> Vec<Effect> {
-        self.expirations.due.clone_from(&self.expirations.jobs);
+    /// Has all expirations looked up again: the time limit of the instance has changed.
+    pub fn look_up_all(&mut self) -> Vec<Effect> {
+        self.due.clone_from(&self.jobs);
         vec![Effect::Arm(Timer::Turn)]
     }
 
     /// Looks up the expirations of the next jobs.
-    pub(super) fn ask_expirations(&mut self) -> Vec<Effect> {
-        let due = std::mem::take(&mut self.expirations.due);
+    pub fn look_up_some(&mut self) -> Vec<Effect> {
+        let due = std::mem::take(&mut self.due);
         let mut due = due.into_iter();
         let mut effects: Vec<Effect> = due.by_ref().take(SLICE).map(Effect::AskExpiration).collect();
-        self.expirations.due = due.collect();
-        effects.extend((!self.expirations.due.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        self.due = due.collect();
+        effects.extend((!self.due.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
     }
+}
 
+impl Engine {
     /// Takes over the expiration of a running job.
     pub(super) fn told_expiration(&mut self, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
         self.ledger.change(id, |job| {

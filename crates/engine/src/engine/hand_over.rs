@@ -14,6 +14,7 @@
 
 use super::View;
 use super::{Effect, Engine};
+use crate::engine::pass::scan_after;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
 
@@ -66,7 +67,7 @@ impl Engine {
         });
         let names = names.unwrap_or_default().into_iter();
         let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
-        effects.push(self.pass_then(association, vec![id], Line::All));
+        effects.push(scan_after(&self.view(), association, vec![id], Line::All));
         effects
     }
 }

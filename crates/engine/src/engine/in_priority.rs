@@ -20,6 +20,7 @@
 use super::price::Completion;
 use super::{Effect, Engine, Posting};
 use crate::accounts::{AssociationId, RunningLimits};
+use crate::engine::View;
 use crate::ids::{JobId, Stage};
 use crate::limits::{Demand, Holding, Job, Line, Phase, Rule, rows_of_queues};
 use crate::priority::URGENCY_EXPEDITE;
@@ -72,15 +73,6 @@ impl Engine {
         }
     }
 
-    /// By the strict rule a job that rested, and would be scheduled now, may find that its place to run is taken: then it
-    /// is held. Flux asks for every job: of one that did not rest this is known at once.
-    pub(super) fn wakes_too_late(&self, id: JobId, job: &Job, urgency: i64) -> bool {
-        let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
-        (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
-            && self.view().explain(id, job, urgency).is_some_and(|it| it.priority > 0)
-            && self.ledger.holding(&self.book, id).iter().any(is_full)
-    }
-
     /// A job that was in SCHED is held, and gives up what it had.
     pub(super) fn take_back(&mut self, id: JobId) {
         // One that a restart sent to PRIORITY, where it found no price, is there.
@@ -98,7 +90,7 @@ impl Engine {
     pub(super) fn stands_in_line(&mut self, id: JobId) -> Vec<Effect> {
         let association = self.ledger.job(id).and_then(Job::association);
         self.take_back(id);
-        association.into_iter().flat_map(|of| self.pass_later(of, Line::All)).collect()
+        association.into_iter().flat_map(|of| self.due.scan_later(of, Line::All)).collect()
     }
 
     /// A job that an update takes from SCHED to PRIORITY, and into a full place, is held until there is room. What it counted
@@ -115,4 +107,13 @@ impl Engine {
         }
         is_late
     }
+}
+
+/// By the strict rule a job that rested, and would be scheduled now, may find that its place to run is taken: then it
+/// is held. Flux asks for every job: of one that did not rest this is known at once.
+pub(super) fn wakes_too_late(view: &View<'_>, id: JobId, job: &Job, urgency: i64) -> bool {
+    let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
+    (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
+        && view.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
+        && view.ledger.holding(view.book, id).iter().any(is_full)
 }

@@ -12,6 +12,7 @@
 
 use super::foreign::ForeignNames;
 use super::{Effect, Engine, State};
+use crate::engine::View;
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase};
 
@@ -111,19 +112,10 @@ impl Engine {
         effects
     }
 
-    /// Who else keeps the job, as far as is known.
-    pub(super) fn keepers(&self, id: JobId) -> Keepers {
-        match self.foreign.get(&id) {
-            Some(others) if others.keep_it() => Keepers::Others,
-            None if self.unwatched.contains(&id) => Keepers::Others,
-            _ => Keepers::NobodyElse,
-        }
-    }
-
     /// Takes over whether others keep the job. When they have let it go and only our names are left, it may go in the
     /// next reactor turn: the running callback is the job's own.
     pub(super) fn note_keepers(&mut self, id: JobId) -> Vec<Effect> {
-        let keepers = self.keepers(id);
+        let keepers = other_keepers_of(&self.view(), id);
         let Some(job) = self.ledger.job(id).filter(|job| job.keepers != keepers) else {
             return Vec::new();
         };
@@ -132,7 +124,7 @@ impl Engine {
         self.note_eligible(id, None);
         match association {
             Some(association) if keepers == Keepers::NobodyElse && is_held => {
-                self.pass_later(association, Line::KeptByNobodyElse)
+                self.due.scan_later(association, Line::KeptByNobodyElse)
             }
             _ => Vec::new(),
         }
@@ -145,5 +137,14 @@ impl Engine {
         let Some(job) = self.ledger.job(id).filter(|job| job.is_up_to_others()) else { return Vec::new() };
         // What a pass under way has just promised to it is counted already.
         if job.grant == Grant::Given { Vec::new() } else { self.hold(id) }
+    }
+}
+
+/// Who else keeps the job, as far as is known.
+pub(super) fn other_keepers_of(view: &View<'_>, id: JobId) -> Keepers {
+    match view.foreign.get(&id) {
+        Some(others) if others.keep_it() => Keepers::Others,
+        None if view.unwatched.contains(&id) => Keepers::Others,
+        _ => Keepers::NobodyElse,
     }
 }

@@ -46,45 +46,43 @@ const MOST_NEWS: usize = 20_000;
 
 /// Jobs that ended since somebody asked.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News {
+pub struct News {
     ended: Vec<Ended>,
     too_many: bool,
 }
 
-impl Engine {
-    /// Notes that a job ended, for who keeps them.
-    pub(super) fn note_ended(&mut self, job: standing::Job) {
-        if !self.settings.remember {
-            return;
-        }
-        self.news.too_many |= self.news.ended.len() >= MOST_NEWS;
-        if self.news.too_many {
-            self.news.ended = Vec::new();
+impl News {
+    /// Keeps a job that ended at `end`.
+    pub(super) fn note(&mut self, job: standing::Job, end: f64) {
+        self.too_many |= self.ended.len() >= MOST_NEWS;
+        if self.too_many {
+            self.ended = Vec::new();
         } else {
-            self.news.ended.push(Ended { job, end: self.now });
+            self.ended.push(Ended { job, end });
         }
     }
 
-    /// At most `most` jobs that ended since they were taken last. `None`: so many ended that all are to be told anew,
-    /// by [`Engine::uncovered`].
-    pub fn take_ended(&mut self, most: usize) -> Option<Vec<Ended>> {
-        let many = self.news.ended.len().min(most);
-        (!self.news.too_many).then(|| self.news.ended.drain(..many).collect())
+    /// Takes at most `most` of the jobs that ended since the last call. Returns `None` if too many ended: then [`uncovered`] has all.
+    pub fn take(&mut self, most: usize) -> Option<Vec<Ended>> {
+        let many = self.ended.len().min(most);
+        (!self.too_many).then(|| self.ended.drain(..many).collect())
     }
 
-    /// Whether any job ended since they were taken last. Without a tree nobody keeps them; one may come, as what was kept does.
-    pub fn has_news(&self) -> bool {
-        self.standing.tree().is_some() && (self.news.too_many || !self.news.ended.is_empty())
+    /// Drops all jobs: [`uncovered`] is read instead.
+    pub fn clear(&mut self) {
+        *self = News::default();
     }
+}
 
-    /// Whether at least `most` jobs ended since they were taken last.
-    pub fn has_much_news(&self, most: usize) -> bool {
-        self.has_news() && (self.news.too_many || self.news.ended.len() >= most)
-    }
+/// Returns true if at least `most` jobs ended since they were taken last. Without a tree no snapshot keeps ended jobs.
+pub fn has_news(view: &View<'_>, most: usize) -> bool {
+    view.standing.tree().is_some() && (view.news.too_many || view.news.ended.len() >= most)
+}
 
-    /// All that ended is told anew.
-    pub fn forget_news(&mut self) {
-        self.news = News::default();
+impl Engine {
+    /// Returns the jobs that ended since they were taken last.
+    pub fn news(&mut self) -> &mut News {
+        &mut self.news
     }
 
     /// Takes what was kept of ended jobs. What can't be right is told, and not counted.

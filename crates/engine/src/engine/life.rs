@@ -3,6 +3,9 @@
 
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
+use crate::engine::View;
+use crate::engine::age::eligible_at_first;
+use crate::engine::keepers::other_keepers_of;
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
     Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase, Project,
@@ -24,16 +27,16 @@ impl Engine {
         if facts.state == State::Priority {
             self.unpriced.insert(facts.id);
         }
-        let queue = self.queue_name(facts.queue);
+        let queue = queue_name(&self.view(), facts.queue);
         let job = Job {
             user: facts.user,
             submitted: facts.submitted,
             duration: facts.duration,
             admission,
-            bank: self.bank_name(association, facts.bank),
+            bank: bank_name(&self.view(), association, facts.bank),
             urgency: facts.urgency,
-            project: self.project(association, facts.project),
-            keepers: self.keepers(facts.id),
+            project: project_of(association, facts.project),
+            keepers: other_keepers_of(&self.view(), facts.id),
             allocation: None,
             knowledge: Knowledge::Known,
             is_in_sched: false,
@@ -42,12 +45,17 @@ impl Engine {
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
             names: HoldNames::default(),
             grant: Grant::None,
-            running: self.running_limits(queue.as_ref()),
+            running: running_limits(&self.view(), queue.as_ref()),
             is_queue_stopped: self.queues.note(queue.as_ref()),
             queue,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
-            eligible: self.eligible_at_first(facts.submitted, self.keepers(facts.id), facts.urgency),
+            eligible: eligible_at_first(
+                &self.view(),
+                facts.submitted,
+                other_keepers_of(&self.view(), facts.id),
+                facts.urgency,
+            ),
         };
         if let Some(association) = association {
             self.ledger.meet(&self.book, association);
@@ -57,58 +65,12 @@ impl Engine {
         }
         let effects = match admission {
             Admission::Admitted(association) => {
-                self.complete_jobspec(facts.id, &job, association, Posting::Current)
+                complete_jobspec(&self.view(), facts.id, &job, association, Posting::Current)
             }
             _ => Vec::new(),
         };
         self.ledger.insert(facts.id, job);
         effects
-    }
-
-    /// What its jobspec says of a project. The name of one that nobody judged yet is kept for when it can be.
-    pub(super) fn project(&self, association: Option<AssociationId>, project: Option<&str>) -> Project {
-        match (association, project) {
-            (_, None) => Project::Missing,
-            (Some(_), Some(_)) => Project::Judged,
-            (None, Some(project)) => Project::Unjudged(project.into()),
-        }
-    }
-
-    /// The bank's name; thousands of jobs share their association's.
-    pub(super) fn bank_name(
-        &self,
-        association: Option<AssociationId>,
-        bank: Option<&str>,
-    ) -> Option<BankName> {
-        let known = association.and_then(|id| self.book.association(id)).map(|association| &association.bank);
-        bank.map(|bank| known.filter(|known| known.as_str() == bank).cloned().unwrap_or_else(|| bank.into()))
-    }
-
-    /// The queue's name; thousands of jobs share that of the configured queue.
-    pub(super) fn queue_name(&self, queue: Option<&str>) -> Option<QueueName> {
-        queue.map(|queue| self.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
-    }
-
-    /// The rule by which jobs of a queue count for limits on what runs.
-    pub(super) fn running_limits(&self, queue: Option<&QueueName>) -> RunningLimits {
-        self.settings.running.queue(queue)
-    }
-
-    /// Puts the default bank and project into a jobspec that names none. A bank that is named is never overwritten.
-    pub(super) fn complete_jobspec(
-        &self,
-        id: JobId,
-        job: &Job,
-        association: AssociationId,
-        posting: Posting,
-    ) -> Vec<Effect> {
-        let Some(association) = self.book.association(association) else { return Vec::new() };
-        let bank = job.bank.is_none().then(|| association.bank.clone());
-        let project = (job.project == Project::Missing).then(|| association.def_project.clone()).flatten();
-        if bank.is_none() && project.is_none() {
-            return Vec::new();
-        }
-        vec![Effect::SetJobspec { id, posting, bank, project }]
     }
 
     /// Holds the job for each limit it would exceed. Waiting jobs are never held: they must reach PRIORITY.
@@ -140,7 +102,7 @@ impl Engine {
     /// The job has left DEPEND for PRIORITY, or was sent back there. `posted` is the posted priority of a job that was in SCHED.
     pub(super) fn priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let Some(phase) = self.ledger.job(id).map(|job| job.phase) else { return Vec::new() };
-        let was_judged = self.was_judged(id);
+        let was_judged = was_judged(&self.view(), id);
         let mut effects = Vec::from_iter(self.unwatch(id));
         if phase < Phase::Priority {
             self.advance(id, Phase::Priority);
@@ -150,28 +112,11 @@ impl Engine {
         effects
     }
 
-    /// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. Not
-    /// so after a panic, while its eventlog is unread, in the middle of a push, or where nobody told that others let it go: it may
-    /// then leave DEPEND without a name of ours though it does not fit. Nor while that of another is unread with which it counts:
-    /// nobody is let go then, and the room that it finds is theirs who were held before it.
-    fn was_judged(&self, id: JobId) -> bool {
-        self.ledger.job(id).is_none_or(|job| {
-            let Some(association) = job.association() else { return true };
-            let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
-            let is_half = job.origin == Origin::Replayed && self.due.half_pushed.contains(&association);
-            let is_watched = !self.unwatched.contains(&id);
-            let are_others_read = !self.ledger.is_unread(association)
-                && !self.ledger.shares_with_unread(association, job.queue.as_ref());
-            let was_looked_at = is_known && is_watched && are_others_read && !is_half && !self.is_doubtful();
-            job.grant == Grant::Given || was_looked_at
-        })
-    }
-
     /// It stands in line in PRIORITY, once its names are read: it goes no further until there is room.
     fn judge_in_priority(&mut self, id: JobId) -> Vec<Effect> {
         self.ledger.change(id, Job::await_room);
         let association = self.ledger.job(id).and_then(Job::association);
-        association.map(|association| self.pass_later(association, Line::All)).unwrap_or_default()
+        association.map(|association| self.due.scan_later(association, Line::All)).unwrap_or_default()
     }
 
     /// What was promised to a job that was released and kept by others is reserved again until it is charged.
@@ -199,7 +144,7 @@ impl Engine {
     pub(super) fn run(&mut self, id: JobId, resources: &Resources) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         let association = job.association();
-        let mut effects = Vec::from_iter(Engine::log_unread_resources(id, resources));
+        let mut effects = Vec::from_iter(log_unread_resources(id, resources));
         let begun = Some(self.now);
         let allocation =
             resources.allocation().map(|given| Allocation { start: given.start.or(begun), ..given });
@@ -211,7 +156,7 @@ impl Engine {
         });
         self.live.forget(id);
         effects.extend(self.accrues(id));
-        effects.extend(self.follow_expiration(id, true));
+        effects.extend(self.expirations.follow(&self.ledger, id, true));
         effects.extend(association.map(|a| self.pass(a)).unwrap_or_default());
         effects
     }
@@ -220,7 +165,7 @@ impl Engine {
     /// was kept for it is others': epilogs may keep it in CLEANUP for long.
     pub(super) fn cleanup(&mut self, id: JobId) -> Vec<Effect> {
         let mut effects = Vec::from_iter(self.unwatch(id));
-        effects.extend(self.follow_expiration(id, false));
+        effects.extend(self.expirations.follow(&self.ledger, id, false));
         let Some(job) = self.ledger.job(id).filter(|job| job.phase < Phase::Sched) else { return effects };
         let (association, was_unread) = (job.association(), job.is_unread());
         let makes_room = !job.footprint().is_idle() || self.ledger.keeps_headroom_for(id);
@@ -237,7 +182,7 @@ impl Engine {
     pub(super) fn inactive(&mut self, id: JobId) -> Vec<Effect> {
         self.validated.remove(&id);
         let mut effects = Vec::from_iter(self.unwatch(id));
-        effects.extend(self.follow_expiration(id, false));
+        effects.extend(self.expirations.follow(&self.ledger, id, false));
         self.forget(id);
         let takes_room = self.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // Headroom may be kept for a held job, which takes none itself.
@@ -271,20 +216,83 @@ impl Engine {
         effects.extend(if makes_room { self.pass(association) } else { Vec::new() });
         effects
     }
+}
 
-    /// What a running job was given is not known: nothing is charged for it by what it holds.
-    pub(super) fn log_unread_resources(id: JobId, resources: &Resources) -> Option<Effect> {
-        let what = match resources {
-            Resources::Allocated(_) => return None,
-            Resources::None => "there is none",
-            Resources::Unreadable(what) => what,
-        };
-        Some(Effect::Log(Level::Error, format!("job {id}: unable to read its R ({what})")))
+/// The bank's name; thousands of jobs share their association's.
+pub(super) fn bank_name(
+    view: &View<'_>,
+    association: Option<AssociationId>,
+    bank: Option<&str>,
+) -> Option<BankName> {
+    let known = association.and_then(|id| view.book.association(id)).map(|association| &association.bank);
+    bank.map(|bank| known.filter(|known| known.as_str() == bank).cloned().unwrap_or_else(|| bank.into()))
+}
+
+/// The queue's name; thousands of jobs share that of the configured queue.
+pub(super) fn queue_name(view: &View<'_>, queue: Option<&str>) -> Option<QueueName> {
+    queue.map(|queue| view.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
+}
+
+/// The rule by which jobs of a queue count for limits on what runs.
+pub(super) fn running_limits(view: &View<'_>, queue: Option<&QueueName>) -> RunningLimits {
+    view.settings.running.queue(queue)
+}
+
+/// Puts the default bank and project into a jobspec that names none. A bank that is named is never overwritten.
+pub(super) fn complete_jobspec(
+    view: &View<'_>,
+    id: JobId,
+    job: &Job,
+    association: AssociationId,
+    posting: Posting,
+) -> Vec<Effect> {
+    let Some(association) = view.book.association(association) else { return Vec::new() };
+    let bank = job.bank.is_none().then(|| association.bank.clone());
+    let project = (job.project == Project::Missing).then(|| association.def_project.clone()).flatten();
+    if bank.is_none() && project.is_none() {
+        return Vec::new();
     }
+    vec![Effect::SetJobspec { id, posting, bank, project }]
+}
 
-    pub(super) fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {
-        let Err(error) = &facts.size else { return Vec::new() };
-        let text = format!("job {}: unable to count resources ({error}); counting 1 node, 1 core", facts.id);
-        vec![Effect::Log(Level::Error, text)]
+/// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. Not
+/// so after a panic, while its eventlog is unread, in the middle of a push, or where nobody told that others let it go: it may
+/// then leave DEPEND without a name of ours though it does not fit. Nor while that of another is unread with which it counts:
+/// nobody is let go then, and the room that it finds is theirs who were held before it.
+fn was_judged(view: &View<'_>, id: JobId) -> bool {
+    view.ledger.job(id).is_none_or(|job| {
+        let Some(association) = job.association() else { return true };
+        let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
+        let is_half = job.origin == Origin::Replayed && view.due.half_pushed.contains(&association);
+        let is_watched = !view.unwatched.contains(&id);
+        let are_others_read = !view.ledger.is_unread(association)
+            && !view.ledger.shares_with_unread(association, job.queue.as_ref());
+        let was_looked_at = is_known && is_watched && are_others_read && !is_half && !view.is_doubtful;
+        job.grant == Grant::Given || was_looked_at
+    })
+}
+
+/// What a running job was given is not known: nothing is charged for it by what it holds.
+pub(super) fn log_unread_resources(id: JobId, resources: &Resources) -> Option<Effect> {
+    let what = match resources {
+        Resources::Allocated(_) => return None,
+        Resources::None => "there is none",
+        Resources::Unreadable(what) => what,
+    };
+    Some(Effect::Log(Level::Error, format!("job {id}: unable to read its R ({what})")))
+}
+
+pub(super) fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {
+    let Err(error) = &facts.size else { return Vec::new() };
+    let text = format!("job {}: unable to count resources ({error}); counting 1 node, 1 core", facts.id);
+    vec![Effect::Log(Level::Error, text)]
+}
+
+/// What its jobspec says of a project. The name of one that nobody judged yet is kept for when it can be.
+pub(super) fn project_of(association: Option<AssociationId>, project: Option<&str>) -> Project {
+    match (association, project) {
+        (_, None) => Project::Missing,
+        (Some(_), Some(_)) => Project::Judged,
+        (None, Some(project)) => Project::Unjudged(project.into()),
     }
 }

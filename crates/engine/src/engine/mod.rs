@@ -46,7 +46,7 @@ pub use batches::Batches;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
 pub use hand_over::{Fate, HandedOver, hand_over};
-pub use kept::{Kept, Rest, as_pushed, kept, kept_rest, uncovered};
+pub use kept::{Kept, News, Rest, as_pushed, has_news, kept, kept_rest, uncovered};
 pub use live::{
     Change, Changes, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress, Turn, Used,
 };
@@ -64,7 +64,6 @@ use crate::standing::{Draft, Memory, Standing};
 use due::Due;
 use expirations::Expirations;
 use foreign::ForeignNames;
-use kept::News;
 use live::Live;
 use queues::Queues;
 use replay::Replay;
@@ -193,16 +192,6 @@ impl Engine {
         self
     }
 
-    /// Whether the job is alive and known.
-    pub fn knows(&self, id: JobId) -> bool {
-        self.ledger.job(id).is_some()
-    }
-
-    /// Whether replayed jobs wait for the deferred step.
-    pub fn is_replaying(&self) -> bool {
-        self.replay.is_due()
-    }
-
     /// Takes one event in and says what is to be done about it. `now` is when it happened, in seconds since the epoch.
     /// Times may go back: clocks are set, and an event that an eventlog dates comes later than it says.
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
@@ -258,7 +247,7 @@ impl Engine {
             Event::QueueStates(states) => self.queues_told(states),
             Event::ConfiguredQueues(queues) => self.queues_configured(queues),
             Event::OneQueueList(is_one) => self.scheduler_told(is_one),
-            Event::ResourcesUpdated => self.resources_updated(),
+            Event::ResourcesUpdated => self.expirations.look_up_all(),
             Event::Expiration(id, expiration) => self.told_expiration(id, expiration),
             Event::UrgencyChanged(id, urgency) => self.held_urgency(id, urgency),
             Event::Recalled(ended, sums) => self.recall(ended, sums),

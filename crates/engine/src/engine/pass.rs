@@ -4,10 +4,18 @@
 use super::step::{Pass, Step};
 use super::{Effect, Engine, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
+use crate::engine::View;
+use crate::engine::life::running_limits;
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase, Released, Walk};
 
 impl Engine {
+    /// Returns true if no release scan may begin. Within Flux's loop over its jobs, Flux would lose its position. While a job is being
+    /// released, a scan could nest as deep as there are held jobs: the job may end before Flux returns.
+    fn may_not_pass(&self) -> bool {
+        self.is_looping || self.is_passing
+    }
+
     /// Releases whoever may go in one association.
     pub(super) fn pass(&mut self, association: AssociationId) -> Vec<Effect> {
         self.pass_along(association, Line::All)
@@ -15,18 +23,12 @@ impl Engine {
 
     pub(super) fn pass_along(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
         if self.may_not_pass() {
-            return self.pass_later(association, line);
+            return self.due.scan_later(association, line);
         }
         let mut effects = self.ask_where_limits_moved();
         let walk = self.ledger.walk(association, line);
         effects.extend(self.pass_on(Pass { walk, freed: Vec::new() }));
         effects
-    }
-
-    /// Not within Flux's loop over its jobs: Flux would lose its place. And not while a job is being let go: it may end before Flux
-    /// returns, and a pass begun there may let go another that ends too, and so on, as deep as there are held jobs.
-    fn may_not_pass(&self) -> bool {
-        self.is_looping || self.is_passing
     }
 
     /// Several passes. Nothing is decided in one before what the one before it decided was carried out, since only then is it
@@ -37,18 +39,12 @@ impl Engine {
         let mut effects = self.ask_where_limits_moved();
         for (nth, (association, line)) in due.into_iter().enumerate() {
             effects.extend(match nth {
-                _ if is_later => self.pass_later(association, line),
+                _ if is_later => self.due.scan_later(association, line),
                 0 => self.pass_along(association, line),
-                _ => vec![self.pass_then(association, Vec::new(), line)],
+                _ => vec![scan_after(&self.view(), association, Vec::new(), line)],
             });
         }
         effects
-    }
-
-    /// A pass that begins when all effects before it were carried out; `freed` are jobs that these let go.
-    pub(super) fn pass_then(&self, association: AssociationId, freed: Vec<JobId>, line: Line) -> Effect {
-        let walk = self.ledger.walk(association, line);
-        Effect::Then(Step::Pass(Box::new(Pass { walk, freed })))
     }
 
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
@@ -72,7 +68,7 @@ impl Engine {
         self.is_passing = false;
         if self.resync.is_on() {
             // What Flux has is not known before all jobs were looked up.
-            return self.pass_later(pass.walk.association(), Line::All);
+            return self.due.scan_later(pass.walk.association(), Line::All);
         }
         let mut effects = Vec::new();
         loop {
@@ -108,7 +104,7 @@ impl Engine {
             let (was_known, association) = (job.keepers == Keepers::Others, job.association());
             self.ledger.change(*id, |job| job.grant = Grant::Blocked);
             let Some(association) = association else { continue };
-            effects.extend(self.pass_later(association, Line::KeptByNobodyElse));
+            effects.extend(self.due.scan_later(association, Line::KeptByNobodyElse));
             effects.extend(if was_known { Vec::new() } else { self.watch(*id) });
         }
         effects
@@ -118,7 +114,8 @@ impl Engine {
     fn place(&mut self, walk: &mut Walk) -> Vec<Effect> {
         for unplaced in self.ledger.unplaced(&self.book, walk) {
             let heads = unplaced.heads().into_iter();
-            let prices: Vec<(JobId, u32)> = heads.map(|id| (id, self.price_when_free(id))).collect();
+            let prices: Vec<(JobId, u32)> =
+                heads.map(|id| (id, priority_when_free(&self.view(), id))).collect();
             self.ledger.place(&self.book, walk, unplaced, &prices);
         }
         self.hear_of_overtaken()
@@ -127,26 +124,15 @@ impl Engine {
     /// Where a scope no longer keeps headroom for an overtaken job, other held jobs may go: a release scan follows in the next reactor turn.
     pub(super) fn scan_where_reservations_lapsed(&mut self, effects: &mut Vec<Effect>) {
         for association in self.ledger.take_lapsed() {
-            effects.extend(self.pass_later(association, Line::All));
+            effects.extend(self.due.scan_later(association, Line::All));
         }
-    }
-
-    /// The price a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told. 0 in the middle of a
-    /// push that attached it: it is not let go before that is whole, so it is to keep no room from others.
-    fn price_when_free(&self, id: JobId) -> u32 {
-        let price = self.ledger.job(id).and_then(|job| {
-            let association = job.association().filter(|of| !self.due.half_pushed.contains(of))?;
-            let fairshare = self.view().fairshare(association)?;
-            Some(self.view().explain_at(job, job.urgency, fairshare)?.priority)
-        });
-        price.unwrap_or_default()
     }
 
     /// From when on jobs count for limits on what runs was set anew. All are counted so from now on; nobody is taken back.
     /// Where that leaves more room, whoever may go goes at once.
     pub(super) fn count_by_new_rules(&mut self) -> Vec<Effect> {
         let other = |(id, job): (JobId, &Job)| {
-            let rule = self.running_limits(job.queue.as_ref());
+            let rule = running_limits(&self.view(), job.queue.as_ref());
             (job.running != rule).then_some((id, rule))
         };
         let others: Vec<(JobId, RunningLimits)> = self.ledger.jobs().filter_map(other).collect();
@@ -179,4 +165,26 @@ impl Engine {
         });
         names.unwrap_or_default().into_iter().map(|name| Effect::AddDependency(id, name)).collect()
     }
+}
+
+/// A pass that begins when all effects before it were carried out; `freed` are jobs that these let go.
+pub(super) fn scan_after(
+    view: &View<'_>,
+    association: AssociationId,
+    freed: Vec<JobId>,
+    line: Line,
+) -> Effect {
+    let walk = view.ledger.walk(association, line);
+    Effect::Then(Step::Pass(Box::new(Pass { walk, freed })))
+}
+
+/// The price a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told. 0 in the middle of a
+/// push that attached it: it is not let go before that is whole, so it is to keep no room from others.
+fn priority_when_free(view: &View<'_>, id: JobId) -> u32 {
+    let price = view.ledger.job(id).and_then(|job| {
+        let association = job.association().filter(|of| !view.due.half_pushed.contains(of))?;
+        let fairshare = view.fairshare(association)?;
+        Some(view.explain_at(job, job.urgency, fairshare)?.priority)
+    });
+    price.unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 
 use super::{Effect, Engine, Tables, View};
 use crate::accounts::{Difference, Policy};
+use crate::engine::validate::unknown_association;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Job, Origin, Project};
 use crate::priority::URGENCY_DEFAULT;
@@ -143,7 +144,7 @@ fn priority_apart(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
 fn rejection_of_job(view: &View<'_>, job: &Job) -> Option<String> {
     let bank = job.bank.as_ref().map(|bank| bank.as_str());
     let Some(association) = view.book.find(job.user, bank) else {
-        return bank.filter(|_| !view.is_owner(job.user)).map(|_| Engine::unknown_association(job.user));
+        return bank.filter(|_| !view.is_owner(job.user)).map(|_| unknown_association(job.user));
     };
     let project = match &job.project {
         Project::Unjudged(project) => Some(project.as_str()),

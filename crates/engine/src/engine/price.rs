@@ -3,6 +3,12 @@
 
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
+use crate::engine::View;
+use crate::engine::in_priority::wakes_too_late;
+use crate::engine::life::complete_jobspec;
+use crate::engine::live::prices::keeps_price;
+use crate::engine::unmoved::is_put_off;
+use crate::engine::validate::unknown_association;
 use crate::ids::JobId;
 use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project, Settled};
 use crate::priority::{AGE, Explanation, FAIRSHARE, PRIORITY_MAX, URGENCY_EXPEDITE};
@@ -51,7 +57,7 @@ impl Engine {
         self.note_eligible(id, Some(urgency));
         if posted.is_some() && urgency == URGENCY_EXPEDITE {
             self.release_expedited(id);
-        } else if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
+        } else if self.ledger.job(id).is_some_and(|job| wakes_too_late(&self.view(), id, job, urgency)) {
             let mut effects = self.stands_in_line(id);
             effects.extend(self.stays(id, urgency, posted.is_some()));
             return effects;
@@ -103,7 +109,7 @@ impl Engine {
 
     /// The same, where it is known that Flux loops: no other job may be touched.
     fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        if let Some(price) = self.settled(id, urgency) {
+        if let Some(price) = settled_priority(&self.view(), id, urgency) {
             return vec![Effect::SetPriority(price)];
         }
         self.note_eligible(id, Some(urgency));
@@ -114,17 +120,17 @@ impl Engine {
         }
         let phase = job.phase;
         // One that a restart sent to PRIORITY has no price that it could keep.
-        if self.wakes_too_late(id, job, urgency)
-            && (self.unpriced.contains(&id) || !self.keeps_price(id, urgency))
+        if wakes_too_late(&self.view(), id, job, urgency)
+            && (self.unpriced.contains(&id) || !keeps_price(&self.view(), id, urgency))
         {
             let mut effects = self.stands_in_line(id);
             effects.extend(self.stays_as_it_is(id));
             return effects;
         }
-        if self.keeps_price(id, urgency) || self.keeps_stale(id, urgency) {
+        if keeps_price(&self.view(), id, urgency) || self.keeps_stale(id, urgency) {
             return vec![Effect::KeepPriority];
         }
-        if self.is_put_off(id) {
+        if is_put_off(&self.view(), id) {
             return self.put_off(id);
         }
         let completion = Completion::in_phase(phase, Posting::Current);
@@ -132,24 +138,17 @@ impl Engine {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
                 effects.extend(self.annotation(id));
-                effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_later));
+                effects.extend(self.rest(
+                    id,
+                    Demand::of_price(price),
+                    |engine: &mut Engine, association, line| engine.due.scan_later(association, line),
+                ));
                 effects.extend(self.moved_on(id));
                 self.settle(id, urgency, price);
                 effects
             }
             Err(pending) => self.unpriced(id, pending, Some(Effect::KeepPriority)),
         }
-    }
-
-    /// The price of a job in SCHED that was asked for before, if nothing has changed since that it is made of.
-    fn settled(&self, id: JobId, urgency: i64) -> Option<u32> {
-        let is_of_now = |it: &Settled| (it.revision, i64::from(it.urgency)) == (self.revision, urgency);
-        let settled = self.ledger.settled(id).filter(is_of_now)?;
-        debug_assert_eq!(
-            self.ledger.job(id).and_then(|job| self.view().explain(id, job, urgency)).map(|it| it.priority),
-            Some(settled.price)
-        );
-        (!self.unpriced.contains(&id)).then_some(settled.price)
     }
 
     /// Notes the price of a job, where neither time nor other jobs make it another.
@@ -177,7 +176,7 @@ impl Engine {
         if job.phase > Phase::Sched && !may_lack_priority {
             return Vec::new();
         }
-        let is_late = self.wakes_too_late(id, job, urgency);
+        let is_late = wakes_too_late(&self.view(), id, job, urgency);
         if is_late || job.is_awaiting() {
             self.note_held_urgency(id, urgency);
             let mut effects = if is_late { self.stands_in_line(id) } else { Vec::new() };
@@ -207,20 +206,15 @@ impl Engine {
 
     /// The urgency of a held job has changed. No scope keeps headroom for a job that won't be scheduled.
     pub(super) fn held_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        if self.ledger.job(id).is_some_and(Engine::may_be_released) {
+        if self.ledger.job(id).is_some_and(may_be_released) {
             self.note_eligible(id, Some(urgency));
             self.note_held_urgency(id, urgency);
         }
         Vec::new()
     }
 
-    /// Whether the job is held, or others keep it in DEPEND.
-    fn may_be_released(job: &Job) -> bool {
-        job.is_held() || job.phase == Phase::Depend && job.grant != Grant::Given
-    }
-
     fn note_held_urgency(&mut self, id: JobId, urgency: i64) {
-        let is_other = |job: &&Job| Engine::may_be_released(job) && job.urgency != urgency;
+        let is_other = |job: &&Job| may_be_released(job) && job.urgency != urgency;
         let Some(job) = self.ledger.job(id).filter(is_other) else { return };
         let explanation = self.view().explain(id, job, urgency);
         let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
@@ -347,7 +341,7 @@ impl Engine {
             }
         }
         let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
-        let mut effects = self.complete_jobspec(id, job, association, posting);
+        let mut effects = complete_jobspec(&self.view(), id, job, association, posting);
         let mut admission = Admission::Admitted(association);
         if completion == Completion::Later && !effects.is_empty() {
             self.due.incomplete.insert(id);
@@ -357,7 +351,7 @@ impl Engine {
         self.ledger.change(id, |job| job.admission = admission);
         // From now on it stands in line.
         if self.ledger.job(id).is_some_and(Job::is_awaiting) {
-            effects.extend(self.pass_later(association, Line::All));
+            effects.extend(self.due.scan_later(association, Line::All));
         }
         Ok(effects)
     }
@@ -369,7 +363,7 @@ impl Engine {
             return Pending::Unavailable;
         };
         let was_told = job.admission == (Admission::Waiting { was_passed_over: true });
-        let text = Engine::unknown_association(job.user);
+        let text = unknown_association(job.user);
         // Without a bank it may still be the instance owner's, whose record arrives last.
         let bank = job.bank.as_ref().map(|bank| bank.to_string());
         let (is_submission, is_owners) = (job.origin == Origin::Submitted, self.view().is_owner(job.user));
@@ -388,4 +382,20 @@ impl Engine {
             }
         }
     }
+}
+
+/// The price of a job in SCHED that was asked for before, if nothing has changed since that it is made of.
+fn settled_priority(view: &View<'_>, id: JobId, urgency: i64) -> Option<u32> {
+    let is_of_now = |it: &Settled| (it.revision, i64::from(it.urgency)) == (view.revision, urgency);
+    let settled = view.ledger.settled(id).filter(is_of_now)?;
+    debug_assert_eq!(
+        view.ledger.job(id).and_then(|job| view.explain(id, job, urgency)).map(|it| it.priority),
+        Some(settled.price)
+    );
+    (!view.unpriced.contains(&id)).then_some(settled.price)
+}
+
+/// Whether the job is held, or others keep it in DEPEND.
+fn may_be_released(job: &Job) -> bool {
+    job.is_held() || job.phase == Phase::Depend && job.grant != Grant::Given
 }

@@ -126,14 +126,9 @@ impl Engine {
         }
         self.move_reference();
         self.forget_terms();
-        let mut effects = Engine::reprioritize_all();
+        let mut effects = reprioritize_all();
         effects.push(Effect::Then(Step::ReleaseAll));
         effects
-    }
-
-    /// Flux's loop over its jobs, marked.
-    pub(super) fn reprioritize_all() -> Vec<Effect> {
-        vec![Effect::Then(Step::LoopBegins), Effect::ReprioritizeAll, Effect::Then(Step::LoopEnded)]
     }
 
     /// Counts waiting jobs whose association has come. They stay where they are until their next priority, but for those
@@ -176,4 +171,9 @@ fn told_of(SharedIds { leaves, example: (name, user, bank), counts_in }: &Shared
         "{name} and {counts_in} have user id {user} in bank {bank}: jobs of that id go by the last record, that of \
          {counts_in}{more}"
     )
+}
+
+/// Flux's loop over its jobs, marked.
+pub(super) fn reprioritize_all() -> Vec<Effect> {
+    vec![Effect::Then(Step::LoopBegins), Effect::ReprioritizeAll, Effect::Then(Step::LoopEnded)]
 }

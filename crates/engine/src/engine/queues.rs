@@ -10,6 +10,7 @@
 
 use super::{Effect, Engine, QueueTold, Timer};
 use crate::accounts::AssociationId;
+use crate::engine::View;
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Line, Phase};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,14 +76,9 @@ impl Queues {
 }
 
 impl Engine {
-    fn needs_queue_states(&self) -> bool {
-        let queues = &self.queues;
-        queues.has_unasked || !queues.stopped.is_empty() || self.ledger.in_line().next().is_some()
-    }
-
     /// Begins to ask about queues as soon as the answer matters.
     pub(super) fn watch_queues(&mut self, effects: &mut Vec<Effect>) {
-        if !self.queues.is_asking && self.needs_queue_states() {
+        if !self.queues.is_asking && needs_queue_states(&self.view()) {
             self.queues.is_asking = true;
             effects.push(Effect::ArmIn(Timer::Queues, std::mem::take(&mut self.queues.delay)));
         }
@@ -90,7 +86,7 @@ impl Engine {
 
     /// Asks which queues are stopped.
     pub(super) fn ask_queues(&mut self) -> Vec<Effect> {
-        self.queues.is_asking = self.needs_queue_states();
+        self.queues.is_asking = needs_queue_states(&self.view());
         let is_due = self.queues.is_asking;
         self.queues.has_unasked = false;
         is_due.then(|| Effect::AskQueues(self.queues.seen.iter().cloned().collect())).into_iter().collect()
@@ -187,4 +183,9 @@ impl Engine {
         }
         self.passes(freed.into_iter().map(|association: AssociationId| (association, Line::All)))
     }
+}
+
+fn needs_queue_states(view: &View<'_>) -> bool {
+    let queues = &view.queues;
+    queues.has_unasked || !queues.stopped.is_empty() || view.ledger.in_line().next().is_some()
 }

@@ -9,6 +9,13 @@
 use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
+use crate::engine::age::lacks_site_nodes;
+use crate::engine::life::complete_jobspec;
+use crate::engine::life::log_unmeasured;
+use crate::engine::life::log_unread_resources;
+use crate::engine::live::accrual::lacks_start;
+use crate::engine::pushes::reprioritize_all;
+use crate::engine::unasked::is_in_reach;
 use crate::ids::JobId;
 use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
 use crate::priority::{AGE, URGENCY_HOLD};
@@ -67,20 +74,20 @@ impl Engine {
             self.due.incomplete.insert(facts.id);
         }
         self.replay.has_unpriced |= facts.state == State::Priority;
-        let mut effects = Engine::log_unmeasured(facts);
+        let mut effects = log_unmeasured(facts);
         if job.phase == Phase::Run {
             job.allocation = facts.resources.allocation().map(Box::new);
-            effects.extend(Engine::log_unread_resources(facts.id, &facts.resources));
+            effects.extend(log_unread_resources(facts.id, &facts.resources));
         }
         self.ledger.insert(facts.id, job);
         // Where R has no start, the eventlog has the time of the allocation.
-        let lacks_start = self.lacks_start(facts.id);
+        let lacks_start = lacks_start(&self.view(), facts.id);
         effects.extend(if lacks_start {
             Some(Effect::ReadEventlog(facts.id))
         } else {
             self.accrues(facts.id)
         });
-        effects.extend(self.follow_expiration(facts.id, facts.state == State::Run));
+        effects.extend(self.expirations.follow(&self.ledger, facts.id, facts.state == State::Run));
         if !self.replay.is_due {
             self.replay.is_due = true;
             effects.push(Effect::Arm(Timer::Turn));
@@ -105,7 +112,7 @@ impl Engine {
         self.all_may_be_known();
         // Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
         if has_unpriced {
-            effects.extend(Engine::reprioritize_all());
+            effects.extend(reprioritize_all());
         }
         effects
     }
@@ -121,10 +128,14 @@ impl Engine {
                 continue;
             }
             let is_awaiting = job.is_awaiting();
-            effects.extend(self.complete_jobspec(id, job, association, Posting::ById));
+            effects.extend(complete_jobspec(&self.view(), id, job, association, Posting::ById));
             self.ledger.change(id, |job| job.admission = Admission::Admitted(association));
             // From now on it stands in line.
-            effects.extend(if is_awaiting { self.pass_later(association, Line::All) } else { Vec::new() });
+            effects.extend(if is_awaiting {
+                self.due.scan_later(association, Line::All)
+            } else {
+                Vec::new()
+            });
         }
         effects
     }
@@ -138,7 +149,9 @@ impl Engine {
             let Some(job) = self.ledger.job(id) else { continue };
             let can_decide = match job.phase {
                 Phase::Depend => true,
-                Phase::Sched => job.association().is_some_and(|of| self.is_in_reach(of, job.queue.as_ref())),
+                Phase::Sched => {
+                    job.association().is_some_and(|of| is_in_reach(&self.view(), of, job.queue.as_ref()))
+                }
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
             // In SCHED it counted as unread from the start, so that its place to run was not given away. Where no limit on what runs is
@@ -278,7 +291,7 @@ impl Engine {
         effects.extend((!self.due.expected.is_empty()).then_some(Effect::Arm(Timer::Retry)));
         effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
         effects.extend(self.ask_again());
-        effects.extend(self.lacks_site_nodes());
+        effects.extend(lacks_site_nodes(&self.view()));
         effects.extend((!self.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
     }
@@ -305,7 +318,7 @@ impl Engine {
             return Vec::new();
         }
         let put_off = self.ledger.take_put_off();
-        put_off.into_iter().flat_map(|association| self.pass_later(association, Line::All)).collect()
+        put_off.into_iter().flat_map(|association| self.due.scan_later(association, Line::All)).collect()
     }
 
     /// Whether that was the last of all that is read. Of a job that can't be read somebody is still being asked: should

@@ -8,6 +8,8 @@
 
 use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Refusal, State, Timer};
+use crate::engine::age::lacks_site_nodes;
+use crate::engine::pushes::reprioritize_all;
 use crate::ids::JobId;
 use crate::limits::Job;
 use std::collections::BTreeSet;
@@ -32,6 +34,11 @@ pub(super) struct Resync {
 }
 
 impl Resync {
+    /// Returns true if a call panicked and jobs were not compared with Flux since.
+    pub fn is_doubtful(&self) -> bool {
+        self.panics > 0
+    }
+
     /// Whether jobs are still to be looked up.
     pub fn is_on(&self) -> bool {
         !(self.due.is_empty() && self.in_hand.is_empty())
@@ -51,11 +58,6 @@ impl Resync {
 }
 
 impl Engine {
-    /// Whether a panic came and jobs were not compared with Flux since.
-    pub fn is_doubtful(&self) -> bool {
-        self.resync.panics > 0
-    }
-
     /// A call was cut short. `id` is the job it was about.
     ///
     /// All is recounted in this turn, not a slice of the jobs in each turn as they are looked up: the panic may have come
@@ -80,7 +82,7 @@ impl Engine {
         self.queues.ask_again();
         let mut effects = self.listed(None);
         effects.extend(self.refresh_after_panic());
-        effects.extend(self.lacks_site_nodes().map(|_| Effect::Arm(Timer::Retry)));
+        effects.extend(lacks_site_nodes(&self.view()).map(|_| Effect::Arm(Timer::Retry)));
         effects
     }
 
@@ -130,7 +132,7 @@ impl Engine {
             self.due.half_pushed.clear();
             self.replay.begin();
             self.live.stale.forget();
-            effects.extend(Engine::reprioritize_all());
+            effects.extend(reprioritize_all());
         }
         effects.push(Effect::Arm(Timer::Turn));
         Some(effects)
@@ -148,7 +150,7 @@ impl Engine {
             self.ledger.annotate(facts.id, memo);
         }
         self.resync.in_hand.retain(|other| *other != facts.id);
-        effects.extend(self.follow_expiration(facts.id, facts.state == State::Run));
+        effects.extend(self.expirations.follow(&self.ledger, facts.id, facts.state == State::Run));
         effects
     }
 
@@ -184,7 +186,7 @@ impl Engine {
             return effects;
         }
         let mut effects = self.ended_unheard(id);
-        effects.extend(self.follow_expiration(id, false));
+        effects.extend(self.expirations.follow(&self.ledger, id, false));
         self.take_out(id);
         self.foreign.remove(&id);
         self.unwatched.remove(&id);

@@ -5,27 +5,11 @@
 
 use super::{Effect, Engine};
 use crate::accounts::AssociationId;
+use crate::engine::View;
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use crate::limits::{Grant, Job, Knowledge, Phase, Usage};
 
 impl Engine {
-    /// Whether a limit on what runs could be reached if all active jobs of an association ran, for those in a queue. Where it could
-    /// not, it does not matter for whom a place is reserved.
-    pub(super) fn is_in_reach(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
-        let Some(limits) = self.book.association(association) else { return false };
-        let active = self.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
-        if self.ledger.runs_under_scopes(association) {
-            return true;
-        }
-        let is_in_reach = |measure: Measure, cap: Limit| match measure {
-            Measure::Jobs => !cap.admits(active, 1),
-            Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
-        };
-        let usage = Usage::default();
-        let mut all = self.ledger.rules().counted(&self.book, limits, queue, &usage);
-        all.any(|of| of.rule.stage == Stage::Running && is_in_reach(of.measure, of.limit))
-    }
-
     /// Notes that nothing depends on the eventlog of a job in SCHED for now.
     pub(super) fn leave_unasked(&mut self, id: JobId) {
         let Some(job) = self.ledger.job(id) else { return };
@@ -42,7 +26,8 @@ impl Engine {
             None => self.unasked.range(..),
         };
         let keys = keys.map(|(key, _)| key).take_while(|key| of.is_none_or(|of| key.0 == of));
-        let due: Vec<_> = keys.filter(|(of, queue)| self.is_in_reach(*of, queue.as_ref())).cloned().collect();
+        let due: Vec<_> =
+            keys.filter(|(of, queue)| is_in_reach(&self.view(), *of, queue.as_ref())).cloned().collect();
         let jobs: Vec<JobId> = due.iter().filter_map(|key| self.unasked.remove(key)).flatten().collect();
         let is_open = |job: &Job| {
             (job.phase, job.knowledge, job.grant) == (Phase::Sched, Knowledge::Known, Grant::None)
@@ -74,4 +59,21 @@ impl Engine {
         }
         was_there
     }
+}
+
+/// Whether a limit on what runs could be reached if all active jobs of an association ran, for those in a queue. Where it could
+/// not, it does not matter for whom a place is reserved.
+pub(super) fn is_in_reach(view: &View<'_>, association: AssociationId, queue: Option<&QueueName>) -> bool {
+    let Some(limits) = view.book.association(association) else { return false };
+    let active = view.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
+    if view.ledger.runs_under_scopes(association) {
+        return true;
+    }
+    let is_in_reach = |measure: Measure, cap: Limit| match measure {
+        Measure::Jobs => !cap.admits(active, 1),
+        Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
+    };
+    let usage = Usage::default();
+    let mut all = view.ledger.rules().counted(view.book, limits, queue, &usage);
+    all.any(|of| of.rule.stage == Stage::Running && is_in_reach(of.measure, of.limit))
 }

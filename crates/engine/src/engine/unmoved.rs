@@ -8,6 +8,7 @@
 //! list, or the first. With 20,000 the push that makes Flux loop takes a quarter of the time.
 
 use super::{Effect, Engine, Timer};
+use crate::engine::View;
 use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;
@@ -50,11 +51,6 @@ impl Unmoved {
 }
 
 impl Engine {
-    /// Whether Flux's loop leaves a job in PRIORITY, of which there are many.
-    pub(super) fn is_put_off(&self, id: JobId) -> bool {
-        self.unpriced.len() > self.batches.put_off && self.unpriced.contains(&id)
-    }
-
     /// It gets its price in the next reactor turns.
     pub(super) fn put_off(&mut self, id: JobId) -> Vec<Effect> {
         self.due.unmoved.insert(id);
@@ -76,28 +72,33 @@ impl Engine {
             return std::mem::take(&mut self.due.unmoved).jobs.into_iter().map(Effect::AskUrgency).collect();
         }
         if self.due.unmoved.order.is_empty() {
-            self.due.unmoved.order = self.in_order(&self.due.unmoved.jobs);
+            self.due.unmoved.order = in_order(&self.view(), &self.due.unmoved.jobs);
         }
         let next = std::iter::from_fn(|| self.due.unmoved.next()).take(self.batches.unmoved);
         let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
         effects.extend((!self.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
     }
+}
 
-    /// In the order in which Flux finds a place for each at once, the first at the end, by the urgencies that were told last.
-    fn in_order(&self, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
-        let mut keyed: Vec<(bool, u32, u64)> = jobs
-            .iter()
-            .map(|id| {
-                let made = self.ledger.job(*id).and_then(|job| self.view().explain(*id, job, job.urgency));
-                let price = made.map_or(0, |made| made.priority);
-                match price > PRIORITY_MAX / 2 {
-                    true => (true, !price, id.0),
-                    false => (false, price, !id.0),
-                }
-            })
-            .collect();
-        keyed.sort_unstable();
-        keyed.into_iter().map(|(is_high, _, id)| JobId(if is_high { id } else { !id })).collect()
-    }
+/// Whether Flux's loop leaves a job in PRIORITY, of which there are many.
+pub(super) fn is_put_off(view: &View<'_>, id: JobId) -> bool {
+    view.unpriced.len() > view.batches.put_off && view.unpriced.contains(&id)
+}
+
+/// In the order in which Flux finds a place for each at once, the first at the end, by the urgencies that were told last.
+pub(super) fn in_order(view: &View<'_>, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
+    let mut keyed: Vec<(bool, u32, u64)> = jobs
+        .iter()
+        .map(|id| {
+            let made = view.ledger.job(*id).and_then(|job| view.explain(*id, job, job.urgency));
+            let price = made.map_or(0, |made| made.priority);
+            match price > PRIORITY_MAX / 2 {
+                true => (true, !price, id.0),
+                false => (false, price, !id.0),
+            }
+        })
+        .collect();
+    keyed.sort_unstable();
+    keyed.into_iter().map(|(is_high, _, id)| JobId(if is_high { id } else { !id })).collect()
 }

@@ -3,6 +3,12 @@
 
 use super::{Effect, Engine, JobFacts, Level, State, Timer};
 use crate::accounts::AssociationId;
+use crate::engine::View;
+use crate::engine::life::bank_name;
+use crate::engine::life::project_of;
+use crate::engine::life::queue_name;
+use crate::engine::life::running_limits;
+use crate::engine::validate::unknown_association;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
@@ -12,105 +18,20 @@ impl Engine {
         let rejection = match job.map(Job::association) {
             // A waiting job is judged when its association is known.
             Some(None) => None,
-            Some(Some(association)) => self.queue_rejection(job, association, state, queue),
+            Some(Some(association)) => queue_rejection(&self.view(), job, association, state, queue),
             None => match self.book.find(user, None) {
-                Some(association) => self.queue_rejection(None, association, state, queue),
-                None => Some(Engine::unknown_association(user)),
+                Some(association) => queue_rejection(&self.view(), None, association, state, queue),
+                None => Some(unknown_association(user)),
             },
         };
         rejection.map(Effect::Reject).into_iter().collect()
-    }
-
-    fn queue_rejection(
-        &self,
-        job: Option<&Job>,
-        association: AssociationId,
-        state: State,
-        queue: &str,
-    ) -> Option<String> {
-        if self.view().forbidden_queue(association, Some(queue)).is_some() {
-            return Some(format!("mf_priority: queue not valid for user: {queue}"));
-        }
-        let job = job?;
-        let stays = job.queue.as_ref().is_some_and(|present| present.as_str() == queue);
-        if !matches!(state, State::Priority | State::Sched) || stays {
-            return None;
-        }
-        self.full_queue(job, association, queue)
-    }
-
-    /// The rejection if the job, moved to `association` and `queue`, would exceed a limit of the queue.
-    fn full_queue(&self, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
-        let wanted = QueueName::from(queue);
-        let exceeded = self.ledger.exceeded_if_moved(&self.book, job, association, Some(&wanted));
-        let rules = self.ledger.rules();
-        let of_queue = rules.select(Rule::is_of_queue).or(rows_of_queues());
-        let name = rules.members(exceeded.and(of_queue)).next()?.name();
-        Some(format!(
-            "updating to queue {queue} while it is already at {name} limit is not allowed; try again later"
-        ))
-    }
-
-    /// The rejection of a change of bank and queue at once. Each was tested against the other's present value; only
-    /// validate, which comes after, shows both.
-    pub(super) fn move_rejection(&self, association: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
-        let job = self.ledger.job(facts.id)?;
-        let is_due = matches!(facts.state, State::Priority | State::Sched);
-        let moves_bank = job.association().is_some_and(|present| present != association);
-        let moves_queue = job.queue.as_ref().map(|queue| queue.as_str()) != facts.queue;
-        if !(is_due && moves_bank && moves_queue) {
-            return None;
-        }
-        self.full_queue(job, association, facts.queue?)
     }
 
     pub(super) fn update_bank(&mut self, id: JobId, user: UserId, state: State, bank: &str) -> Vec<Effect> {
         if let Some(wanted) = self.book.find(user, Some(bank)) {
             self.ledger.meet(&self.book, wanted);
         }
-        self.bank_rejection(id, user, state, bank).map(Effect::Reject).into_iter().collect()
-    }
-
-    fn bank_rejection(&self, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {
-        if matches!(state, State::Run | State::Cleanup) {
-            return Some("update of bank for running job not supported".to_owned());
-        }
-        let job = self.ledger.job(id);
-        let present = job.and_then(Job::association);
-        let wanted = self.book.find(user, Some(bank));
-        if wanted.is_some() && wanted == present {
-            return None;
-        }
-        let Some(wanted) = wanted else {
-            return Some(match self.book.has_data() {
-                false => "update_bank: plugin still waiting on flux-accounting data".to_owned(),
-                true => format!("update_bank: cannot find flux-accounting entry for uid/bank: {user}/{bank}"),
-            });
-        };
-        let limits = self.book.association(wanted)?;
-        let active = self.ledger.usage(wanted).map_or(0, |usage| usage.active_jobs);
-        if limits.is_full(active) {
-            return Some("new bank is already at max-active-jobs limit".to_owned());
-        }
-        let job = job?;
-        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
-        let rejected = |limit: &str| {
-            Some(format!(
-                "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
-            ))
-        };
-        if !limits.max_running_jobs.admits(running, 1) {
-            return rejected("max-run-jobs");
-        }
-        // A job in DEPEND is held under the new bank's limits instead.
-        if !matches!(state, State::Priority | State::Sched) {
-            return None;
-        }
-        let rules = self.ledger.rules();
-        let exceeded = self.ledger.exceeded_if_moved(&self.book, job, wanted, job.queue.as_ref());
-        // A job that was not held by it on its way here may wait for a running place in SCHED.
-        let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
-        rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
+        bank_rejection(&self.view(), id, user, state, bank).map(Effect::Reject).into_iter().collect()
     }
 
     /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
@@ -137,12 +58,13 @@ impl Engine {
                 }
             }
         }
-        let (bank, queue) = (self.bank_name(association, facts.bank), self.queue_name(facts.queue));
-        let running = self.running_limits(queue.as_ref());
+        let (bank, queue) =
+            (bank_name(&self.view(), association, facts.bank), queue_name(&self.view(), facts.queue));
+        let running = running_limits(&self.view(), queue.as_ref());
         let project = match (&job.project, facts.project) {
             // Not every update is validated: it is judged when the job is admitted.
             (Project::Unjudged(_), Some(project)) => Project::Unjudged(project.into()),
-            (_, project) => self.project(association, project),
+            (_, project) => project_of(association, project),
         };
         if let Some(association) = association {
             self.ledger.meet(&self.book, association);
@@ -170,7 +92,7 @@ impl Engine {
         });
         // One that runs has another time limit, perhaps.
         effects.extend(self.accrues(id));
-        effects.extend(self.follow_expiration(id, facts.state == State::Run));
+        effects.extend(self.expirations.follow(&self.ledger, id, facts.state == State::Run));
         let after = self.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
         if after.as_ref() == Some(&before) {
             return effects;
@@ -194,7 +116,7 @@ impl Engine {
         for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
             // What a job leaves that is to be held is others' when Flux has heard that it is.
             effects.extend(match is_taken_back {
-                true => self.pass_later(association, Line::All),
+                true => self.due.scan_later(association, Line::All),
                 false => self.pass(association),
             });
         }
@@ -215,4 +137,93 @@ impl Engine {
         let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
         if is_ours && job.grant != Grant::Given { self.hold(id) } else { Vec::new() }
     }
+}
+
+fn queue_rejection(
+    view: &View<'_>,
+    job: Option<&Job>,
+    association: AssociationId,
+    state: State,
+    queue: &str,
+) -> Option<String> {
+    if view.forbidden_queue(association, Some(queue)).is_some() {
+        return Some(format!("mf_priority: queue not valid for user: {queue}"));
+    }
+    let job = job?;
+    let stays = job.queue.as_ref().is_some_and(|present| present.as_str() == queue);
+    if !matches!(state, State::Priority | State::Sched) || stays {
+        return None;
+    }
+    full_queue(view, job, association, queue)
+}
+
+/// The rejection if the job, moved to `association` and `queue`, would exceed a limit of the queue.
+fn full_queue(view: &View<'_>, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
+    let wanted = QueueName::from(queue);
+    let exceeded = view.ledger.exceeded_if_moved(view.book, job, association, Some(&wanted));
+    let rules = view.ledger.rules();
+    let of_queue = rules.select(Rule::is_of_queue).or(rows_of_queues());
+    let name = rules.members(exceeded.and(of_queue)).next()?.name();
+    Some(format!(
+        "updating to queue {queue} while it is already at {name} limit is not allowed; try again later"
+    ))
+}
+
+/// The rejection of a change of bank and queue at once. Each was tested against the other's present value; only
+/// validate, which comes after, shows both.
+pub(super) fn move_rejection(
+    view: &View<'_>,
+    association: AssociationId,
+    facts: &JobFacts<'_>,
+) -> Option<String> {
+    let job = view.ledger.job(facts.id)?;
+    let is_due = matches!(facts.state, State::Priority | State::Sched);
+    let moves_bank = job.association().is_some_and(|present| present != association);
+    let moves_queue = job.queue.as_ref().map(|queue| queue.as_str()) != facts.queue;
+    if !(is_due && moves_bank && moves_queue) {
+        return None;
+    }
+    full_queue(view, job, association, facts.queue?)
+}
+
+fn bank_rejection(view: &View<'_>, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {
+    if matches!(state, State::Run | State::Cleanup) {
+        return Some("update of bank for running job not supported".to_owned());
+    }
+    let job = view.ledger.job(id);
+    let present = job.and_then(Job::association);
+    let wanted = view.book.find(user, Some(bank));
+    if wanted.is_some() && wanted == present {
+        return None;
+    }
+    let Some(wanted) = wanted else {
+        return Some(match view.book.has_data() {
+            false => "update_bank: plugin still waiting on flux-accounting data".to_owned(),
+            true => format!("update_bank: cannot find flux-accounting entry for uid/bank: {user}/{bank}"),
+        });
+    };
+    let limits = view.book.association(wanted)?;
+    let active = view.ledger.usage(wanted).map_or(0, |usage| usage.active_jobs);
+    if limits.is_full(active) {
+        return Some("new bank is already at max-active-jobs limit".to_owned());
+    }
+    let job = job?;
+    let running = view.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
+    let rejected = |limit: &str| {
+        Some(format!(
+            "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
+        ))
+    };
+    if !limits.max_running_jobs.admits(running, 1) {
+        return rejected("max-run-jobs");
+    }
+    // A job in DEPEND is held under the new bank's limits instead.
+    if !matches!(state, State::Priority | State::Sched) {
+        return None;
+    }
+    let rules = view.ledger.rules();
+    let exceeded = view.ledger.exceeded_if_moved(view.book, job, wanted, job.queue.as_ref());
+    // A job that was not held by it on its way here may wait for a running place in SCHED.
+    let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
+    rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
 }

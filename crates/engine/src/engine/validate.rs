@@ -3,6 +3,8 @@
 
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::{Association, AssociationId};
+use crate::engine::View;
+use crate::engine::updates::move_rejection;
 use crate::ids::{BankName, UserId};
 use std::fmt::Display;
 
@@ -14,7 +16,7 @@ const UNCOUNTABLE: &str = "unable to count resources for job";
 
 impl Engine {
     pub(super) fn validate(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
-        match self.rejection(facts) {
+        match rejection_of_job(&self.view(), facts) {
             Some(text) => match &facts.size {
                 Err(error) if text == UNCOUNTABLE => {
                     let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
@@ -31,114 +33,6 @@ impl Engine {
             }
         }
     }
-
-    fn rejection(&self, facts: &JobFacts<'_>) -> Option<String> {
-        let uncountable = || facts.size.is_err().then(|| UNCOUNTABLE.to_owned());
-        let Some(id) = self.book.find(facts.user, facts.bank) else {
-            let text = || Some(Engine::unknown_association(facts.user) + &self.own_banks(facts.user));
-            return if self.book.has_data() { text() } else { uncountable().or_else(|| endless_name(facts)) };
-        };
-        let association = self.book.association(id)?;
-        if !association.active {
-            let text = "user/bank entry has been disabled from flux-accounting DB".to_owned();
-            return Some(text + &self.own_banks(facts.user));
-        }
-        let unknown_queue = facts.queue.filter(|q| self.book.queue(q).is_none());
-        if let Some(queue) = unknown_queue.filter(|_| self.book.config().deny_unknown_queues) {
-            let theirs = association.queues.iter().filter(|queue| self.book.queue(queue.as_str()).is_some());
-            let theirs: Vec<_> = theirs.collect();
-            let yours = match theirs.is_empty() {
-                true => String::new(),
-                false => format!("; yours: {}", joined(&theirs)),
-            };
-            return Some(format!(
-                "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled{yours}"
-            ));
-        }
-        self.view()
-            .forbidden_queue(id, facts.queue)
-            .or_else(|| self.view().forbidden_project(id, facts.project))
-            .or_else(|| self.too_many_active(id, association, facts))
-            .or_else(uncountable)
-            .or_else(|| self.too_large(id, association, facts))
-            .or_else(|| self.move_rejection(id, facts))
-            .or_else(|| endless_name(facts))
-    }
-
-    /// The text for a (user, bank) that is not in the data.
-    pub(super) fn unknown_association(user: UserId) -> String {
-        format!("cannot find user/bank or user/default bank entry for uid: {user}")
-    }
-
-    fn too_many_active(
-        &self,
-        id: AssociationId,
-        association: &Association,
-        facts: &JobFacts<'_>,
-    ) -> Option<String> {
-        let active = self.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
-        let is_rejected = facts.state == State::New && association.is_full(active);
-        is_rejected.then(|| {
-            let other = self.fitting_bank(id, facts, |other, record| {
-                !record.is_full(self.ledger.usage(other).map_or(0, |usage| usage.active_jobs))
-            });
-            let (bank, most) = (&association.bank, association.max_active_jobs.cap());
-            let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
-            format!("user has max active jobs; {active} of {most} in bank {bank}: wait until one ends{or}")
-        })
-    }
-
-    fn too_large(
-        &self,
-        id: AssociationId,
-        association: &Association,
-        facts: &JobFacts<'_>,
-    ) -> Option<String> {
-        let size = *facts.size.as_ref().ok()?;
-        let rejection = |association: &Association| {
-            self.ledger.rules().rejection(&self.book, association, facts.queue, size)
-        };
-        let Some(text) = rejection(association) else {
-            return self.ledger.rejection_over_scopes(&self.book, id, facts.queue, size);
-        };
-        let other = self.fitting_bank(id, facts, |_, record| rejection(record).is_none());
-        Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} takes it")))
-    }
-
-    /// The banks that a user can name instead, for a rejection; empty where there is none.
-    fn own_banks(&self, user: UserId) -> String {
-        let banks = self.book.associations_of(user).filter(|(_, record)| record.active);
-        let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MOST_NAMED).collect();
-        let default = self.book.default_bank(user).filter(|default| banks.contains(default));
-        match (banks.as_slice(), default) {
-            ([], _) => String::new(),
-            (_, None) => {
-                format!("; yours: {}", banks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-            }
-            (_, Some(default)) => format!(
-                "; yours: {} (default {default})",
-                banks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-            ),
-        }
-    }
-
-    /// Another bank of the user that may take the job.
-    fn fitting_bank(
-        &self,
-        id: AssociationId,
-        facts: &JobFacts<'_>,
-        fits: impl Fn(AssociationId, &Association) -> bool,
-    ) -> Option<&BankName> {
-        let mut others = self.book.associations_of(facts.user).take(MOST_NAMED);
-        let (_, record) = others.find(|(other, record)| {
-            *other != id
-                && record.active
-                && self.view().forbidden_queue(*other, facts.queue).is_none()
-                && self.view().forbidden_project(*other, facts.project).is_none()
-                && fits(*other, record)
-        })?;
-        Some(&record.bank)
-    }
 }
 
 /// The rejection of a name that cannot be anybody's. Nothing else bounds it where there are no data.
@@ -153,4 +47,110 @@ fn endless_name(facts: &JobFacts<'_>) -> Option<String> {
 
 fn joined<T: Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+pub(super) fn rejection_of_job(view: &View<'_>, facts: &JobFacts<'_>) -> Option<String> {
+    let uncountable = || facts.size.is_err().then(|| UNCOUNTABLE.to_owned());
+    let Some(id) = view.book.find(facts.user, facts.bank) else {
+        let text = || Some(unknown_association(facts.user) + &own_banks(view, facts.user));
+        return if view.book.has_data() { text() } else { uncountable().or_else(|| endless_name(facts)) };
+    };
+    let association = view.book.association(id)?;
+    if !association.active {
+        let text = "user/bank entry has been disabled from flux-accounting DB".to_owned();
+        return Some(text + &own_banks(view, facts.user));
+    }
+    let unknown_queue = facts.queue.filter(|q| view.book.queue(q).is_none());
+    if let Some(queue) = unknown_queue.filter(|_| view.book.config().deny_unknown_queues) {
+        let theirs = association.queues.iter().filter(|queue| view.book.queue(queue.as_str()).is_some());
+        let theirs: Vec<_> = theirs.collect();
+        let yours = match theirs.is_empty() {
+            true => String::new(),
+            false => format!("; yours: {}", joined(&theirs)),
+        };
+        return Some(format!(
+            "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled{yours}"
+        ));
+    }
+    view.forbidden_queue(id, facts.queue)
+        .or_else(|| view.forbidden_project(id, facts.project))
+        .or_else(|| too_many_active(view, id, association, facts))
+        .or_else(uncountable)
+        .or_else(|| too_large(view, id, association, facts))
+        .or_else(|| move_rejection(view, id, facts))
+        .or_else(|| endless_name(facts))
+}
+
+fn too_many_active(
+    view: &View<'_>,
+    id: AssociationId,
+    association: &Association,
+    facts: &JobFacts<'_>,
+) -> Option<String> {
+    let active = view.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
+    let is_rejected = facts.state == State::New && association.is_full(active);
+    is_rejected.then(|| {
+        let other = fitting_bank(view, id, facts, |other, record| {
+            !record.is_full(view.ledger.usage(other).map_or(0, |usage| usage.active_jobs))
+        });
+        let (bank, most) = (&association.bank, association.max_active_jobs.cap());
+        let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
+        format!("user has max active jobs; {active} of {most} in bank {bank}: wait until one ends{or}")
+    })
+}
+
+pub(super) fn too_large(
+    view: &View<'_>,
+    id: AssociationId,
+    association: &Association,
+    facts: &JobFacts<'_>,
+) -> Option<String> {
+    let size = *facts.size.as_ref().ok()?;
+    let rejection =
+        |association: &Association| view.ledger.rules().rejection(view.book, association, facts.queue, size);
+    let Some(text) = rejection(association) else {
+        return view.ledger.rejection_over_scopes(view.book, id, facts.queue, size);
+    };
+    let other = fitting_bank(view, id, facts, |_, record| rejection(record).is_none());
+    Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} takes it")))
+}
+
+/// The banks that a user can name instead, for a rejection; empty where there is none.
+fn own_banks(view: &View<'_>, user: UserId) -> String {
+    let banks = view.book.associations_of(user).filter(|(_, record)| record.active);
+    let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MOST_NAMED).collect();
+    let default = view.book.default_bank(user).filter(|default| banks.contains(default));
+    match (banks.as_slice(), default) {
+        ([], _) => String::new(),
+        (_, None) => {
+            format!("; yours: {}", banks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+        (_, Some(default)) => format!(
+            "; yours: {} (default {default})",
+            banks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+/// Another bank of the user that may take the job.
+fn fitting_bank<'a>(
+    view: &View<'a>,
+    id: AssociationId,
+    facts: &JobFacts<'_>,
+    fits: impl Fn(AssociationId, &Association) -> bool,
+) -> Option<&'a BankName> {
+    let mut others = view.book.associations_of(facts.user).take(MOST_NAMED);
+    let (_, record) = others.find(|(other, record)| {
+        *other != id
+            && record.active
+            && view.forbidden_queue(*other, facts.queue).is_none()
+            && view.forbidden_project(*other, facts.project).is_none()
+            && fits(*other, record)
+    })?;
+    Some(&record.bank)
+}
+
+/// The text for a (user, bank) that is not in the data.
+pub(super) fn unknown_association(user: UserId) -> String {
+    format!("cannot find user/bank or user/default bank entry for uid: {user}")
 }

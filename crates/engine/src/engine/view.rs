@@ -2,7 +2,10 @@
 //! The engine's state, read-only: what answers to people are computed from, and priorities. `terms.rs` computes priorities.
 
 use super::answers::Extent;
+use super::batches::Batches;
+use super::due::Due;
 use super::foreign::ForeignNames;
+use super::kept::News;
 use super::live::{LiveOutline, LiveSnapshot, budget};
 use super::queues::Queues;
 use super::{Engine, Settings, age};
@@ -13,6 +16,7 @@ use crate::priority::{Ages, Weighed};
 use crate::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::num::NonZeroU64;
 
 /// The state that answers are computed from.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +31,20 @@ pub struct View<'a> {
     pub(super) queues: &'a Queues,
     pub(super) foreign: &'a BTreeMap<JobId, ForeignNames>,
     pub(super) unreadable: &'a BTreeSet<JobId>,
+    pub(super) unpriced: &'a BTreeSet<JobId>,
+    pub(super) unwatched: &'a BTreeSet<JobId>,
+    pub(super) due: &'a Due,
+    pub(super) news: &'a News,
+    pub(super) batches: &'a Batches,
     /// Nodes of the site; 0 if unknown.
     pub(super) site_nodes: u64,
     pub(super) owner: UserId,
     /// Whether eventlogs are being read after a reload.
     pub(super) is_replaying: bool,
+    /// Whether a panic came, and jobs were not compared with Flux since.
+    pub(super) is_doubtful: bool,
+    /// The number of events so far that may have changed any priority.
+    pub(super) revision: NonZeroU64,
     /// The time of the last event, in seconds since the epoch.
     pub(super) now: f64,
 }
@@ -50,9 +63,16 @@ impl Engine {
             queues: &self.queues,
             foreign: &self.foreign,
             unreadable: &self.unreadable,
+            unpriced: &self.unpriced,
+            unwatched: &self.unwatched,
+            due: &self.due,
+            news: &self.news,
+            batches: &self.batches,
             site_nodes: self.site_nodes,
             owner: self.owner,
             is_replaying: self.replay.is_due(),
+            is_doubtful: self.resync.is_doubtful(),
+            revision: self.revision,
             now: self.now,
         }
     }
@@ -62,6 +82,21 @@ impl<'a> View<'a> {
     /// Returns the settings in force.
     pub fn settings(&self) -> &'a Settings {
         self.settings
+    }
+
+    /// Returns true if the job is live.
+    pub fn knows(&self, id: JobId) -> bool {
+        self.ledger.job(id).is_some()
+    }
+
+    /// Returns true while eventlogs are being read after a reload.
+    pub fn is_replaying(&self) -> bool {
+        self.is_replaying
+    }
+
+    /// Returns true if a call panicked and jobs were not compared with Flux since.
+    pub fn is_doubtful(&self) -> bool {
+        self.is_doubtful
     }
 
     /// Returns the user of a live job.

@@ -2,12 +2,13 @@
 //! What keeps a job besides limits, and what would help it.
 
 use super::super::View;
-use super::super::{Engine, JobFacts, PricedJob, State};
+use super::super::{JobFacts, PricedJob, State};
 use super::holds::{HoldNow, MOST_LOOKED_AT};
 use super::job::Note;
 use super::release::{MOST_RIVALS, Release};
 use super::{note, span};
 use crate::accounts::AssociationId;
+use crate::engine::validate::unknown_association;
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Demand, Job, Keepers, Phase};
 use crate::priority::{Outcome, URGENCY_HOLD};
@@ -111,7 +112,7 @@ pub(super) fn other_keepers(
         let text = match view.book.has_data() {
             false => "the instance has no data about users and banks yet".to_owned(),
             true => {
-                format!("{}: it waits until a push brings one", Engine::unknown_association(job.user))
+                format!("{}: it waits until a push brings one", unknown_association(job.user))
             }
         };
         found.push(Keeper::plain("association", text));

@@ -6,6 +6,7 @@
 
 use super::super::{Effect, Engine, Level};
 use super::ended::Asking;
+use crate::engine::View;
 use crate::ids::JobId;
 use crate::limits::{Job, Phase};
 use crate::standing;
@@ -19,19 +20,13 @@ impl Engine {
     pub(in crate::engine) fn accrues(&mut self, id: JobId) -> Option<Effect> {
         let job = self.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
         job.association()?;
-        let counted = self.counted(id, job)?;
+        let counted = counted_job(&self.view(), id, job)?;
         unbelievable(self.standing.started(&counted))
-    }
-
-    /// Whether the job runs and its R has no start.
-    pub(in crate::engine) fn lacks_start(&self, id: JobId) -> bool {
-        let job = self.ledger.job(id).filter(|job| job.phase == Phase::Run);
-        job.and_then(|job| job.allocation.as_deref()).is_some_and(|given| given.start.is_none())
     }
 
     /// Counts the usage of a running job from `start` on, if its R has no start.
     pub(in crate::engine) fn begin_accrual(&mut self, id: JobId, start: f64) -> Option<Effect> {
-        if !self.lacks_start(id) {
+        if !lacks_start(&self.view(), id) {
             return None;
         }
         self.ledger.change(id, |job| {
@@ -52,10 +47,10 @@ impl Engine {
             self.live.asking = Asking::default();
             return None;
         }
-        let counted = self.counted(id, job)?;
+        let counted = counted_job(&self.view(), id, job)?;
         let done = self.standing.ended(&counted, self.now);
-        if done.is_ok() {
-            self.note_ended(counted);
+        if done.is_ok() && self.settings.remember {
+            self.news.note(counted, self.now);
         }
         // Without refreshes nothing else gives up ended jobs between two pushes.
         if self.settings.refresh <= 0.0 || !self.settings.live {
@@ -70,22 +65,28 @@ impl Engine {
         let told = known.and_then(|job| self.accrued(id, &job));
         told.into_iter().chain(unbelievable(self.standing.over(id, self.now))).collect()
     }
-
-    fn counted(&self, id: JobId, job: &Job) -> Option<standing::Job> {
-        let given = job.allocation.as_deref()?;
-        // Without a start in its R, a job counts from when it was first seen to run.
-        let start = given.start.unwrap_or(self.now);
-        Some(standing::Job {
-            id,
-            user: job.user,
-            bank: self.view().bank_of(job.association()).or_else(|| job.bank.clone())?,
-            ran_on: Resources { nodes: given.nodes, cores: given.cores, gpus: given.gpus },
-            start,
-            limit: given.expiration.map_or(0.0, |end| end - start),
-        })
-    }
 }
 
 fn unbelievable(done: Result<(), standing::BadJob>) -> Option<Effect> {
     done.err().map(|bad| Effect::Log(Level::Error, bad.to_string()))
+}
+
+/// Whether the job runs and its R has no start.
+pub(in crate::engine) fn lacks_start(view: &View<'_>, id: JobId) -> bool {
+    let job = view.ledger.job(id).filter(|job| job.phase == Phase::Run);
+    job.and_then(|job| job.allocation.as_deref()).is_some_and(|given| given.start.is_none())
+}
+
+fn counted_job(view: &View<'_>, id: JobId, job: &Job) -> Option<standing::Job> {
+    let given = job.allocation.as_deref()?;
+    // Without a start in its R, a job counts from when it was first seen to run.
+    let start = given.start.unwrap_or(view.now);
+    Some(standing::Job {
+        id,
+        user: job.user,
+        bank: view.bank_of(job.association()).or_else(|| job.bank.clone())?,
+        ran_on: Resources { nodes: given.nodes, cores: given.cores, gpus: given.gpus },
+        start,
+        limit: given.expiration.map_or(0.0, |end| end - start),
+    })
 }

@@ -8,6 +8,7 @@
 use super::super::Engine;
 use super::prices::Posted;
 use crate::accounts::AssociationId;
+use crate::engine::View;
 use crate::ids::JobId;
 use crate::limits::Origin;
 use crate::priority::{AGE, Explanation, FAIRSHARE, SIZE};
@@ -234,96 +235,96 @@ impl Engine {
     pub(in crate::engine) fn note_held_again(&mut self, id: JobId) {
         self.live.held_again.insert(id);
     }
+}
 
-    /// What has changed since the priority that is posted for a job was made, if `made` is to take its place.
-    pub(super) fn changes(
-        &self,
-        id: JobId,
-        association: AssociationId,
-        urgency: u8,
-        made: &Explanation,
-    ) -> Changes {
-        let Some((_, before)) = self.live.pending.get(id) else { return Changes::of(self.first(id)) };
-        let mut changes = Changes::default();
-        if before.urgency != urgency {
-            changes.put(Change::Urgency);
-            changes.former_urgency = before.urgency;
-        }
-        let is_updated = before.association != association || self.live.updated.contains(&id);
-        if is_updated {
-            changes.put(Change::Jobspec);
-        }
-        let former = before.explanation();
-        if !former.is_by_terms() || !made.is_by_terms() {
-            return changes;
-        }
-        let mut has_aged = false;
-        let mut by_itself = None;
-        for (place, (old, new)) in former.terms().iter().zip(made.terms()).enumerate() {
-            if old.weight != new.weight && (old.value != 0.0 || new.value != 0.0) {
-                changes.put_weight(place);
-            }
-            if old.value == new.value || (old.weight, new.weight) == (0, 0) {
-                continue;
-            }
-            match new.name {
-                AGE => has_aged = true,
-                // All the others hang on the jobspec.
-                _ if is_updated => {}
-                FAIRSHARE => by_itself = self.note_fairshare_change(before, association, &mut changes),
-                "queue" => changes.put(Change::QueuePriority),
-                "bank" => changes.put(Change::BankPriority),
-                // The number of nodes is asked for when sizes come to weigh something.
-                SIZE if old.weight != 0 => changes.put(Change::SiteNodes),
-                _ => {}
-            }
-        }
-        if before.weighing.zero != self.book.config().zero_score && made.rounded <= 0.0 {
-            changes.put(Change::ZeroScore);
-        }
-        // Usage and ages move all the time: they are the reason where there is no other.
-        if changes.is_empty()
-            && let Some(change) = by_itself.or(has_aged.then_some(Change::Age))
-        {
-            changes.put(change);
-        }
-        changes
+/// What has changed since the priority that is posted for a job was made, if `made` is to take its place.
+pub(super) fn changes_since_posted(
+    view: &View<'_>,
+    id: JobId,
+    association: AssociationId,
+    urgency: u8,
+    made: &Explanation,
+) -> Changes {
+    let Some((_, before)) = view.live.pending.get(id) else { return Changes::of(first_change(view, id)) };
+    let mut changes = Changes::default();
+    if before.urgency != urgency {
+        changes.put(Change::Urgency);
+        changes.former_urgency = before.urgency;
     }
-
-    /// Why a job that had no priority gets one.
-    fn first(&self, id: JobId) -> Change {
-        let is_submission = self.ledger.job(id).is_some_and(|job| job.origin == Origin::Submitted);
-        match (self.live.held_again.contains(&id), is_submission, self.unpriced.contains(&id)) {
-            (true, ..) => Change::Released,
-            (_, true, true) => Change::Data,
-            (_, true, false) => Change::Submitted,
-            (_, false, _) => Change::Loaded,
+    let is_updated = before.association != association || view.live.updated.contains(&id);
+    if is_updated {
+        changes.put(Change::Jobspec);
+    }
+    let former = before.explanation();
+    if !former.is_by_terms() || !made.is_by_terms() {
+        return changes;
+    }
+    let mut has_aged = false;
+    let mut by_itself = None;
+    for (place, (old, new)) in former.terms().iter().zip(made.terms()).enumerate() {
+        if old.weight != new.weight && (old.value != 0.0 || new.value != 0.0) {
+            changes.put_weight(place);
+        }
+        if old.value == new.value || (old.weight, new.weight) == (0, 0) {
+            continue;
+        }
+        match new.name {
+            AGE => has_aged = true,
+            // All the others hang on the jobspec.
+            _ if is_updated => {}
+            FAIRSHARE => by_itself = fairshare_change(view, before, association, &mut changes),
+            "queue" => changes.put(Change::QueuePriority),
+            "bank" => changes.put(Change::BankPriority),
+            // The number of nodes is asked for when sizes come to weigh something.
+            SIZE if old.weight != 0 => changes.put(Change::SiteNodes),
+            _ => {}
         }
     }
-
-    /// Notes why an association has another fair-share than when a priority was posted. Returns what it is where nothing was pushed.
-    fn note_fairshare_change(
-        &self,
-        before: &Posted,
-        association: AssociationId,
-        changes: &mut Changes,
-    ) -> Option<Change> {
-        let is_live = self.view().is_live_for(association);
-        if is_live != before.is_live {
-            changes.put(Change::Live);
-            return None;
-        }
-        if !is_live {
-            changes.put(Change::Fairshare);
-            return None;
-        }
-        let moves = self.live.groups.moves(association);
-        // Fair-shares may be worked out whose jobs have yet to be priced.
-        let marks = moves.pushed.map(|generation| generation > before.generation);
-        let is_known = marks.contains(&true) || moves.usage > before.generation;
-        let marks = if is_known { marks } else { self.live.site_change.marks() };
-        OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.put(change));
-        let is_turn = self.settings.interleave && moves.usage <= before.generation;
-        Some(if is_turn { Change::Turn } else { Change::Usage })
+    if before.weighing.zero != view.book.config().zero_score && made.rounded <= 0.0 {
+        changes.put(Change::ZeroScore);
     }
+    // Usage and ages move all the time: they are the reason where there is no other.
+    if changes.is_empty()
+        && let Some(change) = by_itself.or(has_aged.then_some(Change::Age))
+    {
+        changes.put(change);
+    }
+    changes
+}
+
+/// Why a job that had no priority gets one.
+fn first_change(view: &View<'_>, id: JobId) -> Change {
+    let is_submission = view.ledger.job(id).is_some_and(|job| job.origin == Origin::Submitted);
+    match (view.live.held_again.contains(&id), is_submission, view.unpriced.contains(&id)) {
+        (true, ..) => Change::Released,
+        (_, true, true) => Change::Data,
+        (_, true, false) => Change::Submitted,
+        (_, false, _) => Change::Loaded,
+    }
+}
+
+/// Notes why an association has another fair-share than when a priority was posted. Returns what it is where nothing was pushed.
+fn fairshare_change(
+    view: &View<'_>,
+    before: &Posted,
+    association: AssociationId,
+    changes: &mut Changes,
+) -> Option<Change> {
+    let is_live = view.is_live_for(association);
+    if is_live != before.is_live {
+        changes.put(Change::Live);
+        return None;
+    }
+    if !is_live {
+        changes.put(Change::Fairshare);
+        return None;
+    }
+    let moves = view.live.groups.moves(association);
+    // Fair-shares may be worked out whose jobs have yet to be priced.
+    let marks = moves.pushed.map(|generation| generation > before.generation);
+    let is_known = marks.contains(&true) || moves.usage > before.generation;
+    let marks = if is_known { marks } else { view.live.site_change.marks() };
+    OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.put(change));
+    let is_turn = view.settings.interleave && moves.usage <= before.generation;
+    Some(if is_turn { Change::Turn } else { Change::Usage })
 }

@@ -17,6 +17,7 @@
 use super::super::Engine;
 use super::Live;
 use crate::accounts::AssociationId;
+use crate::engine::View;
 use crate::ids::JobId;
 use crate::limits::Job;
 use crate::priority::FAIRSHARE;
@@ -90,7 +91,7 @@ impl Engine {
             if most == 0 {
                 return Some(taking);
             }
-            most = self.order_on(&mut taking, association, most);
+            most = order_on(&self.view(), &mut taking, association, most);
         }
         let charging = match taking.charging.take() {
             Some(charging) => Some(charging),
@@ -115,42 +116,6 @@ impl Engine {
         self.live.turns = Some(turns);
         None
     }
-
-    /// Prices at most `most` of an association's jobs that may run, and brings them into their own order when all are priced. Says
-    /// how many more may be.
-    fn order_on(&self, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
-        let fairshare = self.view().fairshare(association);
-        let price = |id: JobId| {
-            let explained =
-                self.view().explain_at(self.ledger.job(id)?, self.live.urgency(id)?, fairshare?)?;
-            (explained.priority > 0).then_some((Reverse(explained.priority), id))
-        };
-        let jobs: Vec<JobId> = self.live.groups.jobs_after(association, taking.after).take(most).collect();
-        taking.priced.extend(jobs.iter().filter_map(|id| price(*id)));
-        taking.after = jobs.last().copied().filter(|_| jobs.len() == most);
-        if taking.after.is_some() {
-            return 0;
-        }
-        taking.left.pop_front();
-        let mut order = std::mem::take(&mut taking.priced);
-        order.sort_unstable();
-        order.truncate(self.settings.depth);
-        let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
-        if let Some((index, weights)) = self.index(association).zip(self.standing.weights()) {
-            let cost = |id: &JobId| {
-                self.ledger.job(*id).map_or(0.0, |job| weights.rate(asks_for(job)) * seconds(job))
-            };
-            taking.asked.push((index, in_order.iter().map(cost).collect()));
-            taking.jobs.insert(index, (association, in_order));
-        }
-        // An association costs something too.
-        most.saturating_sub(1 + jobs.len())
-    }
-
-    fn index(&self, association: AssociationId) -> Option<Index> {
-        let association = self.book.association(association)?;
-        self.standing.find(association.user, &association.bank)
-    }
 }
 
 fn asks_for(job: &Job) -> Resources {
@@ -159,4 +124,38 @@ fn asks_for(job: &Job) -> Resources {
 
 fn seconds(job: &Job) -> f64 {
     if job.duration > 0.0 { job.duration } else { DAY }
+}
+
+/// Prices at most `most` of an association's jobs that may run, and brings them into their own order when all are priced. Says
+/// how many more may be.
+fn order_on(view: &View<'_>, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
+    let fairshare = view.fairshare(association);
+    let price = |id: JobId| {
+        let explained = view.explain_at(view.ledger.job(id)?, view.live.urgency(id)?, fairshare?)?;
+        (explained.priority > 0).then_some((Reverse(explained.priority), id))
+    };
+    let jobs: Vec<JobId> = view.live.groups.jobs_after(association, taking.after).take(most).collect();
+    taking.priced.extend(jobs.iter().filter_map(|id| price(*id)));
+    taking.after = jobs.last().copied().filter(|_| jobs.len() == most);
+    if taking.after.is_some() {
+        return 0;
+    }
+    taking.left.pop_front();
+    let mut order = std::mem::take(&mut taking.priced);
+    order.sort_unstable();
+    order.truncate(view.settings.depth);
+    let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
+    if let Some((index, weights)) = standing_index(view, association).zip(view.standing.weights()) {
+        let cost =
+            |id: &JobId| view.ledger.job(*id).map_or(0.0, |job| weights.rate(asks_for(job)) * seconds(job));
+        taking.asked.push((index, in_order.iter().map(cost).collect()));
+        taking.jobs.insert(index, (association, in_order));
+    }
+    // An association costs something too.
+    most.saturating_sub(1 + jobs.len())
+}
+
+fn standing_index(view: &View<'_>, association: AssociationId) -> Option<Index> {
+    let association = view.book.association(association)?;
+    view.standing.find(association.user, &association.bank)
 }

@@ -24,17 +24,17 @@
 //!   association accrues from its start when its association comes; if it ends before that, in the bank that it names. If it
 //!   names none, it counts when the accounting database has it. A job whose R can't be read, likewise.
 
-mod accrual;
-mod changes;
-mod cost;
-mod ended;
-mod interleave;
-mod outline;
-mod posting;
-mod prices;
-mod refresh;
-mod stale;
-mod terms;
+pub(super) mod accrual;
+pub(super) mod changes;
+pub(super) mod cost;
+pub(super) mod ended;
+pub(super) mod interleave;
+pub(super) mod outline;
+pub(super) mod posting;
+pub(super) mod prices;
+pub(super) mod refresh;
+pub(super) mod stale;
+pub(super) mod terms;
 
 pub use changes::{Change, Changes};
 pub use interleave::Turn;

@@ -8,6 +8,9 @@ use super::Live;
 use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
 use super::refresh::Stage;
 use super::{Annotating, Touching};
+use crate::engine::View;
+use crate::engine::in_priority::wakes_too_late;
+use crate::engine::pushes::reprioritize_all;
 use crate::ids::JobId;
 use crate::limits::{Admission, Demand, Job, Phase};
 use crate::priority::order::Bounds;
@@ -42,35 +45,6 @@ pub(in crate::engine) fn budget(live: &Live, settings: &Settings) -> usize {
 }
 
 impl Engine {
-    /// Whether jobs without a price are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
-    pub(super) fn seeks(&self) -> bool {
-        self.live.pushed
-            && !cost_of_loop(&self.live, &self.settings)
-                .is_short(self.live.pending.lagging().min(self.settings.budget))
-    }
-
-    /// Looks at the next jobs; what was found when all were looked at, or when there are so many that Flux's loop has to ask.
-    pub(super) fn seek(&self, mut at: Seeking) -> Result<Vec<JobId>, Seeking> {
-        let mut looked = 0;
-        for (id, job) in self.ledger.jobs_after(at.after).take(self.batches.sought) {
-            (looked, at.after) = (looked + 1, Some(id));
-            if self.is_asked_for(id, job) {
-                at.found.push(id);
-            }
-            if at.found.len() > SINGLY {
-                return Ok(at.found);
-            }
-        }
-        if looked < self.batches.sought { Ok(at.found) } else { Err(at) }
-    }
-
-    /// Whether Flux's loop would do something for a job beside putting its price right.
-    fn is_asked_for(&self, id: JobId, job: &Job) -> bool {
-        let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
-        let has_none = || self.unpriced.contains(&id) || self.live.pending.get(id).is_none();
-        matches!(job.phase, Phase::Priority | Phase::Sched) && (is_new || !job.is_awaiting() && has_none())
-    }
-
     /// All exact prices are known: which to post, and how. `unpriced` are jobs that have none, if they were looked for.
     pub(super) fn post_plan(&mut self, unpriced: Option<Vec<JobId>>) -> Vec<Effect> {
         let (depth, budget) = (self.settings.depth, self.view().budget());
@@ -99,7 +73,7 @@ impl Engine {
             let jobs = std::mem::take(&mut posts).prices.into_iter().collect();
             self.live.touching =
                 Some(Touching { jobs, is_pushs: std::mem::take(&mut self.live.pushed), refreshes_stale });
-            effects.extend(Engine::reprioritize_all());
+            effects.extend(reprioritize_all());
             effects.push(Effect::Then(Step::ReleaseAll));
         }
         self.live.stage = Stage::Posting(posts);
@@ -125,7 +99,7 @@ impl Engine {
         let mut scans = Vec::new();
         for id in now {
             let urgency = self.live.urgency(id).unwrap_or_default();
-            if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
+            if self.ledger.job(id).is_some_and(|job| wakes_too_late(&self.view(), id, job, urgency)) {
                 effects.extend(self.stands_in_line(id));
                 continue;
             }
@@ -172,4 +146,33 @@ impl Engine {
         self.live.stage = Stage::Idle;
         self.live.is_misplaced.then_some(Effect::Arm(Timer::Slice))
     }
+}
+
+/// Whether jobs without a price are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
+pub(super) fn seeks(view: &View<'_>) -> bool {
+    view.live.pushed
+        && !cost_of_loop(view.live, view.settings)
+            .is_short(view.live.pending.lagging().min(view.settings.budget))
+}
+
+/// Looks at the next jobs; what was found when all were looked at, or when there are so many that Flux's loop has to ask.
+pub(super) fn seek_unpriced(view: &View<'_>, mut at: Seeking) -> Result<Vec<JobId>, Seeking> {
+    let mut looked = 0;
+    for (id, job) in view.ledger.jobs_after(at.after).take(view.batches.sought) {
+        (looked, at.after) = (looked + 1, Some(id));
+        if is_asked_for(view, id, job) {
+            at.found.push(id);
+        }
+        if at.found.len() > SINGLY {
+            return Ok(at.found);
+        }
+    }
+    if looked < view.batches.sought { Ok(at.found) } else { Err(at) }
+}
+
+/// Whether Flux's loop would do something for a job beside putting its price right.
+pub(in crate::engine) fn is_asked_for(view: &View<'_>, id: JobId, job: &Job) -> bool {
+    let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
+    let has_none = || view.unpriced.contains(&id) || view.live.pending.get(id).is_none();
+    matches!(job.phase, Phase::Priority | Phase::Sched) && (is_new || !job.is_awaiting() && has_none())
 }

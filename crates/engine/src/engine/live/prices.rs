@@ -5,6 +5,7 @@ use super::super::{Engine, View};
 use super::changes::{Changes, Moves, Pushed};
 use super::{Live, Turn};
 use crate::accounts::{AssociationId, ZeroScore};
+use crate::engine::live::changes::changes_since_posted;
 use crate::ids::JobId;
 use crate::limits::{Job, Phase};
 use crate::priority::{AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Priced, Weighed};
@@ -185,7 +186,7 @@ impl Engine {
 
     fn posted(&mut self, id: JobId, association: AssociationId, urgency: i64, made: &Explanation) -> Posted {
         let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
-        let mut changes = self.changes(id, association, urgency, made);
+        let mut changes = changes_since_posted(&self.view(), id, association, urgency, made);
         let (mut when, mut earlier) = (self.now, None);
         if let Some((priced, before)) = self.live.pending.get(id) {
             if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
@@ -281,16 +282,6 @@ impl Engine {
         }
         is_of_refresh
     }
-
-    /// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.
-    pub(in crate::engine) fn keeps_price(&self, id: JobId, urgency: i64) -> bool {
-        let is_pending = || self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-        let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
-        self.live.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
-            && is_pending()
-            && !self.unpriced.contains(&id)
-            && self.live.pending.get(id).is_some_and(same)
-    }
 }
 
 impl Live {
@@ -378,4 +369,14 @@ impl View<'_> {
     pub fn posted_priority(&self, id: JobId) -> Option<u32> {
         self.live.posted_priority(id)
     }
+}
+
+/// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.
+pub(in crate::engine) fn keeps_price(view: &View<'_>, id: JobId, urgency: i64) -> bool {
+    let is_pending = || view.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
+    let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
+    view.live.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
+        && is_pending()
+        && !view.unpriced.contains(&id)
+        && view.live.pending.get(id).is_some_and(same)
 }

@@ -8,6 +8,11 @@ use super::interleave::Taking;
 use super::posting::{Posts, Seeking};
 use super::terms::Capped;
 use crate::accounts::AssociationId;
+use crate::engine::View;
+use crate::engine::age::age_period;
+use crate::engine::age::lacks_site_nodes;
+use crate::engine::live::posting::seek_unpriced;
+use crate::engine::live::posting::seeks;
 use crate::ids::{BankName, JobId, UserId};
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
@@ -113,7 +118,8 @@ impl Engine {
             self.standing.remember_all(false);
         }
         if before == self.settings && !(is_first && was_live) {
-            let asked = if is_first { [self.arm_refresh(), self.lacks_site_nodes()] } else { [None, None] };
+            let asked =
+                if is_first { [self.arm_refresh(), lacks_site_nodes(&self.view())] } else { [None, None] };
             return asked.into_iter().flatten().collect();
         }
         if !self.settings.annotate {
@@ -175,7 +181,7 @@ impl Engine {
         self.live.stale.request(self.now);
         let mut effects = Vec::from_iter(self.begin_refresh());
         // Where it is much, the push itself is enough for one turn.
-        if self.is_small() {
+        if is_small_site(&self.view()) {
             effects.extend(self.go_on_refreshing());
         }
         effects
@@ -212,7 +218,7 @@ impl Engine {
 
     pub(in crate::engine) fn arm_refresh(&mut self) -> Option<Effect> {
         let refresh = self.settings.refresh;
-        let period = if self.view().is_live() { refresh } else { self.age_period() };
+        let period = if self.view().is_live() { refresh } else { age_period(&self.view()) };
         let is_another = !self.live.is_armed || self.live.period != period;
         let arms = is_another && refresh > 0.0 && period > 0.0;
         if arms {
@@ -245,7 +251,7 @@ impl Engine {
             return if due { self.reprioritize() } else { Vec::new() };
         }
         let mut left = SLICE;
-        let is_small = self.is_small();
+        let is_small = is_small_site(&self.view());
         loop {
             match &mut self.live.stage {
                 Stage::Idle if !self.live.is_misplaced => return Vec::new(),
@@ -294,7 +300,7 @@ impl Engine {
                     let (all, after) = (*all, *after);
                     let Some(association) = list.front().copied() else {
                         self.live.site_change = Default::default();
-                        if !self.seeks() {
+                        if !seeks(&self.view()) {
                             return self.post_plan(None);
                         }
                         self.live.stage = Stage::Seeking(Seeking::default());
@@ -314,7 +320,7 @@ impl Engine {
                 }
                 Stage::Seeking(at) => {
                     let at = std::mem::take(at);
-                    match self.seek(at) {
+                    match seek_unpriced(&self.view(), at) {
                         Ok(found) => return self.post_plan(Some(found)),
                         Err(next) => self.live.stage = Stage::Seeking(next),
                     }
@@ -350,9 +356,9 @@ impl Engine {
         let list = if moved { self.live.groups.all() } else { Vec::new() };
         Stage::Pricing(list.into(), all, None)
     }
+}
 
-    fn is_small(&self) -> bool {
-        let (cells, running, ended) = self.standing.counts();
-        cells + running + ended <= SMALL
-    }
+fn is_small_site(view: &View<'_>) -> bool {
+    let (cells, running, ended) = view.standing.counts();
+    cells + running + ended <= SMALL
 }

@@ -3,6 +3,8 @@
 
 use super::super::Engine;
 use super::refresh::JOB;
+use crate::engine::View;
+use crate::engine::age::is_capped;
 use crate::ids::JobId;
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
@@ -33,21 +35,10 @@ pub(super) struct Capped {
 }
 
 impl Engine {
-    fn terms_in_common(&self) -> Terms {
-        Terms {
-            weights: self.weighed.all().map(|(_, weight)| weight).collect(),
-            reference: (self.weighed.weight(AGE) != 0).then_some(self.ages.reference()),
-            queues: self.book.queues().map(|queue| queue.priority as f64).collect(),
-            banks: self.book.banks().map(|(_, priority)| priority).collect(),
-            rule: self.standing.rule(),
-            interleave: self.settings.interleave,
-        }
-    }
-
     /// Posted prices are outdated if what they have in common is another than at the last refresh; all exact ones may be others.
     /// Where an admin changed it, the plan posts all of them: a priority of other weights is more than stale.
     pub(super) fn outdate_prices(&mut self) {
-        let terms = self.terms_in_common();
+        let terms = terms_in_common(&self.view());
         if self.live.terms.as_ref() != Some(&terms) {
             let is_edited =
                 self.live.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
@@ -75,7 +66,7 @@ impl Engine {
                 break;
             }
             (*left, after) = (*left - 1, Some(id));
-            if self.ledger.job(id).is_some_and(|job| self.is_capped(job)) {
+            if self.ledger.job(id).is_some_and(|job| is_capped(&self.view(), job)) {
                 *left = left.saturating_sub(JOB);
                 self.reprice_job(id);
             }
@@ -88,5 +79,16 @@ impl Engine {
         let known = self.live.pending.get(id);
         self.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
         self.live.pending.set_exact(id, exact.priority);
+    }
+}
+
+fn terms_in_common(view: &View<'_>) -> Terms {
+    Terms {
+        weights: view.weighed.all().map(|(_, weight)| weight).collect(),
+        reference: (view.weighed.weight(AGE) != 0).then_some(view.ages.reference()),
+        queues: view.book.queues().map(|queue| queue.priority as f64).collect(),
+        banks: view.book.banks().map(|(_, priority)| priority).collect(),
+        rule: view.standing.rule(),
+        interleave: view.settings.interleave,
     }
 }

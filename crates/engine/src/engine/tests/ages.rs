@@ -116,7 +116,7 @@ fn ages_are_looked_at_a_thousand_times_until_they_end_and_not_more_often_than_al
         [(1_000, MOST, 360.0), (1_000, 20_000.0, 30.0), (1_000, 30_500.0, 30.5), (0, MOST, 0.0)]
     {
         let host = aged(Settings { age_weight, age_max, ..Settings::default() });
-        assert_eq!(host.engine.age_period(), period, "{age_weight} {age_max}");
+        assert_eq!(crate::engine::age::age_period(&host.engine.view()), period, "{age_weight} {age_max}");
     }
 }
 

@@ -108,13 +108,13 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
         }
         let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
-        assert!(!engine.is_replaying());
+        assert!(!engine.view().is_replaying());
         engine.handle(NOW, Event::New(facts));
-        assert!(engine.is_replaying() && engine.knows(id));
+        assert!(engine.view().is_replaying() && engine.view().knows(id));
         let of = engine.book().find(crate::ids::UserId(7), None).unwrap();
         assert_eq!(engine.ledger().usage(of).unwrap().total.charged.run.jobs(), running);
         engine.handle(NOW, Event::Timer(Timer::Turn));
-        assert!(!engine.is_replaying());
+        assert!(!engine.view().is_replaying());
     }
 }
 

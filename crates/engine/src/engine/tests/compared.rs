@@ -96,7 +96,7 @@ fn who_comes_while_jobs_are_compared_goes_when_that_is_over() {
     panics(&mut host);
     let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
     host.apply(effects);
-    assert!(host.engine.is_doubtful());
+    assert!(host.engine.view().is_doubtful());
     let late = comes_to_depend(&mut host, HostJob::new(7));
     assert_eq!(host.names(late), ["max-running-jobs-user-limit"]);
     host.jobs.remove(&runs);

@@ -34,9 +34,9 @@ fn says(effects: &[Effect], text: &str) -> bool {
 fn every_job_is_looked_up_once_a_slice_each_turn_then_all_prices_are_asked_for() {
     let mut host = site(|_| ());
     let ids: Vec<JobId> = (0..SLICE + 10).map(|_| submit(&mut host, 1)).collect();
-    assert!(!host.engine.is_doubtful());
+    assert!(!host.engine.view().is_doubtful());
     assert!(is_only_defer(&panics(&mut host, None)));
-    assert!(host.engine.is_doubtful());
+    assert!(host.engine.view().is_doubtful());
     let turns: Vec<Vec<Effect>> =
         (0..2).map(|_| host.engine.handle(NOW, Event::Timer(Timer::Turn))).collect();
     let mut seen: Vec<JobId> = turns.iter().flat_map(|turn| look_ups(turn)).collect();
@@ -89,12 +89,12 @@ fn what_flux_has_is_taken_in_anew_and_what_it_lacks_is_forgotten() {
     host.jobs.remove(&gone);
     host.jobs.get_mut(&first).unwrap().state = State::Run;
     let effects = panics(&mut host, Some(JobId(999)));
-    assert!(host.engine.knows(gone));
+    assert!(host.engine.view().knows(gone));
     host.apply(effects);
     host.settle();
-    assert!(!host.engine.knows(gone) && !host.engine.knows(JobId(999)));
+    assert!(!host.engine.view().knows(gone) && !host.engine.view().knows(JobId(999)));
     assert_eq!(host.state(held), Some(State::Sched), "there is room now");
-    assert!(!host.engine.is_doubtful() && !host.engine.is_replaying());
+    assert!(!host.engine.view().is_doubtful() && !host.engine.view().is_replaying());
     // The job that others keep is still told about, once.
     assert!(host.subscribed.contains(&kept));
     host.remove_dependency(kept, "afterany:1");
@@ -127,7 +127,7 @@ fn a_job_that_ended_meanwhile_is_not_taken_in() {
         let job = host.jobs[&id].clone();
         host.engine.handle(NOW, Event::Shown(Host::facts(id, &job)));
     }
-    assert!(!host.engine.knows(ended) && host.engine.knows(other));
+    assert!(!host.engine.view().knows(ended) && host.engine.view().knows(other));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
@@ -140,9 +140,9 @@ fn a_look_up_that_fails_leaves_the_job_as_it_is_believed_to_be() {
     assert_eq!(look_ups(&asked), [id]);
     let told = host.engine.refused(Effect::LookUp(id), Refusal::Other("no memory".to_owned()));
     assert!(says(&told, &format!("job {id}: failed to look it up: no memory")));
-    assert!(host.engine.knows(id));
+    assert!(host.engine.view().knows(id));
     assert!(host.engine.refused(Effect::LookUp(id), Refusal::Absent).is_empty());
-    assert!(!host.engine.knows(id));
+    assert!(!host.engine.view().knows(id));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn three_panics_in_a_row_are_answered_and_the_next_waits_for_a_request() {
     let told = panics(&mut host, None);
     assert!(says(&told, "could not be compared with Flux"));
     assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [], "given up");
-    assert!(host.engine.is_doubtful());
+    assert!(host.engine.view().is_doubtful());
     assert!(is_only_defer(&host.engine.handle(NOW, Event::TryAgain)));
     assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "once");
     assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
@@ -173,7 +173,7 @@ fn without_a_panic_there_is_nothing_to_try_again() {
         panics(&mut host, None);
         host.apply(vec![Effect::Arm(Timer::Turn)]);
         host.settle();
-        assert!(!host.engine.is_doubtful(), "one that is answered is not one in a row");
+        assert!(!host.engine.view().is_doubtful(), "one that is answered is not one in a row");
     }
 }
 
@@ -202,9 +202,9 @@ fn when_nothing_is_left_to_look_up_the_doubt_is_over() {
         panics(&mut host, None);
         assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
         host.engine.refused(Effect::LookUp(id), why);
-        assert!(host.engine.is_doubtful());
+        assert!(host.engine.view().is_doubtful());
         host.engine.handle(NOW, Event::Timer(Timer::Turn));
-        assert!(!host.engine.is_doubtful());
+        assert!(!host.engine.view().is_doubtful());
     }
 }
 
@@ -246,7 +246,7 @@ fn a_callback_that_is_cut_short_lets_nobody_past_a_limit() {
     let first = submit(&mut host, 1);
     host.panics_at = Some(|event| matches!(event, Event::Depend(_)));
     let second = submit(&mut host, 1);
-    assert!(host.panics_at.is_none() && !host.engine.is_doubtful());
+    assert!(host.panics_at.is_none() && !host.engine.view().is_doubtful());
     assert_eq!((host.state(first), host.state(second)), (Some(State::Sched), Some(State::Priority)));
     host.start(first);
     assert_eq!(host.state(second), Some(State::Sched));
@@ -270,7 +270,7 @@ fn a_callback_that_is_cut_short_lets_nobody_past_a_limit() {
 fn who_comes_when_nothing_is_compared_any_more_goes_on_all_the_same() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     (0..4).for_each(|_| drop(panics(&mut host, None)));
-    assert!(host.engine.is_doubtful());
+    assert!(host.engine.view().is_doubtful());
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
     assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     host.start(jobs[0]);
@@ -332,14 +332,14 @@ fn doubt_ends_with_a_job_of_nobodys_too() {
         let effects = panics(&mut host, None);
         host.apply(effects);
         host.settle();
-        assert!(host.engine.is_doubtful(), "its eventlog is being read");
+        assert!(host.engine.view().is_doubtful(), "its eventlog is being read");
         if ends {
             host.end(id);
         } else {
             let log = host.jobs[&id].log.clone();
             host.event(Event::Eventlog(id, Some(log)));
         }
-        assert!(!host.engine.is_doubtful(), "{ends}");
+        assert!(!host.engine.view().is_doubtful(), "{ends}");
     }
 }
 
@@ -393,6 +393,6 @@ fn a_job_whose_end_was_cut_short_runs_no_more() {
             host.engine.refused(Effect::LookUp(id), Refusal::Absent);
         }
         assert_eq!(host.engine.view().live_snapshot().counts.1, 0, "{is_cached} {is_forgotten}");
-        assert!(!host.engine.knows(id));
+        assert!(!host.engine.view().knows(id));
     }
 }

@@ -101,31 +101,33 @@ fn ended(id: u64) -> Job {
 #[test]
 fn jobs_that_ended_are_news_until_they_are_taken() {
     let mut host = live(Policy::FairTree);
-    assert!(!host.engine.has_news());
+    assert!(!crate::engine::has_news(&host.engine.view(), 1));
     for _ in 0..3 {
         let id = host.submit(HostJob::new(7)).unwrap();
         host.start(id);
         host.end(id);
     }
-    assert!(host.engine.has_news());
-    let take = |host: &mut Host, most| host.engine.take_ended(most).map(|ended| ended.len());
+    assert!(crate::engine::has_news(&host.engine.view(), 1));
+    let take = |host: &mut Host, most| host.engine.news().take(most).map(|ended| ended.len());
     assert_eq!([2, 9, 9].map(|most| take(&mut host, most)), [Some(2), Some(1), Some(0)]);
-    assert!(!host.engine.has_news());
+    assert!(!crate::engine::has_news(&host.engine.view(), 1));
     for (jobs, is_too_many) in [(20_000, false), (20_001, true)] {
-        (0..jobs).for_each(|id| host.engine.note_ended(ended(id)));
-        assert!(host.engine.has_news());
-        assert_eq!(host.engine.take_ended(1).is_none(), is_too_many, "{jobs}");
-        host.engine.forget_news();
-        assert!(!host.engine.has_news());
+        (0..jobs).for_each(|id| host.engine.news().note(ended(id), NOW));
+        assert!(crate::engine::has_news(&host.engine.view(), 1));
+        assert_eq!(host.engine.news().take(1).is_none(), is_too_many, "{jobs}");
+        host.engine.news().clear();
+        assert!(!crate::engine::has_news(&host.engine.view(), 1));
     }
     host.event(Event::Settings(Settings { remember: false, ..Settings::default() }));
-    host.engine.note_ended(ended(1));
-    assert!(!host.engine.has_news(), "nobody keeps them");
+    let id = host.submit(HostJob::new(7)).unwrap();
+    host.start(id);
+    host.end(id);
+    assert!(!crate::engine::has_news(&host.engine.view(), 1), "nobody keeps them");
     let mut host = Host::new();
-    host.engine.note_ended(ended(1));
-    assert!(!host.engine.has_news(), "a tree is lacking");
+    host.engine.news().note(ended(1), NOW);
+    assert!(!crate::engine::has_news(&host.engine.view(), 1), "a tree is lacking");
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    assert!(host.engine.has_news(), "it ended before there was one");
+    assert!(crate::engine::has_news(&host.engine.view(), 1), "it ended before there was one");
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn a_comparison_with_flux_ends_when_all_was_looked_up() {
     for slice in 0..2 {
         turn(&mut host);
         host.engine.handle(NOW, Event::Eventlog(ids[0], None));
-        assert!(host.engine.is_doubtful(), "after slice {slice}");
+        assert!(host.engine.view().is_doubtful(), "after slice {slice}");
     }
 }
 
@@ -273,7 +273,7 @@ fn of_two_passes_that_are_put_off_the_larger_comes() {
     let id = host.engine.book().find(UserId(7), None).unwrap();
     for lines in [[Line::KeptByNobodyElse, Line::All], [Line::All, Line::KeptByNobodyElse]] {
         let mut engine = host.engine.clone();
-        lines.iter().for_each(|line| drop(engine.pass_later(id, *line)));
+        lines.iter().for_each(|line| drop(engine.due.scan_later(id, *line)));
         assert_eq!(engine.due.passes[&id], Line::All, "{lines:?}");
     }
 }

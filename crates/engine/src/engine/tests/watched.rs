@@ -221,7 +221,7 @@ fn after_a_panic_who_was_not_watched_is_judged_as_before() {
     let effects = host.engine.handle(host.now, Event::Panicked(None));
     host.apply(effects);
     host.settle();
-    assert!(!host.engine.is_doubtful());
+    assert!(!host.engine.view().is_doubtful());
     assert_eq!(host.subscribed.len(), FEW.subscribed);
     let_go(&mut host, &jobs);
     assert_eq!(states(&host, &jobs), [Priority; 3]);

@@ -41,7 +41,7 @@ impl Host {
             }
         }
         // While eventlogs are being read, places count as taken that may not be.
-        let is_known = !self.engine.is_replaying() && !self.engine.ledger().has_unread();
+        let is_known = !self.engine.view().is_replaying() && !self.engine.ledger().has_unread();
         for id in found {
             if is_known && self.jobs.get(&id).is_some_and(|job| job.is_in_line) {
                 self.oracle.stays(&self.jobs, id);
@@ -201,7 +201,7 @@ impl Host {
             // After a panic nobody knows to whom we are subscribed: there a subscription too many is given back.
             Effect::Unsubscribe(id) => {
                 let was = self.subscribed.remove(id);
-                assert!(was || self.engine.is_doubtful(), "job {id} was not subscribed to");
+                assert!(was || self.engine.view().is_doubtful(), "job {id} was not subscribed to");
             }
             Effect::Arm(Timer::Turn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,
