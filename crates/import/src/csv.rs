@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use ::csv::{Error, ReaderBuilder, StringRecord};
 use fairshare::{Builder, InactiveUsage, Shares};
 use fairshare_accounting::store::{BankRow, add_banks};
 use fairshare_accounting::store::{Reason, StoreError};
@@ -20,7 +21,7 @@ pub(super) fn is_header(line: &str) -> bool {
 /// Reads both tables: from a directory, or the associations' from `text`, read from `path`, and the banks' beside it.
 pub(super) fn read(path: &Path, text: Option<&str>, inactive: InactiveUsage) -> Result<Builder, StoreError> {
     let (directory, table) = match text {
-        Some(text) => (path.parent().unwrap_or(Path::new("")), Table::parse(path, text)?),
+        Some(text) => (path.parent().unwrap_or(Path::new("")), Table::parse(path, text.to_owned())?),
         None => (path, Table::read(&path.join(ASSOCIATIONS))?),
     };
     let banks = banks_of(&directory.join(BANKS))?;
@@ -30,14 +31,14 @@ pub(super) fn read(path: &Path, text: Option<&str>, inactive: InactiveUsage) -> 
     let [user, bank, shares, usage] = table.columns(["username", "bank", "shares", "job_usage"])?;
     let active = table.column("active");
     for row in &table.rows {
-        let below_dead = dead.contains(row.text(bank));
+        let below_dead = dead.contains(field(row, bank));
         if below_dead && inactive == InactiveUsage::Ignore {
             continue;
         }
         let amount = table.number(row, usage)?;
         let shares = Shares::Count(table.number(row, shares)?);
         let active = table.flag(row, active)? && !below_dead;
-        builder.association(row.text(user), row.text(bank), shares, Some(amount), active);
+        builder.association(field(row, user), field(row, bank), shares, Some(amount), active);
     }
     Ok(builder)
 }
@@ -46,10 +47,10 @@ fn banks_of(path: &Path) -> Result<Vec<BankRow>, StoreError> {
     let table = Table::read(path)?;
     let [name, parent, shares] = table.columns(["bank", "parent_bank", "shares"])?;
     let active = table.column("active");
-    let bank = |row: &Record| {
+    let bank = |row: &StringRecord| {
         Ok(BankRow {
-            name: row.text(name).to_owned(),
-            parent: Some(row.text(parent)).filter(|parent| !parent.is_empty()).map(str::to_owned),
+            name: field(row, name).to_owned(),
+            parent: Some(field(row, parent)).filter(|parent| !parent.is_empty()).map(str::to_owned),
             shares: table.number(row, shares)?,
             active: table.flag(row, active)?,
         })
@@ -77,33 +78,31 @@ fn drop_history(banks: &mut Vec<BankRow>) {
 
 struct Table {
     path: PathBuf,
-    header: Vec<String>,
-    rows: Vec<Record>,
-}
-
-struct Record {
-    line: usize,
-    fields: Vec<String>,
-}
-
-impl Record {
-    fn text(&self, column: usize) -> &str {
-        self.fields.get(column).map_or("", String::as_str)
-    }
+    text: String,
+    header: StringRecord,
+    rows: Vec<StringRecord>,
 }
 
 impl Table {
     fn read(path: &Path) -> Result<Table, StoreError> {
-        Self::parse(path, &super::text_of(path, super::read_bytes(path)?)?)
+        Self::parse(path, super::text_of(path, super::read_bytes(path)?)?)
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Table, StoreError> {
-        let mut rows = records(text).map_err(|text| StoreError::new(path, Reason::Format(text)))?.into_iter();
-        let header = rows.next().map(|record| record.fields).unwrap_or_default();
-        let table = Table { path: path.to_owned(), header, rows: rows.collect() };
-        match table.rows.iter().find(|row| row.fields.len() != table.header.len()) {
+    fn parse(path: &Path, text: String) -> Result<Table, StoreError> {
+        let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+        let records: Result<Vec<_>, Error> = reader.records().collect();
+        let records = records.map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))?;
+        let mut rows = records.into_iter().filter(|row| row.iter().any(|field| !field.is_empty()));
+        let header = rows.next().unwrap_or_default();
+        let table = Table { path: path.to_owned(), header, rows: rows.collect(), text };
+        // The reader accepts a quote that is not closed: the last record then contains the rest of the file.
+        let last = table.rows.last().unwrap_or(&table.header);
+        if table.text.get(table.start(last)..).is_some_and(|text| text.matches('"').count() % 2 == 1) {
+            return Err(table.fail(last, "a quote is not closed"));
+        }
+        match table.rows.iter().find(|row| row.len() != table.header.len()) {
             Some(row) => {
-                Err(table.fail(row, &format!("{} fields, expected {}", row.fields.len(), table.header.len())))
+                Err(table.fail(row, &format!("{} fields, expected {}", row.len(), table.header.len())))
             }
             None => Ok(table),
         }
@@ -123,70 +122,74 @@ impl Table {
     }
 
     /// A column that older exports do not have: there, all are active.
-    fn flag(&self, row: &Record, column: Option<usize>) -> Result<bool, StoreError> {
+    fn flag(&self, row: &StringRecord, column: Option<usize>) -> Result<bool, StoreError> {
         let Some(column) = column else { return Ok(true) };
-        match row.text(column).trim() {
+        match field(row, column).trim() {
             "1" => Ok(true),
             "0" => Ok(false),
             text => Err(self.fail(row, &format!("active is \"{text}\", expected 1 or 0"))),
         }
     }
 
-    fn number<T: std::str::FromStr>(&self, row: &Record, column: usize) -> Result<T, StoreError> {
-        let name = self.header.get(column).map_or("?", String::as_str);
-        row.text(column)
+    fn number<T: std::str::FromStr>(&self, row: &StringRecord, column: usize) -> Result<T, StoreError> {
+        let name = field(&self.header, column);
+        field(row, column)
             .trim()
             .parse()
-            .map_err(|_| self.fail(row, &format!("{name} is \"{}\", expected a number", row.text(column))))
+            .map_err(|_| self.fail(row, &format!("{name} is \"{}\", expected a number", field(row, column))))
     }
 
-    fn fail(&self, row: &Record, text: &str) -> StoreError {
-        StoreError::new(&self.path, Reason::Format(format!("line {}: {text}", row.line)))
+    fn fail(&self, row: &StringRecord, text: &str) -> StoreError {
+        StoreError::new(&self.path, Reason::Format(format!("line {}: {text}", self.line(row))))
+    }
+
+    /// Returns the line on which `row` starts.
+    fn line(&self, row: &StringRecord) -> usize {
+        self.text.get(..self.start(row)).map_or(0, |before| before.matches('\n').count()) + 1
+    }
+
+    /// Returns the byte offset at which `row` starts. `StringRecord::position` can be earlier: before the second byte of CRLF
+    /// and before empty lines (issues 395 and 208 of rust-csv).
+    fn start(&self, row: &StringRecord) -> usize {
+        let start = row.position().map_or(0, |position| position.byte() as usize);
+        let rest = self.text.get(start..).unwrap_or_default();
+        self.text.len() - rest.trim_start_matches(['\r', '\n']).len()
     }
 }
 
-/// RFC 4180: fields in quotes may hold commas, line ends and doubled quotes.
-fn records(text: &str) -> Result<Vec<Record>, String> {
-    let mut records = Vec::new();
-    let mut fields = vec![String::new()];
-    let (mut line, mut first_line) = (1, 1);
-    let mut quoted = false;
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        if character == '\n' {
-            line += 1;
+/// Returns the field of `row` in `column`, or an empty text if `row` is shorter.
+fn field(row: &StringRecord, column: usize) -> &str {
+    row.get(column).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the line and the fields of each record of `text` after the header, or the error.
+    fn parsed(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
+        let table = Table::parse(Path::new("x.csv"), text.to_owned()).map_err(|error| error.to_string())?;
+        let record = |row| (table.line(row), row.iter().map(str::to_owned).collect());
+        Ok(table.rows.iter().map(record).collect())
+    }
+
+    #[test]
+    fn a_record_has_the_line_on_which_it_starts() {
+        let text = "a,b\r\n1,2\r\n\r\n,\r\n\"x\n\"\"y, z\",3\r\n4,5";
+        let record = |line, a: &str, b: &str| (line, vec![a.to_owned(), b.to_owned()]);
+        let expected = [record(2, "1", "2"), record(5, "x\n\"y, z", "3"), record(7, "4", "5")];
+        assert_eq!(parsed(text).expect("both ends of a line are read"), expected);
+        assert_eq!(parsed(&text.replace("\r\n", "\n")).expect("a line ends in \\n alone"), expected);
+    }
+
+    #[test]
+    fn an_error_names_the_line() {
+        for (text, expected) in [
+            ("a,b\r\n1,2\r\n\r\n1\r\n", "x.csv: line 4: 1 fields, expected 2"),
+            ("a,b\n1,2\n\n3,\"x\n4,5\n", "x.csv: line 4: a quote is not closed"),
+            ("a,b\n1,2\n3,4,5\n", "x.csv: line 3: 3 fields, expected 2"),
+        ] {
+            assert_eq!(parsed(text).expect_err(text), expected);
         }
-        match character {
-            '"' if quoted && characters.peek() == Some(&'"') => {
-                characters.next();
-                push(&mut fields, '"');
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
-            '\r' if !quoted => {}
-            '\n' if !quoted => {
-                finish(&mut records, &mut fields, first_line);
-                first_line = line;
-            }
-            _ => push(&mut fields, character),
-        }
-    }
-    if quoted {
-        return Err(format!("line {first_line}: a quote is not closed"));
-    }
-    finish(&mut records, &mut fields, first_line);
-    Ok(records)
-}
-
-fn push(fields: &mut [String], character: char) {
-    if let Some(field) = fields.last_mut() {
-        field.push(character);
-    }
-}
-
-fn finish(records: &mut Vec<Record>, fields: &mut Vec<String>, line: usize) {
-    let fields = std::mem::replace(fields, vec![String::new()]);
-    if fields.iter().any(|field| !field.is_empty()) {
-        records.push(Record { line, fields });
     }
 }
