@@ -278,7 +278,7 @@ fn print(
         notes.push(format!("and {} more (--limit 0 shows all)", different.len() - shown));
     }
     for (quantity, (agree, of)) in &counts {
-        notes.push(format!("{}: {agree} of {of} agree", quantity.name()));
+        notes.push(format!("{quantity}: {agree} of {of} agree"));
     }
     if rounded > 0 {
         notes.push(format!("{rounded} of them as near as usages printed as whole numbers can tell"));
@@ -291,9 +291,7 @@ fn print(
     let mut facts = facts(best.policy, &best.options);
     let quantities: Map<String, Value> = counts
         .iter()
-        .map(|(quantity, (agree, of))| {
-            (quantity.name().to_owned(), serde_json::json!({"agree": agree, "of": of}))
-        })
+        .map(|(quantity, (agree, of))| (quantity.to_string(), serde_json::json!({"agree": agree, "of": of})))
         .collect();
     facts.push(("agree", best.agreeing().into()));
     facts.push(("of", of.into()));
@@ -313,7 +311,7 @@ fn print(
         vec![
             bank,
             user,
-            Cell::Text(pair.quantity.name().to_owned()),
+            Cell::Text(pair.quantity.to_string()),
             number(pair.theirs),
             pair.ours.map_or(Cell::None, number),
         ]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::Shell;
+use strum::VariantNames;
 
 use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome, manual, manual_plugin, shells};
 use fairshare::Policy;
@@ -186,8 +187,8 @@ fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
         }
         // What can only be pushed is no tree.
         "format" => {
-            let trees = Format::ALL.into_iter().filter(|format| *format != Format::ExportJson);
-            trees.map(|format| PossibleValue::new(format.name())).collect()
+            let no_tree = Format::ExportJson.to_string();
+            Format::VARIANTS.iter().filter(|name| **name != no_tree).map(PossibleValue::new).collect()
         }
         "columns" => columns.to_vec(),
         "sort" => {

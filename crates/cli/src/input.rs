@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use strum::VariantNames;
 
 use super::ask::InstanceArg;
 use super::database::{DatabaseArg, Found};
@@ -124,7 +125,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 fn format(text: &str) -> Result<Format, String> {
     let name = text.trim().to_lowercase().replace('_', "-");
     name.parse()
-        .map_err(|error: String| format!("{error}{}", did_you_mean(&name, Format::ALL.map(Format::name))))
+        .map_err(|error: String| format!("{error}{}", did_you_mean(&name, Format::VARIANTS.iter().copied())))
 }
 
 impl Wait {

@@ -10,32 +10,23 @@ pub enum Claimant {
     Association(usize),
 }
 
-/// Which value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Which value. `Display` writes the name that Slurm or PBS uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub enum Quantity {
     /// Slurm's FairShare: six decimals.
     FairShare,
     /// Slurm's LevelFS: six decimals, from usages that the document shows without theirs.
+    #[strum(serialize = "LevelFS")]
     LevelFs,
     /// PBS's percentage of the tree, here from 0 to 1.
+    #[strum(serialize = "Percentage")]
     TreePercentage,
     /// PBS's `fairshare_tree_usage`: six decimals.
+    #[strum(serialize = "fairshare_tree_usage")]
     TreeUsage,
     /// PBS's usage of a group, a whole number.
+    #[strum(serialize = "usage of groups")]
     GroupUsage,
-}
-
-impl Quantity {
-    /// The name the system itself uses.
-    pub fn name(self) -> &'static str {
-        match self {
-            Quantity::FairShare => "FairShare",
-            Quantity::LevelFs => "LevelFS",
-            Quantity::TreePercentage => "Percentage",
-            Quantity::TreeUsage => "fairshare_tree_usage",
-            Quantity::GroupUsage => "usage of groups",
-        }
-    }
 }
 
 /// One value that the document holds.

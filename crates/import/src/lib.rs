@@ -14,13 +14,12 @@ mod slurm;
 mod tests;
 mod tidy;
 
-use std::fmt;
 use std::io::{Read, stdin};
 use std::path::Path;
-use std::str::FromStr;
 
 use fairshare::{Builder, InactiveUsage, Policy};
 use fairshare_accounting::store::{Reason, StoreError, looks_like_database};
+use strum::{Display, EnumString, VariantNames};
 
 pub use claims::{Claim, Claimant, Quantity};
 pub use documents::{policy_data, policy_text};
@@ -30,13 +29,15 @@ const STDIN: &str = "-";
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// What a file holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = String, parse_err_fn = unknown_format)]
 pub enum Format {
     /// flux-accounting's SQLite database.
     Database,
     /// The plain document: `{"banks": [..], "associations": [..]}`.
     Tree,
     /// `flux account export-db --fairshare-emulate`: `{"root": {..}}`.
+    #[strum(serialize = "export-db")]
     Emulate,
     /// `flux account export-json`: what the plugin is loaded with. It has neither shares nor usage.
     ExportJson,
@@ -57,38 +58,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Format; 11] = [
-        Format::Database,
-        Format::Tree,
-        Format::Emulate,
-        Format::ExportJson,
-        Format::Csv,
-        Format::ResourceGroup,
-        Format::Pbsfs,
-        Format::Sshare,
-        Format::SshareJson,
-        Format::SacctmgrDump,
-        Format::SacctmgrAssoc,
-    ];
-
-    /// The name used in text.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Database => "database",
-            Format::Tree => "tree",
-            Format::Emulate => "export-db",
-            Format::ExportJson => "export-json",
-            Format::Csv => "csv",
-            Format::ResourceGroup => "resource-group",
-            Format::Pbsfs => "pbsfs",
-            Format::Sshare => "sshare",
-            Format::SshareJson => "sshare-json",
-            Format::SacctmgrDump => "sacctmgr-dump",
-            Format::SacctmgrAssoc => "sacctmgr-assoc",
-        }
-    }
-
     /// The rule of the system that the format comes from.
     pub fn policy(self) -> Policy {
         match self {
@@ -108,21 +77,9 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Format::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
-            let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-            format!("unknown format \"{text}\"; known are {}", known.join(", "))
-        })
-    }
+/// Returns the error for a name that no format has.
+fn unknown_format(name: &str) -> String {
+    format!("unknown format \"{name}\"; known are {}", Format::VARIANTS.join(", "))
 }
 
 /// A tree that was read from a document.

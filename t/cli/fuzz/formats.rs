@@ -137,12 +137,12 @@ fn read(files: &Files, input: &[u8]) -> Vec<u64> {
             // It may name a field of any length: the command cuts what it prints.
             assert!(!text.is_empty());
             return vec![seen((
-                named.map(Format::name),
+                named.map(|format| format as u8),
                 gist(&text.replace(&files.input.display().to_string(), "")),
             ))];
         }
     };
-    let kind = document.format.name();
+    let kind = document.format as u8;
     let mut features: Vec<u64> = document.notes.iter().map(|note| seen((kind, gist(note)))).collect();
     let tree = match document.builder.build() {
         Ok(tree) => tree,

@@ -32,18 +32,17 @@ mod start;
 mod tests;
 pub mod watch;
 
-use std::fmt;
-use std::str::FromStr;
-
 pub use blame::Fault;
 pub use error::PipelineError;
 pub use recount::{Counted, Difference, Recount};
 pub use start::Present;
+use strum::{Display, EnumString};
 
 use crate::store::{Bins, Ledger, Marks, Snapshot, UsageChanges};
 
 /// Which rule makes usage of jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = String, parse_err_fn = unknown_rule)]
 pub enum Rule {
     /// Each job once, in its own period; every boundary once, for all.
     #[default]
@@ -52,25 +51,9 @@ pub enum Rule {
     FluxAccounting,
 }
 
-impl FromStr for Rule {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "exact" => Ok(Rule::Exact),
-            "flux-accounting" => Ok(Rule::FluxAccounting),
-            _ => Err("known rules are exact and flux-accounting".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Rule::Exact => "exact",
-            Rule::FluxAccounting => "flux-accounting",
-        })
-    }
+/// Returns the error for a name that no rule has.
+fn unknown_rule(_: &str) -> String {
+    "known rules are exact and flux-accounting".to_owned()
 }
 
 /// What a run found among the records.

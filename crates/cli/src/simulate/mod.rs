@@ -47,21 +47,13 @@ Keys of --sweep:
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// What is told apart below the scenarios.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::AsRefStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum By {
     /// Banks
     Bank,
     /// Sizes, in cores
     Size,
-}
-
-impl By {
-    fn name(self) -> &'static str {
-        match self {
-            By::Bank => "bank",
-            By::Size => "size",
-        }
-    }
 }
 
 /// Replay a job history under other policies, weights, half-lives, limits and refresh intervals

@@ -89,7 +89,7 @@ impl Form {
                 if *most == 1 { "1 core".to_owned() } else { format!("{} to {most} cores", most / 4 + 1) };
             ("size", name, group, None, None)
         });
-        let wanted = |kind: &str| by.is_none_or(|by| by.name() == kind);
+        let wanted = |kind: &str| by.is_none_or(|by| by.as_ref() == kind);
         let rows = banks.chain(sizes).filter(|(kind, ..)| wanted(kind));
         rows.map(|(kind, name, group, promised, delivered)| {
             let mut row = vec![Cell::Text(told.name.clone())];

@@ -9,28 +9,17 @@ use super::{Account, Printed, ROOT, Sheet, User, shares};
 use crate::Parsed;
 use fairshare::Shares;
 
-/// What a line is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a line is about. `FromStr` reads the first word of the line in any case; Slurm has an older word for two objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(ascii_case_insensitive, serialize_all = "lowercase")]
 enum Object {
     Qos,
+    #[strum(serialize = "cluster", serialize = "machine")]
     Cluster,
     Parent,
+    #[strum(serialize = "account", serialize = "project")]
     Account,
     User,
-}
-
-impl Object {
-    /// Finds the object by the word that a line begins with, in any case. Slurm has an older word for two of them.
-    fn of(word: &str) -> Option<Object> {
-        Some(match word.to_ascii_lowercase().as_str() {
-            "qos" => Object::Qos,
-            "cluster" | "machine" => Object::Cluster,
-            "parent" => Object::Parent,
-            "account" | "project" => Object::Account,
-            "user" => Object::User,
-            _ => return None,
-        })
-    }
 }
 
 /// Names of all options that `sacctmgr load` takes on lines of accounts and users, in lower case.
@@ -89,7 +78,7 @@ pub(crate) fn is_dump(text: &str) -> bool {
 /// The object of a line, and what follows the hyphen. Returns `None` for a line without a hyphen.
 fn split(line: &str) -> Option<(Option<Object>, &str)> {
     let (word, rest) = line.split_once('-')?;
-    Some((Object::of(word.trim()), rest.trim()))
+    Some((word.trim().parse().ok(), rest.trim()))
 }
 
 /// A line that others continue has an odd number of backslashes at its end.

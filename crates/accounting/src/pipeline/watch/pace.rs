@@ -1,40 +1,32 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! When a watch has to act. Time and what was seen come in as values; what is due goes out.
 
-use std::fmt;
 use std::time::Duration;
 
 /// Why a step is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Cause {
     /// The watch begins.
+    #[strum(serialize = "start")]
     Start,
     /// A job ended.
+    #[strum(serialize = "jobs ended")]
     Jobs,
     /// Somebody wrote to the database, or put another in its place.
+    #[strum(serialize = "the database changed")]
     Database,
     /// Flux answers again: the instance, and with it the plugin, may be a new one.
+    #[strum(serialize = "Flux is back")]
     Flux,
     /// Somebody asked (SIGHUP).
+    #[strum(serialize = "asked to")]
     Asked,
     /// Nothing happened for a while. Usage decays all the same, and a plugin may have been loaded without data.
+    #[strum(serialize = "time passed")]
     Time,
     /// The step before failed.
+    #[strum(serialize = "tried again")]
     Again,
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Cause::Start => "start",
-            Cause::Jobs => "jobs ended",
-            Cause::Database => "the database changed",
-            Cause::Flux => "Flux is back",
-            Cause::Asked => "asked to",
-            Cause::Time => "time passed",
-            Cause::Again => "tried again",
-        })
-    }
 }
 
 /// What is there at one moment.

@@ -15,8 +15,9 @@ pub(crate) enum Side {
     Second,
 }
 
-/// Why.
-#[derive(Clone, Debug, PartialEq)]
+/// Why a job goes first. `Display` writes the code that `why --json` reports.
+#[derive(Clone, Debug, PartialEq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Cause {
     /// One is past waiting: it runs, or ends.
     Runs,

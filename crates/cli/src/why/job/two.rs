@@ -26,20 +26,6 @@ impl Verdict {
     pub(crate) fn is_of_fairshare(&self, job: &Job) -> bool {
         self.terms(job).contains(&"fairshare")
     }
-
-    fn code(&self) -> &'static str {
-        match self.cause {
-            Cause::Runs => "runs",
-            Cause::Held => "held",
-            Cause::Neither => "neither",
-            Cause::Unpriced => "unpriced",
-            Cause::Urgency => "urgency",
-            Cause::Score(_) => "score",
-            Cause::Terms(_) => "terms",
-            Cause::Weights => "weights",
-            Cause::Id => "id",
-        }
-    }
 }
 
 /// The verdict for programs.
@@ -60,7 +46,7 @@ pub(super) fn json(a: &Job, b: &Job, verdict: &Verdict, standings: Standings<'_>
     json!({
         "ahead": is_decided.then_some(ahead.id),
         "behind": is_decided.then_some(behind.id),
-        "cause": verdict.code(),
+        "cause": verdict.cause.to_string(),
         "terms": verdict.terms(a),
         "level": level,
         "cannot_run": cannot_run.collect::<Vec<_>>(),
