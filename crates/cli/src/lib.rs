@@ -121,28 +121,15 @@ enum Answer {
 }
 
 /// Why a subcommand failed; the text is for the user.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error("{0}")]
     Message(String),
-    Output(io::Error),
+    #[error("can't write the output: {0}")]
+    Output(#[from] io::Error),
 }
 
 type Outcome = Result<Answer, Failure>;
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Message(text) => f.write_str(text),
-            Failure::Output(error) => write!(f, "can't write the output: {error}"),
-        }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Failure::Output(error)
-    }
-}
 
 /// Any error whose text says enough.
 fn failure(error: impl fmt::Display) -> Failure {

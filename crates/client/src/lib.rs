@@ -10,7 +10,6 @@ mod tests;
 mod user;
 
 use std::ffi::{CStr, CString, c_char};
-use std::fmt;
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -29,11 +28,13 @@ pub struct Flux {
 }
 
 /// Why Flux could not be asked, or what it answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FluxError {
     /// libflux-core is not on this machine, or not the one expected.
+    #[error("Flux is needed for this but can't be loaded: {0}")]
     Library(String),
     /// No instance answers at that address, or it refuses.
+    #[error("can't connect to Flux: {text}")]
     Connect {
         /// `errno` of the attempt; 0 if unknown.
         errno: i32,
@@ -41,6 +42,7 @@ pub enum FluxError {
         text: String,
     },
     /// A request failed.
+    #[error("{topic}: {text}")]
     Request {
         /// The service asked.
         topic: String,
@@ -50,6 +52,7 @@ pub enum FluxError {
         text: String,
     },
     /// The connection broke while something was asked: the instance ended, or its broker died.
+    #[error("the connection to Flux is lost ({topic}: {text})")]
     Lost {
         /// The service asked.
         topic: String,
@@ -57,6 +60,7 @@ pub enum FluxError {
         text: String,
     },
     /// A request was taken, and nothing was answered to it or to any other for so long.
+    #[error("{topic}: Flux took the request and has not answered for {} s", .waited.as_secs())]
     Silent {
         /// The service asked.
         topic: String,
@@ -64,28 +68,12 @@ pub enum FluxError {
         waited: Duration,
     },
     /// A broker attribute is not set.
+    #[error("Flux has no attribute {0}")]
     Attribute(String),
     /// Text with a NUL byte can't be sent.
+    #[error("{0} contains a NUL byte")]
     Nul(&'static str),
 }
-
-impl fmt::Display for FluxError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FluxError::Library(text) => write!(f, "Flux is needed for this but can't be loaded: {text}"),
-            FluxError::Connect { text, .. } => write!(f, "can't connect to Flux: {text}"),
-            FluxError::Request { topic, text, .. } => write!(f, "{topic}: {text}"),
-            FluxError::Lost { topic, text } => write!(f, "the connection to Flux is lost ({topic}: {text})"),
-            FluxError::Silent { topic, waited } => {
-                write!(f, "{topic}: Flux took the request and has not answered for {} s", waited.as_secs())
-            }
-            FluxError::Attribute(name) => write!(f, "Flux has no attribute {name}"),
-            FluxError::Nul(what) => write!(f, "{what} contains a NUL byte"),
-        }
-    }
-}
-
-impl std::error::Error for FluxError {}
 
 impl Flux {
     /// Connects to the instance at `uri`, or to the enclosing one (`FLUX_URI`, else the system's).

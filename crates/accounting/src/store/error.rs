@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What can be wrong with a file: one sentence that names the file and the reason.
 
-use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +12,8 @@ use super::Access;
 use super::beside::INTERRUPTED;
 
 /// A file that can't be used, and what became of what was to be changed in it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{path}: {reason}{}", outcome(.reason, *.left))]
 pub struct StoreError {
     /// The file.
     pub path: PathBuf,
@@ -36,21 +36,28 @@ pub enum Left {
 }
 
 /// Why a file can't be used.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Reason {
     /// It does not exist.
+    #[error("no such file")]
     Missing,
     /// The system does not let this user read it; in its words.
+    #[error("can't be read: {0}")]
     Denied(String),
     /// The system refuses to open or read it for another reason.
+    #[error("can't be read: {0}")]
     Unreadable(String),
     /// There is nothing in it.
+    #[error("an empty file")]
     Empty,
     /// It has no SQLite header.
+    #[error("not an SQLite database")]
     NotADatabase,
     /// Another process holds its lock.
+    #[error("locked by another process (waited {} s)", .0.as_secs_f64())]
     Locked(Duration),
     /// It is shorter than its own header says.
+    #[error("truncated: {found} of {expected} bytes")]
     Truncated {
         /// Bytes that should be there.
         expected: u64,
@@ -58,12 +65,19 @@ pub enum Reason {
         found: u64,
     },
     /// SQLite finds its content inconsistent.
+    #[error("damaged: {0}")]
     Damaged(String),
     /// It can't be written.
+    #[error("read-only: {0}")]
     ReadOnly(&'static str),
     /// It is a link that this user made, who is neither root nor the caller.
+    #[error("it is a link of user {0}, which could lead anywhere; name the file itself")]
     Linked(u32),
     /// A file that SQLite would open with it, and that must not be opened.
+    #[error(
+        "the file beside it that ends in {suffix} is user {user}'s, and could do harm to whoever opens it; if it is to be \
+         trusted give it to the owner of the database (chown), else remove it"
+    )]
     Beside {
         /// What it is called behind the name of the database.
         suffix: &'static str,
@@ -71,12 +85,16 @@ pub enum Reason {
         user: u32,
     },
     /// A table or column is missing.
+    #[error("{0}")]
     Schema(String),
     /// A value can't be what it says.
+    #[error("{0}")]
     Value(String),
     /// A text document does not follow its format.
+    #[error("{0}")]
     Format(String),
     /// Anything else, in SQLite's words.
+    #[error("{0}")]
     Sqlite(String),
 }
 
@@ -129,50 +147,22 @@ fn reason(waited: Duration, error: &rusqlite::Error) -> Reason {
     }
 }
 
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path.display())?;
-        match &self.reason {
-            Reason::Missing => write!(f, "no such file")?,
-            Reason::Denied(text) | Reason::Unreadable(text) => write!(f, "can't be read: {text}")?,
-            Reason::Empty => write!(f, "an empty file")?,
-            Reason::NotADatabase => write!(f, "not an SQLite database")?,
-            Reason::Locked(waited) => {
-                write!(f, "locked by another process (waited {} s)", waited.as_secs_f64())?;
-            }
-            Reason::Truncated { expected, found } => write!(f, "truncated: {found} of {expected} bytes")?,
-            Reason::Damaged(text) => write!(f, "damaged: {text}")?,
-            Reason::ReadOnly(text) => write!(f, "read-only: {text}")?,
-            Reason::Linked(user) => {
-                write!(f, "it is a link of user {user}, which could lead anywhere; name the file itself")?;
-            }
-            Reason::Beside { suffix, user } => write!(
-                f,
-                "the file beside it that ends in {suffix} is user {user}'s, and could do harm to whoever opens it; if it is \
-                 to be trusted give it to the owner of the database (chown), else remove it"
-            )?,
-            Reason::Sqlite(text) | Reason::Schema(text) | Reason::Value(text) | Reason::Format(text) => {
-                f.write_str(text)?;
-            }
-        }
-        // What was not even opened needs no such assurance.
-        let opened = !matches!(
-            self.reason,
-            Reason::Missing
-                | Reason::Denied(_)
-                | Reason::Unreadable(_)
-                | Reason::Empty
-                | Reason::NotADatabase
-                | Reason::Schema(_)
-                | Reason::Value(_)
-                | Reason::Format(_)
-        );
-        match self.left {
-            Left::Unchanged if opened => f.write_str("; nothing was changed"),
-            Left::WholeOrNot if opened => f.write_str("; all of it is stored, or nothing: run it again"),
-            _ => Ok(()),
-        }
+/// Returns how the file was left, as the end of an error text. It is empty if the file was not opened, or not to be changed.
+fn outcome(reason: &Reason, left: Left) -> &'static str {
+    let opened = !matches!(
+        reason,
+        Reason::Missing
+            | Reason::Denied(_)
+            | Reason::Unreadable(_)
+            | Reason::Empty
+            | Reason::NotADatabase
+            | Reason::Schema(_)
+            | Reason::Value(_)
+            | Reason::Format(_)
+    );
+    match left {
+        Left::Unchanged if opened => "; nothing was changed",
+        Left::WholeOrNot if opened => "; all of it is stored, or nothing: run it again",
+        _ => "",
     }
 }
-
-impl std::error::Error for StoreError {}

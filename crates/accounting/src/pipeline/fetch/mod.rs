@@ -52,11 +52,13 @@ pub struct Unreadable {
 }
 
 /// Why no more could be fetched. What was handed over before is good.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FetchError {
     /// Flux is gone, or refuses.
-    Flux(FluxError),
+    #[error("{0}{hint}", hint = owner_hint(.0))]
+    Flux(#[from] FluxError),
     /// An answer is not what the service promises.
+    #[error("{topic}: an answer that can't be understood: {text}")]
     Answer {
         /// The service.
         topic: &'static str,
@@ -64,35 +66,15 @@ pub enum FetchError {
         text: String,
     },
     /// A file can't be read, or what is fetched can't be stored.
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-impl fmt::Display for FetchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FetchError::Flux(error @ FluxError::Request { errno: libc::EPERM, .. }) => {
-                write!(f, "{error}: only the instance owner may fetch jobs")
-            }
-            FetchError::Flux(error) => write!(f, "{error}"),
-            FetchError::Answer { topic, text } => {
-                write!(f, "{topic}: an answer that can't be understood: {text}")
-            }
-            FetchError::Store(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for FetchError {}
-
-impl From<FluxError> for FetchError {
-    fn from(error: FluxError) -> Self {
-        FetchError::Flux(error)
-    }
-}
-
-impl From<StoreError> for FetchError {
-    fn from(error: StoreError) -> Self {
-        FetchError::Store(error)
+/// Returns the addition to the text of `error` if Flux refuses a user who is not the instance owner, else an empty text.
+fn owner_hint(error: &FluxError) -> &'static str {
+    match error {
+        FluxError::Request { errno: libc::EPERM, .. } => ": only the instance owner may fetch jobs",
+        _ => "",
     }
 }
 
