@@ -71,7 +71,8 @@
 //! - The .so has no statics and no thread-locals of its own: all state belongs to the plugin handle and is freed with it.
 //! - The priority that Flux gets is the last field of what a person is shown: `priority::Explanation`.
 //!
-//! Cargo.toml of each crate says which crates it may use; `.ci/layering` checks the other rules.
+//! Cargo.toml of each crate says which crates it may use; `.ci/layering` checks the other rules. `.ci/house` prints the figures of the
+//! structure, such as the methods of `Engine`, with their limits.
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("mf_priority must be built with panic=unwind: a panic has to stop at the plugin's boundary");
