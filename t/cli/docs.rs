@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The documents: what their commands print that need no Flux. Those that need one are run by `t/t5044-docs.t`.
 
+mod references;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
