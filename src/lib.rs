@@ -54,6 +54,9 @@
 //! - a command: a file in `crates/cli/src/`, and a row of `Command` in `lib.rs` there;
 //! - a page for a browser: its content, put into the frame of `crates/cli/src/page/mod.rs`.
 //!
+//! Two tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor: `a_ninth_limit_is_a_row` and
+//! `a_fifth_factor_is_a_row` build an engine with one more row.
+//!
 //! # Architecture invariants
 //! - The core (`fairshare`, `engine`) does no I/O, reads no clock, has no `unsafe` code and does not panic. Time, ids and text are
 //!   inputs, and every action is an output.
