@@ -12,11 +12,9 @@ use super::{Effect, Engine, Past, Settings, Timer};
 use crate::engine::pushes::reprioritize_all;
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
-use crate::priority::{AGE, SIZE, URGENCY_EXPEDITE, URGENCY_HOLD, Weighed, promised_weight};
+use crate::priority::{AGE, SIZE, URGENCY_HOLD, Weighed, promised_weight};
 use std::collections::BTreeSet;
 
-/// Urgencies of jobs whose terms decide differ by no more.
-const URGENCIES: f64 = (URGENCY_EXPEDITE - URGENCY_HOLD - 2) as f64;
 /// Near the bound of a promise is who has waited so much of it.
 const NEAR: f64 = 0.75;
 /// Most jobs that are listed.
@@ -76,7 +74,7 @@ impl Engine {
         let weighed = Weighed::new(self.weighed.factors(), self.book.weights(), &configured);
         let wait = self.settings.max_wait_behind;
         self.weighed = if wait > 0.0 {
-            let promised = promised_weight(term_spread(&self.view(), &weighed), wait, self.settings.age_max);
+            let promised = promised_weight(weighed.spread(&self.book), wait, self.settings.age_max);
             weighed.with_weight(AGE, weighed.weight(AGE).max(promised))
         } else {
             weighed
@@ -206,29 +204,6 @@ fn reprioritize_if(view: &View<'_>, are_others: bool) -> Vec<Effect> {
 /// How many nodes the site has is asked where it counts and is not known.
 pub(super) fn lacks_site_nodes(view: &View<'_>) -> Option<Effect> {
     (view.weighed.weight(SIZE) != 0 && view.site_nodes == 0).then_some(Effect::ReadSiteNodes)
-}
-
-/// By how much the terms of two jobs of equal size may differ, but for their ages.
-fn term_spread(view: &View<'_>, weighed: &Weighed) -> f64 {
-    let range = |values: &mut dyn Iterator<Item = f64>| {
-        // Without a queue, or in a bank that has no priority, it is 0.
-        let (low, high) =
-            values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
-        high - low
-    };
-    let queues = range(&mut view.book.queues().map(|queue| queue.priority as f64));
-    let banks = range(&mut view.book.banks().map(|(_, priority)| priority));
-    let part = |factor: &str, weight: i64| {
-        let range = match factor {
-            "fairshare" => 1.0,
-            "queue" => queues,
-            "bank" => banks,
-            "urgency" => URGENCIES,
-            _ => 0.0,
-        };
-        (weight as f64 * range).abs()
-    };
-    weighed.all().map(|(factor, weight)| part(factor.name, weight)).sum()
 }
 
 /// What a new job begins with.

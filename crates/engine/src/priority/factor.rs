@@ -41,20 +41,37 @@ pub struct Factor {
     pub default_weight: i64,
     /// A job's value.
     pub value: fn(&Subject<'_>) -> f64,
+    /// How far the values of two jobs of equal size and age can differ. With `max-wait-behind`, age outweighs this difference.
+    pub range: fn(&Book) -> f64,
 }
+
+/// The range of a factor that is the same for jobs of equal size and age.
+pub const NO_RANGE: fn(&Book) -> f64 = |_| 0.0;
 
 /// The factors of flux-accounting, with its weights, and two that weigh nothing unless the site says so.
 pub const FACTORS: [Factor; 6] = [
-    Factor { name: FAIRSHARE, default_weight: 100_000, value: |subject| subject.fairshare },
-    Factor { name: "queue", default_weight: 10_000, value: queue_priority },
-    Factor { name: "bank", default_weight: 0, value: bank_priority },
+    Factor { name: FAIRSHARE, default_weight: 100_000, value: |subject| subject.fairshare, range: |_| 1.0 },
+    Factor {
+        name: "queue",
+        default_weight: 10_000,
+        value: queue_priority,
+        range: |book| range_with_0(book.queues().map(|queue| queue.priority as f64)),
+    },
+    Factor {
+        name: "bank",
+        default_weight: 0,
+        value: bank_priority,
+        range: |book| range_with_0(book.banks().map(|(_, priority)| priority)),
+    },
     Factor {
         name: "urgency",
         default_weight: 1_000,
         value: |subject| subject.urgency.saturating_sub(URGENCY_DEFAULT) as f64,
+        // At urgency 0 and 31 the terms do not count.
+        range: |_| (URGENCY_EXPEDITE - URGENCY_HOLD - 2) as f64,
     },
-    Factor { name: AGE, default_weight: 0, value: |subject| subject.age },
-    Factor { name: SIZE, default_weight: 0, value: part_of_site },
+    Factor { name: AGE, default_weight: 0, value: |subject| subject.age, range: NO_RANGE },
+    Factor { name: SIZE, default_weight: 0, value: part_of_site, range: NO_RANGE },
 ];
 
 /// The name of the factor that fair-share is.
@@ -74,6 +91,13 @@ fn queue_priority(subject: &Subject<'_>) -> f64 {
 /// Priority of the job's own bank; 0 where the bank has none.
 fn bank_priority(subject: &Subject<'_>) -> f64 {
     subject.book.bank_priority(subject.association.bank.as_str()).unwrap_or(0.0)
+}
+
+/// Returns the difference between the largest and the smallest value, of which 0 is always one: a job may name no queue, and a bank may
+/// have no priority.
+fn range_with_0(values: impl Iterator<Item = f64>) -> f64 {
+    let (low, high) = values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+    high - low
 }
 
 /// Nodes over the site's nodes; 0 as long as these are not known.
@@ -136,6 +160,11 @@ impl Weighed {
     /// All factors with their weights.
     pub fn all(&self) -> impl Iterator<Item = (&'static Factor, i64)> {
         self.factors.all().zip(self.weights)
+    }
+
+    /// Returns how far the terms of two jobs of equal size and age can differ.
+    pub fn spread(&self, book: &Book) -> f64 {
+        self.all().map(|(factor, weight)| (weight as f64 * (factor.range)(book)).abs()).sum()
     }
 
     /// What a factor weighs; 0 without such a row.

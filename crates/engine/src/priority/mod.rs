@@ -15,7 +15,9 @@ mod tests;
 
 pub use age::{Ages, promised_weight};
 pub use explanation::{Explanation, Outcome, Term};
-pub use factor::{AGE, AGE_OFFSET, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, SIZE, Subject, Weighed};
+pub use factor::{
+    AGE, AGE_OFFSET, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, NO_RANGE, SIZE, Subject, Weighed,
+};
 pub use pending::{Pending, Priced};
 
 /// Urgency that holds a job (RFC 30).

@@ -3,10 +3,10 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
-use crate::engine::{Engine, Event, State, Tables};
+use crate::engine::{Engine, Event, Settings, State, Tables};
 use crate::ids::{Limit, Measure, Stage};
 use crate::limits::{Caps, RULES, Rule, Rules};
-use crate::priority::{FACTORS, Factor, Factors};
+use crate::priority::{FACTORS, Factor, Factors, NO_RANGE};
 
 /// Cores of an association in SCHED; its cap stands for one that records would bring.
 const NINTH: Rule = Rule {
@@ -37,7 +37,16 @@ fn a_ninth_limit_is_a_row() {
 }
 
 /// Nodes asked for.
-const FIFTH: Factor = Factor { name: "nodes", default_weight: 7, value: |subject| subject.nodes as f64 };
+const FIFTH: Factor =
+    Factor { name: "nodes", default_weight: 7, value: |subject| subject.nodes as f64, range: NO_RANGE };
+
+/// 1 for jobs of users with an even id.
+const EVEN: Factor = Factor {
+    name: "even",
+    default_weight: 5_000_000,
+    value: |subject| f64::from(u8::from(subject.association.user.0.is_multiple_of(2))),
+    range: |_| 1.0,
+};
 
 #[test]
 fn a_fifth_factor_is_a_row() {
@@ -54,6 +63,26 @@ fn a_fifth_factor_is_a_row() {
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 100));
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).weights.get("nodes"), Some(&100));
+}
+
+/// The promise of `max-wait-behind` covers a new factor: age outweighs its range, too.
+#[test]
+fn a_new_factor_keeps_the_promise_of_max_wait_behind() {
+    static SEVEN: [Factor; 7] = {
+        let [fairshare, queue, bank, urgency, age, size] = FACTORS;
+        [fairshare, queue, bank, urgency, age, size, EVEN]
+    };
+    const WAIT: f64 = 3_600.0;
+    let mut host = Host::new();
+    host.engine = site(Tables { factors: Factors::of(&SEVEN), ..Tables::default() });
+    host.event(Event::Associations(vec![record(association(7, "A"), "A"), record(association(8, "A"), "A")]));
+    host.event(Event::Settings(Settings { max_wait_behind: WAIT, ..Settings::default() }));
+    let waiting = host.submit(HostJob::new(7)).unwrap();
+    host.now += WAIT;
+    let later = host.submit(HostJob::new(8)).unwrap();
+    host.event(Event::Reprioritize);
+    let [waiting, later] = [waiting, later].map(|id| host.jobs[&id].priority.unwrap());
+    assert!(waiting > later, "{waiting} {later}");
 }
 
 /// An engine that works by these tables, with data.
