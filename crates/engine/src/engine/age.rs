@@ -96,17 +96,6 @@ impl Engine {
         is_news
     }
 
-    /// Whether time counts for a job: of one in DEPEND as far as is known.
-    pub(super) fn note_eligible(&mut self, id: JobId, urgency: Option<i64>) {
-        let Some(job) = self.ledger.job(id) else { return };
-        let is_alone = job.phase > Phase::Depend || job.keepers == Keepers::NobodyElse;
-        let is_wanted = urgency.map_or(job.eligible_when_alone(), |urgency| urgency != URGENCY_HOLD);
-        let turned = job.eligible.turned(is_alone && is_wanted, self.now);
-        if turned != job.eligible {
-            self.ledger.aged(id, turned);
-        }
-    }
-
     /// Where fair-share is not live: time has changed the price of a job, or of all.
     pub(super) fn ages_due(&mut self) -> Vec<Effect> {
         let moved = self.move_reference();

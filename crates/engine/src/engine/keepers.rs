@@ -11,8 +11,8 @@
 //! is in PRIORITY, and is judged there: it goes no further before there is room.
 
 use super::foreign::ForeignNames;
+use super::subscriptions::Subscribed;
 use super::{Effect, Engine, State};
-use crate::engine::View;
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase};
 
@@ -30,60 +30,43 @@ impl Engine {
         self.subscribe(id, others).unwrap_or_default()
     }
 
-    /// Subscribes to a job that others keep, and has its eventlog tell by which names.
+    /// Subscribes to a job that others keep, and has its eventlog read for their names.
     pub(super) fn watch(&mut self, id: JobId) -> Vec<Effect> {
-        if self.foreign.contains_key(&id) {
+        if self.subscriptions.names(id).is_some() {
             return Vec::new();
         }
         let Some(mut effects) = self.subscribe(id, ForeignNames::unknown()) else { return Vec::new() };
         self.ledger.change(id, |job| job.keepers = Keepers::Others);
-        self.note_eligible(id, None);
+        self.ledger.note_eligible(id, None, self.now);
         effects.push(Effect::ReadEventlog(id));
         effects
     }
 
-    fn subscribe(&mut self, id: JobId, others: ForeignNames) -> Option<Vec<Effect>> {
-        if self.foreign.len() >= self.batches.subscribed {
-            self.leave_unwatched(id);
-            return None;
-        }
-        self.unwatched.remove(&id);
-        self.foreign.insert(id, others);
-        let is_heard = self.heard.remove(&id);
-        Some(if is_heard { Vec::new() } else { vec![Effect::Subscribe(id)] })
-    }
-
-    /// Subscribes to overtaken jobs: of an urgency that changes in DEPEND or PRIORITY Flux tells nobody else. It may have changed before,
-    /// so it is asked for once.
-    pub(super) fn hear_of_overtaken(&mut self) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        for id in self.ledger.take_newly_protected() {
-            let is_subscribed = self.foreign.contains_key(&id) || self.heard.contains(&id);
-            if !is_subscribed && self.heard.len() < self.batches.subscribed {
-                self.heard.insert(id);
-                effects.push(Effect::Subscribe(id));
+    fn subscribe(&mut self, id: JobId, names: ForeignNames) -> Option<Vec<Effect>> {
+        match self.subscriptions.add(id, names) {
+            Subscribed::New => Some(vec![Effect::Subscribe(id)]),
+            Subscribed::Already => Some(Vec::new()),
+            Subscribed::Full => {
+                self.leave_unwatched(id);
+                None
             }
-            effects.push(Effect::AskUrgency(id));
         }
-        effects
     }
 
-    /// Nobody tells when others let the job go. That they keep it now counts for its age and for what is told, where it is in no line.
+    /// Notes that nothing reports when others release the job. For its age, and in answers, others keep it, unless limits hold it.
     pub(super) fn leave_unwatched(&mut self, id: JobId) {
-        self.unwatched.insert(id);
+        self.subscriptions.leave_unwatched(id);
         self.ledger.change(id, |job| {
             let is_ours = !job.names.outstanding().is_empty();
             job.keepers = if is_ours { Keepers::NobodyElse } else { Keepers::Others };
         });
-        self.note_eligible(id, None);
+        self.ledger.note_eligible(id, None, self.now);
     }
 
-    /// Gives the subscription back: the job is leaving DEPEND.
+    /// Ends the subscription to a job that leaves DEPEND.
     pub(super) fn unwatch(&mut self, id: JobId) -> Option<Effect> {
         self.due.unheld.remove(&id);
-        self.unwatched.remove(&id);
-        let was_subscribed = self.foreign.remove(&id).is_some() | self.heard.remove(&id);
-        was_subscribed.then_some(Effect::Unsubscribe(id))
+        self.subscriptions.end(id)
     }
 
     /// Flux moves a job on from DEPEND in the same turn if nobody keeps it. Who is still there is kept by others.
@@ -104,7 +87,7 @@ impl Engine {
         if self.ledger.rules().parse(name).is_some() {
             return Vec::new();
         }
-        let Some(others) = self.foreign.get_mut(&id) else { return Vec::new() };
+        let Some(others) = self.subscriptions.names_mut(id) else { return Vec::new() };
         others.note(name, added);
         let may_go = !added && others.know_none();
         let mut effects = self.note_keepers(id);
@@ -115,13 +98,13 @@ impl Engine {
     /// Takes over whether others keep the job. When they have let it go and only our names are left, it may go in the
     /// next reactor turn: the running callback is the job's own.
     pub(super) fn note_keepers(&mut self, id: JobId) -> Vec<Effect> {
-        let keepers = other_keepers_of(&self.view(), id);
+        let keepers = self.subscriptions.keepers(id);
         let Some(job) = self.ledger.job(id).filter(|job| job.keepers != keepers) else {
             return Vec::new();
         };
         let (association, is_held) = (job.association(), job.is_held());
         self.ledger.change(id, |job| job.keepers = keepers);
-        self.note_eligible(id, None);
+        self.ledger.note_eligible(id, None, self.now);
         match association {
             Some(association) if keepers == Keepers::NobodyElse && is_held => {
                 self.due.scan_later(association, Line::KeptByNobodyElse)
@@ -137,14 +120,5 @@ impl Engine {
         let Some(job) = self.ledger.job(id).filter(|job| job.is_up_to_others()) else { return Vec::new() };
         // What a pass under way has just promised to it is counted already.
         if job.grant == Grant::Given { Vec::new() } else { self.hold(id) }
-    }
-}
-
-/// Who else keeps the job, as far as is known.
-pub(super) fn other_keepers_of(view: &View<'_>, id: JobId) -> Keepers {
-    match view.foreign.get(&id) {
-        Some(others) if others.keep_it() => Keepers::Others,
-        None if view.unwatched.contains(&id) => Keepers::Others,
-        _ => Keepers::NobodyElse,
     }
 }

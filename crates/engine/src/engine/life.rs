@@ -5,7 +5,6 @@ use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::engine::View;
 use crate::engine::age::eligible_at_first;
-use crate::engine::keepers::other_keepers_of;
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
     Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase, Project,
@@ -36,7 +35,7 @@ impl Engine {
             bank: bank_name(&self.view(), association, facts.bank),
             urgency: facts.urgency,
             project: project_of(association, facts.project),
-            keepers: other_keepers_of(&self.view(), facts.id),
+            keepers: self.subscriptions.keepers(facts.id),
             allocation: None,
             knowledge: Knowledge::Known,
             is_in_sched: false,
@@ -53,7 +52,7 @@ impl Engine {
             eligible: eligible_at_first(
                 &self.view(),
                 facts.submitted,
-                other_keepers_of(&self.view(), facts.id),
+                self.subscriptions.keepers(facts.id),
                 facts.urgency,
             ),
         };
@@ -264,7 +263,7 @@ fn was_judged(view: &View<'_>, id: JobId) -> bool {
         let Some(association) = job.association() else { return true };
         let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
         let is_half = job.origin == Origin::Replayed && view.due.half_pushed.contains(&association);
-        let is_watched = !view.unwatched.contains(&id);
+        let is_watched = !view.subscriptions.is_unwatched(id);
         let are_others_read = !view.ledger.is_unread(association)
             && !view.ledger.shares_with_unread(association, job.queue.as_ref());
         let was_looked_at = is_known && is_watched && are_others_read && !is_half && !view.is_doubtful;

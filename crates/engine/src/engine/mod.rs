@@ -31,6 +31,7 @@ mod replay;
 mod resync;
 mod settings;
 mod step;
+mod subscriptions;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -63,13 +64,13 @@ use crate::priority::{Ages, Factors, Weighed};
 use crate::standing::{Draft, Memory, Standing};
 use due::Due;
 use expirations::Expirations;
-use foreign::ForeignNames;
 use live::Live;
 use queues::Queues;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
+use subscriptions::Subscriptions;
 
 /// The tables by which jobs are held and priced. A row of either touches nothing else.
 #[derive(Clone, Copy, Debug)]
@@ -120,12 +121,7 @@ pub struct Engine {
     unpriced: BTreeSet<JobId>,
     /// The annotations that jobs have, where the site wants any.
     annotations: BTreeMap<JobId, String>,
-    /// HoldNames by which others keep jobs in DEPEND, of the jobs we are subscribed to.
-    foreign: BTreeMap<JobId, ForeignNames>,
-    /// Overtaken jobs that we are subscribed to for their urgency.
-    heard: BTreeSet<JobId>,
-    /// Jobs that others keep or may keep, beyond those.
-    unwatched: BTreeSet<JobId>,
+    subscriptions: Subscriptions,
     /// Running jobs whose expiration is that of the instance.
     expirations: Expirations,
     /// Which queues are stopped.
@@ -171,9 +167,7 @@ impl Engine {
             unreadable: BTreeSet::new(),
             unpriced: BTreeSet::new(),
             annotations: BTreeMap::new(),
-            foreign: BTreeMap::new(),
-            heard: BTreeSet::new(),
-            unwatched: BTreeSet::new(),
+            subscriptions: Subscriptions::new(tables.batches.subscribed),
             expirations: Expirations::default(),
             queues: Queues::default(),
             is_looping: false,

@@ -148,10 +148,21 @@ impl Engine {
         self.ledger.regroup(&self.book);
     }
 
+    /// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. The urgency may have
+    /// changed before, so it is looked up once.
+    fn hear_of_overtaken(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for id in self.ledger.take_newly_protected() {
+            effects.extend(self.subscriptions.hear(id));
+            effects.push(Effect::AskUrgency(id));
+        }
+        effects
+    }
+
     /// Adds a name for every limit that the job, in DEPEND, would exceed now; not to one of which nobody would tell that
     /// it may go.
     pub(super) fn hold(&mut self, id: JobId) -> Vec<Effect> {
-        if self.unwatched.contains(&id) && !self.view().is_held(id) {
+        if self.subscriptions.is_unwatched(id) && !self.view().is_held(id) {
             return Vec::new();
         }
         let exceeded = self.ledger.exceeded_by(&self.book, id);

@@ -54,7 +54,7 @@ impl Engine {
     /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler
     /// may have decided on this job, so it always gets a priority, which returns it to SCHED.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
-        self.note_eligible(id, Some(urgency));
+        self.ledger.note_eligible(id, Some(urgency), self.now);
         if posted.is_some() && urgency == URGENCY_EXPEDITE {
             self.release_expedited(id);
         } else if self.ledger.job(id).is_some_and(|job| wakes_too_late(&self.view(), id, job, urgency)) {
@@ -112,7 +112,7 @@ impl Engine {
         if let Some(price) = settled_priority(&self.view(), id, urgency) {
             return vec![Effect::SetPriority(price)];
         }
-        self.note_eligible(id, Some(urgency));
+        self.ledger.note_eligible(id, Some(urgency), self.now);
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.is_awaiting() {
             self.note_held_urgency(id, urgency);
@@ -163,7 +163,7 @@ impl Engine {
     /// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
     /// one that won't be scheduled takes no place to run.
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        self.note_eligible(id, Some(urgency));
+        self.ledger.note_eligible(id, Some(urgency), self.now);
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.phase == Phase::Depend {
             let explanation = self.view().explain(id, job, urgency);
@@ -207,7 +207,7 @@ impl Engine {
     /// The urgency of a held job has changed. No scope keeps headroom for a job that won't be scheduled.
     pub(super) fn held_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         if self.ledger.job(id).is_some_and(may_be_released) {
-            self.note_eligible(id, Some(urgency));
+            self.ledger.note_eligible(id, Some(urgency), self.now);
             self.note_held_urgency(id, urgency);
         }
         Vec::new()

@@ -43,8 +43,7 @@ impl Engine {
                 complain(format!("job {id}: failed to subscribe to its events"))
             }
             Effect::Subscribe(id) => {
-                let is_overtaken = self.heard.remove(&id);
-                self.foreign.remove(&id);
+                let is_overtaken = self.subscriptions.refused(id);
                 if why == Refusal::Absent {
                     return Vec::new();
                 }

@@ -194,7 +194,7 @@ impl Engine {
     /// Nothing is missing any more among the names of others, if we were subscribed while the eventlog was read. If we
     /// were not, and others keep the job by names that its jobspec does not declare, it is read once more.
     fn note_foreign(&mut self, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
-        if let Some(others) = self.foreign.get_mut(&id) {
+        if let Some(others) = self.subscriptions.names_mut(id) {
             foreign.iter().for_each(|(name, added)| others.note(name, *added));
             others.complete();
             return self.note_keepers(id);
@@ -208,7 +208,7 @@ impl Engine {
     /// The names on the job are known now. Whether it was released follows from them.
     fn known(&mut self, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
-        let is_unwatched = self.unwatched.contains(&id);
+        let is_unwatched = self.subscriptions.is_unwatched(id);
         self.ledger.change(id, |job| {
             job.knowledge = Knowledge::Known;
             if is_unwatched && !job.names.outstanding().is_empty() {

@@ -157,11 +157,10 @@ impl Engine {
     /// Whether we are subscribed to the job is not known: Flux takes that as often as it is asked, so it is given back
     /// and asked for once. What others did meanwhile is in the eventlog.
     fn watch_anew(&mut self, id: JobId, state: State) -> Vec<Effect> {
-        let others = self.foreign.remove(&id);
-        self.heard.remove(&id);
+        let others = self.subscriptions.take_names(id);
         self.expirations.forget(id);
         if state > State::Depend {
-            self.unwatched.remove(&id);
+            self.subscriptions.clear_unwatched(id);
         }
         let mut effects = vec![Effect::Unsubscribe(id)];
         let others = match (others, state) {
@@ -169,7 +168,7 @@ impl Engine {
             (Some(_), State::Depend) => ForeignNames::unknown(),
             _ => return effects,
         };
-        self.foreign.insert(id, others);
+        self.subscriptions.put_back(id, others);
         effects.push(Effect::Subscribe(id));
         effects
     }
@@ -188,8 +187,7 @@ impl Engine {
         let mut effects = self.ended_unheard(id);
         effects.extend(self.expirations.follow(&self.ledger, id, false));
         self.take_out(id);
-        self.foreign.remove(&id);
-        self.unwatched.remove(&id);
+        self.subscriptions.end_unheard(id);
         effects
     }
 

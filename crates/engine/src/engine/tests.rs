@@ -101,8 +101,8 @@ impl Engine {
             ("unreadable", self.unreadable.len()),
             ("unpriced", self.unpriced.len()),
             ("annotations", self.annotations.len()),
-            ("foreign", self.foreign.len()),
-            ("unwatched", self.unwatched.len()),
+            ("foreign", self.subscriptions.counts()[0]),
+            ("unwatched", self.subscriptions.counts()[1]),
             ("live", self.live.keeps()),
         ];
         all.into_iter().filter(|(_, jobs)| *jobs > 0).collect()

@@ -4,17 +4,17 @@
 use super::answers::Extent;
 use super::batches::Batches;
 use super::due::Due;
-use super::foreign::ForeignNames;
 use super::kept::News;
 use super::live::{LiveOutline, LiveSnapshot, budget};
 use super::queues::Queues;
+use super::subscriptions::Subscriptions;
 use super::{Engine, Settings, age};
 use crate::accounts::{AssociationId, Book, Difference};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Holding, Job, Keepers, Ledger, Phase};
 use crate::priority::{Ages, Weighed};
 use crate::standing::Standing;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::num::NonZeroU64;
 
@@ -29,10 +29,9 @@ pub struct View<'a> {
     pub(super) ages: &'a Ages,
     pub(super) settings: &'a Settings,
     pub(super) queues: &'a Queues,
-    pub(super) foreign: &'a BTreeMap<JobId, ForeignNames>,
+    pub(super) subscriptions: &'a Subscriptions,
     pub(super) unreadable: &'a BTreeSet<JobId>,
     pub(super) unpriced: &'a BTreeSet<JobId>,
-    pub(super) unwatched: &'a BTreeSet<JobId>,
     pub(super) due: &'a Due,
     pub(super) news: &'a News,
     pub(super) batches: &'a Batches,
@@ -61,10 +60,9 @@ impl Engine {
             ages: &self.ages,
             settings: &self.settings,
             queues: &self.queues,
-            foreign: &self.foreign,
+            subscriptions: &self.subscriptions,
             unreadable: &self.unreadable,
             unpriced: &self.unpriced,
-            unwatched: &self.unwatched,
             due: &self.due,
             news: &self.news,
             batches: &self.batches,

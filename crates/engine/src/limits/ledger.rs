@@ -15,7 +15,7 @@ pub(super) use until::Until;
 use super::groups::{GroupId, Groups};
 use super::in_vain::InVain;
 use super::line::HeldLine;
-use super::{Eligible, Job, RULES, Rules, Settled, Size, Usage};
+use super::{Eligible, Job, Keepers, Phase, RULES, Rules, Settled, Size, Usage};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -297,6 +297,16 @@ impl Ledger {
         if let Some(row) = self.jobs.get_mut(id) {
             row.job.eligible = eligible;
         }
+    }
+
+    /// Notes whether the time from `now` on counts for the age of a job: in DEPEND if no other plugin is known to keep the job, and
+    /// at an urgency other than 0. `urgency` is `None` if it has not changed.
+    pub fn note_eligible(&mut self, id: JobId, urgency: Option<i64>, now: f64) {
+        let Some(row) = self.jobs.get_mut(id) else { return };
+        let job = &mut row.job;
+        let is_alone = job.phase > Phase::Depend || job.keepers == Keepers::NobodyElse;
+        let is_wanted = urgency.map_or(job.eligible_when_alone(), |urgency| urgency != 0);
+        job.eligible = job.eligible.turned(is_alone && is_wanted, now);
     }
 
     /// Forgets a job.

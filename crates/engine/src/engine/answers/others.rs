@@ -85,7 +85,7 @@ fn state_in_words(view: &View<'_>, id: JobId) -> &'static str {
 
 /// How many dependencies of others keep a job beyond those that are named.
 pub(super) fn unnamed_keepers(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
-    let names = view.foreign.get(&facts.id).filter(|_| facts.state == State::Depend);
+    let names = view.subscriptions.names(facts.id).filter(|_| facts.state == State::Depend);
     names.map_or(0, |names| names.count().saturating_sub(MOST_NAMED))
 }
 
@@ -101,7 +101,7 @@ pub(super) fn other_keepers(
         return found;
     }
     if facts.state == State::Depend {
-        if let Some(names) = view.foreign.get(&id) {
+        if let Some(names) = view.subscriptions.names(id) {
             found.extend(names.outstanding().take(MOST_NAMED).map(|name| keeper_of_dependency(view, name)));
         }
         if found.is_empty() && job.keepers == Keepers::Others {

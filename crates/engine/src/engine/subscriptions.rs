@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The jobs whose events Flux reports to the plugin, and why: jobs that other plugins keep in DEPEND, and overtaken jobs whose urgency
+//! may change there.
+//!
+//! Flux searches its list of subscriptions from the front, so their number is bounded. A job beyond the bound is unwatched: nothing
+//! reports when other plugins release it.
+
+use super::Effect;
+use super::foreign::ForeignNames;
+use crate::ids::JobId;
+use crate::limits::Keepers;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What became of a request to subscribe to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subscribed {
+    /// Flux has to be asked for the events of the job.
+    New,
+    /// Flux reports them already.
+    Already,
+    /// There are too many subscriptions. The job is unwatched.
+    Full,
+}
+
+/// The jobs to which the plugin subscribes in DEPEND.
+#[derive(Clone, Debug)]
+pub(super) struct Subscriptions {
+    /// The dependencies of other plugins, of each job to which the plugin subscribed for them.
+    foreign: BTreeMap<JobId, ForeignNames>,
+    /// Overtaken jobs to which the plugin subscribed for their urgency.
+    heard: BTreeSet<JobId>,
+    /// Jobs that other plugins keep or may keep, and to which the plugin did not subscribe.
+    unwatched: BTreeSet<JobId>,
+    /// The largest number of jobs in `foreign`, and in `heard`.
+    most: usize,
+}
+
+impl Subscriptions {
+    pub fn new(most: usize) -> Self {
+        Subscriptions { foreign: BTreeMap::new(), heard: BTreeSet::new(), unwatched: BTreeSet::new(), most }
+    }
+
+    /// Subscribes to a job with the dependencies of other plugins that are known.
+    pub fn add(&mut self, id: JobId, names: ForeignNames) -> Subscribed {
+        if self.foreign.len() >= self.most {
+            self.unwatched.insert(id);
+            return Subscribed::Full;
+        }
+        self.unwatched.remove(&id);
+        self.foreign.insert(id, names);
+        if self.heard.remove(&id) { Subscribed::Already } else { Subscribed::New }
+    }
+
+    /// Subscribes to an overtaken job for its urgency, if there is room.
+    pub fn hear(&mut self, id: JobId) -> Option<Effect> {
+        let is_subscribed = self.foreign.contains_key(&id) || self.heard.contains(&id);
+        if is_subscribed || self.heard.len() >= self.most {
+            return None;
+        }
+        self.heard.insert(id);
+        Some(Effect::Subscribe(id))
+    }
+
+    /// Notes that nothing reports when other plugins release the job.
+    pub fn leave_unwatched(&mut self, id: JobId) {
+        self.unwatched.insert(id);
+    }
+
+    /// Returns true if nothing reports when other plugins release the job.
+    pub fn is_unwatched(&self, id: JobId) -> bool {
+        self.unwatched.contains(&id)
+    }
+
+    /// Returns the dependencies of other plugins, of a job to which the plugin subscribed for them.
+    pub fn names(&self, id: JobId) -> Option<&ForeignNames> {
+        self.foreign.get(&id)
+    }
+
+    /// As [`Subscriptions::names`], to be changed.
+    pub fn names_mut(&mut self, id: JobId) -> Option<&mut ForeignNames> {
+        self.foreign.get_mut(&id)
+    }
+
+    /// Returns who else keeps the job in DEPEND, as far as is known.
+    pub fn keepers(&self, id: JobId) -> Keepers {
+        match self.foreign.get(&id) {
+            Some(others) if others.keep_it() => Keepers::Others,
+            None if self.unwatched.contains(&id) => Keepers::Others,
+            _ => Keepers::NobodyElse,
+        }
+    }
+
+    /// Ends the subscription to a job that leaves DEPEND.
+    pub fn end(&mut self, id: JobId) -> Option<Effect> {
+        self.unwatched.remove(&id);
+        let was_subscribed = self.foreign.remove(&id).is_some() | self.heard.remove(&id);
+        was_subscribed.then_some(Effect::Unsubscribe(id))
+    }
+
+    /// Removes the names of a job that Flux does not know any more.
+    pub fn end_unheard(&mut self, id: JobId) {
+        self.foreign.remove(&id);
+        self.unwatched.remove(&id);
+    }
+
+    /// Removes a job to which Flux refused the subscription. Returns true if it was an overtaken job.
+    pub fn refused(&mut self, id: JobId) -> bool {
+        self.foreign.remove(&id);
+        self.heard.remove(&id)
+    }
+
+    /// Removes the names of a job to which the plugin may or may not be subscribed, after a panic, and returns them.
+    pub fn take_names(&mut self, id: JobId) -> Option<ForeignNames> {
+        self.heard.remove(&id);
+        self.foreign.remove(&id)
+    }
+
+    /// Puts names back that [`Subscriptions::take_names`] removed.
+    pub fn put_back(&mut self, id: JobId, names: ForeignNames) {
+        self.foreign.insert(id, names);
+    }
+
+    /// Notes that the job is past DEPEND, or watched.
+    pub fn clear_unwatched(&mut self, id: JobId) {
+        self.unwatched.remove(&id);
+    }
+
+    /// Returns the numbers of subscribed and of unwatched jobs.
+    #[cfg(test)]
+    pub fn counts(&self) -> [usize; 2] {
+        [self.foreign.len(), self.unwatched.len()]
+    }
+}
