@@ -23,7 +23,7 @@
 //! | root | the plugin: `jobtap` wraps Flux's C interface, `plugin` joins it to the engine |
 //! | `crates/fairshare` | ranking policies, decay and accrual of usage |
 //! | `crates/engine` | what the plugin decides: accounts, limits, standing, priorities |
-//! | `crates/protocol` | the JSON that the plugin accepts |
+//! | `crates/protocol` | the records of a site document, and the JSON that the plugin accepts |
 //! | `crates/accounting` | flux-accounting's database, and the usage pipeline |
 //! | `crates/import` | sites from other programs' files |
 //! | `crates/client` | RPCs through libflux-core, which is loaded when the command runs |
@@ -45,6 +45,8 @@
 //! `plugin/remember/mod.rs` saves the snapshot. The documentation of the crate `fairshare` explains the ranking policies.
 //!
 //! # Where to add
+//! - a field of associations, queues, banks, projects or weights: the record in `crates/protocol/src/records/`, from which reading,
+//!   snapshot, query and database follow, and the engine's type of it in `crates/engine/src/accounts/`;
 //! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`; a scope, or a measure that
 //!   limits over scopes count: a row of `limits/scopes.rs`;
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The JSON that the plugin accepts: site documents, their parts, and the settings in Flux's configuration.
 //!
-//! [`document`] checks a document or a configuration without a plugin, for the command. [`wire`] reads the payloads of the
-//! methods, [`records`] the records in them, [`settings`] the table `[fairshare]`, [`limits`] and [`tree`] the parts of a
-//! document with these names. [`reading`] names the record and the key that a fault is about; [`value`] holds what they
-//! share about JSON values.
+//! [`records`] describes the records of a document, each with its [`field`]s. [`document`] checks a document or a configuration
+//! without a plugin, for the command. [`wire`] reads the payloads of the methods, [`settings`] the table `[fairshare]`, [`limits`]
+//! and [`tree`] the parts of a document with these names. [`reading`] names the record and the key that a fault is about;
+//! [`value`] holds what they share about JSON values.
 #![forbid(unsafe_code)]
 
 pub mod document;
+pub mod field;
+mod interner;
 pub mod limits;
 pub mod reading;
-mod records;
+pub mod records;
 pub mod settings;
 mod tree;
 pub mod value;

@@ -4,10 +4,13 @@
 //! The fast way reads typed records straight from the text; only if that fails is it read again, value by value, to
 //! name the record, the key and the fault.
 
-use crate::records::{AssociationWire, Interner, Wire};
+use crate::field::{Field, Record};
+use crate::interner::Interner;
+use crate::records::AssociationRecord;
 use crate::value::{Members, Object, describe, members};
 use crate::wire::WireError;
 use fairshare::shortened;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -61,8 +64,8 @@ impl Reader {
 
     /// Returns the number of associations that were read, without those that concern no job.
     pub fn associations(&self) -> usize {
-        let left_out = self.left_out.get(AssociationWire::ARRAY).copied().unwrap_or_default();
-        self.read(AssociationWire::ARRAY).saturating_sub(left_out)
+        let left_out = self.left_out.get(<AssociationRecord>::ARRAY).copied().unwrap_or_default();
+        self.read(<AssociationRecord>::ARRAY).saturating_sub(left_out)
     }
 
     fn read(&self, array: &'static str) -> usize {
@@ -70,23 +73,23 @@ impl Reader {
     }
 
     /// Returns the records of an array that are valid. Counts all of them, and warns of those that concern no job.
-    pub fn accept<'a, W: Wire<'a>>(&mut self, wires: Vec<Object<W>>) -> Result<Vec<W::Record>, WireError> {
-        let first = self.read(W::ARRAY);
+    pub fn accept<R: Record>(&mut self, wires: Vec<Object<R>>) -> Result<Vec<R::Accepted>, WireError> {
+        let first = self.read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
-            let say = |what: String| told::<W>(first + at, &what, wire.who());
+            let say = |what: String| told::<R>(first + at, &what, wire.who());
             let left_out = wire.left_out();
             if let Some(why) = &left_out {
-                *self.left_out.entry(W::ARRAY).or_default() += 1;
+                *self.left_out.entry(R::ARRAY).or_default() += 1;
                 let index = first + at;
-                self.warnings.note(|| format!("{}[{index}]{why}", W::ARRAY));
+                self.warnings.note(|| format!("{}[{index}]{why}", R::ARRAY));
             }
             for (key, value) in wire.limits() {
                 if left_out.is_some() {
                     break;
                 }
                 if value < 0 {
-                    let means = match (W::ARRAY, key, value) {
+                    let means = match (R::ARRAY, key, value) {
                         (_, "max_active_jobs", _) => "means unlimited, as 0 does",
                         // See `Association::is_broken`; of a queue it is as any other.
                         ("associations", "max_running_jobs", -1) => "ends each job",
@@ -98,24 +101,27 @@ impl Reader {
             let fault = |(key, what)| WireError::Record(say(format!(".{key}: {what}")));
             records.push(wire.accept(&mut self.names).map_err(fault)?);
         }
-        *self.read.entry(W::ARRAY).or_default() += records.len();
+        *self.read.entry(R::ARRAY).or_default() += records.len();
         Ok(records)
     }
 
     /// Reads an array at once; if that fails value by value, so that the first fault can be named.
-    pub fn array<'a, W: Wire<'a>>(&mut self, array: &'a RawValue) -> Result<Vec<W::Record>, WireError> {
-        if let Ok(wires) = serde_json::from_str::<Vec<Object<W>>>(array.get()) {
+    pub fn array<'a, R: Record + Deserialize<'a>>(
+        &mut self,
+        array: &'a RawValue,
+    ) -> Result<Vec<R::Accepted>, WireError> {
+        if let Ok(wires) = serde_json::from_str::<Vec<Object<R>>>(array.get()) {
             return self.accept(wires);
         }
         let Ok(array) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
-            return Err(WireError::WrongType(W::ARRAY));
+            return Err(WireError::WrongType(R::ARRAY));
         };
-        let first = self.read(W::ARRAY);
-        let mut wires: Vec<Object<W>> = Vec::with_capacity(array.len());
+        let first = self.read(R::ARRAY);
+        let mut wires: Vec<Object<R>> = Vec::with_capacity(array.len());
         for (at, value) in array.into_iter().enumerate() {
             let record = members(value).ok_or_else(|| {
                 let what = format!(": expected object, got {}", describe(value));
-                WireError::Record(told::<W>(first + at, &what, Vec::new()))
+                WireError::Record(told::<R>(first + at, &what, Vec::new()))
             })?;
             wires.push(one(first + at, &record)?);
         }
@@ -123,27 +129,27 @@ impl Reader {
     }
 }
 
-fn one<'a, W: Wire<'a>>(index: usize, record: &Members<'a>) -> Result<Object<W>, WireError> {
+fn one<'a, R: Record + Deserialize<'a>>(index: usize, record: &Members<'a>) -> Result<Object<R>, WireError> {
     let fault = |what: String| {
-        let who = W::WHO.iter().filter_map(|(key, word)| Some((*word, text(record.get(*key)?)?)));
-        WireError::Record(told::<W>(index, &what, who.collect()))
+        let who = R::WHO.iter().filter_map(|(key, word)| Some((*word, text(record.get(*key)?)?)));
+        WireError::Record(told::<R>(index, &what, who.collect()))
     };
-    for (key, wanted) in W::KEYS {
+    for Field { key, kind, .. } in R::FIELDS {
         match record.get(*key) {
             None => return Err(fault(format!(".{key}: key is missing"))),
-            Some(found) if !wanted.fits(found) => {
-                return Err(fault(format!(".{key}: expected {}, got {}", wanted.name(), describe(found))));
+            Some(found) if !kind.fits(found) => {
+                return Err(fault(format!(".{key}: expected {}, got {}", kind.name(), describe(found))));
             }
             Some(_) => {}
         }
     }
-    for (key, wanted) in W::TOGETHER {
-        if let Some(found) = record.get(*key).filter(|found| found.get() != "null" && !wanted.fits(found)) {
-            return Err(fault(format!(".{key}: expected {}, got {}", wanted.name(), describe(found))));
+    for Field { key, kind, .. } in R::OPTIONAL {
+        if let Some(found) = record.get(*key).filter(|found| found.get() != "null" && !kind.fits(found)) {
+            return Err(fault(format!(".{key}: expected {}, got {}", kind.name(), describe(found))));
         }
     }
-    let keys = [W::KEYS, W::TOGETHER].concat();
-    Object::from_members(record, &keys).map_err(|error| fault(format!(": {error}")))
+    Object::from_members(record, R::fields().map(|field| field.key))
+        .map_err(|error| fault(format!(": {error}")))
 }
 
 /// An integer or a string, as text.
@@ -155,14 +161,14 @@ fn text(value: &RawValue) -> Option<String> {
 }
 
 /// What is said of a record: where it stands, what is the matter, and whom or what it is about as far as it says.
-fn told<'a, W: Wire<'a>>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
+fn told<R: Record>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
     let who: Vec<String> = who
         .into_iter()
         .filter(|(_, name)| !name.is_empty())
         .map(|(word, name)| format!("{word} {}", shortened(&name).escape_debug()))
         .collect();
     match who.as_slice() {
-        [] => format!("{}[{index}]{what}", W::ARRAY),
-        who => format!("{}[{index}]{what} ({})", W::ARRAY, who.join(", ")),
+        [] => format!("{}[{index}]{what}", R::ARRAY),
+        who => format!("{}[{index}]{what} ({})", R::ARRAY, who.join(", ")),
     }
 }

@@ -43,16 +43,23 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 }
 
 impl<'a, T: Deserialize<'a>> Object<T> {
-    /// The record made of the members named by `keys`.
-    pub fn from_members<K>(
+    /// Returns the record that has the members named by `keys`.
+    pub fn from_members(
         members: &Members<'a>,
-        keys: &[(&'static str, K)],
+        keys: impl Iterator<Item = &'static str>,
     ) -> Result<Self, serde_json::Error> {
-        let known = keys.iter().filter_map(|(key, _)| Some((*key, *members.get(*key)?)));
+        let known = keys.filter_map(|key| Some((key, *members.get(key)?)));
         T::deserialize(MapDeserializer::new(known))
             .map(Object)
             .map_err(|error| serde_json::Error::custom(shortened(&error.to_string())))
     }
+}
+
+/// Reads a value that must be there.
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// Reads any integer; one beyond 64 bits becomes the nearest that fits.

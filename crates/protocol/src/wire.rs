@@ -3,9 +3,10 @@
 //!
 //! A payload is read whole before anything is applied.
 
+use crate::field::Record;
 use crate::limits::{self, LIMITS};
 use crate::reading::Reader;
-use crate::records::{AssociationWire, BankWire, FactorWire, ProjectWire, QueueWire, Wire};
+use crate::records::{BankRecord, BorrowedAssociation, FactorRecord, ProjectRecord, QueueRecord};
 use crate::settings;
 use crate::tree::{self, TREE};
 use crate::value::{Members, Object, describe, members};
@@ -37,18 +38,17 @@ const ZERO_SCORE: &str = "zero_score";
 const ARRAYS: [&str; 5] = ["associations", "queues", "projects", "banks", "priority_factors"];
 
 #[derive(Deserialize)]
-#[serde(bound = "W: Wire<'de>")]
-struct Payload<W> {
-    data: Vec<Object<W>>,
+struct Payload<R> {
+    data: Vec<Object<R>>,
 }
 
-fn from_payload<'a, W: Wire<'a>>(
+fn from_payload<'a, R: Record + Deserialize<'a>>(
     payload: Option<&'a str>,
     reader: &mut Reader,
-) -> Result<Vec<W::Record>, WireError> {
-    match serde_json::from_str::<Object<Payload<W>>>(payload.unwrap_or_default()) {
+) -> Result<Vec<R::Accepted>, WireError> {
+    match serde_json::from_str::<Object<Payload<R>>>(payload.unwrap_or_default()) {
         Ok(Object(payload)) => reader.accept(payload.data),
-        Err(_) => reader.array::<W>(data(payload)?),
+        Err(_) => reader.array::<R>(data(payload)?),
     }
 }
 
@@ -68,29 +68,29 @@ pub fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
 
 /// `rec_update`.
 pub fn associations(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<AssociationRecord>, WireError> {
-    let records = from_payload::<AssociationWire>(payload, reader)?;
+    let records = from_payload::<BorrowedAssociation>(payload, reader)?;
     Ok(records.into_iter().filter_map(|(record, _)| record).collect())
 }
 
 /// `rec_q_update`.
 pub fn queues(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<Queue>, WireError> {
-    from_payload::<QueueWire>(payload, reader)
+    from_payload::<QueueRecord>(payload, reader)
 }
 
 /// `rec_proj_update`.
 pub fn projects(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<ProjectName>, WireError> {
-    from_payload::<ProjectWire>(payload, reader)
+    from_payload::<ProjectRecord>(payload, reader)
 }
 
 /// `rec_bank_update`.
 pub fn banks(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(BankName, f64)>, WireError> {
-    let records = from_payload::<BankWire>(payload, reader)?;
+    let records = from_payload::<BankRecord>(payload, reader)?;
     Ok(records.into_iter().map(|(bank, _)| bank).collect())
 }
 
 /// `rec_fac_update`.
 pub fn weights(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(String, i64)>, WireError> {
-    from_payload::<FactorWire>(payload, reader)
+    from_payload::<FactorRecord>(payload, reader)
 }
 
 /// `rec_config_update`. A newer database may know of switches that we don't: they are warned of.
@@ -338,11 +338,11 @@ fn push_of(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> 
 }
 
 fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireError> {
-    fn array<'a, W: Wire<'a>>(
+    fn array<'a, R: Record + Deserialize<'a>>(
         parts: &Members<'a>,
         reader: &mut Reader,
-    ) -> Result<Option<Vec<W::Record>>, WireError> {
-        parts.get(W::ARRAY).map(|array| reader.array::<W>(array)).transpose()
+    ) -> Result<Option<Vec<R::Accepted>>, WireError> {
+        parts.get(R::ARRAY).map(|array| reader.array::<R>(array)).transpose()
     }
     let within = |fault| match fault {
         WireError::Record(text) => WireError::Record(format!("config.{text}")),
@@ -353,9 +353,9 @@ fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireErr
         let (all, some): (Vec<A>, Vec<Option<B>>) = records.into_iter().unzip();
         (Some(all), some.into_iter().flatten().collect())
     }
-    let (associations, leaves) = split(array::<AssociationWire>(parts, reader)?);
+    let (associations, leaves) = split(array::<BorrowedAssociation>(parts, reader)?);
     let associations = associations.map(|records| records.into_iter().flatten().collect());
-    let (banks, branches) = split(array::<BankWire>(parts, reader)?);
+    let (banks, branches) = split(array::<BankRecord>(parts, reader)?);
     let above = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
     let parents = branches.iter().filter_map(above).collect();
     let limits = parts.get(LIMITS).map(|limits| limits::read(limits, LIMITS)).transpose()?;
@@ -363,12 +363,12 @@ fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireErr
         parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::rule(tree)).transpose()?;
     let part = PolicyPart {
         associations,
-        queues: array::<QueueWire>(parts, reader)?,
-        projects: array::<ProjectWire>(parts, reader)?,
+        queues: array::<QueueRecord>(parts, reader)?,
+        projects: array::<ProjectRecord>(parts, reader)?,
         banks,
         parents,
         limits: limits.unwrap_or_default(),
-        weights: array::<FactorWire>(parts, reader)?,
+        weights: array::<FactorRecord>(parts, reader)?,
         config: parts.get("config").map(|c| config_of(c)).transpose().map_err(within)?.unwrap_or_default(),
     };
     if let Some(config) = parts.get("config") {

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Associations.
+
+use super::{UNLIMITED_SQL, check_name, check_text, check_together, count, counted};
+use crate::field::{Fault, Field, Kind, Record};
+use crate::interner::Interner;
+use crate::value::{present, saturated};
+use fairshare::accrual::MAX_TIME;
+use fairshare::shortened;
+use fairshare_engine::accounts::{self, Association};
+use fairshare_engine::ids::{Limit, UserId};
+use fairshare_engine::standing::{Leaf, Watermark};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt::Display;
+
+/// Text that stays where it was read, if it has no escapes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl AsRef<str> for Text<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Text(text.into())
+    }
+}
+
+/// Returns the names as a list separated by commas.
+fn joined<T: Display>(names: &[T]) -> Text<'static> {
+    Text(names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",").into())
+}
+
+/// A user in a bank: limits, permissions, fair-share, and the leaf of the tree. The text is a [`Text`] in the plugin, which reads
+/// very many of these.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AssociationRecord<S = String> {
+    /// The Unix user id.
+    #[serde(deserialize_with = "saturated")]
+    pub userid: i64,
+    /// The bank.
+    pub bank: S,
+    /// The bank of jobs that name none.
+    pub def_bank: S,
+    /// From 0 to 1; `None` only where the snapshot stores it in another place.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub fairshare: Option<f64>,
+    /// Jobs that may run at once.
+    pub max_running_jobs: i64,
+    /// Jobs that may be submitted at once; 0 is unlimited.
+    pub max_active_jobs: i64,
+    /// Jobs the scheduler may be given at once.
+    pub max_sched_jobs: i64,
+    /// Nodes of running jobs.
+    pub max_nodes: i64,
+    /// Cores of running jobs.
+    pub max_cores: i64,
+    /// Permitted queues, separated by commas.
+    pub queues: S,
+    /// Permitted projects, separated by commas.
+    pub projects: S,
+    /// The project of jobs that name none.
+    pub def_project: S,
+    /// 0 is disabled.
+    pub active: i64,
+    /// The user's name: siblings that are equal otherwise stand in the order of their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub username: Option<S>,
+    /// Compared with the shares of its siblings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares: Option<i64>,
+    /// Association usage in the unit of the site's weights.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<f64>,
+    /// Jobs that ended up to this time are in the usage or never count, those that ended later are not in it. Seconds since the
+    /// epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_until: Option<f64>,
+}
+
+/// An association as the plugin reads it.
+pub type BorrowedAssociation<'a> = AssociationRecord<Text<'a>>;
+
+/// An association, unless its record concerns no job, and its leaf of the tree if the record has one.
+pub type AssociationWithLeaf = (Option<accounts::AssociationRecord>, Option<Leaf>);
+
+impl<S: AsRef<str>> Record for AssociationRecord<S> {
+    type Accepted = AssociationWithLeaf;
+    const ARRAY: &'static str = "associations";
+    const TABLE: &'static str = "association_table";
+    /// The columns without a substitute are as old as the plugin's protocol.
+    const FIELDS: &'static [Field] = &[
+        Field::new("userid", Kind::UserId),
+        Field::new("bank", Kind::Name),
+        Field::new("def_bank", Kind::Text).with_column(Some("default_bank")),
+        Field::new("fairshare", Kind::Number),
+        Field::new("max_running_jobs", Kind::Integer),
+        Field::new("max_active_jobs", Kind::Integer),
+        Field::new("max_sched_jobs", Kind::Integer).with_substitute(UNLIMITED_SQL),
+        Field::new("max_nodes", Kind::Integer).with_substitute(UNLIMITED_SQL),
+        Field::new("max_cores", Kind::Integer).with_substitute(UNLIMITED_SQL),
+        Field::new("queues", Kind::Text).with_substitute("''"),
+        Field::new("projects", Kind::Text).with_substitute("'*'"),
+        Field::new("def_project", Kind::Text).with_column(Some("default_project")).with_substitute("'*'"),
+        Field::new("active", Kind::Integer).with_substitute("1"),
+    ];
+    const OPTIONAL: &'static [Field] = &[
+        Field::new("username", Kind::Name),
+        Field::new("shares", Kind::Count),
+        Field::new("usage", Kind::Usage).with_column(Some("job_usage")),
+        Field::new("counted_until", Kind::Number).with_column(None),
+    ];
+    const WHO: &'static [(&'static str, &'static str)] = &[("userid", "user"), ("bank", "bank")];
+
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("user", self.userid.to_string()), ("bank", self.bank.as_ref().to_owned())]
+    }
+
+    fn left_out(&self) -> Option<String> {
+        if self.user().is_some() {
+            return None;
+        }
+        let who = match self.username.as_ref().map(AsRef::as_ref).filter(|name| !name.is_empty()) {
+            Some(name) => format!("user {}", shortened(name).escape_debug()),
+            None => format!("userid {}", self.userid),
+        };
+        let bank = shortened(self.bank.as_ref());
+        Some(format!(
+            ".userid: {} is outside 0 to {}: no job can match {who} in bank {}, whose limits are left out",
+            self.userid,
+            u32::MAX - 1,
+            bank.escape_debug(),
+        ))
+    }
+
+    fn accept(&self, names: &mut Interner) -> Result<AssociationWithLeaf, Fault> {
+        let (bank, def_bank) = (self.bank.as_ref(), self.def_bank.as_ref());
+        let (queues, projects) = (self.queues.as_ref(), self.projects.as_ref());
+        check_name("bank", bank, "\"flux account delete-user --force USER ''\" removes it")?;
+        check_name("def_bank", def_bank, "\"flux account edit-user --default-bank=BANK USER\" sets one")?;
+        check_text("queues", queues)?;
+        check_text("projects", projects)?;
+        check_text("def_project", self.def_project.as_ref())?;
+        let def_project = self.def_project.as_ref().trim();
+        let fairshare = self.fairshare.ok_or_else(|| ("fairshare", "key is missing".to_owned()))?;
+        let user = self.user();
+        let leaf = self.leaf(user, names)?;
+        let Some(user) = user else { return Ok((None, leaf)) };
+        let association = Association {
+            user,
+            bank: names.bank(bank),
+            max_running_jobs: Limit(self.max_running_jobs),
+            max_active_jobs: Limit(self.max_active_jobs),
+            max_sched_jobs: Limit(self.max_sched_jobs),
+            max_nodes: Limit(self.max_nodes),
+            max_cores: Limit(self.max_cores),
+            queues: names.queues(queues),
+            projects: names.projects(projects),
+            def_project: (!def_project.is_empty()).then(|| names.project(def_project)),
+            active: self.active != 0,
+        };
+        let def_bank = names.bank(def_bank);
+        Ok((Some(accounts::AssociationRecord { association, fairshare, def_bank }), leaf))
+    }
+
+    fn limits(&self) -> [(&'static str, i64); 5] {
+        [
+            ("max_running_jobs", self.max_running_jobs),
+            ("max_active_jobs", self.max_active_jobs),
+            ("max_sched_jobs", self.max_sched_jobs),
+            ("max_nodes", self.max_nodes),
+            ("max_cores", self.max_cores),
+        ]
+    }
+}
+
+impl<S: AsRef<str>> AssociationRecord<S> {
+    /// Returns the user whose jobs the record is about; `None` if no job can have that user id.
+    fn user(&self) -> Option<UserId> {
+        u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).map(UserId)
+    }
+
+    fn leaf(&self, user: Option<UserId>, names: &mut Interner) -> Result<Option<Leaf>, Fault> {
+        let (name, shares, usage, until) = (&self.username, self.shares, self.usage, self.counted_until);
+        let given = [name.is_some(), shares.is_some(), usage.is_some(), until.is_some()];
+        check_together(Self::OPTIONAL, given)?;
+        let (Some(name), Some(shares), Some(until)) = (name, shares, until) else { return Ok(None) };
+        check_text("username", name.as_ref())?;
+        Ok(Some(Leaf {
+            user,
+            name: name.as_ref().into(),
+            bank: names.bank(self.bank.as_ref()),
+            shares: counted(shares)?,
+            active: self.active != 0,
+            usage,
+            counted: Watermark::through(until),
+        }))
+    }
+}
+
+impl<S: Clone + Default> AssociationRecord<S> {
+    /// Returns an enabled association whose limits all are `limit`, without queues, projects and leaf.
+    pub fn with_limits(userid: i64, bank: S, limit: i64) -> Self {
+        AssociationRecord {
+            userid,
+            def_bank: bank.clone(),
+            bank,
+            fairshare: Some(0.5),
+            max_running_jobs: limit,
+            max_active_jobs: limit,
+            max_sched_jobs: limit,
+            max_nodes: limit,
+            max_cores: limit,
+            queues: S::default(),
+            projects: S::default(),
+            def_project: S::default(),
+            active: 1,
+            username: None,
+            shares: None,
+            usage: None,
+            counted_until: None,
+        }
+    }
+
+    /// Removes the leaf, of which flux-accounting's plugin has no notion.
+    #[must_use]
+    pub fn without_leaf(self) -> Self {
+        AssociationRecord { username: None, shares: None, usage: None, counted_until: None, ..self }
+    }
+}
+
+impl<'a> BorrowedAssociation<'a> {
+    /// Converts the engine's record and its leaf.
+    pub fn of(record: &'a accounts::AssociationRecord, leaf: Option<&'a Leaf>) -> Self {
+        let association = &record.association;
+        let without_leaf = AssociationRecord {
+            def_bank: record.def_bank.as_str().into(),
+            fairshare: Some(record.fairshare),
+            max_running_jobs: association.max_running_jobs.0,
+            max_active_jobs: association.max_active_jobs.0,
+            max_sched_jobs: association.max_sched_jobs.0,
+            max_nodes: association.max_nodes.0,
+            max_cores: association.max_cores.0,
+            queues: joined(&association.queues),
+            projects: joined(&association.projects),
+            def_project: association.def_project.as_ref().map_or("", |project| project.as_str()).into(),
+            active: association.active.into(),
+            ..AssociationRecord::with_limits(association.user.0.into(), association.bank.as_str().into(), 0)
+        };
+        match leaf {
+            Some(leaf) => without_leaf.with_leaf(leaf),
+            None => without_leaf,
+        }
+    }
+
+    /// Converts a leaf that no job matches: its user has no valid id.
+    pub fn of_leaf(leaf: &'a Leaf) -> Self {
+        let record = AssociationRecord::with_limits(u32::MAX.into(), leaf.bank.as_str().into(), 0);
+        AssociationRecord { active: leaf.active.into(), ..record.with_leaf(leaf) }
+    }
+
+    fn with_leaf(self, leaf: &'a Leaf) -> Self {
+        AssociationRecord {
+            username: Some((*leaf.name).into()),
+            shares: Some(count(leaf.shares)),
+            // A push always says how much, be it nothing, and up to when, be it before all time.
+            usage: Some(leaf.usage.unwrap_or(0.0)),
+            counted_until: Some(leaf.counted.end().max(-MAX_TIME)),
+            ..self
+        }
+    }
+}

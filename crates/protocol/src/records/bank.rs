@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Banks, projects, and the weights of factors.
+
+use super::{check_name, check_text, check_together, count, counted};
+use crate::field::{Fault, Field, Kind, Record};
+use crate::interner::Interner;
+use fairshare_engine::ids::{BankName, ProjectName};
+use fairshare_engine::standing::Bank;
+use serde::{Deserialize, Serialize};
+
+/// A project's name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ProjectRecord {
+    pub project: String,
+}
+
+impl Record for ProjectRecord {
+    type Accepted = ProjectName;
+    const ARRAY: &'static str = "projects";
+    const TABLE: &'static str = "project_table";
+    const FIELDS: &'static [Field] = &[Field::new("project", Kind::Name)];
+    const WHO: &'static [(&'static str, &'static str)] = &[("project", "project")];
+
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("project", self.project.clone())]
+    }
+
+    fn accept(&self, _: &mut Interner) -> Result<ProjectName, Fault> {
+        check_name("project", &self.project, "\"flux account delete-project ''\" removes it")?;
+        Ok(self.project.as_str().into())
+    }
+}
+
+/// A bank's priority, and its place in the tree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct BankRecord {
+    pub bank: String,
+    pub priority: f64,
+    /// The bank above; empty for the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares: Option<i64>,
+    /// 0 is out of use, and with it all banks and associations below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active: Option<i64>,
+}
+
+/// A bank's priority, and its place in the tree if the record has one.
+pub type BankWithBranch = ((BankName, f64), Option<Bank>);
+
+impl Record for BankRecord {
+    type Accepted = BankWithBranch;
+    const ARRAY: &'static str = "banks";
+    const TABLE: &'static str = "bank_table";
+    const FIELDS: &'static [Field] =
+        &[Field::new("bank", Kind::Name), Field::new("priority", Kind::Number).with_substitute("0.0")];
+    const OPTIONAL: &'static [Field] = &[
+        Field::new("parent", Kind::TextOrNull).with_column(Some("parent_bank")),
+        Field::new("shares", Kind::Count),
+        Field::new("active", Kind::Integer).with_substitute("1"),
+    ];
+    const WHO: &'static [(&'static str, &'static str)] = &[("bank", "bank")];
+
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("bank", self.bank.clone())]
+    }
+
+    fn accept(&self, names: &mut Interner) -> Result<Self::Accepted, Fault> {
+        check_name("bank", &self.bank, "\"flux account delete-bank --force ''\" removes it")?;
+        let name = names.bank(&self.bank);
+        let given = [self.parent.is_some(), self.shares.is_some(), self.active.is_some()];
+        check_together(Self::OPTIONAL, given)?;
+        let branch = match (&self.parent, self.shares, self.active) {
+            (Some(parent), Some(shares), Some(active)) => {
+                check_text("parent", parent)?;
+                Some(Bank {
+                    name: name.clone(),
+                    parent: (!parent.is_empty()).then(|| names.bank(parent)),
+                    shares: counted(shares)?,
+                    usage: None,
+                    active: active != 0,
+                })
+            }
+            _ => None,
+        };
+        Ok(((name, self.priority), branch))
+    }
+}
+
+impl BankRecord {
+    /// Removes the place in the tree, of which flux-accounting's plugin has no notion.
+    #[must_use]
+    pub fn without_branch(self) -> Self {
+        BankRecord { parent: None, shares: None, active: None, ..self }
+    }
+}
+
+impl From<&BankWithBranch> for BankRecord {
+    fn from(((name, priority), bank): &BankWithBranch) -> Self {
+        let parent = |bank: &Bank| bank.parent.as_ref().map(ToString::to_string).unwrap_or_default();
+        BankRecord {
+            bank: name.to_string(),
+            priority: *priority,
+            parent: bank.as_ref().map(parent),
+            shares: bank.as_ref().map(|bank| count(bank.shares)),
+            active: bank.as_ref().map(|bank| bank.active.into()),
+        }
+    }
+}
+
+/// The weight of one factor of the priority.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FactorRecord {
+    pub factor: String,
+    pub weight: i64,
+}
+
+impl Record for FactorRecord {
+    type Accepted = (String, i64);
+    const ARRAY: &'static str = "priority_factors";
+    const TABLE: &'static str = "priority_factor_weight_table";
+    const FIELDS: &'static [Field] = &[Field::new("factor", Kind::Text), Field::new("weight", Kind::Integer)];
+    const WHO: &'static [(&'static str, &'static str)] = &[("factor", "factor")];
+
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("factor", self.factor.clone())]
+    }
+
+    fn accept(&self, _: &mut Interner) -> Result<Self::Accepted, Fault> {
+        check_name("factor", &self.factor, "name the factor")?;
+        Ok((self.factor.clone(), self.weight))
+    }
+}

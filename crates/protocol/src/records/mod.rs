@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The records of a site document. Each is described here once: by its type, which names its keys, and by its [`Field`]s, which
+//! add the columns of flux-accounting's database. The conversions from and to the engine's types follow.
+//!
+//! The plugin reads them from pushes and writes them to its snapshot; the command reads them from the database and sends them.
+
+mod association;
+mod bank;
+mod queue;
+
+pub use association::{AssociationRecord, BorrowedAssociation};
+pub use bank::{BankRecord, FactorRecord, ProjectRecord};
+pub use queue::{QueueRecord, QueueValues};
+
+use crate::field::{Fault, Field};
+use fairshare::Shares;
+
+/// How flux-accounting's database says that there is no limit.
+pub const UNLIMITED: i64 = 2_147_483_647;
+const UNLIMITED_SQL: &str = "2147483647";
+
+/// Checks a name; `remedy` says what to do about an empty one, which `flux account` can store.
+fn check_name(key: &'static str, name: &str, remedy: &str) -> Result<(), Fault> {
+    if name.is_empty() {
+        return Err((key, format!("expected a name, got an empty string; {remedy}")));
+    }
+    check_text(key, name)
+}
+
+/// Flux's JSON has no NUL within text: a name with one could never be shown, nor matched by a job's.
+fn check_text(key: &'static str, text: &str) -> Result<(), Fault> {
+    if text.contains('\0') { Err((key, "contains the character NUL".to_owned())) } else { Ok(()) }
+}
+
+/// Checks that a record has all of its optional fields or none.
+fn check_together<const N: usize>(fields: &[Field], given: [bool; N]) -> Result<(), Fault> {
+    let missing = fields.iter().zip(given).find(|(_, is_given)| !is_given).filter(|_| given.contains(&true));
+    missing.map_or(Ok(()), |(field, _)| Err((field.key, "key is missing".to_owned())))
+}
+
+fn counted(shares: i64) -> Result<Shares, Fault> {
+    let wrong = |_| ("shares", format!("expected 0 or more, got {shares}"));
+    u64::try_from(shares).map(Shares::Count).map_err(wrong)
+}
+
+/// A push counts shares; only documents of Slurm have others.
+fn count(shares: Shares) -> i64 {
+    match shares {
+        Shares::Count(count) => i64::try_from(count).unwrap_or(i64::MAX),
+        Shares::Parent => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::field::Record;
+    use serde::Serialize;
+    use std::collections::BTreeSet;
+
+    /// Asserts that the table of fields names the keys of a record that has all optional ones.
+    fn check<R: Record + Serialize>(record: &R) {
+        let value = serde_json::to_value(record).unwrap();
+        let keys: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        let all: BTreeSet<&str> = R::fields().map(|field| field.key).collect();
+        let needed: BTreeSet<&str> = R::FIELDS.iter().map(|field| field.key).collect();
+        assert!(needed.is_subset(&keys) && keys.is_subset(&all), "{}: {keys:?}", R::ARRAY);
+    }
+
+    #[test]
+    fn the_table_of_fields_names_the_keys_of_each_record() {
+        let (name, shares) = (Some("a".to_owned()), Some(1));
+        check(&AssociationRecord {
+            username: name.clone(),
+            shares,
+            usage: Some(0.0),
+            counted_until: Some(0.0),
+            ..AssociationRecord::with_limits(1, "A".to_owned(), 0)
+        });
+        check(&QueueRecord::unlimited("q"));
+        check(&ProjectRecord { project: "p".to_owned() });
+        check(&BankRecord { bank: "A".to_owned(), priority: 0.0, parent: name, shares, active: Some(1) });
+        check(&FactorRecord { factor: "f".to_owned(), weight: 1 });
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Queues.
+
+use super::{UNLIMITED, UNLIMITED_SQL, check_name};
+use crate::field::{Fault, Field, Kind, Record};
+use crate::interner::Interner;
+use fairshare_engine::accounts::Queue;
+use fairshare_engine::ids::Limit;
+use serde::{Deserialize, Serialize};
+
+/// A queue: its priority and its limits per association.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct QueueRecord {
+    pub queue: String,
+    #[serde(flatten)]
+    pub values: QueueValues,
+}
+
+/// What a queue has beside its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct QueueValues {
+    pub min_nodes_per_job: i64,
+    pub max_nodes_per_job: i64,
+    pub max_time_per_job: i64,
+    pub priority: i64,
+    pub max_running_jobs: i64,
+    pub max_nodes_per_assoc: i64,
+    pub max_sched_jobs: i64,
+    pub max_sched_nodes_per_assoc: i64,
+    pub max_sched_cores_per_assoc: i64,
+    /// Nodes of all associations' jobs in SCHED and RUN: sent as a limit on the bank above all, in this queue.
+    #[serde(skip_serializing)]
+    pub max_nodes: Option<i64>,
+    /// Cores, likewise.
+    #[serde(skip_serializing)]
+    pub max_cores: Option<i64>,
+}
+
+impl Record for QueueRecord {
+    type Accepted = Queue;
+    const ARRAY: &'static str = "queues";
+    const TABLE: &'static str = "queue_table";
+    const FIELDS: &'static [Field] = &[
+        Field::new("queue", Kind::Name),
+        Field::new("priority", Kind::Integer).with_substitute("0"),
+        Field::new("max_running_jobs", Kind::Integer).with_substitute("100"),
+        Field::new("max_nodes_per_assoc", Kind::Integer).with_substitute(UNLIMITED_SQL),
+        Field::new("max_sched_jobs", Kind::Integer).with_substitute(UNLIMITED_SQL),
+        Field::new("max_sched_nodes_per_assoc", Kind::Integer).with_substitute(UNLIMITED_SQL),
+        Field::new("max_sched_cores_per_assoc", Kind::Integer).with_substitute(UNLIMITED_SQL),
+        Field::new("min_nodes_per_job", Kind::Integer),
+        Field::new("max_nodes_per_job", Kind::Integer),
+        Field::new("max_time_per_job", Kind::Integer),
+    ];
+    const OPTIONAL: &'static [Field] = &[
+        Field::new("max_nodes", Kind::Integer).with_substitute(UNLIMITED_SQL),
+        Field::new("max_cores", Kind::Integer).with_substitute(UNLIMITED_SQL),
+    ];
+    const WHO: &'static [(&'static str, &'static str)] = &[("queue", "queue")];
+
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("queue", self.queue.clone())]
+    }
+
+    fn accept(&self, _: &mut Interner) -> Result<Queue, Fault> {
+        check_name("queue", &self.queue, "\"flux account delete-queue ''\" removes it")?;
+        let values = &self.values;
+        Ok(Queue {
+            name: self.queue.as_str().into(),
+            priority: values.priority,
+            max_running_jobs: Limit(values.max_running_jobs),
+            max_nodes_per_assoc: Limit(values.max_nodes_per_assoc),
+            max_sched_jobs: Limit(values.max_sched_jobs),
+            max_sched_nodes_per_assoc: Limit(values.max_sched_nodes_per_assoc),
+            max_sched_cores_per_assoc: Limit(values.max_sched_cores_per_assoc),
+            min_nodes_per_job: values.min_nodes_per_job,
+            max_nodes_per_job: values.max_nodes_per_job,
+            max_time_per_job: values.max_time_per_job,
+        })
+    }
+
+    fn limits(&self) -> [(&'static str, i64); 5] {
+        [
+            ("max_running_jobs", self.values.max_running_jobs),
+            ("max_nodes_per_assoc", self.values.max_nodes_per_assoc),
+            ("max_sched_jobs", self.values.max_sched_jobs),
+            ("max_sched_nodes_per_assoc", self.values.max_sched_nodes_per_assoc),
+            ("max_sched_cores_per_assoc", self.values.max_sched_cores_per_assoc),
+        ]
+    }
+}
+
+impl From<&Queue> for QueueValues {
+    fn from(queue: &Queue) -> Self {
+        QueueValues {
+            min_nodes_per_job: queue.min_nodes_per_job,
+            max_nodes_per_job: queue.max_nodes_per_job,
+            max_time_per_job: queue.max_time_per_job,
+            priority: queue.priority,
+            max_running_jobs: queue.max_running_jobs.0,
+            max_nodes_per_assoc: queue.max_nodes_per_assoc.0,
+            max_sched_jobs: queue.max_sched_jobs.0,
+            max_sched_nodes_per_assoc: queue.max_sched_nodes_per_assoc.0,
+            max_sched_cores_per_assoc: queue.max_sched_cores_per_assoc.0,
+            max_nodes: None,
+            max_cores: None,
+        }
+    }
+}
+
+impl From<&Queue> for QueueRecord {
+    fn from(queue: &Queue) -> Self {
+        QueueRecord { queue: queue.name.to_string(), values: queue.into() }
+    }
+}
+
+impl QueueRecord {
+    /// Returns a queue without priority and limits.
+    pub fn unlimited(name: &str) -> Self {
+        let values = QueueValues {
+            min_nodes_per_job: 0,
+            max_nodes_per_job: UNLIMITED,
+            max_time_per_job: UNLIMITED,
+            priority: 0,
+            max_running_jobs: UNLIMITED,
+            max_nodes_per_assoc: UNLIMITED,
+            max_sched_jobs: UNLIMITED,
+            max_sched_nodes_per_assoc: UNLIMITED,
+            max_sched_cores_per_assoc: UNLIMITED,
+            max_nodes: None,
+            max_cores: None,
+        };
+        QueueRecord { queue: name.to_owned(), values }
+    }
+}
