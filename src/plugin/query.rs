@@ -6,6 +6,7 @@ use super::live;
 use fairshare_engine::accounts::{Queue, ZeroScore};
 use fairshare_engine::engine::answers::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
 use fairshare_engine::ids::{ProjectName, QueueName};
+use fairshare_protocol::records::QueueValues;
 use fairshare_protocol::{limits, settings};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -112,15 +113,8 @@ struct ShownHold<'a> {
 #[derive(Serialize)]
 struct ShownQueue<'a> {
     name: &'a str,
-    min_nodes_per_job: i64,
-    max_nodes_per_job: i64,
-    max_time_per_job: i64,
-    priority: i64,
-    max_running_jobs: i64,
-    max_nodes_per_assoc: i64,
-    max_sched_jobs: i64,
-    max_sched_nodes_per_assoc: i64,
-    max_sched_cores_per_assoc: i64,
+    #[serde(flatten)]
+    values: QueueValues,
 }
 
 fn texts<T: Borrow<str>, S: Serializer>(names: &[T], serializer: S) -> Result<S::Ok, S::Error> {
@@ -231,18 +225,7 @@ fn hold(held: &HeldJob) -> ShownHold<'_> {
 }
 
 fn queue(queue: &Queue) -> ShownQueue<'_> {
-    ShownQueue {
-        name: queue.name.as_str(),
-        min_nodes_per_job: queue.min_nodes_per_job,
-        max_nodes_per_job: queue.max_nodes_per_job,
-        max_time_per_job: queue.max_time_per_job,
-        priority: queue.priority,
-        max_running_jobs: queue.max_running_jobs.0,
-        max_nodes_per_assoc: queue.max_nodes_per_assoc.0,
-        max_sched_jobs: queue.max_sched_jobs.0,
-        max_sched_nodes_per_assoc: queue.max_sched_nodes_per_assoc.0,
-        max_sched_cores_per_assoc: queue.max_sched_cores_per_assoc.0,
-    }
+    ShownQueue { name: queue.name.as_str(), values: queue.into() }
 }
 
 /// How many associations differ from a recount.

@@ -6,13 +6,10 @@
 //! own as they are.
 
 use super::record::{Fault, Group, hash};
-use super::rest::count;
-use fairshare::accrual::MAX_TIME;
 use fairshare_engine::engine::Kept;
 use fairshare_engine::ids::{BankName, UserId};
-use fairshare_engine::standing::Leaf;
-use serde::Serialize;
-use std::fmt::{Display, Write};
+use fairshare_protocol::records::BorrowedAssociation;
+use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// One user in so many ends a group.
@@ -61,65 +58,22 @@ pub(super) struct Cutter {
     usages: String,
 }
 
-#[derive(Serialize)]
-struct Limits<'a> {
-    userid: u32,
-    bank: &'a str,
-    def_bank: &'a str,
-    max_running_jobs: i64,
-    max_active_jobs: i64,
-    max_sched_jobs: i64,
-    max_nodes: i64,
-    max_cores: i64,
-    queues: String,
-    projects: String,
-    def_project: &'a str,
-    active: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    username: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shares: Option<u64>,
-}
-
-fn joined<T: Display>(names: &[T]) -> String {
-    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-}
-
 impl Line {
     pub(super) fn of(Kept { record, leaf, is_reckoned }: &Kept) -> Line {
-        let association = &record.association;
-        let limits = Limits {
-            userid: association.user.0,
-            bank: association.bank.as_str(),
-            def_bank: record.def_bank.as_str(),
-            max_running_jobs: association.max_running_jobs.0,
-            max_active_jobs: association.max_active_jobs.0,
-            max_sched_jobs: association.max_sched_jobs.0,
-            max_nodes: association.max_nodes.0,
-            max_cores: association.max_cores.0,
-            queues: joined(&association.queues),
-            projects: joined(&association.projects),
-            def_project: association.def_project.as_ref().map_or("", |project| project.as_str()),
-            active: i64::from(association.active),
-            username: leaf.as_ref().map(|leaf| &*leaf.name),
-            shares: leaf.as_ref().map(|leaf| count(leaf.shares)),
+        let whole = BorrowedAssociation::of(record, leaf.as_ref());
+        let usage = match (whole.usage, whole.counted_until) {
+            (Some(usage), Some(until)) => format!("{usage:?},{until:?}"),
+            _ => "-".to_owned(),
         };
+        let limits = BorrowedAssociation { fairshare: None, usage: None, counted_until: None, ..whole };
+        let fairshare = if *is_reckoned { RECKONED.to_owned() } else { format!("{:?}", record.fairshare) };
         Line {
-            user: association.user,
-            bank: association.bank.clone(),
+            user: record.association.user,
+            bank: record.association.bank.clone(),
             limits: serde_json::to_string(&limits).unwrap_or_default(),
-            numbers: Numbers {
-                fairshare: if *is_reckoned { RECKONED.to_owned() } else { format!("{:?}", record.fairshare) },
-                usage: usage(leaf.as_ref()),
-            },
+            numbers: Numbers { fairshare, usage },
         }
     }
-}
-
-fn usage(leaf: Option<&Leaf>) -> String {
-    let Some(leaf) = leaf else { return "-".to_owned() };
-    // A push always says how much, be it nothing, and up to when, be it before all time.
-    format!("{:?},{:?}", leaf.usage.unwrap_or(0.0), leaf.counted.end().max(-MAX_TIME))
 }
 
 impl Cutter {

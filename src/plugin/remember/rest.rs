@@ -3,57 +3,23 @@
 
 use super::lines::Text;
 use super::record::hash;
-use fairshare::Shares;
-use fairshare::accrual::MAX_TIME;
 use fairshare_engine::accounts::ZeroScore;
 use fairshare_engine::engine::Rest;
+use fairshare_engine::ids::ProjectName;
 use fairshare_engine::standing::{Leaf, Rule};
+use fairshare_protocol::field::Record;
 use fairshare_protocol::limits::{self, LIMITS};
+use fairshare_protocol::records::{
+    BankRecord, BorrowedAssociation, FactorRecord, ProjectRecord, QueueRecord,
+};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// Records that go together.
 const AT_ONCE: usize = 500;
 
-/// A push counts shares; only documents know of others.
-pub(super) fn count(shares: Shares) -> u64 {
-    match shares {
-        Shares::Count(count) => count,
-        Shares::Parent => 0,
-    }
-}
-
 /// Each text is a part of a push. What moves with each push is in the last one.
 pub(super) fn texts(rest: &Rest) -> Vec<Text> {
-    let queues: Vec<Value> = rest
-        .queues
-        .iter()
-        .map(|queue| {
-            json!({
-                "queue": queue.name.as_str(),
-                "priority": queue.priority,
-                "max_running_jobs": queue.max_running_jobs.0,
-                "max_nodes_per_assoc": queue.max_nodes_per_assoc.0,
-                "max_sched_jobs": queue.max_sched_jobs.0,
-                "max_sched_nodes_per_assoc": queue.max_sched_nodes_per_assoc.0,
-                "max_sched_cores_per_assoc": queue.max_sched_cores_per_assoc.0,
-                "min_nodes_per_job": queue.min_nodes_per_job,
-                "max_nodes_per_job": queue.max_nodes_per_job,
-                "max_time_per_job": queue.max_time_per_job,
-            })
-        })
-        .collect();
-    let projects = rest.projects.iter().map(|project| json!({"project": project.as_str()})).collect();
-    let banks = rest.banks.iter().map(|((name, priority), bank)| {
-        let mut record = json!({"bank": name.as_str(), "priority": priority});
-        if let (Some(bank), Some(record)) = (bank, record.as_object_mut()) {
-            let parent = bank.parent.as_ref().map_or("", |parent| parent.as_str());
-            record.insert("parent".to_owned(), parent.into());
-            record.insert("shares".to_owned(), count(bank.shares).into());
-            record.insert("active".to_owned(), i64::from(bank.active).into());
-        }
-        record
-    });
-    let weights = rest.weights.iter().map(|(name, weight)| json!({"factor": name, "weight": weight}));
     let zero_score = match rest.config.zero_score {
         ZeroScore::Hold => "hold",
         ZeroScore::Floor => "floor",
@@ -66,11 +32,13 @@ pub(super) fn texts(rest: &Rest) -> Vec<Text> {
         let pieces = records.chunks(AT_ONCE).map(<[Value]>::to_vec).chain(empty);
         parts.extend(pieces.map(|piece| json!({name: piece})));
     };
-    arrays("associations", rest.leaves.iter().map(leaf).collect());
-    arrays("queues", queues);
-    arrays("projects", projects);
-    arrays("banks", banks.collect());
-    arrays("priority_factors", weights.collect());
+    let project = |name: &ProjectName| ProjectRecord { project: name.to_string() };
+    let factor = |(name, weight): &(String, i64)| FactorRecord { factor: name.clone(), weight: *weight };
+    arrays(BorrowedAssociation::ARRAY, rest.leaves.iter().map(leaf).collect());
+    arrays(QueueRecord::ARRAY, rest.queues.iter().map(|queue| json(&QueueRecord::from(queue))).collect());
+    arrays(ProjectRecord::ARRAY, rest.projects.iter().map(|name| json(&project(name))).collect());
+    arrays(BankRecord::ARRAY, rest.banks.iter().map(|bank| json(&BankRecord::from(bank))).collect());
+    arrays(FactorRecord::ARRAY, rest.weights.iter().map(|pair| json(&factor(pair))).collect());
     // Where there are none nothing is told, as nothing was before there were any.
     if !rest.limits.is_empty() {
         arrays(LIMITS, rest.limits.iter().map(limits::record).collect());
@@ -80,27 +48,18 @@ pub(super) fn texts(rest: &Rest) -> Vec<Text> {
     texts.map(|text| (hash(&text), text)).collect()
 }
 
+fn json(record: &impl Serialize) -> Value {
+    serde_json::to_value(record).unwrap_or_default()
+}
+
 /// Returns a leaf that no job matches as the record of a user without a valid id: reading it back restores just the leaf.
 fn leaf(leaf: &Leaf) -> Value {
-    json!({
-        "userid": u32::MAX,
-        "bank": leaf.bank.as_str(),
-        "def_bank": leaf.bank.as_str(),
-        "fairshare": 0,
-        "max_running_jobs": 0,
-        "max_active_jobs": 0,
-        "max_sched_jobs": 0,
-        "max_nodes": 0,
-        "max_cores": 0,
-        "queues": "",
-        "projects": "",
-        "def_project": "",
-        "active": i64::from(leaf.active),
-        "username": &*leaf.name,
-        "shares": count(leaf.shares),
-        "usage": leaf.usage.unwrap_or(0.0),
-        "counted_until": leaf.counted.end().max(-MAX_TIME),
-    })
+    let mut value = json(&BorrowedAssociation::of_leaf(leaf));
+    // The fair-share of nobody: an integer, so that the text is the one that older versions wrote.
+    if let Some(fairshare) = value.get_mut("fairshare") {
+        *fairshare = 0.into();
+    }
+    value
 }
 
 fn tree(rule: &Rule) -> Value {

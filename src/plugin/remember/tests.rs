@@ -8,10 +8,10 @@ use super::record::{self, Manifest, check, groups_key, hash, manifest_key};
 use super::writing::{Base, Before, PAGE, Then, Wants, Writing};
 use fairshare::Shares;
 use fairshare::periods::Resources;
-use fairshare_engine::accounts::{Association, AssociationRecord, Config};
+use fairshare_engine::accounts::{Association, AssociationRecord, Config, Queue};
 use fairshare_engine::engine::{Kept, Rest};
 use fairshare_engine::ids::{JobId, Limit, UserId};
-use fairshare_engine::standing::{Ended, GivenUp, Job, Leaf, Watermark};
+use fairshare_engine::standing::{Bank, Ended, GivenUp, Job, Leaf, Watermark};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -346,4 +346,51 @@ fn a_log_is_too_long_when_it_is_twice_what_is_needed() {
     assert!(!needed.is_too_long());
     needed.add(&more[..1], &[], 7);
     assert!(needed.is_too_long());
+}
+
+#[test]
+fn the_snapshot_holds_the_text_that_older_versions_wrote() {
+    let one = kept(4, "A", 0.25, Some(7.0));
+    let line = super::lines::Line::of(&one);
+    assert_eq!(
+        line.limits,
+        r#"{"userid":4,"bank":"A","def_bank":"d","max_running_jobs":1,"max_active_jobs":9223372036854775807,"max_sched_jobs":-9223372036854775808,"max_nodes":0,"max_cores":5,"queues":"q,ü \"r\"","projects":"","def_project":"*","active":1,"username":"u4\\","shares":4}"#
+    );
+    assert_eq!(
+        (line.numbers.fairshare, line.numbers.usage),
+        ("0.25".to_owned(), "7.0,250000000.0".to_owned())
+    );
+    let queue = Queue {
+        name: "q".into(),
+        priority: 1,
+        max_running_jobs: Limit(2),
+        max_nodes_per_assoc: Limit(3),
+        max_sched_jobs: Limit(4),
+        max_sched_nodes_per_assoc: Limit(5),
+        max_sched_cores_per_assoc: Limit(6),
+        min_nodes_per_job: 7,
+        max_nodes_per_job: 8,
+        max_time_per_job: 9,
+    };
+    let bank = Bank { name: "A".into(), parent: None, shares: Shares::Count(2), usage: None, active: true };
+    let leaf =
+        Leaf { user: None, usage: None, counted: Watermark::through(f64::NEG_INFINITY), ..one.leaf.unwrap() };
+    let rest = Rest {
+        leaves: vec![leaf],
+        queues: vec![queue],
+        projects: vec!["p".into()],
+        banks: vec![(("A".into(), 0.0), Some(bank)), (("B".into(), 1.5), None)],
+        ..no_rest()
+    };
+    let texts: Vec<String> = super::rest::texts(&rest).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(
+        texts[1..],
+        [
+            r#"{"associations":[{"active":1,"bank":"A","counted_until":-1e+300,"def_bank":"A","def_project":"","fairshare":0,"max_active_jobs":0,"max_cores":0,"max_nodes":0,"max_running_jobs":0,"max_sched_jobs":0,"projects":"","queues":"","shares":4,"usage":0.0,"userid":4294967295,"username":"u4\\"}]}"#,
+            r#"{"queues":[{"max_nodes_per_assoc":3,"max_nodes_per_job":8,"max_running_jobs":2,"max_sched_cores_per_assoc":6,"max_sched_jobs":4,"max_sched_nodes_per_assoc":5,"max_time_per_job":9,"min_nodes_per_job":7,"priority":1,"queue":"q"}]}"#,
+            r#"{"projects":[{"project":"p"}]}"#,
+            r#"{"banks":[{"active":1,"bank":"A","parent":"","priority":0.0,"shares":2},{"bank":"B","priority":1.5}]}"#,
+            r#"{"priority_factors":[{"factor":"x","weight":-1}]}"#,
+        ]
+    );
 }
