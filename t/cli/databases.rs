@@ -387,7 +387,7 @@ fn a_policy_that_is_none_is_told_and_can_be_replaced() {
 
 #[test]
 fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
-    use fairshare_accounting::store::{Access, BranchRecord, Database, LeafRecord, Marks, PolicyData};
+    use fairshare_accounting::store::{Access, Database, Marks, PolicyData};
     let site = Site::small("pushed_tree");
     site.sql(
         "CREATE TABLE job_usage_factor_table (username text, userid int, bank text, last_job_timestamp real);
@@ -407,13 +407,14 @@ fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
     // Halves twice in a period; usages that nobody dated are those of now.
     assert_eq!((tree.half_life, tree.reset, tree.at), (500.0, 4000.0, 2000.0));
     assert_eq!((tree.node_weight, tree.core_weight, tree.gpu_weight), (1.0, 0.0, 2.5));
-    let branches: Vec<_> = data.banks.iter().map(|bank| bank.branch.clone().expect("a branch")).collect();
-    let branch = |parent: &str, shares, active| BranchRecord { parent: parent.to_owned(), shares, active };
+    let branches: Vec<_> =
+        data.banks.iter().map(|bank| (bank.parent.as_deref(), bank.shares, bank.active)).collect();
+    let branch = |parent, shares, active| (Some(parent), Some(shares), Some(active));
     assert_eq!(branches, [branch("", 1, 1), branch("root", 1, 1), branch("root", 3, 0)]);
-    let leaf = data.associations[2].leaf.clone().expect("a leaf");
-    let cat = LeafRecord { username: "cat".to_owned(), shares: 2, usage: 30.0, counted_until: 0.0 };
-    assert_eq!(leaf, cat);
-    assert_eq!(data.associations[0].leaf.as_ref().map(|leaf| leaf.counted_until), Some(1700.25));
+    let cat = &data.associations[2];
+    assert_eq!((cat.username.as_deref(), cat.shares), (Some("cat"), Some(2)));
+    assert_eq!((cat.usage, cat.counted_until), (Some(30.0), Some(0.0)));
+    assert_eq!(data.associations[0].counted_until, Some(1700.25));
     // Printed and read again it is the same.
     let text = serde_json::to_string(&data).expect("JSON");
     assert_eq!(serde_json::from_str::<PolicyData>(&text).expect("as it was"), data);
@@ -446,5 +447,5 @@ fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
     // A database that knows no shares has no tree, and is pushed as ever.
     site.sql("ALTER TABLE association_table DROP COLUMN shares");
     let data = read();
-    assert_eq!((data.tree, data.associations[0].leaf.clone()), (None, None));
+    assert_eq!((data.tree, data.associations[0].username.clone()), (None, None));
 }

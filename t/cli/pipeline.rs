@@ -305,7 +305,7 @@ fn counted_until(site: &Site) -> Vec<f64> {
     use fairshare_accounting::store::{Access, Database};
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let data = database.snapshot().expect("a snapshot").policy_data(END).expect("data");
-    data.associations.iter().map(|one| one.leaf.as_ref().expect("a leaf").counted_until).collect()
+    data.associations.iter().map(|one| one.counted_until.expect("a leaf")).collect()
 }
 
 #[test]

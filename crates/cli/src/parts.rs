@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::preview::Preview;
 use super::progress::Progress;
 use super::{Failure, failure};
-use fairshare_accounting::store::{AssociationRecord, PolicyData};
+use fairshare_accounting::store::PolicyData;
 use fairshare_client::{Flux, FluxError};
+use fairshare_protocol::records::AssociationRecord;
 
 /// How many records of a kind were added, changed and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

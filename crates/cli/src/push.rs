@@ -15,10 +15,11 @@ use super::printable::{count, printable_json};
 use super::sync::now;
 use super::{Answer, Failure, Outcome, failure, mending, remark, say};
 use fairshare_accounting::pipeline::fairshare::checked_tree;
-use fairshare_accounting::store::{Access, AssociationRecord, BankRecord, PolicyData, Snapshot, StoreError};
+use fairshare_accounting::store::{Access, PolicyData, Snapshot, StoreError};
 use fairshare_client::{Flux, FluxError, user_name};
 use fairshare_import as formats;
 use fairshare_protocol::document;
+use fairshare_protocol::records::{AssociationRecord, BankRecord};
 
 /// Send the database to the priority plugin
 ///
@@ -275,22 +276,12 @@ fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationReco
         return Ok(None);
     }
     let name = user_name(uid).unwrap_or(text);
+    // The plugin takes an owner's record without queues for one that may use all.
     Ok(Some(AssociationRecord {
-        userid: uid.into(),
-        bank: name.clone(),
-        def_bank: name,
-        fairshare: 0.5,
-        max_running_jobs: PLENTY,
-        max_active_jobs: PLENTY,
-        // The plugin takes an owner's record without queues for one that may use all.
-        queues: String::new(),
-        active: 1,
         projects: "*".to_owned(),
         def_project: "*".to_owned(),
-        max_nodes: PLENTY,
-        max_cores: PLENTY,
         max_sched_jobs: i32::MAX.into(),
-        leaf: None,
+        ..AssociationRecord::with_limits(uid.into(), name, PLENTY)
     }))
 }
 
@@ -304,12 +295,12 @@ impl Sending<'_> {
     /// Piece by piece, as flux-accounting's plugin takes it.
     fn all(&self, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
         let data = self.data;
-        let limits = |record: &AssociationRecord| AssociationRecord { leaf: None, ..record.clone() };
-        self.send("rec_update", &data.associations.iter().map(limits).collect::<Vec<_>>())?;
+        let associations = data.associations.iter().cloned().map(AssociationRecord::without_leaf);
+        self.send("rec_update", &associations.collect::<Vec<_>>())?;
         self.send("rec_q_update", &data.queues)?;
         self.send("rec_proj_update", &data.projects)?;
-        let priority = |record: &BankRecord| BankRecord { branch: None, ..record.clone() };
-        self.send("rec_bank_update", &data.banks.iter().map(priority).collect::<Vec<_>>())?;
+        let banks = data.banks.iter().cloned().map(BankRecord::without_branch);
+        self.send("rec_bank_update", &banks.collect::<Vec<_>>())?;
         self.send("rec_fac_update", &data.priority_factors)?;
         self.send("rec_config_update", &data.config)?;
         // Before reprioritize: the owner's waiting jobs must find their record then.

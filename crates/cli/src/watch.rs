@@ -65,9 +65,9 @@ fn says_other(before: Option<PolicyData>, data: &PolicyData) -> bool {
         let left = if is.half_life > 0.0 { ((was.at - is.at) / is.half_life).exp2() } else { 1.0 };
         was.at = is.at;
         for (was, is) in before.associations.iter_mut().zip(&data.associations) {
-            let Some(usage) = is.leaf.as_ref().map(|leaf| leaf.usage) else { continue };
-            if let Some(leaf) = was.leaf.as_mut().filter(|leaf| is_near(leaf.usage * left, usage)) {
-                leaf.usage = usage;
+            let Some(usage) = is.usage else { continue };
+            if was.usage.is_some_and(|before| is_near(before * left, usage)) {
+                was.usage = Some(usage);
             }
         }
     }

@@ -45,10 +45,8 @@ pub use jobs::{EndedJob, JobRecord, LATEST, Which, is_time};
 pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
 pub use marks::{Continuous, FetchMarks, Marks};
 pub use pace::Pace;
-pub use policy_data::{
-    AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,
-};
-pub use policy_tree::{AHEAD, BranchRecord, LeafRecord, TreeRecord};
+pub use policy_data::{ConfigRecord, PolicyData};
+pub use policy_tree::{AHEAD, TreeRecord};
 pub use site_limits::{LimitRecord, StoredLimit};
 pub use site_policy::SitePolicy;
 pub use tree::{BankRow, StoredAssociation, StoredTree, UsageBin, add_banks};

@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::policy_data::{AssociationRecord, BankRecord};
-use super::schema::Table;
-use super::values::Cells;
 use super::{Marks, Pace, Snapshot, StoreError};
 use fairshare::accrual::MAX_TIME;
+use fairshare_protocol::records::{AssociationRecord, BankRecord};
 
 /// Clocks of two machines may differ by so many seconds: a time further ahead is of a clock that is wrong.
 pub const AHEAD: f64 = 60.0;
@@ -36,75 +34,6 @@ pub struct TreeRecord {
     pub gpu_weight: f64,
 }
 
-/// Where a bank is in the tree.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BranchRecord {
-    /// The bank above; empty for the root.
-    pub parent: String,
-    /// Against those of its siblings.
-    pub shares: u64,
-    /// 0 is out of use, and with it all below.
-    pub active: i64,
-}
-
-/// An association as a leaf of the tree.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LeafRecord {
-    /// The user's name: siblings that are equal otherwise stand in the order of their names.
-    pub username: String,
-    /// Against those of its siblings.
-    pub shares: u64,
-    /// What was used, in the unit of the weights.
-    pub usage: f64,
-    /// Jobs that ended up to this time are in the usage or never count, those that ended later are not in it. Seconds since the
-    /// epoch.
-    pub counted_until: f64,
-}
-
-/// What is needed of a bank to be in a tree.
-const BRANCH: [&str; 2] = ["parent_bank", "shares"];
-/// What is needed of an association.
-const LEAF: [&str; 3] = ["username", "shares", "job_usage"];
-
-impl BranchRecord {
-    /// Columns to select, and the SQL of each; none where the table can't tell.
-    pub(super) fn columns(table: &Table) -> Option<Vec<(&'static str, &'static str)>> {
-        let mut columns = named(table, &BRANCH)?;
-        columns.push(("active", table.active()));
-        Some(columns)
-    }
-
-    /// What [`BranchRecord::columns`] select, from the cell `first` on.
-    pub(super) fn read(cells: &Cells<'_, '_>, first: usize) -> Result<Self, String> {
-        Ok(BranchRecord {
-            parent: cells.optional_text(first)?.unwrap_or_default().to_owned(),
-            shares: cells.count(first + 1)?,
-            active: cells.integer(first + 2)?,
-        })
-    }
-}
-
-impl LeafRecord {
-    /// As [`BranchRecord::columns`].
-    pub(super) fn columns(table: &Table) -> Option<Vec<(&'static str, &'static str)>> {
-        named(table, &LEAF)
-    }
-
-    /// What [`LeafRecord::columns`] select, from the cell `first` on. Up to when jobs are counted stands elsewhere.
-    pub(super) fn read(cells: &Cells<'_, '_>, first: usize) -> Result<Self, String> {
-        Ok(LeafRecord {
-            username: cells.name(first)?.to_owned(),
-            shares: cells.count(first + 1)?,
-            usage: cells.usage(first + 2)?,
-            counted_until: 0.0,
-        })
-    }
-}
-
-fn named(table: &Table, names: &[&'static str]) -> Option<Vec<(&'static str, &'static str)>> {
-    names.iter().all(|name| table.has(name)).then(|| names.iter().map(|name| (*name, *name)).collect())
-}
-
 impl Snapshot<'_> {
     /// What a tree of these banks and associations is ranked by; also tells the leaves up to when jobs are counted. `None`
     /// if any has no place in a tree. `now` is in seconds since the epoch.
@@ -114,8 +43,8 @@ impl Snapshot<'_> {
         associations: &mut [AssociationRecord],
         now: f64,
     ) -> Result<Option<TreeRecord>, StoreError> {
-        let is_tree = banks.iter().all(|bank| bank.branch.is_some())
-            && associations.iter().all(|association| association.leaf.is_some());
+        let is_tree = banks.iter().all(|bank| bank.parent.is_some())
+            && associations.iter().all(|association| association.username.is_some());
         if !is_tree {
             return Ok(None);
         }
@@ -190,13 +119,13 @@ impl Snapshot<'_> {
         let (of_banks, of_site) = (self.cut_offs_of_banks()?, self.cut_off_of_site(marks)?);
         let mut all = Vec::with_capacity(associations.len());
         for association in associations {
-            let Some(leaf) = &mut association.leaf else { continue };
-            let key = (leaf.username.clone(), association.bank.clone());
+            let Some(username) = &association.username else { continue };
+            let key = (username.clone(), association.bank.clone());
             let newest = counted.get(&key).copied().unwrap_or(0.0);
             all.push(newest);
             let cut_off = of_banks.get(&association.bank).copied().unwrap_or(0.0).max(of_site);
-            let counted = believed(newest, marks, Marks::key(&leaf.username, &association.bank), now);
-            leaf.counted_until = counted.max(cut_off.min(MAX_TIME));
+            let counted = believed(newest, marks, Marks::key(username, &association.bank), now);
+            association.counted_until = Some(counted.max(cut_off.min(MAX_TIME)));
         }
         Ok(all)
     }
@@ -239,9 +168,9 @@ impl Snapshot<'_> {
 fn decay_counted(associations: &mut [AssociationRecord], marks: &Marks, pace: &Pace, at: f64) {
     let left = left_after(at - marks.period_start, pace);
     for association in associations {
-        let Some(leaf) = &mut association.leaf else { continue };
-        if let Some(known) = marks.continuous(Marks::key(&leaf.username, &association.bank), leaf.usage) {
-            leaf.usage = known.bins.iter().sum::<f64>() * left;
+        let (Some(username), Some(usage)) = (&association.username, association.usage) else { continue };
+        if let Some(known) = marks.continuous(Marks::key(username, &association.bank), usage) {
+            association.usage = Some(known.bins.iter().sum::<f64>() * left);
         }
     }
 }
@@ -259,8 +188,8 @@ fn decay_stored(associations: &mut [AssociationRecord], newest: &[f64], pace: &P
     }
     let began = if passed >= 0.0 { boundary } else { pace.next_boundary(now) - pace.period };
     for (association, newest) in associations.iter_mut().zip(newest) {
-        if let Some(leaf) = &mut association.leaf {
-            leaf.usage *= left_after(now - newest.max(began).min(now), pace);
+        if let Some(usage) = &mut association.usage {
+            *usage *= left_after(now - newest.max(began).min(now), pace);
         }
     }
 }

@@ -55,28 +55,29 @@ impl Table {
         )
     }
 
-    /// Returns the `SELECT` of these columns, each in its place, without historical rows. Columns without a stand-in must exist;
-    /// each stand-in that was used is added to `notes`.
-    pub(super) fn select(&self, columns: &[Column], notes: &mut Vec<String>) -> Result<String, String> {
-        let missing: Vec<&str> = columns
-            .iter()
-            .filter(|(name, default)| default.is_none() && !self.has(name))
-            .map(|(name, _)| *name)
-            .collect();
+    /// Returns the SQL that selects a column; `None` if the table does not have it.
+    pub(super) fn expression(&self, column: &str) -> Option<String> {
+        let is_old = column == "active" && !self.has(column) && self.has("deleted");
+        if is_old {
+            Some(self.active().to_owned())
+        } else {
+            self.has(column).then(|| format!("\"{column}\""))
+        }
+    }
+
+    /// Returns the `SELECT` of these columns, each in its place, without historical rows. Columns without a stand-in must exist.
+    pub(super) fn select(&self, columns: &[Column]) -> Result<String, String> {
+        let mut missing = Vec::new();
+        let mut list = Vec::with_capacity(columns.len());
+        for (name, default) in columns {
+            match self.expression(name).or_else(|| default.map(str::to_owned)) {
+                Some(expression) => list.push(expression),
+                None => missing.push(*name),
+            }
+        }
         if !missing.is_empty() {
             let plural = if missing.len() == 1 { "" } else { "s" };
             return Err(format!("table {} has no column{plural} {}", self.name, missing.join(", ")));
-        }
-        let mut list = Vec::with_capacity(columns.len());
-        for (name, default) in columns {
-            match default {
-                _ if self.has(name) => list.push(format!("\"{name}\"")),
-                Some(default) => {
-                    notes.push(format!("{}.{name}: {default}", self.name));
-                    list.push((*default).to_owned());
-                }
-                None => {}
-            }
         }
         Ok(format!("SELECT {} FROM {}{}", list.join(", "), self.name, self.without_history()))
     }
@@ -113,7 +114,7 @@ impl Snapshot<'_> {
             faults.push(format!("no table {name}"));
             return Ok(None);
         };
-        match table.select(columns, &mut Vec::new()) {
+        match table.select(columns) {
             Ok(select) => Ok(Some((table, select))),
             Err(fault) => {
                 faults.push(fault);

@@ -71,7 +71,7 @@ impl Snapshot<'_> {
     /// All limits that are stored, in order.
     pub fn stored_limits(&self) -> Result<Vec<StoredLimit>, StoreError> {
         let Some(table) = self.table(TABLE)? else { return Ok(Vec::new()) };
-        let sql = table.select(&COLUMNS, &mut Vec::new()).map_err(|text| self.schema_error(&text))?;
+        let sql = table.select(&COLUMNS).map_err(|text| self.schema_error(&text))?;
         let mut limits = Vec::new();
         self.each_row(&sql, TABLE, &COLUMNS.map(|(name, _)| name), |cells| {
             limits.push(StoredLimit {

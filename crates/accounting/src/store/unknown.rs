@@ -4,6 +4,8 @@
 use rusqlite::types::{Value, ValueRef};
 
 use super::{Snapshot, StoreError};
+use fairshare_protocol::field::Record;
+use fairshare_protocol::records::{AssociationRecord, BankRecord, FactorRecord, ProjectRecord, QueueRecord};
 
 /// A column that this version does not know, in which some rows hold other than its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,74 +20,26 @@ pub struct UnknownColumn {
     pub rows: usize,
 }
 
-/// The tables whose rows are sent, each with all columns of schemas up to 38.
-const KNOWN: [(&str, &[&str]); 5] = [
-    (
-        "association_table",
-        &[
-            "creation_time",
-            "mod_time",
-            "active",
-            "deleted",
-            "username",
-            "userid",
-            "admin_level",
-            "bank",
-            "default_bank",
-            "shares",
-            "job_usage",
-            "fairshare",
-            "max_jobs",
-            "max_running_jobs",
-            "max_active_jobs",
-            "max_nodes",
-            "max_cores",
-            "max_sched_jobs",
-            "queues",
-            "projects",
-            "default_project",
-        ],
-    ),
-    (
-        "bank_table",
-        &[
-            "bank_id",
-            "bank",
-            "active",
-            "deleted",
-            "parent_bank",
-            "shares",
-            "job_usage",
-            "priority",
-            "ignore_older_than",
-        ],
-    ),
-    (
-        "queue_table",
-        &[
-            "queue",
-            "min_nodes_per_job",
-            "max_nodes_per_job",
-            "max_time_per_job",
-            "priority",
-            "max_running_jobs",
-            "max_nodes_per_assoc",
-            "max_sched_jobs",
-            "max_sched_nodes_per_assoc",
-            "max_sched_cores_per_assoc",
-            "max_nodes",
-            "max_cores",
-        ],
-    ),
-    ("project_table", &["project_id", "project", "usage"]),
-    ("priority_factor_weight_table", &["factor", "weight"]),
-];
+/// Returns the tables whose rows are sent, each with all columns of schemas up to 38.
+fn known_columns() -> [(&'static str, Vec<&'static str>); 5] {
+    fn with<R: Record>(not_sent: &[&'static str]) -> (&'static str, Vec<&'static str>) {
+        let sent = R::fields().filter_map(|field| field.column);
+        (R::TABLE, sent.chain(not_sent.iter().copied()).collect())
+    }
+    [
+        with::<AssociationRecord>(&["creation_time", "mod_time", "deleted", "admin_level", "max_jobs"]),
+        with::<BankRecord>(&["bank_id", "deleted", "job_usage", "ignore_older_than"]),
+        with::<QueueRecord>(&[]),
+        with::<ProjectRecord>(&["project_id", "usage"]),
+        with::<FactorRecord>(&[]),
+    ]
+}
 
 impl Snapshot<'_> {
     /// The columns that this version does not know and that hold other than their defaults.
     pub fn unknown_columns(&self) -> Result<Vec<UnknownColumn>, StoreError> {
         let mut unknown = Vec::new();
-        for (table, known) in KNOWN {
+        for (table, known) in known_columns() {
             let read = || -> rusqlite::Result<Vec<(String, Option<String>)>> {
                 let mut statement =
                     self.transaction.prepare("SELECT name, dflt_value FROM pragma_table_info(?1)")?;

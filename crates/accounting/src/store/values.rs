@@ -3,8 +3,10 @@
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
+use serde_json::Value;
 
 use fairshare::accrual::MAX_PUSHED;
+use fairshare_protocol::field::Kind;
 
 /// One row being read: which table, and how to name the row in a message.
 pub(super) struct Cells<'a, 'stmt> {
@@ -66,20 +68,7 @@ impl<'a> Cells<'a, '_> {
             }
             ("bank_table", "shares" | "priority") => format!("edit-bank --{option}=VALUE {}", named("bank")?),
             ("bank_table", "parent_bank") => format!("edit-bank --parent-bank=BANK {}", named("bank")?),
-            (
-                "queue_table",
-                "priority"
-                | "max_running_jobs"
-                | "max_nodes_per_assoc"
-                | "max_sched_jobs"
-                | "max_sched_nodes_per_assoc"
-                | "max_sched_cores_per_assoc"
-                | "max_nodes"
-                | "max_cores"
-                | "min_nodes_per_job"
-                | "max_nodes_per_job"
-                | "max_time_per_job",
-            ) => {
+            ("queue_table", column) if column != "queue" => {
                 format!("edit-queue --{option}=VALUE {}", named("queue")?)
             }
             ("priority_factor_weight_table", "weight") => {
@@ -107,6 +96,20 @@ impl<'a> Cells<'a, '_> {
             }
         };
         Some(format!("`sqlite3 DATABASE \"{statement}\"` puts it right"))
+    }
+
+    /// A cell as the value of a record's field.
+    pub(super) fn read(&self, index: usize, kind: Kind) -> Result<Value, String> {
+        Ok(match kind {
+            Kind::UserId => self.user_id(index).into(),
+            Kind::Name => self.name(index)?.into(),
+            Kind::Text => self.text(index)?.into(),
+            Kind::TextOrNull => self.optional_text(index)?.unwrap_or_default().into(),
+            Kind::Integer => self.integer(index)?.into(),
+            Kind::Count => self.count(index)?.into(),
+            Kind::Number => self.number(index)?.into(),
+            Kind::Usage => self.usage(index)?.into(),
+        })
     }
 
     /// Text, borrowed from the row.

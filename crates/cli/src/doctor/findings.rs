@@ -10,14 +10,12 @@ use super::super::installed::load_command;
 use super::super::mending;
 use super::super::status::state::State;
 use super::instance::{Instance, Loaded};
-use fairshare_accounting::store::{
-    AssociationRecord, FactorRecord, LimitRecord, Pace, PolicyData, QueueRecord, UnknownColumn,
-};
+use fairshare_accounting::store::{LimitRecord, Pace, PolicyData, UnknownColumn};
 use fairshare_client::user_name;
 use fairshare_engine::ids::f58;
+use fairshare_protocol::field::Record;
+use fairshare_protocol::records::{AssociationRecord, FactorRecord, QueueRecord, UNLIMITED};
 
-/// Limits of this and more are none.
-const UNLIMITED: i64 = 2_147_483_647;
 /// The highest priority of a job that is not expedited.
 const TOP: f64 = 4_294_967_294.0;
 /// Names that are told of one kind of trouble.
@@ -88,8 +86,8 @@ pub(super) struct Books {
 }
 
 fn whom(record: &AssociationRecord) -> String {
-    match &record.leaf {
-        Some(leaf) => format!("{} in {}", leaf.username, record.bank),
+    match &record.username {
+        Some(name) => format!("{name} in {}", record.bank),
         None => format!("user {} in {}", record.userid, record.bank),
     }
 }
@@ -124,14 +122,14 @@ pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
         )
     }));
     found.extend(of_weights(data));
-    let branches = data.banks.iter().filter_map(|bank| Some((bank, bank.branch.as_ref()?)));
+    let without_shares = data.banks.iter().filter(|bank| bank.shares == Some(0));
     found.extend(
         Finding::action(
             "no-shares",
             "banks without shares: whoever is in them goes behind everybody else",
             "flux account edit-bank NAME --shares=N",
         )
-        .about(branches.filter(|(_, branch)| branch.shares == 0).map(|(bank, _)| bank.bank.clone())),
+        .about(without_shares.map(|bank| bank.bank.clone())),
     );
     let age = counted.map(|counted| now - counted);
     found.extend(age.filter(|age| *age > stale).map(|age| {
@@ -231,21 +229,11 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
     let nothing = |record: &&AssociationRecord| {
         record.active != 0
             && !is_broken(record)
-            && [record.max_running_jobs, record.max_sched_jobs, record.max_nodes, record.max_cores]
-                .iter()
-                .any(|limit| *limit <= 0)
+            && record.limits().iter().any(|(key, limit)| *key != "max_active_jobs" && *limit <= 0)
     };
     let nobody = |queue: &&QueueRecord| {
-        let limits = [
-            queue.max_running_jobs,
-            queue.max_nodes_per_assoc,
-            queue.max_sched_jobs,
-            queue.max_sched_nodes_per_assoc,
-            queue.max_sched_cores_per_assoc,
-            queue.max_nodes,
-            queue.max_cores,
-        ];
-        limits.iter().any(|limit| *limit <= 0)
+        let over_all = [queue.values.max_nodes, queue.values.max_cores].into_iter().flatten();
+        queue.limits().into_iter().map(|(_, limit)| limit).chain(over_all).any(|limit| limit <= 0)
     };
     let ends_all = Finding::action(
         "limit-ends-jobs",
@@ -292,7 +280,7 @@ fn of_limit_tables(data: &PolicyData) -> Vec<Finding> {
     let user_of = |id: &str| {
         let id: i64 = id.parse().ok()?;
         let record = data.associations.iter().find(|record| record.userid == id)?;
-        record.leaf.as_ref().map(|leaf| leaf.username.clone())
+        record.username.clone()
     };
     let named = |record: &LimitRecord| {
         let LimitRecord { scope, name, queue, .. } = record;
@@ -325,7 +313,7 @@ fn ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
     let range = |FactorRecord { factor, weight }: &FactorRecord| {
         let (low, high) = match factor.as_str() {
             "fairshare" | "age" | "size" => (0.0, 1.0),
-            "queue" => span(&mut data.queues.iter().map(|queue| queue.priority as f64)),
+            "queue" => span(&mut data.queues.iter().map(|queue| queue.values.priority as f64)),
             "bank" => span(&mut data.banks.iter().map(|bank| bank.priority)),
             "urgency" => (-15.0, 14.0),
             _ => (0.0, 0.0),

@@ -9,9 +9,10 @@ use crate::figures::parse_duration;
 use crate::suggest::did_you_mean;
 use crate::{Failure, fingers};
 use fairshare::Policy;
-use fairshare_accounting::store::{FactorRecord, LimitRecord, PolicyData};
+use fairshare_accounting::store::{LimitRecord, PolicyData};
 use fairshare_engine::accounts::measures;
 use fairshare_protocol::document;
+use fairshare_protocol::records::FactorRecord;
 use fairshare_simulate::{Scenario, Scheduler};
 
 /// More would take too long for anybody.

@@ -7,14 +7,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use crate::input::{Loaded, Rules};
 use crate::{Failure, failure};
 use fairshare::{NodeId, NodeKind, Policy, Shares, Tree};
-use fairshare_accounting::store::{
-    AssociationRecord, BankRecord, BranchRecord, ConfigRecord, Database, LeafRecord, PolicyData, QueueRecord,
-    SitePolicy, TreeRecord,
-};
+use fairshare_accounting::store::{ConfigRecord, Database, PolicyData, SitePolicy, TreeRecord};
 use fairshare_engine::ids::UserId;
+use fairshare_protocol::records::{AssociationRecord, BankRecord, QueueRecord, UNLIMITED};
 use fairshare_simulate::{Party, Trace};
 
-const UNLIMITED: i64 = 2_147_483_647;
 const ROOT: &str = "root";
 /// Users of a document that have no number get one from here on.
 const NUMBERED_FROM: i64 = 1_000_000_000;
@@ -124,7 +121,7 @@ pub(super) fn of_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failu
     data.banks.push(bank(ROOT, "", 1, true));
     data.banks.extend(banks.into_iter().map(|name| bank(name, ROOT, 1, true)));
     let open = queues.iter().copied().collect::<Vec<_>>().join(",");
-    data.queues = queues.into_iter().map(queue).collect();
+    data.queues = queues.into_iter().map(QueueRecord::unlimited).collect();
     for (user, bank) in pairs {
         let name = format!("user{user}");
         let home = homes.get(&user).copied().unwrap_or(bank);
@@ -154,8 +151,8 @@ pub(super) fn begin(data: &mut PolicyData, now: f64) {
     for record in &mut data.associations {
         record.projects = String::new();
         record.def_project = String::new();
-        if let Some(leaf) = &mut record.leaf {
-            (leaf.usage, leaf.counted_until) = (0.0, 0.0);
+        if record.username.is_some() {
+            (record.usage, record.counted_until) = (Some(0.0), Some(0.0));
         }
     }
     if let Some(tree) = &mut data.tree {
@@ -183,43 +180,23 @@ fn empty(site: &SitePolicy) -> PolicyData {
 }
 
 fn bank(name: &str, parent: &str, shares: u64, is_active: bool) -> BankRecord {
-    let branch = BranchRecord { parent: parent.to_owned(), shares, active: i64::from(is_active) };
-    BankRecord { bank: name.to_owned(), priority: 0.0, branch: Some(branch) }
+    BankRecord {
+        bank: name.to_owned(),
+        priority: 0.0,
+        parent: Some(parent.to_owned()),
+        shares: Some(i64::try_from(shares).unwrap_or(i64::MAX)),
+        active: Some(is_active.into()),
+    }
 }
 
 fn association((userid, name): (i64, &str), bank: &str, home: &str, shares: u64) -> AssociationRecord {
     AssociationRecord {
-        userid,
-        bank: bank.to_owned(),
         def_bank: home.to_owned(),
-        fairshare: 0.5,
-        max_running_jobs: UNLIMITED,
-        max_active_jobs: UNLIMITED,
-        queues: String::new(),
-        active: 1,
-        projects: String::new(),
-        def_project: String::new(),
-        max_nodes: UNLIMITED,
-        max_cores: UNLIMITED,
-        max_sched_jobs: UNLIMITED,
-        leaf: Some(LeafRecord { username: name.to_owned(), shares, usage: 0.0, counted_until: 0.0 }),
-    }
-}
-
-fn queue(name: &str) -> QueueRecord {
-    QueueRecord {
-        max_nodes: i64::from(i32::MAX),
-        max_cores: i64::from(i32::MAX),
-        queue: name.to_owned(),
-        min_nodes_per_job: 0,
-        max_nodes_per_job: UNLIMITED,
-        max_time_per_job: UNLIMITED,
-        priority: 0,
-        max_running_jobs: UNLIMITED,
-        max_nodes_per_assoc: UNLIMITED,
-        max_sched_jobs: UNLIMITED,
-        max_sched_nodes_per_assoc: UNLIMITED,
-        max_sched_cores_per_assoc: UNLIMITED,
+        username: Some(name.to_owned()),
+        shares: Some(i64::try_from(shares).unwrap_or(i64::MAX)),
+        usage: Some(0.0),
+        counted_until: Some(0.0),
+        ..AssociationRecord::with_limits(userid, bank.to_owned(), UNLIMITED)
     }
 }
 

@@ -20,6 +20,7 @@ use super::words::user_or_id;
 use super::{Answer, Failure, Outcome, failure, remark};
 use fairshare_client::{Flux, FluxError, user_id};
 use fairshare_engine::ids::f58;
+use fairshare_protocol::records::UNLIMITED;
 use state::{Association, Check, State, Summary};
 
 /// Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount
@@ -46,8 +47,6 @@ pub(super) struct Args {
 
 /// Names of the plugin's file begin so.
 const PLUGIN: &str = "mf_priority";
-/// How flux-accounting's database says "unlimited".
-const UNLIMITED: i64 = 2_147_483_647;
 
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;

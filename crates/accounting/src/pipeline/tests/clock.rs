@@ -75,7 +75,7 @@ fn nobody_is_told_that_jobs_are_counted_which_have_not_ended_yet() {
     let told = |now: f64| {
         let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
         let data = database.snapshot().expect("a snapshot").policy_data(now).expect("data");
-        data.associations[0].leaf.as_ref().expect("a leaf").counted_until
+        data.associations[0].counted_until.expect("a leaf")
     };
     let newest = |ended: f64| {
         site.sql(&format!("UPDATE job_usage_factor_table SET last_job_timestamp = {ended} WHERE userid = 1"));

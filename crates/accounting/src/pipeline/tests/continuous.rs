@@ -25,8 +25,8 @@ fn pushed(site: &Site, now: f64) -> Vec<f64> {
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let data = database.snapshot().expect("a snapshot").policy_data(now).expect("data");
     let at = data.tree.expect("a tree").at;
-    let leaf = |record: crate::store::AssociationRecord| record.leaf.expect("a leaf").usage;
-    data.associations.into_iter().map(|record| leaf(record) * 0.5_f64.powf((now - at) / H)).collect()
+    let usages = data.associations.iter().map(|record| record.usage.expect("a leaf"));
+    usages.map(|usage| usage * 0.5_f64.powf((now - at) / H)).collect()
 }
 
 fn assert_close(found: &[f64], wanted: &[f64], what: &str) {
