@@ -4,7 +4,9 @@
 //! A push may take many requests and a refresh many reactor turns. Only the time inside of them counts, not the pauses between.
 
 use super::MfPriority;
-use crate::jobtap::Host;
+use super::engine::SharedEngine;
+use crate::jobtap::{Host, Reply};
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The cost of pushes, or of refreshes.
@@ -38,17 +40,17 @@ pub(super) enum PushStep {
 
 impl Cost {
     /// Adds time to the one under way.
-    pub(super) fn spend(&mut self, took: Duration) {
+    fn spend(&mut self, took: Duration) {
         self.under_way += took.as_secs_f64();
     }
 
     /// Forgets the one under way.
-    pub(super) fn drop_current(&mut self) {
+    fn drop_current(&mut self) {
         self.under_way = 0.0;
     }
 
     /// Ends the one under way.
-    pub(super) fn end(&mut self, now: f64) {
+    fn end(&mut self, now: f64) {
         let took = std::mem::take(&mut self.under_way);
         self.total += 1;
         self.seconds += took;
@@ -56,7 +58,7 @@ impl Cost {
     }
 
     /// Adds a request of a push that took so long.
-    pub(super) fn push(&mut self, step: PushStep, now: f64, took: Duration) {
+    fn push(&mut self, step: PushStep, now: f64, took: Duration) {
         if matches!(step, PushStep::Begin | PushStep::Whole) {
             self.drop_current();
         }
@@ -69,14 +71,61 @@ impl Cost {
     }
 }
 
-impl MfPriority {
+/// The costs of all pushes and refreshes.
+#[derive(Default)]
+pub(super) struct Costs {
+    pushes: Cell<Cost>,
+    refreshes: Cell<Cost>,
+    /// What the running request did for a push.
+    step: Cell<PushStep>,
+}
+
+impl Costs {
+    pub fn pushes(&self) -> Cost {
+        self.pushes.get()
+    }
+
+    pub fn refreshes(&self) -> Cost {
+        self.refreshes.get()
+    }
+
+    /// Notes what the running request did for a push.
+    pub fn note(&self, step: PushStep) {
+        self.step.set(step);
+    }
+
+    /// Answers a request of a push by `answer`, and adds its time to the push, and to a refresh that goes on in it.
+    pub fn pushing(
+        &self,
+        host: Host<'_, MfPriority>,
+        engine: &SharedEngine,
+        answer: impl FnOnce() -> Reply,
+    ) -> Reply {
+        self.step.set(PushStep::Part);
+        let began = Instant::now();
+        let reply = self.refreshing(host, engine, answer);
+        let step = self.step.take();
+        // Data that are in force have been pushed, even if Flux refused what follows from them.
+        if reply.is_ok() || step != PushStep::Part {
+            let mut cost = self.pushes.get();
+            cost.push(step, host.now(), began.elapsed());
+            self.pushes.set(cost);
+        }
+        reply
+    }
+
     /// Does `work`, and adds its time to the refresh that goes on in it, if one does.
-    pub(super) fn refreshing<R>(&self, host: Host<'_, Self>, work: impl FnOnce() -> R) -> R {
-        let look = || self.view(|view| view.refresh_progress()).unwrap_or_default();
+    pub fn refreshing<R>(
+        &self,
+        host: Host<'_, MfPriority>,
+        engine: &SharedEngine,
+        work: impl FnOnce() -> R,
+    ) -> R {
+        let look = || engine.view(|view| view.refresh_progress()).unwrap_or_default();
         let (before, began) = (look(), Instant::now());
         let result = work();
         let after = look();
-        let mut cost = self.refresh_cost.get();
+        let mut cost = self.refreshes.get();
         if !before.is_under_way {
             cost.drop_current();
         }
@@ -87,7 +136,7 @@ impl MfPriority {
         if has_ended {
             cost.end(host.now());
         }
-        self.refresh_cost.set(cost);
+        self.refreshes.set(cost);
         result
     }
 }

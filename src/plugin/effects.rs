@@ -4,8 +4,11 @@
 use super::answers::ask_scheduler;
 use super::jobspec::lenient_facts;
 use super::resources::resources;
+use super::services::{busy, error};
 use super::{MfPriority, SITE_RESOURCES};
-use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Patience, Plugin};
+use crate::jobtap::{
+    Args, BadArgs, EINVAL, EIO, ENOENT, Error, Failed, Host, LogLevel, Patience, Plugin, RequestError,
+};
 use fairshare_engine::engine::{Effect, Event, Level, Posting, Refusal, Step};
 use fairshare_engine::ids::{BankName, JobId, ProjectName, with_f58};
 use serde_json::{Value, json};
@@ -36,8 +39,18 @@ impl MfPriority {
         args: Option<Args<'_>>,
         event: Event<'_>,
     ) -> Result<(), Failed> {
-        let effects = self.feed(host, event).ok_or(Failed)?;
+        let effects = self.engine.feed(host.now(), event).ok_or(Failed)?;
         self.carry_out(host, args, effects)
+    }
+
+    /// Feeds an event that a request brings, and carries out what follows. Returns an error for the sender if Flux refused an effect.
+    pub(super) fn effect(&self, host: Host<'_, Self>, event: Event<'_>) -> Result<(), RequestError> {
+        self.refusal.take();
+        self.drive(host, None, event).map_err(|_| busy())?;
+        match self.refusal.take() {
+            None => Ok(()),
+            Some(text) => Err(error(EIO, format!("mf_priority: {text}"))),
+        }
     }
 
     /// Carries out effects in order, and whatever follows from them.
@@ -64,14 +77,28 @@ impl MfPriority {
                     continue;
                 }
                 Outcome::Refused(effect, why) => self.refused(effect, why),
-                Outcome::Told(event) => self.feed(host, *event),
-                Outcome::Then(step) => self.decide(|engine| engine.step(step)),
+                Outcome::Told(event) => self.engine.feed(host.now(), *event),
+                Outcome::Then(step) => self.engine.decide(|engine| engine.step(step)),
                 Outcome::Answered(effects) => Some(effects),
             };
             // What follows from an effect comes before the effects after it.
             next.unwrap_or_default().into_iter().rev().for_each(|effect| todo.push_front(effect));
         }
         result
+    }
+
+    /// Tells the engine that Flux refused an effect, and returns what follows. If the engine logs an error about it, the sender of a
+    /// running request gets its text.
+    fn refused(&self, effect: Effect, why: Refusal) -> Option<Vec<Effect>> {
+        let effects = self.engine.decide(|engine| engine.refused(effect, why))?;
+        let complaint = effects.iter().find_map(|effect| match effect {
+            Effect::Log(Level::Error, text) => Some(text),
+            _ => None,
+        });
+        if let (Some(text), Ok(mut refusal)) = (complaint, self.refusal.try_borrow_mut()) {
+            refusal.get_or_insert_with(|| text.clone());
+        }
+        Some(effects)
     }
 
     fn apply(&self, host: Host<'_, Self>, args: Option<Args<'_>>, effect: Effect) -> Outcome {
@@ -116,7 +143,7 @@ impl MfPriority {
                 }
             }
             Effect::LookUp(id) => {
-                match plugin.job(id.0, |job| self.feed(host, Event::Shown(lenient_facts(job)))) {
+                match plugin.job(id.0, |job| self.engine.feed(host.now(), Event::Shown(lenient_facts(job)))) {
                     Ok(effects) => return Outcome::Answered(effects.unwrap_or_default()),
                     Err(error) => Err(error),
                 }

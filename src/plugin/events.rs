@@ -49,6 +49,16 @@ impl MfPriority {
         outcome.unwrap_or_else(|fault| complain(host, topic, &fault))
     }
 
+    /// Compares the priority of the job in Flux with the posted one.
+    fn compare_priority(&self, host: Host<'_, Self>, args: Args<'_>, is_answer: bool) {
+        let Ok((in_flux, _)) = args.priority_state() else { return };
+        let Ok(job) = args.id().map(JobId) else { return };
+        let Some(posted) = self.engine.view(|view| view.posted_priority(job)).flatten() else { return };
+        if let Some((level, text)) = self.others.compare(job, posted, in_flux, is_answer, host.now()) {
+            self.logger.log(level, &text);
+        }
+    }
+
     fn on_id(
         &self,
         host: Host<'_, Self>,
@@ -78,7 +88,7 @@ impl MfPriority {
 
     /// Shows a job whose `job.new` was lost.
     fn show_unknown(&self, host: Host<'_, Self>, args: Args<'_>, id: JobId) -> Result<(), Failed> {
-        match self.view(|view| view.knows(id)) {
+        match self.engine.view(|view| view.knows(id)) {
             Some(false) => self.show(host, args),
             _ => Ok(()),
         }
@@ -123,7 +133,7 @@ impl MfPriority {
             (_, Some(posted)) => Event::Bounced { id, urgency, posted },
             (_, None) => Event::Priority(id, urgency),
         };
-        let effects = self.feed(host, event()).ok_or(Failed)?;
+        let effects = self.engine.feed(host.now(), event()).ok_or(Failed)?;
         if !effects.is_empty() {
             return self.carry_out(host, Some(args), effects);
         }
@@ -194,8 +204,8 @@ impl MfPriority {
     }
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let snapshot = self.view(answers::snapshot).ok_or(Failed)?;
-        args.merge(&query::document(&snapshot, self.updated.get(), self.refresh_cost.get()))
+        let snapshot = self.engine.view(answers::snapshot).ok_or(Failed)?;
+        args.merge(&query::document(&snapshot, self.updated.get(), self.costs.refreshes()))
             .or_else(|fault| complain(host, "plugin.query", &fault))
     }
 }

@@ -34,7 +34,8 @@ impl MfPriority {
     pub(super) fn hand_over(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let plugin = host.plugin();
         let wanted = wire::prices(payload).map_err(|fault| refuse(plugin, "hand_over", &fault))?;
-        let page = self.view(|view| engine::hand_over(view, wanted.after, wanted.most)).ok_or_else(busy)?;
+        let page =
+            self.engine.view(|view| engine::hand_over(view, wanted.after, wanted.most)).ok_or_else(busy)?;
         let unread = || error(EAGAIN, "eventlogs of jobs are still being read; try again".to_owned());
         let page = page.ok_or_else(unread)?;
         let next = page.last().filter(|_| page.len() == wanted.most).map(|job| job.id.0);
@@ -50,7 +51,7 @@ impl MfPriority {
         let missing = || refuse(plugin, "rest", &WireError::Record("ids: they are missing".to_owned()));
         let ids = wanted.ids.ok_or_else(missing)?;
         let may_rest = |id: &JobId| {
-            matches!(plugin.urgency(id.0), Ok(0)) && self.view(|view| view.may_rest(*id)) == Some(true)
+            matches!(plugin.urgency(id.0), Ok(0)) && self.engine.view(|view| view.may_rest(*id)) == Some(true)
         };
         let (rest, left): (Vec<JobId>, Vec<JobId>) = ids.into_iter().partition(may_rest);
         let reply = json!({

@@ -123,7 +123,7 @@ impl MfPriority {
     pub(super) fn usages(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "usages", &fault))?;
         let now = host.now();
-        let (used, next) = self.view(|view| answers::usages(view, &wanted, now)).ok_or_else(busy)?;
+        let (used, next) = self.engine.view(|view| answers::usages(view, &wanted, now)).ok_or_else(busy)?;
         let used = used.iter().map(|used| {
             json!({
                 "userid": used.user.0,
@@ -141,7 +141,7 @@ impl MfPriority {
         let (first, most) =
             wire::tree_page(payload).map_err(|fault| refuse(host.plugin(), "tree", &fault))?;
         let now = host.now();
-        let found = self.view(|view| answers::tree_page(view, first, most, now)).ok_or_else(busy)?;
+        let found = self.engine.view(|view| answers::tree_page(view, first, most, now)).ok_or_else(busy)?;
         let text =
             "fair-share is not live: no push brought a tree, or \"live\" is false in the configuration";
         let page = found.ok_or_else(|| error(ENOENT, text.to_owned()))?;
@@ -151,7 +151,7 @@ impl MfPriority {
     /// Posted and exact prices of pending jobs, by id: of those that are asked for, or a page of all.
     pub(super) fn prices(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let wanted = wire::prices(payload).map_err(|fault| refuse(host.plugin(), "prices", &fault))?;
-        let found = self.view(|view| {
+        let found = self.engine.view(|view| {
             let ids = wanted.ids.unwrap_or_else(|| view.pending_after(wanted.after, wanted.most));
             let is_last = ids.len() < wanted.most;
             let next = ids.last().filter(|_| !is_last).map(|id| id.0);

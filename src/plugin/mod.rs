@@ -5,6 +5,7 @@ mod answers;
 mod costs;
 mod effects;
 mod ended;
+mod engine;
 mod events;
 mod hand_over;
 mod jobspec;
@@ -25,14 +26,14 @@ mod why;
 
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
 use answers::{AllCalls, Asked};
-use costs::{Cost, PushStep};
-use fairshare_engine::engine::View;
-use fairshare_engine::engine::{Effect, Engine, Event, Level, Refusal, Settings, Timer};
+use costs::Costs;
+use engine::SharedEngine;
+use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire;
 use jobtap::Found;
-use overruled::Overruled;
+use overruled::OtherPlugins;
 use pace::Pace;
 use parts::Parts;
 use queue_states::QueueStates;
@@ -40,22 +41,19 @@ use remember::Remember;
 use services::Pushed;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 /// Where the instance keeps what it has, and the number by which that is looked up: what is remembered has others.
 const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
 
-/// The plugin's state: the engine, borrowed only while it decides.
+/// The plugin's state. The methods of this type route: callbacks to events, effects to calls of Flux, requests to what answers them.
 pub struct MfPriority {
-    engine: RefCell<Engine>,
+    engine: SharedEngine,
     parts: RefCell<Parts>,
     pushed: Cell<Pushed>,
-    push_cost: Cell<Cost>,
+    costs: Costs,
     /// Whether Flux is in private mode (`[access] private-mode`), as of the last configuration.
     is_private: Cell<bool>,
-    refresh_cost: Cell<Cost>,
-    /// What the request under way did for a push.
-    push_step: Cell<PushStep>,
     /// When data last came, at load or in a push.
     updated: Cell<Option<SystemTime>>,
     /// What Flux refused first since a request came, in words.
@@ -74,45 +72,13 @@ pub struct MfPriority {
     /// The log line of the load, kept until the first conf.update: Flux may still refuse a plugin whose name is taken after its
     /// entry point returned.
     loaded: RefCell<Option<String>>,
-    /// Set while another priority plugin decides.
-    overruled: Cell<Option<Overruled>>,
+    others: OtherPlugins,
     logger: Logger,
 }
 
 impl MfPriority {
-    /// Has the engine decide. `None` if it is deciding already, which no path does.
-    fn decide(&self, decide: impl FnOnce(&mut Engine) -> Vec<Effect>) -> Option<Vec<Effect>> {
-        self.engine.try_borrow_mut().ok().map(|mut engine| decide(&mut engine))
-    }
-
-    fn feed(&self, host: Host<'_, Self>, event: Event<'_>) -> Option<Vec<Effect>> {
-        self.decide(|engine| engine.handle(host.now(), event))
-    }
-
-    /// What the engine says to an effect that Flux refused. Where that is news, the sender of a request is told too.
-    fn refused(&self, effect: Effect, why: Refusal) -> Option<Vec<Effect>> {
-        let effects = self.decide(|engine| engine.refused(effect, why))?;
-        let complaint = effects.iter().find_map(|effect| match effect {
-            Effect::Log(Level::Error, text) => Some(text),
-            _ => None,
-        });
-        if let (Some(text), Ok(mut refusal)) = (complaint, self.refusal.try_borrow_mut()) {
-            refusal.get_or_insert_with(|| text.clone());
-        }
-        Some(effects)
-    }
-
     fn live_jobs(&self) -> usize {
-        self.view(|view| view.extent().jobs).unwrap_or_default()
-    }
-
-    /// Reads the engine's state; `None` while the engine decides.
-    fn view<R>(&self, look: impl FnOnce(&View<'_>) -> R) -> Option<R> {
-        self.engine.try_borrow().ok().map(|engine| look(&engine.view()))
-    }
-
-    fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
-        self.engine.try_borrow().ok().map(|engine| look(&engine))
+        self.engine.view(|view| view.extent().jobs).unwrap_or_default()
     }
 }
 
@@ -180,13 +146,11 @@ impl Jobtap for MfPriority {
         };
         let loaded = format!("mf_priority: loaded (version {}): {data}", env!("CARGO_PKG_VERSION"));
         Ok(MfPriority {
-            engine: RefCell::new(engine),
+            engine: SharedEngine::new(engine),
             parts: RefCell::default(),
             pushed: Cell::default(),
-            push_cost: Cell::default(),
+            costs: Costs::default(),
             is_private: Cell::default(),
-            refresh_cost: Cell::default(),
-            push_step: Cell::default(),
             updated: Cell::new(came),
             refusal: RefCell::default(),
             rejected: RefCell::default(),
@@ -197,7 +161,7 @@ impl Jobtap for MfPriority {
             queues: RefCell::default(),
             calls: RefCell::default(),
             loaded: RefCell::new(Some(loaded)),
-            overruled: Cell::default(),
+            others: OtherPlugins::default(),
             logger,
         })
     }
@@ -220,22 +184,13 @@ impl Jobtap for MfPriority {
         if methods::is_everybodys(method) {
             return self.asked(host, method, request);
         }
-        if request.caller.is_privileged() && self.view(|view| view.is_doubtful()) == Some(true) {
+        if request.caller.is_privileged() && self.engine.view(|view| view.is_doubtful()) == Some(true) {
             let _ = self.drive(host, None, Event::TryAgain);
         }
         if !methods::is_push(method) {
             return Some((method.answer)(self, host, request));
         }
-        self.push_step.set(PushStep::Part);
-        let began = Instant::now();
-        let reply = self.refreshing(host, || (method.answer)(self, host, request));
-        let step = self.push_step.take();
-        // Data that are in force have been pushed, even if Flux refused what follows from them.
-        if reply.is_ok() || step != PushStep::Part {
-            let mut cost = self.push_cost.get();
-            cost.push(step, host.now(), began.elapsed());
-            self.push_cost.set(cost);
-        }
+        let reply = self.costs.pushing(host, &self.engine, || (method.answer)(self, host, request));
         Some(reply)
     }
 
@@ -251,12 +206,12 @@ impl Jobtap for MfPriority {
             Timer::Answer => return self.answer_in_turn(host),
             Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues => {}
         }
-        if self.view(|view| view.is_replaying()) == Some(true) {
+        if self.engine.view(|view| view.is_replaying()) == Some(true) {
             let jobs = self.live_jobs();
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }
         // Outside a callback there is nobody to tell of a failure.
-        let _ = self.refreshing(host, || self.drive(host, None, Event::Timer(timer)));
+        let _ = self.costs.refreshing(host, &self.engine, || self.drive(host, None, Event::Timer(timer)));
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {

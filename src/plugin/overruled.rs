@@ -4,17 +4,17 @@
 //! Flux lets several priority plugins be loaded, and reports that to none of them. So the plugin compares the priority that a job
 //! has in Flux with the one that it posted itself.
 
-use super::MfPriority;
-use crate::jobtap::{Args, Host, LogLevel};
+use crate::jobtap::LogLevel;
 use fairshare_engine::ids::{JobId, f58};
 use serde_json::{Value, json};
+use std::cell::Cell;
 
 /// Flux's priority of a job with urgency 0, and with the highest urgency: no plugin is asked for those.
 const SPECIAL: [i64; 2] = [0, 4_294_967_295];
 
 /// A job that has another priority in Flux than the plugin gave it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Overruled {
+struct Overruled {
     job: JobId,
     posted: u32,
     in_flux: i64,
@@ -22,40 +22,49 @@ pub(super) struct Overruled {
     since: f64,
 }
 
-impl MfPriority {
+/// Finds out whether another priority plugin decides.
+#[derive(Default)]
+pub(super) struct OtherPlugins(Cell<Option<Overruled>>);
+
+impl OtherPlugins {
     /// Returns the key `overruled` of a reply.
-    pub(super) fn overruled(&self) -> Option<Value> {
-        let Overruled { job, posted, in_flux, since } = self.overruled.get()?;
+    pub fn overruled(&self) -> Option<Value> {
+        let Overruled { job, posted, in_flux, since } = self.0.get()?;
         Some(json!({"job": job.0, "posted": posted, "in_flux": in_flux, "since": since}))
     }
 
-    /// Compares the priority of the job that a callback is about with the posted one. `is_answer` says that Flux has just taken the
-    /// priority from the answers of the plugins: only then do equal priorities show that no other plugin decides.
-    pub(super) fn compare_priority(&self, host: Host<'_, Self>, args: Args<'_>, is_answer: bool) {
-        let Ok((in_flux, _)) = args.priority_state() else { return };
-        let Ok(job) = args.id().map(JobId) else { return };
-        let Some(posted) = self.view(|view| view.posted_priority(job)).flatten() else { return };
+    /// Compares the priority of `job` in Flux with the posted one, at `now`. `is_answer` says that Flux has just taken the priority
+    /// from the answers of the plugins: only then do equal priorities show that no other plugin decides. Returns a text for the log
+    /// if another plugin begins or ceases to decide.
+    pub fn compare(
+        &self,
+        job: JobId,
+        posted: u32,
+        in_flux: i64,
+        is_answer: bool,
+        now: f64,
+    ) -> Option<(LogLevel, String)> {
         if in_flux < 0 || SPECIAL.contains(&in_flux) || SPECIAL.contains(&i64::from(posted)) {
-            return;
+            return None;
         }
-        let known = self.overruled.get();
+        let known = self.0.get();
         if in_flux == i64::from(posted) {
-            if is_answer && known.is_some() {
-                self.overruled.set(None);
-                let text = "Flux takes the priorities of mf_priority again";
-                self.logger.log(LogLevel::Info, text);
+            if !is_answer || known.is_none() {
+                return None;
             }
-            return;
+            self.0.set(None);
+            return Some((LogLevel::Info, "Flux takes the priorities of mf_priority again".to_owned()));
         }
-        let since = known.map_or(host.now(), |known| known.since);
-        self.overruled.set(Some(Overruled { job, posted, in_flux, since }));
-        if known.is_none() {
-            let text = format!(
-                "another priority plugin decides: job {} has priority {in_flux} in Flux, mf_priority gave it {posted}; \"flux jobtap \
-                 list\" names the plugins, \"flux jobtap remove NAME\" removes one",
-                f58(job.0)
-            );
-            self.logger.log(LogLevel::Error, &text);
+        let since = known.map_or(now, |known| known.since);
+        self.0.set(Some(Overruled { job, posted, in_flux, since }));
+        if known.is_some() {
+            return None;
         }
+        let text = format!(
+            "another priority plugin decides: job {} has priority {in_flux} in Flux, mf_priority gave it {posted}; \"flux jobtap \
+             list\" names the plugins, \"flux jobtap remove NAME\" removes one",
+            f58(job.0)
+        );
+        Some((LogLevel::Error, text))
     }
 }

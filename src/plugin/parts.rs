@@ -68,7 +68,7 @@ impl MfPriority {
         self.remember_steps_aside();
         self.effect(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
         let mut parts = self.parts.try_borrow_mut().map_err(|_| busy())?;
-        self.push_step.set(PushStep::Begin);
+        self.costs.note(PushStep::Begin);
         parts.latest += 1;
         let number = parts.latest;
         parts.end(&format!("push {number} began and took its place"));
@@ -134,7 +134,7 @@ impl MfPriority {
         let number =
             wire::push_number(payload).map_err(|fault| refuse(host.plugin(), "policy_commit", &fault))?;
         let open = self.taken(number)?;
-        if let Some(array) = self.view(|view| view.lacks()).ok_or_else(busy)? {
+        if let Some(array) = self.engine.view(|view| view.lacks()).ok_or_else(busy)? {
             let fault = wire::WireError::Record(format!("policy.{array}: key is missing in all parts"));
             self.give_up(host, open, "it was not whole");
             return Err(refuse(host.plugin(), "policy_commit", &fault));
@@ -142,7 +142,7 @@ impl MfPriority {
         warn_of_the_rest(host.plugin(), &open.reader.warnings);
         if open.beginning.dry_run {
             let now = host.plugin().now();
-            let preview = self.read(|engine| engine.preview(now, MOST_MOVES)).ok_or_else(busy)?;
+            let preview = self.engine.read(|engine| engine.preview(now, MOST_MOVES)).ok_or_else(busy)?;
             self.give_up(host, open, "it was a dry run");
             return match preview {
                 Ok(preview) => self.would_change(&preview),
@@ -153,7 +153,7 @@ impl MfPriority {
             };
         }
         self.ended(number, "it was committed");
-        self.push_step.set(PushStep::End);
+        self.costs.note(PushStep::End);
         let reply = self.put_in_force(host, Event::PolicyCommit);
         if reply.is_err() {
             self.ended(number, "its commit was refused");
@@ -173,12 +173,12 @@ impl MfPriority {
     pub(super) fn put_in_force(&self, host: Host<'_, Self>, event: Event<'_>) -> Reply {
         let done = self.effect(host, event);
         if let Some(fault) = self.rejected.take() {
-            self.push_step.set(PushStep::Drop);
+            self.costs.note(PushStep::Drop);
             let fault = wire::WireError::Record(format!("tree: {fault}"));
             return Err(refuse(host.plugin(), "policy_update", &fault));
         }
         let (generation, difference) =
-            self.view(|view| (view.generation(), view.latest_difference())).ok_or_else(busy)?;
+            self.engine.view(|view| (view.generation(), view.latest_difference())).ok_or_else(busy)?;
         tell(host.plugin(), "policy", generation, difference);
         self.pushed.take();
         self.updated.set(Some(SystemTime::now()));
@@ -226,7 +226,7 @@ impl MfPriority {
 
     fn give_up(&self, host: Host<'_, Self>, open: Open, why: &str) {
         self.ended(open.number, why);
-        self.push_step.set(PushStep::Drop);
+        self.costs.note(PushStep::Drop);
         // It changes the book alone, so there is nothing that could be refused.
         let _ = self.drive(host, None, Event::PolicyAbort);
     }

@@ -47,7 +47,7 @@ impl MfPriority {
         let mut pushed = self.pushed.get();
         pushed.is_due = true;
         self.updated.set(Some(SystemTime::now()));
-        pushed.difference.add(self.view(|view| view.latest_difference()).ok_or_else(busy)?);
+        pushed.difference.add(self.engine.view(|view| view.latest_difference()).ok_or_else(busy)?);
         self.pushed.set(pushed);
         Ok(())
     }
@@ -55,9 +55,9 @@ impl MfPriority {
     pub(super) fn reprioritize(&self, host: Host<'_, Self>) -> Reply {
         let pushed = self.pushed.take();
         if pushed.is_due {
-            let generation = self.view(|view| view.generation()).ok_or_else(busy)?;
+            let generation = self.engine.view(|view| view.generation()).ok_or_else(busy)?;
             tell(host.plugin(), "push", generation, pushed.difference);
-            self.push_step.set(PushStep::End);
+            self.costs.note(PushStep::End);
         }
         self.effect(host, Event::Reprioritize)?;
         Ok(None)
@@ -70,9 +70,9 @@ impl MfPriority {
             .map_err(|fault| refuse(host.plugin(), "policy_update", &fault))?;
         warn(host.plugin(), &mut reader.warnings);
         warn_of_the_rest(host.plugin(), &reader.warnings);
-        self.push_step.set(if dry_run { PushStep::Drop } else { PushStep::Whole });
+        self.costs.note(if dry_run { PushStep::Drop } else { PushStep::Whole });
         if dry_run {
-            let difference = self.read(|engine| engine.difference(policy, site)).ok_or_else(busy)?;
+            let difference = self.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy)?;
             let difference = difference.map_err(|fault| {
                 let fault = WireError::Record(format!("tree: {fault}"));
                 refuse(host.plugin(), "policy_update", &fault)
@@ -91,7 +91,7 @@ impl MfPriority {
 
     fn difference(&self, difference: Difference, dry_run: bool) -> Result<Value, RequestError> {
         let mut reply = json!({
-            "generation": self.view(|view| view.generation()).ok_or_else(busy)?,
+            "generation": self.engine.view(|view| view.generation()).ok_or_else(busy)?,
             "dry_run": dry_run,
             "added": difference.added,
             "changed": difference.changed,
@@ -144,24 +144,14 @@ impl MfPriority {
     /// One page of the associations that the query shows.
     pub(super) fn associations(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
-        let page = self.view(|view| answers::page(view, &wanted)).ok_or_else(busy)?;
+        let page = self.engine.view(|view| answers::page(view, &wanted)).ok_or_else(busy)?;
         query::page(&page).map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
     }
 
     /// Recounts all live jobs and reports what differs from the counters in use.
     pub(super) fn check(&self) -> Reply {
-        let check = self.view(answers::check).ok_or_else(busy)?;
-        Ok(Some(query::check(&check, self.overruled())))
-    }
-
-    /// Has the engine decide and Flux carry it out. What Flux refused is the sender's to know.
-    pub(super) fn effect(&self, host: Host<'_, Self>, event: Event<'_>) -> Result<(), RequestError> {
-        self.refusal.take();
-        self.drive(host, None, event).map_err(|_| busy())?;
-        match self.refusal.take() {
-            None => Ok(()),
-            Some(text) => Err(error(EIO, format!("mf_priority: {text}"))),
-        }
+        let check = self.engine.view(answers::check).ok_or_else(busy)?;
+        Ok(Some(query::check(&check, self.others.overruled())))
     }
 }
 

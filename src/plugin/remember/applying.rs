@@ -116,7 +116,7 @@ impl MfPriority {
                     it.base = Some(Rc::new(base));
                 }
                 let manifest = &applied.reading.manifest;
-                let generation = self.view(|view| view.generation());
+                let generation = self.engine.view(|view| view.generation());
                 let at = Duration::try_from_secs_f64(manifest.at).ok();
                 self.updated.set(at.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(at)));
                 self.is_whole.set(true);
@@ -159,7 +159,7 @@ impl MfPriority {
             }
             Next::Commit => {}
         }
-        if let Some(array) = self.view(|view| view.lacks()).flatten() {
+        if let Some(array) = self.engine.view(|view| view.lacks()).flatten() {
             return Err(format!("it lacks {array}"));
         }
         let state = self.remember.try_borrow_mut().map(|mut it| std::mem::take(&mut it.state));

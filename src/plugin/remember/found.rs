@@ -61,7 +61,7 @@ impl MfPriority {
     /// What is in the KVS.
     pub(in crate::plugin) fn remember_found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let has_data = self.view(|view| view.generation()).unwrap_or_default() > 0;
+        let has_data = self.engine.view(|view| view.generation()).unwrap_or_default() > 0;
         let outcome = match (&mut it.state, found) {
             (State::Asking, Found::Nothing) if number == MANIFEST => {
                 (it.state, it.is_late) = (State::Idle, false);

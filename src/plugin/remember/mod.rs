@@ -133,8 +133,9 @@ impl MfPriority {
         if before == Some(is_on) {
             return;
         }
-        it.is_due =
-            is_on && self.view(|view| view.generation()).unwrap_or_default() > 0 && self.is_whole.get();
+        it.is_due = is_on
+            && self.engine.view(|view| view.generation()).unwrap_or_default() > 0
+            && self.is_whole.get();
         it.is_late &= is_on;
         drop(it);
         self.remember_turns(host);
@@ -199,7 +200,7 @@ impl MfPriority {
     /// Nothing is under way: what is to be done now.
     fn remember_next(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let has_data = self.view(|view| view.generation()).unwrap_or_default() > 0;
+        let has_data = self.engine.view(|view| view.generation()).unwrap_or_default() > 0;
         let is_stale = it.is_on == Some(false) || has_data && !self.is_whole.get() && !self.is_given.get();
         if is_stale && !it.known.is_nothing() {
             it.state = State::Removing;
@@ -210,19 +211,16 @@ impl MfPriority {
             if it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing() {
                 drop(it);
                 // Jobs may end faster than so many in that time.
-                let is_behind = self.view(|view| engine::has_news(view, ENDED_AT_ONCE)) == Some(true);
+                let is_behind = self.engine.view(|view| engine::has_news(view, ENDED_AT_ONCE)) == Some(true);
                 host.restart(Timer::Remember.index(), if is_behind { 0.0 } else { ENDED_EVERY });
             }
             return;
         }
-        let begun = self.view(|view| (view.generation(), engine::kept_rest(view)));
+        let begun = self.engine.view(|view| (view.generation(), engine::kept_rest(view)));
         let Some((generation, rest)) = begun else { return };
         it.is_due = false;
         // All that ended so far is among what is told anew.
-        self.decide(|engine| {
-            engine.news().clear();
-            Vec::new()
-        });
+        self.engine.decide(|engine| engine.news().clear());
         let owner = jobtap::own_user();
         let before = match &it.base {
             _ if it.known.is_foreign() => Before::Foreign,
@@ -245,7 +243,7 @@ impl MfPriority {
                 self.apply_remembered(host);
             }
             State::Writing(writing) => {
-                let Some(generation) = self.view(|view| view.generation()) else { return };
+                let Some(generation) = self.engine.view(|view| view.generation()) else { return };
                 // It would tell of two things at once, or is not wanted any more.
                 if generation != writing.generation || *is_on != Some(true) {
                     it.state = State::Idle;
@@ -253,13 +251,13 @@ impl MfPriority {
                     return self.remember_next(host);
                 }
                 let then = match writing.wants() {
-                    Wants::AsPushed => writing.as_pushed(self.view(engine::as_pushed).flatten()),
+                    Wants::AsPushed => writing.as_pushed(self.engine.view(engine::as_pushed).flatten()),
                     Wants::Page(after, as_pushed) => {
-                        let page = self.view(|view| engine::kept(view, after, PAGE, as_pushed));
+                        let page = self.engine.view(|view| engine::kept(view, after, PAGE, as_pushed));
                         writing.page(&page.unwrap_or_default(), known.keys())
                     }
                     Wants::Jobs(first) => {
-                        let page = self.view(|view| engine::uncovered(view, first, JOBS_PAGE));
+                        let page = self.engine.view(|view| engine::uncovered(view, first, JOBS_PAGE));
                         writing.ended(page.unwrap_or_default(), known.keys())
                     }
                 };
@@ -278,12 +276,11 @@ impl MfPriority {
     fn add_ended(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
         let is_right = it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing();
-        if !is_right || it.is_due || self.view(|view| engine::has_news(view, 1)) != Some(true) {
+        if !is_right || it.is_due || self.engine.view(|view| engine::has_news(view, 1)) != Some(true) {
             drop(it);
             return self.remember_next(host);
         }
-        let ended =
-            self.engine.try_borrow_mut().ok().and_then(|mut engine| engine.news().take(ENDED_AT_ONCE));
+        let ended = self.engine.decide(|engine| engine.news().take(ENDED_AT_ONCE)).flatten();
         let Some(ended) = ended.filter(|_| !it.log.is_too_long()) else {
             it.is_due = true;
             drop(it);

@@ -60,7 +60,7 @@ impl MfPriority {
         for id in ids {
             let own = UserId(request.caller.userid);
             let is_held = |view: &View<'_>| view.user_of(id) == Some(own) && view.is_held(id);
-            let is_held = !request.caller.is_privileged() && self.view(is_held) == Some(true);
+            let is_held = !request.caller.is_privileged() && self.engine.view(is_held) == Some(true);
             held += usize::from(is_held);
             if is_held && held > MOST_HELD {
                 let text = format!("one request explains {MOST_HELD} held jobs: ask for this one by itself");
@@ -85,7 +85,7 @@ impl MfPriority {
         id: JobId,
     ) -> Result<Result<Value, (&'static str, String)>, RequestError> {
         let unknown = || ("unknown", "no active job has this id: it has ended, or never was".to_owned());
-        let Some(user) = self.view(|view| view.user_of(id)).ok_or_else(busy)? else {
+        let Some(user) = self.engine.view(|view| view.user_of(id)).ok_or_else(busy)? else {
             return Ok(Err(unknown()));
         };
         let (own, is_guest) = (UserId(caller.userid), !caller.is_privileged());
@@ -100,7 +100,7 @@ impl MfPriority {
         }
         let found = host.plugin().job(id.0, |job| {
             let facts = brief_facts(job);
-            let why = self.view(|view| answers::why(view, &facts, host.now())).flatten();
+            let why = self.engine.view(|view| answers::why(view, &facts, host.now())).flatten();
             why.map(|mut why| {
                 if facts.state <= State::Sched {
                     self.add_queue(&mut why);
@@ -116,7 +116,7 @@ impl MfPriority {
 
     /// Takes the ids of other users' jobs out of an answer: in private mode a guest does not learn of them (live 5 #2).
     fn leave_out_others(&self, why: &mut Why, own: UserId) {
-        let is_own = |id: JobId| self.view(|view| view.user_of(id)).flatten() == Some(own);
+        let is_own = |id: JobId| self.engine.view(|view| view.user_of(id)).flatten() == Some(own);
         for hold in &mut why.holds {
             hold.frees.retain(|freeing| is_own(freeing.id));
             hold.frees_total = hold.frees.len();
@@ -132,7 +132,7 @@ impl MfPriority {
         let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());
         let of_waiting =
             |view: &View<'_>| ids.iter().filter_map(|id| Some(name(view.queue_of_waiting(*id)?))).collect();
-        let mut names: Vec<Option<String>> = self.view(of_waiting).unwrap_or_default();
+        let mut names: Vec<Option<String>> = self.engine.view(of_waiting).unwrap_or_default();
         names.sort_unstable();
         names.dedup();
         names
@@ -166,10 +166,10 @@ impl MfPriority {
                 "live": live.is_on,
                 "live_generation": live.generation,
                 "policy": live.rule.map(|(policy, _)| policy.name()),
-                "overruled": self.overruled(),
+                "overruled": self.others.overruled(),
             })
         };
-        self.view(about).ok_or_else(busy)
+        self.engine.view(about).ok_or_else(busy)
     }
 
     /// Pending and held jobs in short.
@@ -188,8 +188,9 @@ impl MfPriority {
         };
         let mut wanted = read().map_err(|fault| unreadable("jobs", fault))?;
         wanted.user = subject(request.caller, wanted.user)?;
-        let overruled = self.overruled();
-        let page = self.view(|view| show::jobs(view, &wanted, host.now(), overruled)).ok_or_else(busy)?;
+        let overruled = self.others.overruled();
+        let page =
+            self.engine.view(|view| show::jobs(view, &wanted, host.now(), overruled)).ok_or_else(busy)?;
         page.map(Some).map_err(|fault| error(crate::jobtap::EIO, format!("mf_priority: {fault}")))
     }
 
@@ -211,15 +212,17 @@ impl MfPriority {
         if wanted.user.is_none() && !all {
             wanted.user = Some(UserId(request.caller.userid));
         }
-        let public = self.view(|view| view.settings().public).ok_or_else(busy)?;
+        let public = self.engine.view(|view| view.settings().public).ok_or_else(busy)?;
         if !request.caller.is_privileged() {
             wanted.open = if self.is_private.get() { Open::Own } else { public };
         }
         let public = if self.is_private.get() { Open::Own } else { public };
         let now = host.now();
         let mut reply = self.heading(host)?;
-        let page =
-            self.view(|view| (answers::standings(view, &wanted, now), view.outline())).ok_or_else(busy)?;
+        let page = self
+            .engine
+            .view(|view| (answers::standings(view, &wanted, now), view.outline()))
+            .ok_or_else(busy)?;
         show_standing::page(&mut reply, &page.0, &page.1, public);
         Ok(Some(reply.to_string()))
     }
@@ -229,12 +232,12 @@ impl MfPriority {
         let check = Wanted::of(payload).and_then(|wanted| wanted.flag("check"));
         let check = check.map_err(|fault| unreadable("stats", fault))?;
         let mut reply = self.heading(host)?;
-        let stats = self.view(|view| answers::stats(view, host.now())).ok_or_else(busy)?;
-        show::stats(&mut reply, &stats, self.refresh_cost.get());
+        let stats = self.engine.view(|view| answers::stats(view, host.now())).ok_or_else(busy)?;
+        show::stats(&mut reply, &stats, self.costs.refreshes());
         let since_epoch = self.updated.get().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         put(&mut reply, "version", json!(env!("CARGO_PKG_VERSION")));
         put(&mut reply, "updated", json!(since_epoch.map(|since| since.as_secs_f64())));
-        let pushes = self.push_cost.get();
+        let pushes = self.costs.pushes();
         put(
             &mut reply,
             "push",
@@ -252,7 +255,7 @@ impl MfPriority {
         put(&mut reply, "requests", Value::Object(calls.collect()));
         put(&mut reply, "waiting_requests", json!(self.pace.borrow().waiting()));
         if check {
-            let check = self.view(answers::check).ok_or_else(busy)?;
+            let check = self.engine.view(answers::check).ok_or_else(busy)?;
             put(&mut reply, "drift", json!(query::drifting(&check)));
         }
         Ok(Some(reply.to_string()))

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The engine as the plugin shares it: each borrow ends before the plugin calls Flux, because Flux calls back into the plugin.
+
+use fairshare_engine::engine::{Effect, Engine, Event, View};
+use std::cell::RefCell;
+
+/// The engine, which is borrowed only while one of these methods runs. Each returns `None` while another one runs; no path of the
+/// plugin leads there.
+pub(super) struct SharedEngine(RefCell<Engine>);
+
+impl SharedEngine {
+    pub fn new(engine: Engine) -> SharedEngine {
+        SharedEngine(RefCell::new(engine))
+    }
+
+    /// Has `decide` change the engine.
+    pub fn decide<R>(&self, decide: impl FnOnce(&mut Engine) -> R) -> Option<R> {
+        self.0.try_borrow_mut().ok().map(|mut engine| decide(&mut engine))
+    }
+
+    /// Passes an event to the engine at `now`, in seconds since the epoch. Returns the effects.
+    pub fn feed(&self, now: f64, event: Event<'_>) -> Option<Vec<Effect>> {
+        self.decide(|engine| engine.handle(now, event))
+    }
+
+    /// Reads the engine's state.
+    pub fn view<R>(&self, look: impl FnOnce(&View<'_>) -> R) -> Option<R> {
+        self.read(|engine| look(&engine.view()))
+    }
+
+    /// Reads what a [`View`] does not show.
+    pub fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
+        self.0.try_borrow().ok().map(|engine| look(&engine))
+    }
+}
