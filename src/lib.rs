@@ -50,7 +50,7 @@
 //! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`; a scope, or a measure that
 //!   limits over scopes count: a row of `limits/scopes.rs`;
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`;
-//! - an RPC method: a row of `METHODS` in `plugin/methods.rs`, with the role that may call it;
+//! - an RPC method: a file in `plugin/methods/`, and a row of `METHODS` in `plugin/methods.rs` with the role that may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;
 //! - a ranking policy: a file in `crates/fairshare/src/policy/`, and its name in `mod.rs` there;
 //! - a command: a file in `crates/cli/src/`, and a row of `Command` in `lib.rs` there;

@@ -1,5 +1,21 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The table of RPC methods: who may call each, and what answers. To add one, add a row.
+//! The table of RPC methods: who may call each, and which file answers. To add a method, add a row and a file.
+
+mod associations;
+mod changes;
+mod check;
+mod explain;
+mod hand_over;
+mod jobs;
+pub(super) mod pieces;
+mod policy_update;
+mod prices;
+mod rest;
+pub(super) mod staged_push;
+mod standing;
+mod stats;
+mod tree;
+mod usages;
 
 use super::MfPriority;
 use crate::jobtap::{Host, Method, Reply, Request, Role};
@@ -34,47 +50,50 @@ pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
 /// All of them. Those that flux-accounting has are its instance owner's alone, as there.
 pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"rec_update", |plugin, host, request| {
-        plugin.update(host, "rec_update", |reader| {
+        pieces::answer(plugin, host, "rec_update", |reader| {
             wire::associations(request.payload, reader).map(Event::Associations)
         })
     }),
     owners(c"rec_q_update", |plugin, host, request| {
-        plugin.update(host, "rec_q_update", |reader| wire::queues(request.payload, reader).map(Event::Queues))
+        pieces::answer(plugin, host, "rec_q_update", |reader| {
+            wire::queues(request.payload, reader).map(Event::Queues)
+        })
     }),
     owners(c"rec_proj_update", |plugin, host, request| {
-        plugin.update(host, "rec_proj_update", |reader| {
+        pieces::answer(plugin, host, "rec_proj_update", |reader| {
             wire::projects(request.payload, reader).map(Event::Projects)
         })
     }),
     owners(c"rec_bank_update", |plugin, host, request| {
-        plugin
-            .update(host, "rec_bank_update", |reader| wire::banks(request.payload, reader).map(Event::Banks))
+        pieces::answer(plugin, host, "rec_bank_update", |reader| {
+            wire::banks(request.payload, reader).map(Event::Banks)
+        })
     }),
     owners(c"rec_fac_update", |plugin, host, request| {
-        plugin.update(host, "rec_fac_update", |reader| {
+        pieces::answer(plugin, host, "rec_fac_update", |reader| {
             wire::weights(request.payload, reader).map(Event::Weights)
         })
     }),
     owners(c"rec_config_update", |plugin, host, request| {
-        plugin.update(host, "rec_config_update", |reader| {
+        pieces::answer(plugin, host, "rec_config_update", |reader| {
             wire::config(request.payload, reader).map(Event::Config)
         })
     }),
-    owners(c"policy_update", |plugin, host, request| plugin.policy_update(host, request.payload)),
-    owners(c"policy_begin", |plugin, host, request| plugin.policy_begin(host, request.payload)),
-    owners(c"policy_part", |plugin, host, request| plugin.policy_part(host, request.payload)),
-    owners(c"policy_commit", |plugin, host, request| plugin.policy_commit(host, request.payload)),
-    owners(c"policy_abort", |plugin, host, request| plugin.policy_abort(host, request.payload)),
-    admins(c"associations", |plugin, host, request| plugin.associations(host, request.payload)),
-    admins(c"prices", |plugin, host, request| plugin.prices(host, request.payload)),
-    admins(c"usages", |plugin, host, request| plugin.usages(host, request.payload)),
-    admins(c"tree", |plugin, host, request| plugin.tree(host, request.payload)),
-    owners(c"reprioritize", |plugin, host, _| plugin.reprioritize(host)),
-    owners(c"hand_over", |plugin, host, request| plugin.hand_over(host, request.payload)),
-    owners(c"rest", |plugin, host, request| plugin.rest(host, request.payload)),
-    admins(c"check", |plugin, _, _| plugin.check()),
-    guests(c"explain", |plugin, host, request| plugin.explain(host, request)),
-    guests(c"standing", |plugin, host, request| plugin.standing(host, request)),
-    guests(c"jobs", |plugin, host, request| plugin.jobs(host, request)),
-    admins(c"stats", |plugin, host, request| plugin.stats(host, request.payload)),
+    owners(c"policy_update", |plugin, host, request| policy_update::answer(plugin, host, request.payload)),
+    owners(c"policy_begin", |plugin, host, request| staged_push::begin(plugin, host, request.payload)),
+    owners(c"policy_part", |plugin, host, request| staged_push::part(plugin, host, request.payload)),
+    owners(c"policy_commit", |plugin, host, request| staged_push::commit(plugin, host, request.payload)),
+    owners(c"policy_abort", |plugin, host, request| staged_push::abort(plugin, host, request.payload)),
+    admins(c"associations", |plugin, host, request| associations::answer(plugin, host, request.payload)),
+    admins(c"prices", |plugin, host, request| prices::answer(plugin, host, request.payload)),
+    admins(c"usages", |plugin, host, request| usages::answer(plugin, host, request.payload)),
+    admins(c"tree", |plugin, host, request| tree::answer(plugin, host, request.payload)),
+    owners(c"reprioritize", |plugin, host, _| pieces::reprioritize(plugin, host)),
+    owners(c"hand_over", |plugin, host, request| hand_over::answer(plugin, host, request.payload)),
+    owners(c"rest", |plugin, host, request| rest::answer(plugin, host, request.payload)),
+    admins(c"check", |plugin, _, _| check::answer(plugin)),
+    guests(c"explain", explain::answer),
+    guests(c"standing", standing::answer),
+    guests(c"jobs", jobs::answer),
+    admins(c"stats", |plugin, host, request| stats::answer(plugin, host, request.payload)),
 ];

@@ -7,7 +7,6 @@ mod effects;
 mod ended;
 mod engine;
 mod events;
-mod hand_over;
 mod jobspec;
 mod live;
 mod methods;
@@ -33,12 +32,13 @@ use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire;
 use jobtap::Found;
+use methods::pieces::Pieces;
+use methods::staged_push;
 use overruled::OtherPlugins;
 use pace::Pace;
 use parts::Parts;
 use queue_states::QueueStates;
 use remember::Remember;
-use services::Pushed;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::time::SystemTime;
@@ -50,7 +50,7 @@ const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
 pub struct MfPriority {
     engine: SharedEngine,
     parts: RefCell<Parts>,
-    pushed: Cell<Pushed>,
+    pieces: Pieces,
     costs: Costs,
     /// Whether Flux is in private mode (`[access] private-mode`), as of the last configuration.
     is_private: Cell<bool>,
@@ -148,7 +148,7 @@ impl Jobtap for MfPriority {
         Ok(MfPriority {
             engine: SharedEngine::new(engine),
             parts: RefCell::default(),
-            pushed: Cell::default(),
+            pieces: Pieces::default(),
             costs: Costs::default(),
             is_private: Cell::default(),
             updated: Cell::new(came),
@@ -202,7 +202,7 @@ impl Jobtap for MfPriority {
         let Some(timer) = Timer::from_index(timer) else { return };
         match timer {
             Timer::Remember => return self.remember_step(host),
-            Timer::Expire => return self.expire_push(host),
+            Timer::Expire => return staged_push::expire(self, host),
             Timer::Answer => return self.answer_in_turn(host),
             Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues => {}
         }

@@ -105,7 +105,7 @@ impl Applying {
 impl MfPriority {
     /// The next part, if no push is open.
     pub(super) fn apply_remembered(&self, host: Host<'_, Self>) {
-        if self.is_push_open() {
+        if self.parts.try_borrow().is_ok_and(|parts| parts.is_open()) {
             return host.restart(Timer::Remember.index(), PATIENCE);
         }
         match self.apply_part(host) {

@@ -183,7 +183,7 @@ impl MfPriority {
 
     /// What was staged of the record goes where it is given up; what is staged of an open push is not the record's.
     fn unstage(&self, host: Host<'_, Self>, was_applying: bool) {
-        if was_applying && !self.is_push_open() {
+        if was_applying && !self.parts.try_borrow().is_ok_and(|parts| parts.is_open()) {
             let _ = self.drive(host, None, Event::PolicyAbort);
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn shares(shares: Shares) -> Value {
 }
 
 /// A job.
-pub(super) fn job(why: &Why, facts: &JobFacts<'_>) -> Value {
+pub fn job(why: &Why, facts: &JobFacts<'_>) -> Value {
     let priced = why.priced.as_ref();
     let posted = priced.map(|priced| {
         let mut posted = price(priced, why.age, false);
@@ -226,7 +226,7 @@ fn row(job: &ListedJob) -> Row<'_> {
 }
 
 /// A page of jobs, as text: it may be long.
-pub(super) fn jobs(
+pub fn jobs(
     view: &View<'_>,
     wanted: &JobsWanted,
     now: f64,
@@ -261,7 +261,7 @@ fn by_place(places: &BTreeMap<(Option<BankName>, Option<QueueName>), JobSums>) -
 }
 
 /// The instance in numbers, into `reply`; `cost` is that of refreshes.
-pub(super) fn stats(reply: &mut Value, stats: &Stats, cost: Cost) {
+pub fn stats(reply: &mut Value, stats: &Stats, cost: Cost) {
     let banks = stats.banks.iter().map(|bank| {
         json!({
             "bank": bank.bank,

@@ -12,7 +12,7 @@ use fairshare_engine::ids::QueueName;
 use serde_json::{Map, Value, json};
 
 /// A page, into `reply`.
-pub(super) fn page(reply: &mut Value, page: &StandingsPage, live: &LiveOutline, public: Open) {
+pub fn page(reply: &mut Value, page: &StandingsPage, live: &LiveOutline, public: Open) {
     let options = live.rule.map(|(policy, options)| {
         let settings = options.settings().into_iter().filter(|(name, _)| Options::applies(name, policy));
         settings.map(|(name, value)| (name.to_owned(), json!(value))).collect::<Map<_, _>>()

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `associations`: the associations that the query shows, in pages.
+
+use crate::jobtap::{EIO, Host, Reply};
+use crate::plugin::services::{busy, error, refuse};
+use crate::plugin::{MfPriority, query};
+use fairshare_engine::engine::answers;
+use fairshare_protocol::wire;
+
+/// One page of the associations that the query shows.
+pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
+    let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
+    let page = plugin.engine.view(|view| answers::page(view, &wanted)).ok_or_else(busy)?;
+    query::page(&page).map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `check`: whether the counters in use are right.
+
+use crate::jobtap::Reply;
+use crate::plugin::services::busy;
+use crate::plugin::{MfPriority, query};
+use fairshare_engine::engine::answers;
+
+/// Recounts all live jobs and reports what differs from the counters in use.
+pub fn answer(plugin: &MfPriority) -> Reply {
+    let check = plugin.engine.view(answers::check).ok_or_else(busy)?;
+    Ok(Some(query::check(&check, plugin.others.overruled())))
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `explain`: why jobs are where they are.
+
+use crate::jobtap::{Caller, Host, Reply, Request, RequestError};
+use crate::plugin::MfPriority;
+use crate::plugin::jobspec::brief_facts;
+use crate::plugin::queue_states::QueueStates;
+use crate::plugin::services::busy;
+use crate::plugin::why::wanted::Wanted;
+use crate::plugin::why::{heading, put, show, unreadable};
+use fairshare_engine::engine::answers::{self, Keeper, Why};
+use fairshare_engine::engine::{State, View};
+use fairshare_engine::ids::{JobId, QueueName, UserId};
+use serde_json::{Value, json};
+
+/// So many held jobs of others than the instance owner's one request explains. Of each the hundreds may be looked at that are held
+/// before it, and nobody else is served meanwhile.
+const MOST_HELD: usize = 2;
+
+/// Why jobs are where they are.
+pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let wanted = Wanted::of(request.payload).and_then(|wanted| wanted.explained());
+    let ids = wanted.map_err(|fault| unreadable("explain", fault))?;
+    let (mut jobs, mut refused) = (Vec::new(), Vec::new());
+    let mut held = 0;
+    for id in ids {
+        let own = UserId(request.caller.userid);
+        let is_held = |view: &View<'_>| view.user_of(id) == Some(own) && view.is_held(id);
+        let is_held = !request.caller.is_privileged() && plugin.engine.view(is_held) == Some(true);
+        held += usize::from(is_held);
+        if is_held && held > MOST_HELD {
+            let text = format!("one request explains {MOST_HELD} held jobs: ask for this one by itself");
+            refused.push(json!({"id": id.0, "code": "later", "text": text}));
+            continue;
+        }
+        match explained(plugin, host, request.caller, id)? {
+            Ok(job) => jobs.push(job),
+            Err((code, text)) => refused.push(json!({"id": id.0, "code": code, "text": text})),
+        }
+    }
+    let mut reply = heading(plugin, host)?;
+    put(&mut reply, "jobs", Value::Array(jobs));
+    put(&mut reply, "refused", Value::Array(refused));
+    Ok(Some(reply.to_string()))
+}
+
+fn explained(
+    plugin: &MfPriority,
+    host: Host<'_, MfPriority>,
+    caller: Caller,
+    id: JobId,
+) -> Result<Result<Value, (&'static str, String)>, RequestError> {
+    let unknown = || ("unknown", "no active job has this id: it has ended, or never was".to_owned());
+    let Some(user) = plugin.engine.view(|view| view.user_of(id)).ok_or_else(busy)? else {
+        return Ok(Err(unknown()));
+    };
+    let (own, is_guest) = (UserId(caller.userid), !caller.is_privileged());
+    let is_private = is_guest && plugin.is_private.get();
+    if is_guest && user != own {
+        if is_private {
+            return Ok(Err(unknown()));
+        }
+        let text = format!("job {id} is not yours: only its owner, the instance owner and admins may ask");
+        return Ok(Err(("not-yours", text)));
+    }
+    let found = host.plugin().job(id.0, |job| {
+        let facts = brief_facts(job);
+        let why = plugin.engine.view(|view| answers::why(view, &facts, host.now())).flatten();
+        why.map(|mut why| {
+            if facts.state <= State::Sched {
+                add_queue(&plugin.queues.borrow(), &mut why);
+            }
+            if is_private {
+                leave_out_others(&mut why, |id| {
+                    plugin.engine.view(|view| view.user_of(id)).flatten() == Some(own)
+                });
+            }
+            show::job(&why, &facts)
+        })
+    });
+    Ok(found.ok().flatten().ok_or_else(unknown))
+}
+
+/// Takes the ids of jobs out of an answer for which `is_own` is false: in private mode a guest does not learn of them (live 5 #2).
+fn leave_out_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
+    for hold in &mut why.holds {
+        hold.frees.retain(|freeing| is_own(freeing.id));
+        hold.frees_total = hold.frees.len();
+        if hold.kept_for.is_some_and(|id| !is_own(id)) {
+            hold.forget_kept_for();
+        }
+    }
+}
+
+/// Adds that the job's queue is stopped or disabled.
+fn add_queue(queues: &QueueStates, why: &mut Why) {
+    let name = why.queue.as_ref().map(|queue| queue.as_str().to_owned());
+    let Some(state) = queues.state(&name) else { return };
+    let called = name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
+    let because = |reason: &Option<String>| reason.as_ref().map_or(String::new(), |it| format!(": {it}"));
+    if !state.start {
+        why.others.retain(|keeper| keeper.cause.code != "resources");
+        let text = format!("{called} is stopped{}", because(&state.stop_reason));
+        why.others.push(Keeper::plain("queue-stopped", text));
+    }
+    if !state.enable {
+        let text = format!("{called} takes no new jobs{}", because(&state.disable_reason));
+        why.others.push(Keeper::plain("queue-disabled", text));
+    }
+}
+
+impl MfPriority {
+    /// The queues of jobs that wait among those a request asks about.
+    pub(in crate::plugin) fn queues_of(&self, request: &Request<'_>) -> Vec<Option<String>> {
+        let ids = Wanted::of(request.payload).and_then(|wanted| wanted.explained()).unwrap_or_default();
+        let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());
+        let of_waiting =
+            |view: &View<'_>| ids.iter().filter_map(|id| Some(name(view.queue_of_waiting(*id)?))).collect();
+        let mut names: Vec<Option<String>> = self.engine.view(of_waiting).unwrap_or_default();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}

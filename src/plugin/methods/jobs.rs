@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `jobs`: pending and held jobs in short.
+
+use crate::jobtap::{EIO, Host, Reply, Request};
+use crate::plugin::MfPriority;
+use crate::plugin::services::{busy, error};
+use crate::plugin::why::wanted::Wanted;
+use crate::plugin::why::{show, subject, unreadable};
+use fairshare_engine::engine::answers::JobsWanted;
+
+/// Pending and held jobs in short.
+pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let read = || {
+        let wanted = Wanted::of(request.payload)?;
+        let asked = JobsWanted {
+            after: wanted.after_job()?,
+            ids: wanted.ids()?,
+            user: wanted.user()?,
+            bank: wanted.text("bank")?,
+            queue: wanted.text("queue")?,
+            most: wanted.most_jobs()?,
+        };
+        Ok(asked)
+    };
+    let mut wanted = read().map_err(|fault| unreadable("jobs", fault))?;
+    wanted.user = subject(request.caller, wanted.user)?;
+    let overruled = plugin.others.overruled();
+    let page =
+        plugin.engine.view(|view| show::jobs(view, &wanted, host.now(), overruled)).ok_or_else(busy)?;
+    page.map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `rec_update` and the like, by which flux-accounting pushes piece by piece, and `reprioritize`, which ends such a push.
+
+use super::changes::log_push;
+use crate::jobtap::{Host, Reply};
+use crate::plugin::MfPriority;
+use crate::plugin::costs::PushStep;
+use crate::plugin::services::{busy, error, refuse, warn, warn_of_the_rest};
+use fairshare_engine::accounts::Difference;
+use fairshare_engine::engine::Event;
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire::WireError;
+use std::cell::Cell;
+use std::time::SystemTime;
+
+/// What the pieces changed since the last line in the log about a push.
+#[derive(Default)]
+pub struct Pieces(Cell<Option<Difference>>);
+
+impl Pieces {
+    fn add(&self, difference: Difference) {
+        let mut sum = self.0.get().unwrap_or_default();
+        sum.add(difference);
+        self.0.set(Some(sum));
+    }
+
+    /// Returns what the pieces changed, and begins again. Returns `None` if no piece came.
+    pub fn take(&self) -> Option<Difference> {
+        self.0.take()
+    }
+}
+
+/// Takes in what one of flux-accounting's methods brings, as far as `read` can read it.
+pub fn answer(
+    plugin: &MfPriority,
+    host: Host<'_, MfPriority>,
+    method: &str,
+    read: impl FnOnce(&mut Reader) -> Result<Event<'static>, WireError>,
+) -> Reply {
+    let mut reader = Reader::default();
+    let event = read(&mut reader).map_err(|fault| refuse(host.plugin(), method, &fault))?;
+    warn(host.plugin(), &mut reader.warnings);
+    warn_of_the_rest(host.plugin(), &reader.warnings);
+    let carried_out = plugin.effect(host, event);
+    // The data are in force, whatever Flux made of what follows from them.
+    plugin.updated.set(Some(SystemTime::now()));
+    plugin.pieces.add(plugin.engine.view(|view| view.latest_difference()).ok_or_else(busy)?);
+    plugin.forget_policy(host);
+    carried_out
+        .map_err(|refused| error(refused.errno, format!("the data are in force, but: {}", refused.text)))?;
+    Ok(None)
+}
+
+/// Ends a push of pieces, which its line in the log sums up, and has Flux ask for all priorities.
+pub fn reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Reply {
+    if let Some(difference) = plugin.pieces.take() {
+        let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy)?;
+        log_push(host.plugin(), "push", generation, difference);
+        plugin.costs.note(PushStep::End);
+    }
+    plugin.effect(host, Event::Reprioritize)?;
+    Ok(None)
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `policy_update`: a whole policy in one message.
+
+use super::changes::{self, log_push};
+use crate::jobtap::{Host, Reply};
+use crate::plugin::MfPriority;
+use crate::plugin::costs::PushStep;
+use crate::plugin::services::{busy, error, refuse, warn, warn_of_the_rest};
+use fairshare_engine::engine::Event;
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire::{self, WireError};
+use std::time::SystemTime;
+
+/// Replaces everything by one document, or says what that would change.
+pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
+    let mut reader = Reader::default();
+    let ((policy, site), dry_run) = wire::policy_update(payload, &mut reader)
+        .map_err(|fault| refuse(host.plugin(), "policy_update", &fault))?;
+    warn(host.plugin(), &mut reader.warnings);
+    warn_of_the_rest(host.plugin(), &reader.warnings);
+    plugin.costs.note(if dry_run { PushStep::Drop } else { PushStep::Whole });
+    if dry_run {
+        let difference = plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy)?;
+        let difference = difference.map_err(|fault| {
+            let fault = WireError::Record(format!("tree: {fault}"));
+            refuse(host.plugin(), "policy_update", &fault)
+        })?;
+        let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy)?;
+        return Ok(Some(changes::reply(generation, difference, true).to_string()));
+    }
+    if let Ok(mut parts) = plugin.parts.try_borrow_mut() {
+        parts.end("a policy_update in one message took its place");
+    }
+    plugin.remember_steps_aside();
+    put_in_force(plugin, host, Event::Policy(policy, site))
+}
+
+/// Puts a whole policy in force by `event`, and answers what that changed.
+pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
+    let done = plugin.effect(host, event);
+    if let Some(fault) = plugin.rejected.take() {
+        plugin.costs.note(PushStep::Drop);
+        let fault = WireError::Record(format!("tree: {fault}"));
+        return Err(refuse(host.plugin(), "policy_update", &fault));
+    }
+    let (generation, difference) =
+        plugin.engine.view(|view| (view.generation(), view.latest_difference())).ok_or_else(busy)?;
+    log_push(host.plugin(), "policy", generation, difference);
+    plugin.pieces.take();
+    plugin.updated.set(Some(SystemTime::now()));
+    plugin.remember_policy(host);
+    done.map_err(|refused| {
+        let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
+        error(refused.errno, text)
+    })?;
+    Ok(Some(changes::reply(generation, difference, false).to_string()))
+}

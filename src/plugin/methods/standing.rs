@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `standing`: where associations stand.
+
+use crate::jobtap::{Host, Reply, Request};
+use crate::plugin::MfPriority;
+use crate::plugin::services::busy;
+use crate::plugin::why::wanted::Wanted;
+use crate::plugin::why::{heading, show_standing, subject, unreadable};
+use fairshare_engine::engine::answers::{self, Open, StandingsWanted};
+use fairshare_engine::ids::UserId;
+
+/// Where associations stand.
+pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let read = || {
+        let wanted = Wanted::of(request.payload)?;
+        let asked = StandingsWanted {
+            user: wanted.user()?,
+            bank: wanted.text("bank")?,
+            after: wanted.after_association()?,
+            most: wanted.most_standings()?,
+            open: Open::All,
+        };
+        Ok((asked, wanted.flag("all")?))
+    };
+    let (mut wanted, all) = read().map_err(|fault| unreadable("standing", fault))?;
+    wanted.user = subject(request.caller, wanted.user)?;
+    if wanted.user.is_none() && !all {
+        wanted.user = Some(UserId(request.caller.userid));
+    }
+    let public = plugin.engine.view(|view| view.settings().public).ok_or_else(busy)?;
+    if !request.caller.is_privileged() {
+        wanted.open = if plugin.is_private.get() { Open::Own } else { public };
+    }
+    let public = if plugin.is_private.get() { Open::Own } else { public };
+    let now = host.now();
+    let mut reply = heading(plugin, host)?;
+    let page = plugin
+        .engine
+        .view(|view| (answers::standings(view, &wanted, now), view.outline()))
+        .ok_or_else(busy)?;
+    show_standing::page(&mut reply, &page.0, &page.1, public);
+    Ok(Some(reply.to_string()))
+}

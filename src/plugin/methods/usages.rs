@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `usages`: what associations have used.
+
+use crate::jobtap::{Host, Reply};
+use crate::plugin::MfPriority;
+use crate::plugin::services::{busy, refuse};
+use fairshare_engine::engine::answers;
+use fairshare_protocol::wire;
+use serde_json::json;
+
+/// What associations have used as of now, and their fair-share as of the last refresh, in pages by user id and bank.
+pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
+    let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "usages", &fault))?;
+    let now = host.now();
+    let (used, next) = plugin.engine.view(|view| answers::usages(view, &wanted, now)).ok_or_else(busy)?;
+    let used = used.iter().map(|used| {
+        json!({
+            "userid": used.user.0,
+            "bank": used.bank.as_str(),
+            "usage": used.usage,
+            "fairshare": used.fairshare,
+        })
+    });
+    let next = next.map(|(user, bank)| json!([user.0, bank.as_str()]));
+    Ok(Some(json!({"now": now, "associations": used.collect::<Vec<_>>(), "next": next}).to_string()))
+}
