@@ -192,7 +192,7 @@ impl MfPriority {
                     Event::ConfiguredQueues(settings::configured_queues(queues.as_deref())),
                 )?;
                 self.drive(host, Some(args), Event::Settings(settings))?;
-                self.remember_as_configured(host, remembers);
+                self.advance_snapshot(host, |remember, engine| remember.configure(engine, remembers));
                 Ok(())
             }
             Err(text) => {

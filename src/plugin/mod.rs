@@ -60,10 +60,6 @@ pub struct MfPriority {
     refusal: RefCell<Option<String>>,
     /// Why the engine rejected the policy of the running request.
     rejected: RefCell<Option<String>>,
-    /// What is in force came whole.
-    is_whole: Cell<bool>,
-    /// What is in force was given at load.
-    is_given: Cell<bool>,
     remember: RefCell<Remember>,
     /// How fast guests are answered.
     pace: RefCell<Pace<Asked>>,
@@ -154,9 +150,7 @@ impl Jobtap for MfPriority {
             updated: Cell::new(came),
             refusal: RefCell::default(),
             rejected: RefCell::default(),
-            is_whole: Cell::new(false),
-            is_given: Cell::new(came.is_some()),
-            remember: RefCell::default(),
+            remember: RefCell::new(Remember::new(came.is_some())),
             pace: RefCell::default(),
             queues: RefCell::default(),
             calls: RefCell::default(),
@@ -201,7 +195,10 @@ impl Jobtap for MfPriority {
     fn timer(&self, host: Host<'_, Self>, timer: usize) {
         let Some(timer) = Timer::from_index(timer) else { return };
         match timer {
-            Timer::Remember => return self.remember_step(host),
+            Timer::Remember => {
+                let is_push_open = self.is_push_open();
+                return self.advance_snapshot(host, |remember, engine| remember.step(engine, is_push_open));
+            }
             Timer::Expire => return staged_push::expire(self, host),
             Timer::Answer => return self.answer_in_turn(host),
             Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues => {}
@@ -228,12 +225,12 @@ impl Jobtap for MfPriority {
     }
 
     fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
-        self.remember_written(host, outcome);
+        self.advance_snapshot(host, |remember, _| remember.written(outcome));
     }
 
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
         if number != SITE_RESOURCES.1 {
-            return self.remember_found(host, number, found);
+            return self.advance_snapshot(host, |remember, engine| remember.found(engine, number, found));
         }
         let nodes = match found {
             Found::Text(text) => resources::site_nodes(text),
@@ -260,7 +257,7 @@ impl Jobtap for MfPriority {
 
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
         let _ = self.drive(host, None, Event::Panicked(id.map(JobId)));
-        self.remember_recovers(host);
+        self.advance_snapshot(host, |remember, _| remember.recover());
         self.answers_recover(host);
     }
 }

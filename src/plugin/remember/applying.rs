@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A record that was read whole is put in force: taken apart first, and then part by part, as a push is.
 
+use super::actions::Action;
 use super::parsing::{Parsing, Part};
 use super::reading::Reading;
 use super::record::Fault;
 use super::writing::Base;
-use super::{PATIENCE, Remember, State, jobs};
-use crate::jobtap::{Host, LogLevel};
-use crate::plugin::{MfPriority, counted};
-use fairshare_engine::engine::{Event, Timer};
+use super::{Remember, State, jobs};
+use crate::jobtap::LogLevel;
+use crate::plugin::counted;
+use fairshare_engine::engine::{Engine, Event};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 /// A record on its way.
 #[derive(Default)]
-pub(super) struct Applying {
+pub(in crate::plugin) struct Applying {
     reading: Reading,
     parsing: Parsing,
     stage: Stage,
@@ -102,72 +103,55 @@ impl Applying {
     }
 }
 
-impl MfPriority {
-    /// The next part, if no push is open.
-    pub(super) fn apply_remembered(&self, host: Host<'_, Self>) {
-        if self.parts.try_borrow().is_ok_and(|parts| parts.is_open()) {
-            return host.restart(Timer::Remember.index(), PATIENCE);
-        }
-        match self.apply_part(host) {
-            Ok(None) => host.restart(Timer::Remember.index(), 0.0),
-            Ok(Some(mut applied)) => {
-                let base = applied.base();
-                if let Ok(mut it) = self.remember.try_borrow_mut() {
-                    it.base = Some(Rc::new(base));
-                }
-                let manifest = &applied.reading.manifest;
-                let generation = self.engine.view(|view| view.generation());
-                let at = Duration::try_from_secs_f64(manifest.at).ok();
-                self.updated.set(at.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(at)));
-                self.is_whole.set(true);
-                let text = format!(
-                    "mf_priority: remembered the last push: {} (generation {})",
-                    counted(manifest.associations, "association"),
-                    generation.unwrap_or_default()
-                );
-                self.logger.log(LogLevel::Info, &text);
-                self.remember_next(host);
+impl Remember {
+    /// Applies the next part.
+    pub(super) fn apply(&mut self, engine: &Engine) -> Vec<Action> {
+        let State::Applying(applying) = &mut self.state else { return Vec::new() };
+        match applying.next(self.is_late) {
+            Ok(Next::Later) => vec![Action::StepIn(0.0)],
+            Ok(Next::Feed(event)) => vec![Action::Feed(event)],
+            Ok(Next::Done) => {
+                (self.state, self.is_late) = (State::Idle, false);
+                vec![Action::Next, Action::StepIn(0.0)]
             }
-            Err(fault) => {
-                let _ = self.drive(host, None, Event::PolicyAbort);
-                self.refuse_remembered(host, &fault);
-            }
+            Ok(Next::Commit) => match (engine.view().lacks(), std::mem::take(&mut self.state)) {
+                (Some(array), _) => self.give_up(&format!("it lacks {array}")),
+                (None, State::Applying(applying)) => vec![Action::Commit(applying)],
+                (None, _) => Vec::new(),
+            },
+            Err(fault) => self.give_up(&fault),
         }
     }
 
-    /// Applies the next part; gives the record when that was the last.
-    fn apply_part(&self, host: Host<'_, Self>) -> Result<Option<Box<Applying>>, Fault> {
-        let next = {
-            let mut it = self.remember.try_borrow_mut().map_err(|_| "it is in use".to_owned())?;
-            let Remember { state: State::Applying(applying), is_late, .. } = &mut *it else {
-                return Ok(None);
-            };
-            applying.next(*is_late)?
-        };
-        match next {
-            Next::Later => return Ok(None),
-            Next::Done => {
-                if let Ok(mut it) = self.remember.try_borrow_mut() {
-                    (it.state, it.is_late) = (State::Idle, false);
-                }
-                self.remember_next(host);
-                return Ok(None);
-            }
-            Next::Feed(event) => {
-                self.drive(host, None, *event).map_err(|_| "the engine is in use".to_owned())?;
-                return Ok(None);
-            }
-            Next::Commit => {}
+    /// The engine was passed a part. `is_taken` is false if the engine was in use.
+    pub(super) fn fed(&mut self, is_taken: bool) -> Vec<Action> {
+        if is_taken { vec![Action::StepIn(0.0)] } else { self.give_up("the engine is in use") }
+    }
+
+    /// The snapshot was committed; `fault` says why the engine refused it.
+    pub(super) fn committed(
+        &mut self,
+        engine: &Engine,
+        mut applied: Applying,
+        fault: Option<String>,
+    ) -> Vec<Action> {
+        if let Some(fault) = fault {
+            return self.give_up(&format!("tree: {fault}"));
         }
-        if let Some(array) = self.engine.view(|view| view.lacks()).flatten() {
-            return Err(format!("it lacks {array}"));
-        }
-        let state = self.remember.try_borrow_mut().map(|mut it| std::mem::take(&mut it.state));
-        let Ok(State::Applying(applying)) = state else { return Ok(None) };
-        let _ = self.drive(host, None, Event::PolicyCommit);
-        match self.rejected.take() {
-            Some(fault) => Err(format!("tree: {fault}")),
-            None => Ok(Some(applying)),
-        }
+        (self.base, self.is_whole) = (Some(Rc::new(applied.base())), true);
+        let manifest = &applied.reading.manifest;
+        let at = Duration::try_from_secs_f64(manifest.at).ok();
+        let text = format!(
+            "remembered the last push: {} (generation {})",
+            counted(manifest.associations, "association"),
+            engine.view().generation()
+        );
+        let updated = at.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(at));
+        vec![Action::Updated(updated), Action::Log(LogLevel::Info, text), Action::Next]
+    }
+
+    /// Refuses a snapshot that may be staged.
+    fn give_up(&mut self, fault: &str) -> Vec<Action> {
+        [Action::Abort].into_iter().chain(self.refuse(fault)).collect()
     }
 }

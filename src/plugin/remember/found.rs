@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the KVS answers while a record is read: the manifest, then the lists of ended jobs and of groups, then all texts.
 
+use super::actions::Action;
 use super::applying::Applying;
 use super::jobs::{self, Log};
 use super::reading::Reading;
 use super::record::{self, Fault, Group, Manifest, groups_key};
-use super::{ENDED, GROUPS, Known, MANIFEST, Remember, State};
-use crate::jobtap::{self, Found, Host, LogLevel, Patience};
-use crate::plugin::MfPriority;
-use fairshare_engine::engine::Timer;
+use super::{ENDED, GROUPS, Known, MANIFEST, Remember, State, has_data};
+use crate::jobtap::{self, Found, LogLevel};
+use fairshare_engine::engine::Engine;
 use std::collections::HashSet;
 
 /// The lists that a record is read by, as they come in.
@@ -55,24 +55,21 @@ impl Remember {
         self.state = State::Reading(reading);
         asked
     }
-}
 
-impl MfPriority {
-    /// What is in the KVS.
-    pub(in crate::plugin) fn remember_found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
-        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let has_data = self.engine.view(|view| view.generation()).unwrap_or_default() > 0;
-        let outcome = match (&mut it.state, found) {
+    /// The KVS answered to the look-up `number`.
+    pub fn found(&mut self, engine: &Engine, number: u64, found: Found<'_>) -> Vec<Action> {
+        let has_data = has_data(engine);
+        let outcome = match (&mut self.state, found) {
             (State::Asking, Found::Nothing) if number == MANIFEST => {
-                (it.state, it.is_late) = (State::Idle, false);
+                (self.state, self.is_late) = (State::Idle, false);
                 Ok(Vec::new())
             }
             (State::Asking, Found::Text(text)) if number == MANIFEST => {
                 match Manifest::read(text, jobtap::own_user()) {
                     Ok(manifest) => {
-                        it.known = Known::Texts(manifest.keys().collect());
+                        self.known = Known::Texts(manifest.keys().collect());
                         let groups = groups_key(&manifest.groups);
-                        it.state = State::AskingLists(Lists { manifest, ..Lists::default() });
+                        self.state = State::AskingLists(Lists { manifest, ..Lists::default() });
                         Ok(vec![(ENDED, jobs::list_key()), (GROUPS, groups)])
                     }
                     Err(fault) => Err(fault),
@@ -80,17 +77,16 @@ impl MfPriority {
             }
             (State::Asking, Found::Unreadable(fault)) => Err(fault),
             (State::AskingLists(lists), found) => match lists.take(number, &found) {
-                Ok(true) => Ok(it.listed(has_data)),
-                Ok(false) => return,
+                Ok(true) => Ok(self.listed(has_data)),
+                Ok(false) => return Vec::new(),
                 Err(fault) => Err(fault),
             },
             (State::Reading(reading), Found::Text(text)) => match reading.take(number, text) {
                 Ok(true) => {
-                    let State::Reading(reading) = std::mem::take(&mut it.state) else { return };
-                    it.log = Log::after(reading.jobs.clone());
-                    it.state = State::Applying(Box::new(Applying::new(reading)));
-                    drop(it);
-                    return host.restart(Timer::Remember.index(), 0.0);
+                    let State::Reading(reading) = std::mem::take(&mut self.state) else { return Vec::new() };
+                    self.log = Log::after(reading.jobs.clone());
+                    self.state = State::Applying(Box::new(Applying::new(reading)));
+                    return vec![Action::StepIn(0.0)];
                 }
                 Ok(false) => Ok(reading.ask()),
                 Err(fault) => Err(fault),
@@ -99,40 +95,27 @@ impl MfPriority {
             (State::Reading(reading), Found::Unreadable(fault)) => {
                 Err(format!("{}: {fault}", reading.key(number)))
             }
-            _ => return,
+            _ => return Vec::new(),
         };
         match outcome {
             Ok(asked) => {
-                let is_idle = matches!(it.state, State::Idle);
-                drop(it);
-                for (number, key) in asked {
-                    host.look_up(&key, number, Patience::Now);
-                }
-                if is_idle {
-                    self.remember_next(host);
-                }
+                let is_idle = matches!(self.state, State::Idle);
+                let look_ups = asked.into_iter().map(|(number, key)| Action::LookUp(number, key));
+                look_ups.chain(is_idle.then_some(Action::Next)).collect()
             }
-            Err(fault) => {
-                drop(it);
-                self.refuse_remembered(host, &fault);
-            }
+            Err(fault) => self.refuse(&fault),
         }
     }
 
-    pub(super) fn refuse_remembered(&self, host: Host<'_, Self>, fault: &str) {
-        let mut was_late = false;
-        if let Ok(mut it) = self.remember.try_borrow_mut() {
-            (it.state, it.known, it.base) = (State::Idle, Known::Foreign(HashSet::new()), None);
-            was_late = std::mem::take(&mut it.is_late);
-        }
-        host.forget_errands();
-        let what = if was_late {
+    /// Refuses the snapshot as a whole.
+    pub(super) fn refuse(&mut self, fault: &str) -> Vec<Action> {
+        (self.state, self.known, self.base) = (State::Idle, Known::Foreign(HashSet::new()), None);
+        let what = if std::mem::take(&mut self.is_late) {
             "jobs that ended before the push that came first are not added to it, but for those that job-list knows"
         } else {
             "no data until the policy is pushed again (flux fairshare push), which replaces it"
         };
-        let text = format!("mf_priority: what is remembered of the last push is refused: {fault}; {what}");
-        self.logger.log(LogLevel::Error, &text);
-        self.remember_next(host);
+        let text = format!("what is remembered of the last push is refused: {fault}; {what}");
+        vec![Action::ForgetErrands, Action::Log(LogLevel::Error, text), Action::Next]
     }
 }

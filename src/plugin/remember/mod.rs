@@ -27,6 +27,7 @@
 //!   each text must have the hash it is called by. It then goes the way of a push, and is judged as one.
 //! - What is refused stays where it is until the next push takes its place.
 
+mod actions;
 mod applying;
 mod changes;
 mod found;
@@ -41,12 +42,11 @@ mod rest;
 mod tests;
 mod writing;
 
-use super::MfPriority;
-use crate::jobtap::{self, Host, LogLevel, Patience};
+use crate::jobtap::{self, LogLevel};
+use actions::Action;
 use applying::Applying;
 use fairshare::shortened;
-use fairshare_engine::engine::{self};
-use fairshare_engine::engine::{Event, Timer};
+use fairshare_engine::engine::{self, Engine};
 use found::Lists;
 use jobs::Log;
 use known::Known;
@@ -69,9 +69,13 @@ const PATIENCE: f64 = 1.0;
 /// So many panics, and no more is remembered until the configuration is read again.
 const MAX_PANICS: u32 = 3;
 
-/// What is remembered, and what goes on about it.
+/// The snapshot, and the work on it. Each method returns the actions that follow ([`Action`]).
 #[derive(Default)]
 pub(super) struct Remember {
+    /// The data in force came in a whole push.
+    is_whole: bool,
+    /// The data in force were given at load.
+    is_given: bool,
     /// The setting; `None` before the first configuration.
     is_on: Option<bool>,
     state: State,
@@ -120,271 +124,229 @@ impl State {
     }
 }
 
-impl MfPriority {
-    /// The configuration came.
-    pub(super) fn remember_as_configured(&self, host: Host<'_, Self>, is_on: bool) {
-        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let before = it.is_on.replace(is_on);
+impl Remember {
+    /// Returns the state at load. `is_given` says whether a document was given at load.
+    pub fn new(is_given: bool) -> Remember {
+        Remember { is_given, ..Remember::default() }
+    }
+
+    /// Takes over the setting `remember`. The first time, begins to read the snapshot.
+    pub fn configure(&mut self, engine: &Engine, is_on: bool) -> Vec<Action> {
+        let before = self.is_on.replace(is_on);
         if before.is_none() {
-            it.state = State::Asking;
-            drop(it);
-            return host.write(&[]);
+            self.state = State::Asking;
+            return vec![Action::Write(Vec::new())];
         }
         if before == Some(is_on) {
-            return;
+            return Vec::new();
         }
-        it.is_due = is_on
-            && self.engine.view(|view| view.generation()).unwrap_or_default() > 0
-            && self.is_whole.get();
-        it.is_late &= is_on;
-        drop(it);
-        self.remember_turns(host);
+        self.is_due = is_on && has_data(engine) && self.is_whole;
+        self.is_late &= is_on;
+        self.turn()
     }
 
-    /// A whole policy is in force.
-    pub(super) fn remember_policy(&self, host: Host<'_, Self>) {
-        self.is_whole.set(true);
-        self.is_given.set(false);
-        self.remember_anew(host, true);
+    /// A push is in force: a whole policy, or what changes only a part of the data. The latter is not saved.
+    pub fn data_came(&mut self, is_whole: bool) -> Vec<Action> {
+        (self.is_whole, self.is_given) = (is_whole, false);
+        self.is_due = is_whole && self.is_on == Some(true);
+        self.is_late = self.is_due && self.state.has_jobs_to_tell();
+        self.turn()
     }
 
-    /// Something came that is no whole policy: what is in force is not what was kept.
-    pub(super) fn forget_policy(&self, host: Host<'_, Self>) {
-        self.is_whole.set(false);
-        self.is_given.set(false);
-        self.remember_anew(host, false);
-    }
-
-    fn remember_anew(&self, host: Host<'_, Self>, is_due: bool) {
-        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        it.is_due = is_due && it.is_on == Some(true);
-        it.is_late = it.is_due && it.state.has_jobs_to_tell();
-        drop(it);
-        self.remember_turns(host);
-    }
-
-    /// What is wanted is another thing now. What the KVS was asked to change is waited for, so that it is known what is
-    /// there; whoever waits looks again what is wanted.
-    fn remember_turns(&self, host: Host<'_, Self>) {
-        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let was_applying = matches!(it.state, State::Applying(_));
-        if it.is_late && it.state.has_jobs_to_tell() {
-            drop(it);
-            return self.unstage(host, was_applying);
+    /// Gives up the work that is not wanted any more, and begins the next. Work that changes the KVS goes on, so that the plugin knows
+    /// what is there; at its end the plugin looks again what is wanted.
+    fn turn(&mut self) -> Vec<Action> {
+        let was_applying = matches!(self.state, State::Applying(_));
+        let unstage = was_applying.then_some(Action::Unstage);
+        if self.is_late && self.state.has_jobs_to_tell() {
+            return Vec::from_iter(unstage);
         }
-        if it.is_on.is_some() && (was_applying || matches!(it.state, State::Idle | State::Reading(_))) {
-            it.state = State::Idle;
-            drop(it);
-            self.unstage(host, was_applying);
-            host.forget_errands();
-            self.remember_next(host);
+        if self.is_on.is_none() || !was_applying && !matches!(self.state, State::Idle | State::Reading(_)) {
+            return Vec::new();
         }
+        self.state = State::Idle;
+        unstage.into_iter().chain([Action::ForgetErrands, Action::Next]).collect()
     }
 
-    /// What was staged of the record goes where it is given up; what is staged of an open push is not the record's.
-    fn unstage(&self, host: Host<'_, Self>, was_applying: bool) {
-        if was_applying && !self.parts.try_borrow().is_ok_and(|parts| parts.is_open()) {
-            let _ = self.drive(host, None, Event::PolicyAbort);
-        }
-    }
-
-    /// A push begins: what was staged of the record is gone with it.
-    pub(super) fn remember_steps_aside(&self) {
-        if let Ok(mut it) = self.remember.try_borrow_mut()
-            && let State::Applying(applying) = &mut it.state
-        {
+    /// A push begins, which drops what was staged of the snapshot: applies the snapshot from its first part.
+    pub fn step_aside(&mut self) -> Vec<Action> {
+        if let State::Applying(applying) = &mut self.state {
             applying.rewind();
         }
+        Vec::new()
     }
 
-    /// Nothing is under way: what is to be done now.
-    fn remember_next(&self, host: Host<'_, Self>) {
-        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let has_data = self.engine.view(|view| view.generation()).unwrap_or_default() > 0;
-        let is_stale = it.is_on == Some(false) || has_data && !self.is_whole.get() && !self.is_given.get();
-        if is_stale && !it.known.is_nothing() {
-            it.state = State::Removing;
-            drop(it);
-            return host.write(&[(ROOT.to_owned(), None)]);
+    /// Begins the next work after the last has ended: to remove the snapshot, to write it, or to wait for jobs that end.
+    fn next(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
+        let is_stale = self.is_on == Some(false) || has_data(engine) && !self.is_whole && !self.is_given;
+        if is_stale && !self.known.is_nothing() {
+            self.state = State::Removing;
+            return vec![Action::Write(vec![(ROOT.to_owned(), None)])];
         }
-        if !it.is_due {
-            if it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing() {
-                drop(it);
-                // Jobs may end faster than so many in that time.
-                let is_behind = self.engine.view(|view| engine::has_news(view, ENDED_AT_ONCE)) == Some(true);
-                host.restart(Timer::Remember.index(), if is_behind { 0.0 } else { ENDED_EVERY });
+        if !self.is_due {
+            if !self.adds_ended() {
+                return Vec::new();
             }
-            return;
+            // Jobs may end faster than so many in that time.
+            let is_behind = engine::has_news(&engine.view(), ENDED_AT_ONCE);
+            return vec![Action::StepIn(if is_behind { 0.0 } else { ENDED_EVERY })];
         }
-        let begun = self.engine.view(|view| (view.generation(), engine::kept_rest(view)));
-        let Some((generation, rest)) = begun else { return };
-        it.is_due = false;
-        // All that ended so far is among what is told anew.
-        self.engine.decide(|engine| engine.news().clear());
-        let owner = jobtap::own_user();
-        let before = match &it.base {
-            _ if it.known.is_foreign() => Before::Foreign,
-            _ if it.doubts => Before::Doubtful,
+        self.is_due = false;
+        // All jobs that ended so far are among those that the new snapshot reads from the engine.
+        engine.news().clear();
+        let before = match &self.base {
+            _ if self.known.is_foreign() => Before::Foreign,
+            _ if self.doubts => Before::Doubtful,
             base => Before::Ours(base.clone()),
         };
-        let writing = Writing::new(generation, owner, host.now(), &rest, before, it.known.keys());
-        it.state = State::Writing(Box::new(writing));
-        drop(it);
-        host.restart(Timer::Remember.index(), 0.0);
+        let view = engine.view();
+        let (generation, rest) = (view.generation(), engine::kept_rest(&view));
+        let writing = Writing::new(generation, jobtap::own_user(), now, &rest, before, self.known.keys());
+        self.state = State::Writing(Box::new(writing));
+        vec![Action::StepIn(0.0)]
     }
 
-    /// The next step.
-    pub(super) fn remember_step(&self, host: Host<'_, Self>) {
-        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let Remember { state, known, is_on, .. } = &mut *it;
+    /// Returns true if jobs that ended are added to the snapshot.
+    fn adds_ended(&self) -> bool {
+        self.is_on == Some(true) && self.is_whole && !self.known.is_nothing()
+    }
+
+    /// Takes the next step of the work.
+    pub fn step(&mut self, engine: &mut Engine, is_push_open: bool) -> Vec<Action> {
+        let Remember { state, known, is_on, .. } = self;
         match state {
-            State::Applying(_) => {
-                drop(it);
-                self.apply_remembered(host);
-            }
+            // The parts of the snapshot are staged where those of a push are.
+            State::Applying(_) if is_push_open => vec![Action::StepIn(PATIENCE)],
+            State::Applying(_) => self.apply(engine),
             State::Writing(writing) => {
-                let Some(generation) = self.engine.view(|view| view.generation()) else { return };
+                let view = engine.view();
                 // It would tell of two things at once, or is not wanted any more.
-                if generation != writing.generation || *is_on != Some(true) {
-                    it.state = State::Idle;
-                    drop(it);
-                    return self.remember_next(host);
+                if view.generation() != writing.generation || *is_on != Some(true) {
+                    self.state = State::Idle;
+                    return vec![Action::Next];
                 }
                 let then = match writing.wants() {
-                    Wants::AsPushed => writing.as_pushed(self.engine.view(engine::as_pushed).flatten()),
+                    Wants::AsPushed => writing.as_pushed(engine::as_pushed(&view)),
                     Wants::Page(after, as_pushed) => {
-                        let page = self.engine.view(|view| engine::kept(view, after, PAGE, as_pushed));
-                        writing.page(&page.unwrap_or_default(), known.keys())
+                        let page = engine::kept(&view, after, PAGE, as_pushed);
+                        writing.page(&page, known.keys())
                     }
                     Wants::Jobs(first) => {
-                        let page = self.engine.view(|view| engine::uncovered(view, first, JOBS_PAGE));
-                        writing.ended(page.unwrap_or_default(), known.keys())
+                        let page = engine::uncovered(&view, first, JOBS_PAGE);
+                        writing.ended(page, known.keys())
                     }
                 };
-                drop(it);
-                self.write_on(host, then);
+                self.write_on(then)
             }
-            State::Idle => {
-                drop(it);
-                self.add_ended(host);
-            }
-            _ => {}
+            State::Idle => self.add_ended(engine),
+            _ => Vec::new(),
         }
     }
 
     /// Writes jobs that ended since they were written last.
-    fn add_ended(&self, host: Host<'_, Self>) {
-        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        let is_right = it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing();
-        if !is_right || it.is_due || self.engine.view(|view| engine::has_news(view, 1)) != Some(true) {
-            drop(it);
-            return self.remember_next(host);
+    fn add_ended(&mut self, engine: &mut Engine) -> Vec<Action> {
+        if !self.adds_ended() || self.is_due || !engine::has_news(&engine.view(), 1) {
+            return vec![Action::Next];
         }
-        let ended = self.engine.decide(|engine| engine.news().take(ENDED_AT_ONCE)).flatten();
-        let Some(ended) = ended.filter(|_| !it.log.is_too_long()) else {
-            it.is_due = true;
-            drop(it);
-            return self.remember_next(host);
+        let ended = engine.news().take(ENDED_AT_ONCE);
+        let Some(ended) = ended.filter(|_| !self.log.is_too_long()) else {
+            self.is_due = true;
+            return vec![Action::Next];
         };
-        let changes = it.log.add(&ended, &[], jobtap::own_user());
+        let changes = self.log.add(&ended, &[], jobtap::own_user());
         let texts = changes.iter().filter(|(key, _)| *key != jobs::list_key());
         let (there, gone): (Vec<_>, Vec<_>) = texts.partition(|(_, text)| text.is_some());
         let [there, gone] = [there, gone].map(|it| it.into_iter().map(|(key, _)| key.clone()).collect());
-        it.state = State::Adding { there, gone };
-        drop(it);
-        host.write(&changes);
+        self.state = State::Adding { there, gone };
+        vec![Action::Write(changes)]
     }
 
-    fn write_on(&self, host: Host<'_, Self>, then: Then) {
+    fn write_on(&mut self, then: Then) -> Vec<Action> {
         match then {
-            Then::Page => host.restart(Timer::Remember.index(), 0.0),
-            Then::Write(changes) => host.write(&changes),
+            Then::Page => vec![Action::StepIn(0.0)],
+            Then::Write(changes) => vec![Action::Write(changes)],
             Then::Done(keys) => {
-                let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-                if let State::Writing(writing) = std::mem::take(&mut it.state) {
+                if let State::Writing(writing) = std::mem::take(&mut self.state) {
                     let (base, log) = writing.into_base();
-                    (it.base, it.log) = (Some(Rc::new(base)), log);
+                    (self.base, self.log) = (Some(Rc::new(base)), log);
                 }
-                (it.known, it.doubts, it.panics) = (Known::Texts(keys), false, 0);
-                drop(it);
-                self.remember_next(host);
+                (self.known, self.doubts, self.panics) = (Known::Texts(keys), false, 0);
+                vec![Action::Next]
             }
         }
     }
 
-    /// What became of what was written.
-    pub(super) fn remember_written(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
-        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        if matches!(it.state, State::Asking) {
-            drop(it);
-            return host.look_up(&manifest_key(), MANIFEST, Patience::Now);
+    /// The commit of the last [`Action::Write`] has ended.
+    pub fn written(&mut self, outcome: Result<(), String>) -> Vec<Action> {
+        if matches!(self.state, State::Asking) {
+            return vec![Action::LookUp(MANIFEST, manifest_key())];
         }
         if let Err(fault) = outcome {
-            let was_removing = matches!(it.state, State::Removing);
-            // What ended and was not written is told anew, with all else, a while later; so is a push that came meanwhile.
-            it.is_due |= matches!(it.state, State::Adding { .. });
-            let is_due = it.is_due;
-            (it.state, it.base, it.doubts) = (State::Idle, None, true);
-            let what = if was_removing {
-                "what is remembered of the last push can't be taken away"
-            } else {
-                "the policy in force can't be remembered, and is to be pushed again after a restart"
-            };
-            let text = format!("mf_priority: {what}: {fault}");
-            self.logger.log(LogLevel::Error, &text);
-            drop(it);
-            if is_due {
-                host.restart(Timer::Remember.index(), ENDED_EVERY);
-            }
-            return;
+            return self.not_written(&fault);
         }
-        let Remember { state, known, .. } = &mut *it;
+        let Remember { state, known, .. } = self;
         match state {
             State::Removing => {
-                (it.state, it.known, it.base) = (State::Idle, Known::default(), None);
-                drop(it);
-                self.remember_next(host);
+                (self.state, self.known, self.base) = (State::Idle, Known::default(), None);
+                vec![Action::Next]
             }
             State::Adding { there, gone } => {
                 known.lose(gone);
                 known.have(std::mem::take(there).into_iter());
-                it.state = State::Idle;
-                drop(it);
-                self.remember_next(host);
+                self.state = State::Idle;
+                vec![Action::Next]
             }
             State::Writing(writing) => {
                 known.have(writing.keys().iter().cloned());
                 let then = writing.go_on(known.keys());
-                drop(it);
-                self.write_on(host, then);
+                self.write_on(then)
             }
-            _ => {}
+            _ => Vec::new(),
         }
     }
 
-    /// A panic cut something short, and nobody waits for the KVS any more.
-    pub(super) fn remember_recovers(&self, host: Host<'_, Self>) {
-        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        if it.is_on.is_none() || matches!(it.state, State::Idle) {
-            return;
-        }
-        it.panics += 1;
-        it.is_due |= matches!(it.state, State::Writing(_));
-        // What was being written may be done after the manifest is read.
-        it.doubts |= matches!(it.state, State::Writing(_) | State::Adding { .. } | State::Removing);
-        it.base = None;
-        let gives_up = it.panics > MAX_PANICS;
-        let was_applying = matches!(it.state, State::Applying(_));
-        it.state = if gives_up { State::Idle } else { State::Asking };
-        if gives_up {
-            it.is_on = None;
-            let text = "mf_priority: no policy is remembered until the configuration is read again";
-            self.logger.log(LogLevel::Error, text);
-        }
-        drop(it);
-        self.unstage(host, was_applying);
-        if !gives_up {
-            host.write(&[]);
-        }
+    /// A commit failed.
+    fn not_written(&mut self, fault: &str) -> Vec<Action> {
+        let what = if matches!(self.state, State::Removing) {
+            "what is remembered of the last push can't be taken away"
+        } else {
+            "the policy in force can't be remembered, and is to be pushed again after a restart"
+        };
+        // A while later, the plugin writes all again, with the jobs that ended and were not written. So it does with a push that came
+        // meanwhile.
+        self.is_due |= matches!(self.state, State::Adding { .. });
+        (self.state, self.base, self.doubts) = (State::Idle, None, true);
+        let mut actions = vec![Action::Log(LogLevel::Error, format!("{what}: {fault}"))];
+        actions.extend(self.is_due.then_some(Action::StepIn(ENDED_EVERY)));
+        actions
     }
+
+    /// A panic cut the work short, and dropped what the KVS was asked. Begins again by reading what is there.
+    pub fn recover(&mut self) -> Vec<Action> {
+        if self.is_on.is_none() || matches!(self.state, State::Idle) {
+            return Vec::new();
+        }
+        self.panics += 1;
+        self.is_due |= matches!(self.state, State::Writing(_));
+        // What was being written may be done after the manifest is read.
+        self.doubts |= matches!(self.state, State::Writing(_) | State::Adding { .. } | State::Removing);
+        self.base = None;
+        let gives_up = self.panics > MAX_PANICS;
+        let was_applying = matches!(self.state, State::Applying(_));
+        self.state = if gives_up { State::Idle } else { State::Asking };
+        let mut actions = Vec::new();
+        if gives_up {
+            self.is_on = None;
+            let text = "no policy is remembered until the configuration is read again";
+            actions.push(Action::Log(LogLevel::Error, text.to_owned()));
+        }
+        actions.extend(was_applying.then_some(Action::Unstage));
+        actions.extend((!gives_up).then(|| Action::Write(Vec::new())));
+        actions
+    }
+}
+
+/// Returns true if a push came, or a document was given at load.
+fn has_data(engine: &Engine) -> bool {
+    engine.view().generation() > 0
 }
