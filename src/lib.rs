@@ -53,8 +53,8 @@
 //! - an RPC method: a file in `plugin/methods/`, and a row of `METHODS` in `plugin/methods.rs` with the role that may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;
 //! - a ranking policy: a file in `crates/fairshare/src/policy/`, and its name in `mod.rs` there;
-//! - a command: a file in `crates/cli/src/`, and a row of `Command` in `lib.rs` there;
-//! - a page for a browser: its content, put into the frame of `crates/cli/src/page/mod.rs`.
+//! - a command: a file in `crates/cli/src/commands/`, and a row of `Command` in `mod.rs` there;
+//! - a page for a browser: its content, put into the frame of `crates/cli/src/html/page/mod.rs`.
 //!
 //! Two tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor: `a_ninth_limit_is_a_row` and
 //! `a_fifth_factor_is_a_row` build an engine with one more row.

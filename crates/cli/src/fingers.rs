@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::suggest::did_you_mean;
+use crate::ui::suggest::did_you_mean;
 use fairshare::Policy;
 
 /// Other names of columns: those of sshare.

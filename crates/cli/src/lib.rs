@@ -1,73 +1,43 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The command line: definitions, and the way from an outcome to an exit status.
 //!
-//! One file per subcommand: its clap arguments and `run`. What was typed becomes a tree in `input.rs`; what is printed goes
-//! through the trait in `output.rs`: tables (`table.rs`) as `screen.rs` finds standard output, through `pager.rs`. Man pages and completions come from the same definitions (`generate.rs`).
+//! | folder or file | contents |
+//! |---|---|
+//! | `commands` | one file or folder per subcommand: its clap arguments and `run`; `Command` in `mod.rs` lists all of them |
+//! | `site` | the tree that a command reads: from an accounting database, a document, or the plugin |
+//! | `plugin` | requests to the plugin in the job manager, and its answers |
+//! | `ui` | tables, JSON and CSV, pager, colours, columns, progress, wording, hints for typing errors |
+//! | `html` | the pages of `report` and `simulate` |
+//! | `tui` | the screen of `top` |
+//! | `metrics` | the text of `metrics`, its HTTP server and its textfile |
+//! | `fingers.rs` | options and values of Slurm, PBS and flux-accounting, in the words of this command |
+//! | `replaced.rs` | replaces a file as a whole |
+//!
+//! `commands` may use all other folders, and none of them uses `commands`. No two files import each other, directly or through others.
 #![forbid(unsafe_code)]
 
-mod answers;
-mod ask;
-mod check_import;
-mod columns;
-mod compare;
-mod config;
-mod database;
-mod doctor;
-mod fetch;
-mod figures;
+mod commands;
 mod fingers;
-mod generate;
-mod input;
-mod installed;
-mod jobs;
-mod limit;
-mod live_tree;
-mod manual;
-mod manual_plugin;
-mod mending;
+mod html;
 mod metrics;
-mod migrate;
-mod moves;
-mod order;
-mod output;
-mod page;
-mod pager;
-mod parts;
-mod policy;
-mod preview;
-mod printable;
-mod progress;
-mod push;
-mod recount;
+mod plugin;
 mod replaced;
-mod report;
-mod screen;
-mod scrub;
-mod shells;
-mod show;
-mod simulate;
-mod standing;
-mod status;
-mod suggest;
-mod sync;
-mod table;
+mod site;
 #[cfg(test)]
 mod tests;
-mod top;
-mod update;
-mod usage;
-mod watch;
-mod what_if;
-mod why;
-mod words;
+mod tui;
+mod ui;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
+use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind as Refused};
-use clap::{Parser, Subcommand};
+
+use commands::Command;
+use ui::printable;
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -81,36 +51,6 @@ Exit status:
 struct Cli {
     #[command(subcommand)]
     command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Show(show::Args),
-    Update(update::Args),
-    Policy(policy::Args),
-    Limit(limit::Args),
-    Push(push::Args),
-    Sync(sync::Args),
-    Recount(recount::Args),
-    Usage(usage::Args),
-    Scrub(scrub::Args),
-    Compare(compare::Args),
-    Report(report::Args),
-    // Left alone, clap counts options that have a default among those that must be given.
-    #[command(override_usage = "flux fairshare why [OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]")]
-    Why(why::Args),
-    WhatIf(what_if::Args),
-    Simulate(simulate::Args),
-    Jobs(jobs::Args),
-    Standing(standing::Args),
-    Top(top::Args),
-    Metrics(metrics::Args),
-    Status(status::Args),
-    CheckImport(check_import::Args),
-    Doctor(doctor::Args),
-    Config(config::Args),
-    Migrate(migrate::Args),
-    Generate(generate::Args),
 }
 
 /// What a subcommand that did not fail came to.
@@ -174,33 +114,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refused(error, &arguments),
     };
-    let outcome = match cli.command {
-        Command::Show(args) => show::run(&args),
-        Command::Update(args) => update::run(&args),
-        Command::Policy(args) => policy::run(&args),
-        Command::Limit(args) => limit::run(&args),
-        Command::Push(args) => push::run(&args),
-        Command::Sync(args) => sync::run(&args),
-        Command::Recount(args) => recount::run(&args),
-        Command::Usage(args) => usage::run(&args),
-        Command::Scrub(args) => scrub::run(&args),
-        Command::Compare(args) => compare::run(&args),
-        Command::Report(args) => report::run(&args),
-        Command::Why(args) => why::run(&args),
-        Command::WhatIf(args) => what_if::run(&args),
-        Command::Simulate(args) => simulate::run(&args),
-        Command::Jobs(args) => jobs::run(&args),
-        Command::Standing(args) => standing::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Metrics(args) => metrics::run(&args),
-        Command::Status(args) => status::run(&args),
-        Command::CheckImport(args) => check_import::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Config(args) => config::run(&args),
-        Command::Migrate(args) => migrate::run(&args),
-        Command::Generate(args) => generate::run(&args),
-    };
-    exit(outcome)
+    exit(commands::run(cli.command))
 }
 
 fn exit(outcome: Outcome) -> ExitCode {

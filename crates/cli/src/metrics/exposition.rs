@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 /// What becomes of a metric's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// It goes up and down.
     Gauge,
     /// It goes up, but for a restart. Its samples are named `_total`.
@@ -15,18 +15,18 @@ pub(super) enum Kind {
 
 /// Samples of one name.
 #[derive(Clone, Debug)]
-pub(super) struct Family {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) help: &'static str,
-    pub(super) samples: Vec<Sample>,
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) help: &'static str,
+    pub(crate) samples: Vec<Sample>,
 }
 
 /// A value, and of what.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Sample {
-    pub(super) labels: Vec<(&'static str, String)>,
-    pub(super) value: f64,
+pub(crate) struct Sample {
+    pub(crate) labels: Vec<(&'static str, String)>,
+    pub(crate) value: f64,
 }
 
 /// Units that a metric's name may end in.
@@ -34,26 +34,26 @@ const UNITS: [&str; 3] = ["weighted_seconds", "seconds", "ratio"];
 
 impl Family {
     /// A family without samples yet.
-    pub(super) fn new(name: &'static str, kind: Kind, help: &'static str) -> Family {
+    pub(crate) fn new(name: &'static str, kind: Kind, help: &'static str) -> Family {
         Family { name, kind, help, samples: Vec::new() }
     }
 
     /// The family of one value, if there is one.
-    pub(super) fn of(name: &'static str, kind: Kind, help: &'static str, value: Option<f64>) -> Family {
+    pub(crate) fn of(name: &'static str, kind: Kind, help: &'static str, value: Option<f64>) -> Family {
         let mut family = Family::new(name, kind, help);
         family.samples.extend(value.map(|value| Sample { labels: Vec::new(), value }));
         family
     }
 
     /// Adds a value under these labels.
-    pub(super) fn add(&mut self, labels: &[(&'static str, &str)], value: f64) {
+    pub(crate) fn add(&mut self, labels: &[(&'static str, &str)], value: f64) {
         let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         self.samples.push(Sample { labels, value });
     }
 }
 
 /// The text of all families that have a sample.
-pub(super) fn text(families: &[Family]) -> String {
+pub(crate) fn text(families: &[Family]) -> String {
     let mut out = String::new();
     for family in families.iter().filter(|family| !family.samples.is_empty()) {
         write_family(family, &mut out);

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use super::exposition::{Family, Kind};
 use super::window::{Window, jain};
-use crate::answers::{Load, Standing, Stats};
-use crate::words::Words;
+use crate::plugin::answers::{Load, Standing, Stats};
+use crate::ui::words::Words;
 
 use Kind::{Counter, Gauge};
 
 /// All families as of a look at the plugin.
-pub(super) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
+pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let gauge = |name, help, value: f64| Family::of(name, Gauge, help, Some(value));
     let counter = |name, help, value: f64| Family::of(name, Counter, help, Some(value));
     let mut all = vec![
@@ -112,12 +112,12 @@ pub(super) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
 }
 
 /// What is left to say when the plugin does not answer.
-pub(super) fn down() -> Vec<Family> {
+pub(crate) fn down() -> Vec<Family> {
     vec![Family::of("flux_fairshare_up", Gauge, "Whether the plugin answered", Some(0.0))]
 }
 
 /// Each association's own, where somebody asked for names of users.
-pub(super) fn users(standing: &Standing, words: &Words<'_>) -> Vec<Family> {
+pub(crate) fn users(standing: &Standing, words: &Words<'_>) -> Vec<Family> {
     let mut fairshare =
         Family::new("flux_fairshare_association_fairshare", Gauge, "Fair-share of an association");
     let mut usage = Family::new(

@@ -26,7 +26,7 @@ const LONGEST_REQUEST: u64 = 16 * 1024;
 type Said = Result<String, String>;
 
 /// An address of this machine alone.
-pub(super) fn loopback(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
         .parse()
         .map_err(|_| "expected an address and a port, like 127.0.0.1:9909 or [::1]:9909".to_owned())?;
@@ -40,7 +40,7 @@ pub(super) fn loopback(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Answers each request with what `metrics` says then, for ever.
-pub(super) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Said) -> io::Error {
+pub(crate) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Said) -> io::Error {
     let clients = Clients::default();
     let (asks, asked) = channel::<Sender<Said>>();
     thread::scope(|scope| {

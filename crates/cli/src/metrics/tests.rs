@@ -5,7 +5,7 @@ use super::exposition::{Family, text};
 use super::families::{down, families, users};
 use super::textfile::replace;
 use super::window::Window;
-use crate::answers::{Standing, Stats};
+use crate::plugin::answers::{Standing, Stats};
 use crate::tests::golden::{standing, stats, words};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;

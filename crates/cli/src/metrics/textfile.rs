@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::replaced;
 
 /// Puts a text in the place of the file. A link there is replaced, and what it points to left alone.
-pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }

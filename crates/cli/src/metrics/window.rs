@@ -7,14 +7,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::answers::{Load, Stats};
+use crate::plugin::answers::{Load, Stats};
 
 /// Into so many parts a window is divided at most.
 const MOST_LOOKS: f64 = 1000.0;
 
 /// Looks at the plugin, as far back as the window goes.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(crate) struct Window {
     seconds: f64,
     looks: VecDeque<Look>,
 }
@@ -39,29 +39,29 @@ struct Seen {
 
 /// What a bank got over the window.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Got {
-    pub(super) bank: String,
-    pub(super) promised: f64,
+pub(crate) struct Got {
+    pub(crate) bank: String,
+    pub(crate) promised: f64,
     /// `None` without demand in the window.
-    pub(super) delivered: Option<f64>,
+    pub(crate) delivered: Option<f64>,
     /// The part of the window in which it had demand.
-    pub(super) demand: f64,
+    pub(crate) demand: f64,
     has_associations: bool,
 }
 
 impl Window {
     /// An empty window of so many seconds.
-    pub(super) fn new(seconds: f64) -> Window {
+    pub(crate) fn new(seconds: f64) -> Window {
         Window { seconds, looks: VecDeque::new() }
     }
 
     /// How long it is.
-    pub(super) fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.seconds
     }
 
     /// Takes in what the plugin says now.
-    pub(super) fn look(&mut self, stats: &Stats) {
+    pub(crate) fn look(&mut self, stats: &Stats) {
         // A clock that was set back would make times negative.
         if self.looks.back().is_some_and(|last| last.when > stats.now) {
             self.looks.clear();
@@ -79,12 +79,12 @@ impl Window {
     }
 
     #[cfg(test)]
-    pub(super) fn looks(&self) -> usize {
+    pub(crate) fn looks(&self) -> usize {
         self.looks.len()
     }
 
     /// What each bank of the last look got.
-    pub(super) fn got(&self) -> Vec<Got> {
+    pub(crate) fn got(&self) -> Vec<Got> {
         let Some(last) = self.looks.back() else { return Vec::new() };
         let spans = self.spans();
         let whole: f64 = spans.iter().map(|(_, seconds)| seconds).sum();
@@ -121,7 +121,7 @@ impl Window {
 
 /// Jain's index of what banks got of what they were promised: 1 if all got the same part of it, 1/n if one of n got all. Of
 /// those right above users that had demand and were promised something; `None` if there are none, or none got anything.
-pub(super) fn jain(got: &[Got]) -> Option<f64> {
+pub(crate) fn jain(got: &[Got]) -> Option<f64> {
     let counted = got.iter().filter(|got| got.has_associations && got.promised > 0.0);
     let parts: Vec<f64> = counted.filter_map(|got| Some(got.delivered? / got.promised)).collect();
     let (sum, squares) =

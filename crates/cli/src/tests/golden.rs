@@ -8,8 +8,8 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::screen::Screen;
-use crate::words::Words;
+use crate::ui::screen::Screen;
+use crate::ui::words::Words;
 
 /// When the plugin answered.
 pub(crate) const NOW: f64 = 1_763_776_000.0;

@@ -6,11 +6,11 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Clients at a time.
-pub(super) const MOST: usize = 32;
+pub(crate) const MOST: usize = 32;
 
 /// All of them.
 #[derive(Default)]
-pub(super) struct Clients {
+pub(crate) struct Clients {
     all: Mutex<All>,
     /// Told when somebody leaves.
     left: Condvar,
@@ -26,14 +26,14 @@ struct All {
 }
 
 /// A place among them, which is free again when this is dropped.
-pub(super) struct Seat<'a> {
+pub(crate) struct Seat<'a> {
     clients: &'a Clients,
     number: u64,
 }
 
 impl Clients {
     /// Seats one more. Waits only where all are being answered.
-    pub(super) fn seat(&self, client: &Arc<TcpStream>) -> Seat<'_> {
+    pub(crate) fn seat(&self, client: &Arc<TcpStream>) -> Seat<'_> {
         let mut all = self.all();
         while all.seated >= MOST {
             // It leaves as soon as it notices.
@@ -56,7 +56,7 @@ impl Clients {
 
 impl Seat<'_> {
     /// It has asked, and stays until it is answered. False: it had to go before.
-    pub(super) fn keep(&self) -> bool {
+    pub(crate) fn keep(&self) -> bool {
         let mut all = self.clients.all();
         let before = all.silent.len();
         all.silent.retain(|(number, _)| *number != self.number);

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare check-import`: how many of the values that another system computed ours equal.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::show::facts;
+use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
+use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column, json_number};
+use crate::ui::progress::Progress;
+use crate::{Answer, Failure, Outcome};
+use fairshare::{NodeDetail, NodeId, NodeKind, Options, Policy, Ranking, Ties, Tree};
+use fairshare_import::{Claim, Claimant, Quantity};
+
+/// Compare the values in a document with ours: how many agree, and which do not
+///
+/// A document of Slurm or PBS holds what that system computed itself: FairShare and LevelFS in sshare's output, the
+/// percentages, the usages of groups and, where "pbsfs -g" follows the table for each node, fairshare_tree_usage in PBS's. A
+/// database of flux-accounting holds fair-shares. Each is compared with ours to its last printed digit; what differs by no
+/// more than the usages printed as whole numbers leave open agrees, and is counted apart. A FairShare of 0 that Slurm had not
+/// computed yet is not compared, and counted apart. Unless --policy or --set says
+/// otherwise, the rules that the system may use are tried, and the one that agrees best is reported.
+///
+/// Exit status 1 means that not all agree.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// In the table, show this many of those that differ, the worst first; 0 is all
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 20,
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
+    limit: usize,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// One value of theirs beside ours.
+struct Pair {
+    node: NodeId,
+    quantity: Quantity,
+    theirs: f64,
+    ours: Option<f64>,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Equal,
+    /// As near as usages can tell that were cut to whole numbers.
+    WithinRounding,
+    Different,
+}
+
+/// What one rule comes to.
+struct Tried {
+    policy: Policy,
+    options: Options,
+    pairs: Vec<Pair>,
+}
+
+impl Tried {
+    fn agreeing(&self) -> usize {
+        self.pairs.iter().filter(|pair| pair.verdict != Verdict::Different).count()
+    }
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let mut progress = Progress::start();
+    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let candidates = candidates(args, &loaded);
+    let uncomputed = loaded.document.uncomputed;
+    let policies: Vec<Policy> = candidates.iter().map(|(policy, _)| *policy).collect();
+    args.rules.apply_to(&policies)?;
+    let claims = claims(&loaded);
+    if claims.is_empty() {
+        let text = match uncomputed {
+            0 => HOLDS_NOTHING.to_owned(),
+            number => format!("holds {}", not_computed(number)),
+        };
+        return Err(Failure::Message(format!("{}: {text}", args.input.source().display())));
+    }
+    progress.phase("ranking", || 0);
+    let number = candidates.len();
+    let mut best: Option<Tried> = None;
+    for (policy, options) in candidates {
+        let ranking = rank(args.input.source(), &loaded.tree, policy, &options)?;
+        let tried = Tried { policy, options, pairs: pairs(&loaded.tree, &ranking, &claims) };
+        if best.as_ref().is_none_or(|best| tried.agreeing() > best.agreeing()) {
+            best = Some(tried);
+        }
+    }
+    let Some(best) = best else { return Ok(Answer::No) };
+    let all = best.agreeing() == best.pairs.len();
+    print(args, &loaded, &best, number, progress)?;
+    Ok(if all { Answer::Yes } else { Answer::No })
+}
+
+const HOLDS_NOTHING: &str = "holds nothing that the system it comes from had computed: \"sshare -a -l -P\", \"sshare -a --json\" and \
+    pbsfs print such values";
+
+/// What to say of `number` FairShares that Slurm prints as 0 before it has computed them.
+fn not_computed(number: usize) -> String {
+    let values =
+        if number == 1 { "1 FairShare of 0".to_owned() } else { format!("{number} FairShares of 0") };
+    format!("{values} that Slurm had not computed yet: it does so once in PriorityCalcPeriod (5 minutes)")
+}
+
+/// The rules to try: the one asked for, or those that the system may have used.
+fn candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
+    let options = loaded.options;
+    let formulas = [Policy::Classic, Policy::DepthOblivious];
+    let policies = match (args.policy.given(), loaded.policy) {
+        (Some(policy), _) => vec![policy],
+        (None, policy) if loaded.is_undecided() => [policy].into_iter().chain(formulas).collect(),
+        (None, Policy::Classic | Policy::DepthOblivious) => formulas.to_vec(),
+        (None, policy) => vec![policy],
+    };
+    let mut candidates = Vec::new();
+    for policy in policies {
+        candidates.push((policy, options));
+        if policy == Policy::FairTree && !args.rules.sets("ties") {
+            candidates.push((policy, Options { ties: Ties::SlurmProgram, ..options }));
+        }
+    }
+    candidates
+}
+
+/// What the document claims, or the database stores, with the node that each value belongs to.
+fn claims(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
+    let tree = &loaded.tree;
+    if loaded.claims.is_empty() {
+        let stored = |node: NodeId| {
+            let index = tree.list_index(node);
+            let value = loaded.stored.get(index)?.fairshare.filter(|_| tree.is_active(node))?;
+            let of = Claimant::Association(index);
+            // flux-accounting's own program stores six decimals.
+            Some((node, Claim { of, quantity: Quantity::FairShare, value, half_unit: 5e-7 }))
+        };
+        return tree.leaves().filter_map(stored).collect();
+    }
+    let mut banks = vec![None; tree.banks().len()];
+    let mut leaves = vec![None; tree.leaves().len()];
+    for (nodes, column) in
+        [(tree.banks().collect::<Vec<_>>(), &mut banks), (tree.leaves().collect::<Vec<_>>(), &mut leaves)]
+    {
+        for node in nodes {
+            if let Some(slot) = column.get_mut(tree.list_index(node)) {
+                *slot = Some(node);
+            }
+        }
+    }
+    let place = |claim: &Claim| match claim.of {
+        Claimant::Bank(index) => banks.get(index).copied().flatten(),
+        Claimant::Association(index) => leaves.get(index).copied().flatten(),
+    };
+    loaded.claims.iter().filter_map(|claim| Some((place(claim)?, *claim))).collect()
+}
+
+fn pairs(tree: &Tree, ranking: &Ranking, claims: &[(NodeId, Claim)]) -> Vec<Pair> {
+    let root = ranking.detail(tree, tree.root()).usage;
+    let pair = |(node, claim): &(NodeId, Claim)| {
+        let detail = ranking.detail(tree, *node);
+        let ours = ours(claim.quantity, &detail);
+        let rounding = || rounding(tree, ranking, *node, claim.quantity, &detail, root);
+        let verdict = verdict(claim, ours, rounding);
+        Pair { node: *node, quantity: claim.quantity, theirs: claim.value, ours, verdict }
+    };
+    claims.iter().map(pair).collect()
+}
+
+fn ours(quantity: Quantity, detail: &NodeDetail) -> Option<f64> {
+    match quantity {
+        Quantity::FairShare => detail.fairshare,
+        Quantity::LevelFs => detail.level_fs,
+        Quantity::TreePercentage => detail.pbs.map(|pbs| pbs.fairshare_perc),
+        Quantity::TreeUsage => detail.pbs.map(|pbs| pbs.fairshare_tree_usage),
+        Quantity::GroupUsage => Some(detail.usage),
+    }
+}
+
+/// PBS computes in single precision.
+const SINGLE: f64 = 1e-6;
+
+fn verdict(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> Verdict {
+    let Some(ours) = ours else { return Verdict::Different };
+    if ours == claim.value {
+        return Verdict::Equal;
+    }
+    let off = (ours - claim.value).abs();
+    let single = matches!(claim.quantity, Quantity::TreePercentage | Quantity::TreeUsage);
+    // A hair beyond the half: the printed number is itself one of those that a double can be.
+    let unit = claim.half_unit * 1.000_001 + if single { SINGLE } else { 1e-12 } * ours.abs().max(1.0);
+    // What is not a number, or infinite on one side only, is far off.
+    if !off.is_finite() {
+        Verdict::Different
+    } else if off <= unit {
+        Verdict::Equal
+    } else if off <= unit + rounding() {
+        Verdict::WithinRounding
+    } else {
+        Verdict::Different
+    }
+}
+
+/// How far ours may be off because usages were printed as whole numbers: each up to one unit too small, sums of them up to
+/// one unit each.
+fn rounding(
+    tree: &Tree,
+    ranking: &Ranking,
+    node: NodeId,
+    quantity: Quantity,
+    detail: &NodeDetail,
+    root: f64,
+) -> f64 {
+    let per = |usage: f64| if usage > 0.0 { 1.0 / usage } else { 0.0 };
+    let share = if detail.norm_shares > 0.0 { 1.0 / detail.norm_shares } else { 0.0 };
+    match quantity {
+        Quantity::LevelFs => {
+            let above = tree.parent(node).map_or(root, |bank| ranking.detail(tree, bank).usage);
+            let level = detail.level_fs.filter(|level| level.is_finite()).unwrap_or(0.0);
+            level * (per(detail.usage) + per(above))
+        }
+        // A rank is a count: there is nothing between two of them.
+        Quantity::FairShare if ranking.policy().is_rank() => 0.0,
+        Quantity::FairShare => {
+            detail.fairshare.unwrap_or(0.0) * std::f64::consts::LN_2 * 2.0 * per(root) * share
+        }
+        Quantity::TreePercentage => 0.0,
+        Quantity::TreeUsage => 2.0 * per(root),
+        Quantity::GroupUsage => leaves_below(tree, node) as f64 * 0.5,
+    }
+}
+
+fn leaves_below(tree: &Tree, bank: NodeId) -> usize {
+    let mut leaves = 0;
+    let mut todo: Vec<NodeId> = vec![bank];
+    while let Some(node) = todo.pop() {
+        todo.extend(tree.children(node));
+        leaves += usize::from(tree.kind(node) == NodeKind::Association);
+    }
+    leaves
+}
+
+fn print(
+    args: &Args,
+    loaded: &Loaded,
+    best: &Tried,
+    tried: usize,
+    progress: Progress,
+) -> std::io::Result<()> {
+    let (tree, uncomputed) = (&loaded.tree, loaded.document.uncomputed);
+    let of = best.pairs.len();
+    let mut counts: BTreeMap<Quantity, (usize, usize)> = BTreeMap::new();
+    for pair in &best.pairs {
+        let (agree, of) = counts.entry(pair.quantity).or_default();
+        *agree += usize::from(pair.verdict != Verdict::Different);
+        *of += 1;
+    }
+    let rounded = best.pairs.iter().filter(|pair| pair.verdict == Verdict::WithinRounding).count();
+    let mut different: Vec<&Pair> =
+        best.pairs.iter().filter(|pair| pair.verdict == Verdict::Different).collect();
+    let off = |pair: &Pair| pair.ours.map_or(f64::INFINITY, |ours| (ours - pair.theirs).abs());
+    different.sort_by(|a, b| off(b).total_cmp(&off(a)).then(a.node.cmp(&b.node)));
+    let shown = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
+
+    let mut notes = Vec::new();
+    if different.len() > shown {
+        notes.push(format!("and {} more (--limit 0 shows all)", different.len() - shown));
+    }
+    for (quantity, (agree, of)) in &counts {
+        notes.push(format!("{quantity}: {agree} of {of} agree"));
+    }
+    if rounded > 0 {
+        notes.push(format!("{rounded} of them as near as usages printed as whole numbers can tell"));
+    }
+    if uncomputed > 0 {
+        notes.push(format!("not compared: {}", not_computed(uncomputed)));
+    }
+    notes.push(rule(best, tried));
+
+    let mut facts = facts(best.policy, &best.options);
+    let quantities: Map<String, Value> = counts
+        .iter()
+        .map(|(quantity, (agree, of))| (quantity.to_string(), serde_json::json!({"agree": agree, "of": of})))
+        .collect();
+    facts.push(("agree", best.agreeing().into()));
+    facts.push(("of", of.into()));
+    facts.push(("within_rounding", rounded.into()));
+    facts.push(("not_computed", uncomputed.into()));
+    facts.extend(loaded.notes());
+    facts.push(("quantities", quantities.into()));
+    let number = |number: f64| match json_number(number) {
+        Value::String(text) if !args.output.is_table() => Cell::Text(text),
+        _ => Cell::Number(number),
+    };
+    let rows = different.iter().take(shown).map(|pair| {
+        let is_bank = tree.kind(pair.node) == NodeKind::Bank;
+        let name = Cell::Text(tree.name(pair.node).to_owned());
+        let bank = tree.parent(pair.node).map_or(Cell::None, |bank| Cell::Text(tree.name(bank).to_owned()));
+        let (bank, user) = if is_bank { (name, Cell::None) } else { (bank, name) };
+        vec![
+            bank,
+            user,
+            Cell::Text(pair.quantity.to_string()),
+            number(pair.theirs),
+            pair.ours.map_or(Cell::None, number),
+        ]
+    });
+    let header = !args.output.is_table() || !different.is_empty();
+    let report = Report {
+        facts,
+        rows: Rows {
+            key: "differences",
+            columns: vec![
+                column("bank", "Bank", Style::Text),
+                column("user", "User", Style::Text),
+                column("quantity", "Value", Style::Text),
+                column("theirs", "Theirs", Style::Fraction),
+                column("ours", "Ours", Style::Fraction),
+            ],
+            rows: Box::new(rows),
+        },
+        notes,
+        ..Report::default()
+    };
+    args.output.print_as(report, Look { header, ..Look::WHOLE }, progress)
+}
+
+fn rule(best: &Tried, tried: usize) -> String {
+    let ties = match (best.policy, best.options.ties) {
+        (Policy::FairTree, Ties::SlurmProgram) => " with ties=slurm-program",
+        (Policy::FairTree, Ties::Documented) => " with ties=documented",
+        _ => "",
+    };
+    let among = if tried > 1 { format!(", which agrees best of {tried} rules") } else { String::new() };
+    format!("by {}{ties}{among}", best.policy)
+}

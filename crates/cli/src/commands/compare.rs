@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare compare`: what another policy would change.
+
+use super::show::options_json;
+use crate::plugin::ask::InstanceArg;
+use crate::site::input::{Input, Loaded, Rules, rank};
+use crate::site::moves::{self, Moves, Side, Titles};
+use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
+use crate::ui::printable::count;
+use crate::ui::progress::Progress;
+use crate::{Answer, Failure, Outcome, fingers};
+use fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
+
+/// Compare policies on the same tree: who gains, who loses, how much the orders differ
+///
+/// With two, everyone who gains or loses and the sums below each bank. With more, or none named, which is all of them,
+/// everyone's place by each, and for each bank the mean of the places below it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    /// The policies, the present one first; all unless given
+    #[arg(
+        long,
+        value_name = "FIRST,SECOND",
+        value_delimiter = ',',
+        value_parser = policy,
+        help_heading = "Rules"
+    )]
+    policies: Vec<Policy>,
+    #[command(flatten)]
+    rules: Rules,
+    /// In the table, show this many winners and as many losers, or of several policies whom they differ most on; 0 is all
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 10,
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
+    limit: usize,
+    #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+fn policy(name: &str) -> Result<Policy, String> {
+    fingers::policy(name)
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if args.policies.len() == 1 {
+        return Err(Failure::Message(
+            "--policies: one policy can't be compared; name two, or none".to_owned(),
+        ));
+    }
+    let asked = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
+    args.rules.apply_to(asked)?;
+    let mut progress = Progress::start();
+    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let options = loaded.options;
+    progress.phase("ranking", || 0);
+    let policies = if args.policies.is_empty() { all(&loaded) } else { args.policies.clone() };
+    let source = loaded.place(args.input.source());
+    let mut rankings = Vec::new();
+    let mut notes = Vec::new();
+    for policy in policies {
+        match rank(source, &loaded.tree, policy, &options) {
+            Ok(ranking) => rankings.push(ranking),
+            // Nobody asked for this one.
+            Err(error) if args.policies.is_empty() => notes.push(format!("without {policy}: {error}")),
+            Err(error) => return Err(error),
+        }
+    }
+    let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
+    match rankings.as_slice() {
+        [first, second] => two(args, &loaded, (first, second), &options, limit, progress),
+        several => many(args, &loaded, several, &options, limit, notes, progress),
+    }
+}
+
+/// Every policy, the one of the system that the tree comes from first.
+fn all(loaded: &Loaded) -> Vec<Policy> {
+    let others = Policy::ALL.into_iter().filter(|policy| *policy != loaded.policy);
+    std::iter::once(loaded.policy).chain(others).collect()
+}
+
+fn two(
+    args: &Args,
+    loaded: &Loaded,
+    (first, second): (&Ranking, &Ranking),
+    options: &Options,
+    limit: Option<usize>,
+    mut progress: Progress,
+) -> Outcome {
+    progress.phase("sorting", || 0);
+    let side = |ranking| Side { tree: &loaded.tree, ranking };
+    let moves = Moves::new(side(first), side(second), Some);
+    let (first, second) = (first.policy().name(), second.policy().name());
+    let titles = Titles {
+        places: (first.to_owned(), second.to_owned()),
+        fairshares: (format!("{first} FS"), format!("{second} FS")),
+    };
+    let mut facts = vec![("policies", vec![first, second].into()), ("options", options_json(options))];
+    facts.extend(moves.facts());
+    facts.extend(loaded.source_fact());
+    let mut report = moves.report(&titles, facts, limit);
+    report.before.extend(loaded.head(args.input.source()));
+    if args.output.is_table() {
+        report.hide(moves::FOR_PROGRAMS);
+    }
+    args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
+    Ok(Answer::Yes)
+}
+
+fn many(
+    args: &Args,
+    loaded: &Loaded,
+    rankings: &[Ranking],
+    options: &Options,
+    limit: Option<usize>,
+    mut notes: Vec<String>,
+    mut progress: Progress,
+) -> Outcome {
+    progress.phase("sorting", || 0);
+    let tree = &loaded.tree;
+    let places =
+        |leaf: NodeId| rankings.iter().map(|ranking| ranking.place(leaf)).collect::<Option<Vec<_>>>();
+    let spread = |places: &[usize]| {
+        places.iter().max().zip(places.iter().min()).map_or(0, |(last, first)| last - first)
+    };
+    let mut list: Vec<(NodeId, Vec<usize>)> =
+        tree.leaves().filter_map(|leaf| Some((leaf, places(leaf)?))).collect();
+    let banks = mean_places(tree, &list, rankings.len());
+    list.sort_by(|a, b| spread(&b.1).cmp(&spread(&a.1)).then(a.0.cmp(&b.0)));
+    let ranked = list.len();
+    let shown = limit.map_or(ranked, |limit| limit.min(ranked));
+    if shown < ranked {
+        notes.push(format!("and {} more (--limit 0 shows all)", crate::ui::figures::number(ranked - shown)));
+    }
+    notes.push(format!(
+        "{}: the place of each by each policy, 1 goes first; below, for each bank the mean of all below it",
+        count(ranked, "association")
+    ));
+    let policies: Vec<&'static str> = rankings.iter().map(|ranking| ranking.policy().name()).collect();
+    let by_policy = |style| policies.iter().map(move |policy| column(policy, policy, style));
+    let rows = list.iter().take(shown).map(|(leaf, places)| {
+        let mut row = vec![
+            Cell::Text(tree.name(*leaf).to_owned()),
+            tree.parent(*leaf).map_or(Cell::None, |bank| Cell::Text(tree.name(bank).to_owned())),
+        ];
+        row.extend(places.iter().map(|place| Cell::Count(*place as u64)));
+        row
+    });
+    let walk = rankings.first().map(|first| first.walk(tree)).unwrap_or_default();
+    let of_bank = walk.into_iter().filter(|(node, _)| tree.kind(*node) == NodeKind::Bank).filter_map(
+        |(node, depth)| {
+            let (users, sums) = banks.get(node.index()).filter(|(users, _)| *users > 0)?;
+            let mut row =
+                vec![Cell::Node { depth, bank: true, name: tree.name(node).to_owned() }, Cell::Count(*users)];
+            row.extend(sums.iter().map(|sum| Cell::Number((sum / *users as f64 * 10.0).round() / 10.0)));
+            Some(row)
+        },
+    );
+    let named = [column("user", "User", Style::Text), column("bank", "Bank", Style::Text)];
+    let summed = [column("bank", "Bank", Style::Text), column("users", "Users", Style::Count)];
+    let mut facts = vec![
+        ("policies", policies.clone().into()),
+        ("options", options_json(options)),
+        ("ranked", ranked.into()),
+    ];
+    facts.extend(loaded.source_fact());
+    let report = Report {
+        facts,
+        before: loaded.head(args.input.source()).into_iter().collect(),
+        rows: Rows {
+            key: "associations",
+            columns: named.into_iter().chain(by_policy(Style::Count)).collect(),
+            rows: Box::new(rows),
+        },
+        more: Some(Rows {
+            key: "banks",
+            columns: summed.into_iter().chain(by_policy(Style::Mean)).collect(),
+            rows: Box::new(of_bank),
+        }),
+        notes,
+        ..Report::default()
+    };
+    args.output.print_as(report, Look::WHOLE, progress)?;
+    Ok(Answer::Yes)
+}
+
+/// Per node: of a bank the number of ranked associations below it, and the sum of their places by each policy.
+fn mean_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
+    let mut sums = vec![(0, Vec::new()); tree.len()];
+    for bank in tree.banks() {
+        if let Some(sum) = sums.get_mut(bank.index()) {
+            sum.1 = vec![0.0; policies];
+        }
+    }
+    let of_leaf = |(leaf, places): &(NodeId, Vec<usize>)| {
+        (*leaf, 1, places.iter().map(|place| *place as f64).collect::<Vec<_>>())
+    };
+    for (leaf, users, places) in list.iter().map(of_leaf) {
+        add(tree.parent(leaf), users, &places, &mut sums);
+    }
+    // Each before what is below it, so backwards each is complete when its turn comes.
+    let banks: Vec<NodeId> = tree.banks().collect();
+    for bank in banks.into_iter().rev() {
+        let Some((users, places)) = sums.get(bank.index()).cloned() else { continue };
+        add(tree.parent(bank), users, &places, &mut sums);
+    }
+    sums
+}
+
+fn add(bank: Option<NodeId>, users: u64, places: &[f64], sums: &mut [(u64, Vec<f64>)]) {
+    if let Some((count, sums)) = bank.and_then(|bank| sums.get_mut(bank.index())) {
+        *count += users;
+        sums.iter_mut().zip(places).for_each(|(sum, place)| *sum += place);
+    }
+}

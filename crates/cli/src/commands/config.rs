@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare config check`: whether Flux and the plugin would accept a configuration, before either reads it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde_json::{Map, Value, json};
+
+use crate::ui::printable::{printable, printable_json};
+use crate::ui::suggest::did_you_mean;
+use crate::{Answer, Failure, Outcome, failure, remark, say};
+use fairshare_protocol::document;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Action {
+    /// Say whether Flux and the plugin would accept the files
+    Check,
+}
+
+/// Check Flux's configuration files before Flux reads them
+///
+/// A file that Flux can't parse, or a value in [fairshare] that the plugin refuses, keeps Flux from starting. This command
+/// reads files as Flux does: of a directory all *.toml, merged in the order of their names; a file that ends in .json as
+/// JSON; several files as one configuration. It checks the table [fairshare] and what [job-manager] plugins gives the
+/// plugin at load. Queues in [fairshare.queues] must be in [queues], so check the whole directory where they are.
+///
+/// Exit status 1 means that Flux or the plugin would refuse the files.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What is to be done
+    #[arg(value_enum)]
+    action: Action,
+    /// Configuration files, or directories of them
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Why a configuration would be refused.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) file: PathBuf,
+    /// The key, as far as the parser tells; empty for a file that can't be parsed.
+    pub(super) key: String,
+    /// What the file has there.
+    pub(super) value: Value,
+    /// What is wrong, with the key, the value and the allowed values.
+    pub(super) text: String,
+    pub(super) remedy: String,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let Action::Check = args.action;
+    let faults = check(&args.files)?;
+    if args.json {
+        let shown: Vec<Value> = faults
+            .iter()
+            .map(|Fault { file, key, value, text, remedy }| {
+                let file = file.to_string_lossy();
+                json!({"file": file, "key": key, "value": value, "text": text, "remedy": remedy})
+            })
+            .collect();
+        let document = json!({"accepted": faults.is_empty(), "faults": shown});
+        say(printable_json(&document.to_string()))?;
+    } else if faults.is_empty() {
+        for file in &args.files {
+            say(format_args!("{}: accepted", printable(&file.to_string_lossy())))?;
+        }
+    }
+    if !args.json {
+        for Fault { file, text, remedy, .. } in &faults {
+            let file = file.to_string_lossy();
+            say(format_args!("{}: {}; {}", printable(&file), printable(text), printable(remedy)))?;
+        }
+    }
+    Ok(if faults.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// Reads files and directories as one configuration and returns all that would be refused. It is an error if one can't be
+/// read.
+pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
+    let mut faults = Vec::new();
+    let mut read: Vec<(PathBuf, Map<String, Value>)> = Vec::new();
+    for file in files {
+        for file in of_argument(file)? {
+            let text = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+            match parse(&file, &text) {
+                Ok(table) => read.push((file, table)),
+                Err(text) => faults.push(Fault {
+                    file,
+                    key: String::new(),
+                    value: Value::Null,
+                    text,
+                    remedy: "correct the file: Flux does not start with it".to_owned(),
+                }),
+            }
+        }
+    }
+    let mut merged = Map::new();
+    read.iter().for_each(|(_, table)| merge(&mut merged, table));
+    let whole = Value::Object(merged);
+    for fault in document::check_configuration(&whole.to_string()).map_err(failure)? {
+        let [table, key] = &fault.key;
+        let has = |(_, of_file): &&(PathBuf, Map<String, Value>)| {
+            of_file.get(table).is_some_and(|value| key.is_empty() || value.get(key).is_some())
+        };
+        let file = read.iter().rev().find(has).or(read.last()).map(|(file, _)| file.clone());
+        let is_whole = key.is_empty();
+        let value = whole.get(table).and_then(|of| if is_whole { Some(of) } else { of.get(key) });
+        faults.push(Fault {
+            file: file.unwrap_or_default(),
+            key: if is_whole { table.clone() } else { format!("{table}.{key}") },
+            value: value.cloned().unwrap_or_default(),
+            remedy: remedy(&fault.text, whole.get("queues").is_some()),
+            text: fault.text,
+        });
+    }
+    Ok(faults)
+}
+
+/// What to do about a fault that the plugin names.
+fn remedy(text: &str, has_queues: bool) -> String {
+    if let Some((place, known)) = text.split_once(": unknown key; known are ") {
+        let typed = place.rsplit('.').next().unwrap_or(place);
+        let near = did_you_mean(typed, known.split(", "));
+        return format!("correct the key or remove it{near}");
+    }
+    if text.contains(": no such queue;") {
+        return match has_queues {
+            true => "correct the name, or add the queue to [queues]".to_owned(),
+            false => "these files have no [queues]: check the whole configuration directory".to_owned(),
+        };
+    }
+    "correct the value, or remove the key for its default (flux-fairshare-plugin(7))".to_owned()
+}
+
+/// The files that Flux reads of a path: of a directory all *.toml in the order of their names.
+fn of_argument(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !path.metadata().map_err(|error| unreadable(path, &error))?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = fs::read_dir(path).map_err(|error| unreadable(path, &error))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(|error| unreadable(path, &error))?.file_name();
+        // As the pattern *.toml, which a leading dot does not match.
+        let name = file.to_string_lossy();
+        if name.ends_with(".toml") && !name.starts_with('.') {
+            files.push(path.join(file));
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        remark(format_args!("{}: no *.toml is in it", path.display()));
+    }
+    Ok(files)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Message(format!(
+        "{}: can't be read: {error}; name a file or directory that this account may read",
+        path.display()
+    ))
+}
+
+/// Parses a file as Flux does: .json as JSON, any other as TOML. The error is in words.
+fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, String> {
+    if file.extension().is_some_and(|extension| extension == "json") {
+        return serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"));
+    }
+    let table: toml::Table = toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
+        let line = line.map_or(String::new(), |line| format!("line {line}: "));
+        format!("{line}not TOML: {}", error.message())
+    })?;
+    table.into_iter().map(|(key, value)| Ok((key, json_of(value)?))).collect()
+}
+
+/// A value of TOML as Flux turns it into JSON.
+fn json_of(value: toml::Value) -> Result<Value, String> {
+    Ok(match value {
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) if number.is_finite() => number.into(),
+        toml::Value::Float(number) => {
+            return Err(format!("the number {number} is in it, which Flux does not read"));
+        }
+        toml::Value::Boolean(is_set) => is_set.into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::Array(values) => values.into_iter().map(json_of).collect::<Result<Vec<_>, _>>()?.into(),
+        toml::Value::Table(table) => {
+            let pairs = table.into_iter().map(|(key, value)| Ok((key, json_of(value)?)));
+            Value::Object(pairs.collect::<Result<_, String>>()?)
+        }
+    })
+}
+
+/// Merges a table into another as Flux does: tables key by key, of any other value the later one counts.
+fn merge(to: &mut Map<String, Value>, from: &Map<String, Value>) {
+    for (key, value) in from {
+        match (to.get_mut(key), value) {
+            (Some(Value::Object(to)), Value::Object(from)) => merge(to, from),
+            _ => {
+                to.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_merged_and_arrays_are_replaced() {
+        let table = |text: &str| parse(Path::new("x.toml"), text).expect("it is TOML");
+        let mut merged = table("a = 1\n[fairshare]\nrefresh = 3\nlimits = [{ scope = \"bank\" }]\n");
+        merge(&mut merged, &table("[fairshare]\ndepth = 5\nlimits = []\n[b]\n"));
+        assert_eq!(
+            Value::Object(merged),
+            json!({"a": 1, "b": {}, "fairshare": {"refresh": 3, "depth": 5, "limits": []}})
+        );
+    }
+
+    #[test]
+    fn a_syntax_error_names_its_line() {
+        let fault = parse(Path::new("x.toml"), "a = 1\nb = = 2\n").expect_err("it is no TOML");
+        assert!(fault.starts_with("line 2: not TOML: "), "{fault}");
+        let fault = parse(Path::new("x.toml"), "a = nan\n").expect_err("Flux does not read it");
+        assert_eq!(fault, "the number NaN is in it, which Flux does not read");
+        let fault = parse(Path::new("x.json"), "[]").expect_err("it is no object");
+        assert!(fault.starts_with("not a JSON object: "), "{fault}");
+    }
+}

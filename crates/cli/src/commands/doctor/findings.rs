@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is wrong with a site, from what its database and its plugin say: one row for each kind of trouble.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::instance::{Instance, Loaded};
+use crate::commands::config::Fault;
+use crate::commands::status::state::State;
+use crate::plugin::installed::load_command;
+use crate::site::mending;
+use fairshare_accounting::store::{LimitRecord, Pace, PolicyData, UnknownColumn};
+use fairshare_client::user_name;
+use fairshare_engine::ids::f58;
+use fairshare_protocol::field::Record;
+use fairshare_protocol::records::{AssociationRecord, FactorRecord, QueueRecord, UNLIMITED};
+
+/// The highest priority of a job that is not expedited.
+const TOP: f64 = 4_294_967_294.0;
+/// Names that are told of one kind of trouble.
+const MOST: usize = 5;
+/// A factor whose whole range moves a score by less than this part of another's can't be seen.
+const UNSEEN: f64 = 1e-3;
+/// Flux's own priority plugin, which it loads first.
+const DEFAULT_PLUGIN: &str = ".priority-default";
+/// By so many seconds two clocks may differ.
+const CLOCK: f64 = 60.0;
+
+/// Whether something has to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Weight {
+    /// Somebody is harmed.
+    Action,
+    /// It may be meant.
+    Notice,
+}
+
+/// One kind of trouble.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Finding {
+    /// Its name.
+    pub code: &'static str,
+    pub weight: Weight,
+    /// What is wrong.
+    pub text: String,
+    /// What to do.
+    pub remedy: String,
+    /// Whom it is about: the first ones, and how many there are.
+    pub whom: Vec<String>,
+    pub count: usize,
+}
+
+impl Finding {
+    pub fn action(code: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        let (text, remedy) = (text.into(), remedy.into());
+        Finding { code, weight: Weight::Action, text, remedy, whom: Vec::new(), count: 0 }
+    }
+
+    pub fn notice(code: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        Finding { weight: Weight::Notice, ..Finding::action(code, text, remedy) }
+    }
+
+    /// Of these; none if there are none.
+    fn about(self, whom: impl IntoIterator<Item = String>) -> Option<Finding> {
+        let mut whom: Vec<String> = whom.into_iter().collect();
+        let count = whom.len();
+        whom.truncate(MOST);
+        (count > 0).then_some(Finding { whom, count, ..self })
+    }
+
+    fn only_if(self, is_so: bool) -> Option<Finding> {
+        is_so.then_some(self)
+    }
+}
+
+/// What the database says.
+pub(super) struct Books {
+    pub data: PolicyData,
+    pub pace: Pace,
+    /// When `sync` or `usage` last counted, where the exact rule is in use.
+    pub counted: Option<f64>,
+    /// Columns that this version does not know and that hold other than their defaults.
+    pub unknown: Vec<UnknownColumn>,
+}
+
+fn whom(record: &AssociationRecord) -> String {
+    match &record.username {
+        Some(name) => format!("{name} in {}", record.bank),
+        None => format!("user {} in {}", record.userid, record.bank),
+    }
+}
+
+/// The name of a user of this machine, or `user ID`.
+fn called(userid: i64) -> String {
+    let name = u32::try_from(userid).ok().and_then(user_name);
+    name.unwrap_or_else(|| format!("user {userid}"))
+}
+
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+fn hours(seconds: f64) -> String {
+    format!("{:.1} hours", seconds / 3600.0)
+}
+
+/// Trouble that the database alone shows.
+pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
+    let Books { data, pace, counted, unknown } = books;
+    let mut found = of_users(data);
+    found.extend(of_limits(data));
+    found.extend(of_limit_tables(data));
+    found.extend(unknown.iter().map(|UnknownColumn { table, column, default, rows }| {
+        Finding::notice(
+            "unknown-columns",
+            format!("{rows} rows of {table} have a {column}, which this version does not know: nobody enforces it"),
+            format!(
+                "install a version that knows it, or put the default back: sqlite3 DATABASE \"UPDATE {table} SET {column} = {default}\""
+            ),
+        )
+    }));
+    found.extend(of_weights(data));
+    let without_shares = data.banks.iter().filter(|bank| bank.shares == Some(0));
+    found.extend(
+        Finding::action(
+            "no-shares",
+            "banks without shares: whoever is in them goes behind everybody else",
+            "flux account edit-bank NAME --shares=N",
+        )
+        .about(without_shares.map(|bank| bank.bank.clone())),
+    );
+    let age = counted.map(|counted| now - counted);
+    found.extend(age.filter(|age| *age > stale).map(|age| {
+        Finding::action(
+            "usage-old",
+            format!("usage was last counted {} ago", hours(age)),
+            "flux fairshare sync, and see whether flux-fairshare-sync runs: systemctl status flux-fairshare-sync",
+        )
+    }));
+    // What is stored as the end of a period is the beginning of the present one, but for a site's first.
+    let behind = pace.boundary.map(|boundary| now - boundary - pace.period).filter(|behind| *behind > stale);
+    found.extend(behind.map(|behind| {
+        Finding::action(
+            "decay-behind",
+            format!("a half-life period ended {} ago, and nothing has decayed since", hours(behind)),
+            "flux fairshare sync, and see whether it runs regularly",
+        )
+    }));
+    found
+}
+
+fn of_users(data: &PolicyData) -> Vec<Finding> {
+    let mut by_user: BTreeMap<i64, Vec<&AssociationRecord>> = BTreeMap::new();
+    data.associations.iter().for_each(|record| by_user.entry(record.userid).or_default().push(record));
+    let strays = by_user.values().filter(|all| !all.iter().any(|record| record.bank == record.def_bank));
+    let strays = strays.filter_map(|all| all.first()).map(|record| whom(record));
+    let queues: BTreeSet<&str> = data.queues.iter().map(|queue| queue.queue.as_str()).collect();
+    let projects: BTreeSet<&str> = data.projects.iter().map(|project| project.project.as_str()).collect();
+    let in_none = |record: &&AssociationRecord| {
+        names(&record.queues).next().is_some() && !names(&record.queues).any(|name| queues.contains(name))
+    };
+    let unknown = |of: &mut dyn Iterator<Item = (&AssociationRecord, String)>, what: &str| -> Vec<String> {
+        of.map(|(record, name)| format!("{what} {name} of {}", whom(record))).collect()
+    };
+    let all = &data.associations;
+    let mut strange = all.iter().flat_map(|record| {
+        names(&record.queues).filter(|name| !queues.contains(name)).map(move |name| (record, name.to_owned()))
+    });
+    let strange = unknown(&mut strange, "queue");
+    let mut lost = all
+        .iter()
+        .filter(|record| !record.def_project.is_empty() && !projects.contains(record.def_project.as_str()))
+        .map(|record| (record, record.def_project.clone()));
+    let lost = unknown(&mut lost, "default project");
+    let mut one_id: BTreeMap<(i64, &str), Vec<&AssociationRecord>> = BTreeMap::new();
+    all.iter().for_each(|record| one_id.entry((record.userid, &record.bank)).or_default().push(record));
+    let one_id = one_id.into_values().filter(|same| same.len() > 1).flatten();
+    let disabled = by_user.values().filter(|all| all.iter().all(|record| record.active == 0));
+    [
+        Finding::action(
+            "no-default-bank",
+            "users whose default bank is none of theirs: their jobs without a bank are refused",
+            "flux account edit-user NAME --default-bank=BANK",
+        )
+        .about(strays),
+        Finding::action(
+            "refused-in-all-queues",
+            "associations of which every queue is unknown: their jobs in a queue are refused",
+            "flux account edit-user NAME --bank=BANK --queues=QUEUES, or flux account add-queue QUEUE",
+        )
+        .about(all.iter().filter(in_none).map(whom)),
+        Finding::notice(
+            "unknown-queues",
+            "queues that no queue_table has",
+            "flux account add-queue QUEUE, or flux account edit-user NAME --bank=BANK --delete-queue=QUEUE",
+        )
+        .about(strange),
+        Finding::action(
+            "unknown-projects",
+            "default projects that are not there: jobs without a project are refused",
+            "flux account add-project PROJECT, or flux account edit-user NAME --default-project=PROJECT",
+        )
+        .about(lost),
+        Finding::action(
+            "same-id",
+            "users of a bank with the same user id: jobs of that id are those of the user listed last; flux-accounting stores 65534 or \
+             4294967295 for a user whom the system does not know",
+            "flux account edit-user NAME --userid=ID && flux account sync-userids && flux fairshare push; \"id -u NAME\" prints the ID \
+             of a user whom the system knows",
+        )
+        .about(one_id.map(|record| format!("{}: {}", whom(record), record.userid))),
+        Finding::notice(
+            "disabled-users",
+            "users who are disabled in all their banks: they can submit nothing; what they submitted before runs",
+            "nothing, if that is meant; flux account add-user --username=NAME --bank=BANK enables one again",
+        )
+        .about(disabled.filter_map(|all| all.first()).map(|record| whom(record))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn of_limits(data: &PolicyData) -> Vec<Finding> {
+    // By this value flux-accounting's own tests have jobs fail.
+    let is_broken = |record: &&AssociationRecord| record.active != 0 && record.max_running_jobs == -1;
+    let nothing = |record: &&AssociationRecord| {
+        record.active != 0
+            && !is_broken(record)
+            && record.limits().iter().any(|(key, limit)| *key != "max_active_jobs" && *limit <= 0)
+    };
+    let nobody = |queue: &&QueueRecord| {
+        let over_all = [queue.values.max_nodes, queue.values.max_cores].into_iter().flatten();
+        queue.limits().into_iter().map(|(_, limit)| limit).chain(over_all).any(|limit| limit <= 0)
+    };
+    let ends_all = Finding::action(
+        "limit-ends-jobs",
+        "associations whose max_running_jobs is -1: each of their jobs ends with an exception",
+        format!("flux account edit-user NAME --bank=BANK --max-running-jobs=N ({UNLIMITED}: no limit)"),
+    );
+    let holds_all = Finding::action(
+        "limits-hold-everything",
+        "associations with a limit of 0 or less: all their jobs are held indefinitely",
+        format!(
+            "flux account edit-user NAME --bank=BANK --LIMIT=N (max-running-jobs, max-sched-jobs, max-nodes, max-cores; \
+             {UNLIMITED}: no limit)"
+        ),
+    );
+    let lets_nobody = Finding::action(
+        "queues-for-nobody",
+        "queues with a limit that no job can keep to",
+        format!(
+            "flux account edit-queue QUEUE --LIMIT=N (max-running-jobs, max-nodes-per-assoc, max-sched-jobs, \
+             max-sched-nodes-per-assoc, max-sched-cores-per-assoc, max-nodes, max-cores; {UNLIMITED}: no limit)"
+        ),
+    );
+    let broken = data.associations.iter().filter(is_broken).map(whom);
+    let associations = data.associations.iter().filter(nothing).map(whom);
+    let queues = data.queues.iter().filter(nobody).map(|queue| queue.queue.clone());
+    [ends_all.about(broken), holds_all.about(associations), lets_nobody.about(queues)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Limits on banks and users that are not there, and in queues that are not there: they count nobody's jobs.
+fn of_limit_tables(data: &PolicyData) -> Vec<Finding> {
+    let has_bank = |bank: &str| data.banks.iter().any(|record| record.bank == bank);
+    let has_queue = |queue: &str| queue.is_empty() || data.queues.iter().any(|record| record.queue == queue);
+    let is_lost = |LimitRecord { scope, name, queue, .. }: &&LimitRecord| {
+        let bank = match scope.as_str() {
+            "bank" => Some(name.as_str()),
+            "association" => name.split_once('/').map(|(_, bank)| bank),
+            _ => None,
+        };
+        !has_queue(queue) || bank.is_some_and(|bank| name != "*" && !has_bank(bank))
+    };
+    let user_of = |id: &str| {
+        let id: i64 = id.parse().ok()?;
+        let record = data.associations.iter().find(|record| record.userid == id)?;
+        record.username.clone()
+    };
+    let named = |record: &LimitRecord| {
+        let LimitRecord { scope, name, queue, .. } = record;
+        let name = match name.split_once('/') {
+            Some((id, bank)) if scope == "association" => {
+                format!("{}/{bank}", user_of(id).unwrap_or_else(|| id.to_owned()))
+            }
+            _ => name.clone(),
+        };
+        (scope.clone(), name, queue.clone())
+    };
+    let lost =
+        data.lost_limits.iter().map(|limit| (limit.scope.clone(), limit.name.clone(), limit.queue.clone()));
+    let all: BTreeSet<(String, String, String)> =
+        data.limits.iter().filter(is_lost).map(named).chain(lost).collect();
+    let one = |(scope, name, queue): (String, String, String)| {
+        let unset = mending::unset_limit(&scope, &name, &queue);
+        let place = if queue.is_empty() { String::new() } else { format!(" in queue {queue}") };
+        let text = format!("a limit on {scope} {name}{place}, which is not there: it holds nobody");
+        Finding::action("lost-limits", text, format!("{unset}, or correct the name"))
+    };
+    all.into_iter().map(one).collect()
+}
+
+/// From which to which score each factor may move a job: its value lies between 0 or the lowest and the highest of the site.
+fn ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
+    let span = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)))
+    };
+    let range = |FactorRecord { factor, weight }: &FactorRecord| {
+        let (low, high) = match factor.as_str() {
+            "fairshare" | "age" | "size" => (0.0, 1.0),
+            "queue" => span(&mut data.queues.iter().map(|queue| queue.values.priority as f64)),
+            "bank" => span(&mut data.banks.iter().map(|bank| bank.priority)),
+            "urgency" => (-15.0, 14.0),
+            _ => (0.0, 0.0),
+        };
+        let ends = [low * *weight as f64, high * *weight as f64];
+        (ends[0].min(ends[1]), ends[0].max(ends[1]))
+    };
+    data.priority_factors
+        .iter()
+        .map(|record| {
+            let (low, high) = range(record);
+            (record.factor.as_str(), low, high)
+        })
+        .collect()
+}
+
+fn of_weights(data: &PolicyData) -> Vec<Finding> {
+    let ranges = ranges(data);
+    let widest = ranges.iter().map(|(_, low, high)| high - low).fold(0.0, f64::max);
+    let fairshare = data.priority_factors.iter().find(|record| record.factor == "fairshare");
+    let highest: f64 = ranges.iter().map(|(_, _, high)| high).sum();
+    let width =
+        |name: &str| ranges.iter().find(|range| range.0 == name).map_or(0.0, |range| range.2 - range.1);
+    let hidden = ranges.iter().filter(|(name, low, high)| {
+        let width = high - low;
+        *name != "fairshare" && width > 0.0 && width < widest * UNSEEN
+    });
+    let edit = "flux account edit-factor --factor=NAME --weight=N";
+    [
+        Finding::action("no-weights", "no factor weighs anything: every job has a score of 0, and is held", edit)
+            .only_if(widest <= 0.0 && !data.priority_factors.is_empty()),
+        Finding::action(
+            "fairshare-does-not-count",
+            "fair-share weighs less than a thousandth of another factor: the order of jobs does not follow it",
+            edit,
+        )
+        .only_if(widest > 0.0 && width("fairshare") < widest * UNSEEN),
+        Finding::action("negative-fairshare", "fair-share has a negative weight: who used most goes first", edit)
+            .only_if(fairshare.is_some_and(|record| record.weight < 0)),
+        Finding::notice("weights-too-small", "factors that are swamped by another: they decide ties at most", edit)
+            .about(hidden.map(|(name, ..)| (*name).to_owned())),
+        Finding::action(
+            "priorities-clamp",
+            format!("scores reach {highest:.0}, and priorities end at {TOP:.0}: jobs above are all alike"),
+            edit,
+        )
+        .only_if(highest > TOP),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Trouble that the instance shows.
+pub(super) fn of_instance(
+    instance: &Instance,
+    data: Option<&PolicyData>,
+    now: f64,
+    stale: f64,
+) -> Vec<Finding> {
+    let refused = |fault: &Fault| {
+        let text = format!("Flux would not start with {}: {}", fault.file.display(), fault.text);
+        let check = "flux fairshare config check";
+        let remedy = format!("{}; then: {check} {}", fault.remedy, fault.file.display());
+        Finding::action("config-refused", text, remedy)
+    };
+    let mut found: Vec<Finding> = instance.refused.iter().map(refused).collect();
+    found.extend(data.iter().flat_map(|data| of_queues(instance, data)));
+    let ours = instance.loaded.as_ref().map(|loaded| loaded.state.name.as_str());
+    let others: Vec<&String> =
+        instance.plugins.iter().filter(|name| is_priority(name) && Some(name.as_str()) != ours).collect();
+    if ours.is_some() {
+        found.extend(others.iter().map(|other| {
+            let text = format!(
+                "another priority plugin is loaded: {other}; Flux takes the priority that the last one gives"
+            );
+            Finding::action("two-priority-plugins", text, format!("flux jobtap remove {other}"))
+        }));
+    }
+    let check = instance.loaded.as_ref().and_then(|loaded| loaded.check.as_ref());
+    let overruled = check.and_then(|check| check.overruled).filter(|_| others.is_empty());
+    // A plugin that answers after ours and whose name is not known to be that of a priority plugin.
+    let is_ours = |name: &String| Some(name.as_str()) == ours;
+    let last = instance.plugins.last().filter(|last| !is_ours(last));
+    if let (Some(overruled), Some(last)) = (overruled, last) {
+        let text = format!("{}; {last} answers last", overruled.sentence(&f58(overruled.job)));
+        found.push(Finding::action("overruled", text, format!("flux jobtap remove {last}")));
+    }
+    let Some(Loaded { state, check }) = &instance.loaded else {
+        if let Some(text) = &instance.of_job {
+            found.push(Finding::action("not-the-site", text, "flux --parent fairshare doctor".to_owned()));
+            return found;
+        }
+        let load = load_command(others.first().map(|name| name.as_str()));
+        let text = "no priority plugin is loaded: no limit holds, fair-share does not count";
+        found.push(Finding::action("not-loaded", text, format!("{load} && flux fairshare push")));
+        return found;
+    };
+    let load = || load_command(Some(&state.name));
+    let push = "flux fairshare push";
+    let is_ours = state.version.is_some();
+    let age = state.updated.map(|updated| now - updated);
+    let has_data = state.generation.map_or(!state.mf_priority_map.is_empty(), |generation| generation > 0);
+    let known: BTreeSet<(i64, &str)> = state
+        .mf_priority_map
+        .iter()
+        .flat_map(|user| user.banks.iter().map(|bank| (i64::from(user.userid), bank.bank_name.as_str())))
+        .collect();
+    let wanted: BTreeSet<(i64, &str)> =
+        data.iter().flat_map(|data| &data.associations).map(|it| (it.userid, it.bank.as_str())).collect();
+    let of_pair = |(user, bank): &(i64, &str)| format!("{} in {bank}", called(*user));
+    let missing = wanted.difference(&known).filter(|_| has_data).map(of_pair);
+    // The instance owner's record is made up where the database has none.
+    let gone = known.difference(&wanted).count();
+    let drift = check.as_ref().map_or(0, |check| check.drift.len());
+    let version = state.version.clone().unwrap_or_default();
+    let is_missing = wanted.difference(&known).next().is_some();
+    let edits = instance.push.as_ref().and_then(|push| push.as_ref().ok()).filter(|_| has_data);
+    let refusal = instance.push.as_ref().and_then(|push| push.as_ref().err());
+    found.extend(
+        [
+            Finding::notice(
+                "flux-accounting's",
+                "the plugin that is loaded is flux-accounting's own",
+                format!("{} && {push}", load()),
+            )
+            .only_if(!is_ours),
+            Finding::notice(
+                "other-version",
+                format!("the plugin is version {version}, this command {}", env!("CARGO_PKG_VERSION")),
+                load(),
+            )
+            .only_if(is_ours && version != env!("CARGO_PKG_VERSION")),
+            Finding::action("no-data", "the plugin has no data: all jobs wait", push).only_if(!has_data),
+            Finding::action(
+                "data-old",
+                format!("the plugin's data are {} old", hours(age.unwrap_or_default())),
+                "flux fairshare push, and see whether flux-fairshare-sync or cron runs",
+            )
+            .only_if(has_data && age.is_some_and(|age| age > stale)),
+            Finding::action(
+                "clock",
+                format!(
+                    "the plugin's data come from {} ahead of this clock",
+                    hours(-age.unwrap_or_default())
+                ),
+                "set the clocks of this machine and of the management node, then: flux fairshare push",
+            )
+            .only_if(age.is_some_and(|age| age < -CLOCK)),
+            refusal.map(|refusal| {
+                let (what, remedy) = mending::split(refusal);
+                let remedy =
+                    remedy.unwrap_or_else(|| "correct the record, then: flux fairshare push".to_owned());
+                Finding::action("push-refused", format!("the plugin would refuse a push: {what}"), remedy)
+            }),
+            Finding::action("not-pushed", "associations that the database has and the plugin has not", push)
+                .about(missing),
+            edits.filter(|_| !is_missing).map(|edits| {
+                let text = format!("the plugin does not have what the database says: {edits}");
+                Finding::action("not-pushed", text, push)
+            }),
+            Finding::action(
+                "not-removed",
+                format!("the plugin has {gone} associations that the database has not"),
+                push,
+            )
+            .only_if(data.is_some() && gone > 1 && edits.is_none()),
+            of_waiting(state, &wanted, has_data),
+            Finding::action(
+                "drift",
+                format!("{drift} counters differ from a recount"),
+                "this is a fault of the plugin: please report it with the output of flux fairshare status",
+            )
+            .only_if(drift > 0),
+        ]
+        .into_iter()
+        .flatten(),
+    );
+    found
+}
+
+/// Whether a plugin of this name gives priorities.
+fn is_priority(name: &str) -> bool {
+    name.starts_with("mf_priority") || name == DEFAULT_PLUGIN
+}
+
+/// Jobs that wait for data of their users. Without any data that is no fault of the users' records.
+fn of_waiting(state: &State, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> Option<Finding> {
+    let waiting = state.waiting.filter(|waiting| *waiting > 0 && has_data)?;
+    let (known, unknown): (Vec<u32>, Vec<u32>) =
+        state.waiting_users.iter().partition(|user| wanted.iter().any(|(id, _)| *id == i64::from(**user)));
+    let text = format!("{waiting} jobs wait for data of their users");
+    if unknown.is_empty() {
+        let whom = known.iter().map(|user| called((*user).into()));
+        let finding = Finding::action("waiting", text, "flux fairshare push");
+        return finding.clone().about(whom).or(Some(finding));
+    }
+    let add = "flux account add-user --username=NAME --userid=ID --bank=BANK && flux fairshare push, or cancel the jobs: \
+               flux cancel --all --user=ID";
+    Finding::action("waiting", text, add).about(unknown.iter().map(|user| match user_name(*user) {
+        Some(name) => format!("user {user} ({name})"),
+        None => format!("user {user}"),
+    }))
+}
+
+/// Queues that only Flux or only the queue table has.
+fn of_queues(instance: &Instance, data: &PolicyData) -> Vec<Finding> {
+    let stored: BTreeSet<String> = data.queues.iter().map(|queue| queue.queue.clone()).collect();
+    if instance.queues.is_empty() || stored.is_empty() {
+        return Vec::new();
+    }
+    let strange = stored.difference(&instance.queues).cloned();
+    let missing = instance.queues.difference(&stored).cloned();
+    let (text, remedy) = ("queues of Flux that the queue table lacks", "flux account add-queue QUEUE");
+    let missing = match data.config.deny_unknown_queues {
+        true => Finding::action("queues-not-stored", format!("{text}: their jobs are refused"), remedy)
+            .about(missing),
+        false => Finding::notice(
+            "queues-not-stored",
+            format!("{text}: they have no limits and no priority"),
+            remedy,
+        )
+        .about(missing),
+    };
+    let strange = Finding::notice(
+        "queues-not-in-flux",
+        "queues that the queue table has and Flux has not",
+        "flux account delete-queue QUEUE, or add the queue to [queues] of Flux's configuration",
+    )
+    .about(strange);
+    strange.into_iter().chain(missing).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the instance says: its plugins, its queues, its configuration on disk, and what a push would change.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::commands::config::{self, Fault};
+use crate::commands::push::{self, Push};
+use crate::commands::status::state::{Check, State};
+use crate::commands::status::{check, plugins, state_of};
+use crate::plugin::ask::{in_a_job, queues};
+use crate::ui::printable::count;
+use crate::{Failure, failure};
+use fairshare_accounting::store::PolicyData;
+use fairshare_client::Flux;
+
+/// What the instance says.
+#[derive(Default)]
+pub(super) struct Instance {
+    /// The job manager's plugins, in the order in which Flux calls them.
+    pub plugins: Vec<String>,
+    /// What the priority plugin says of itself, if one is loaded.
+    pub loaded: Option<Loaded>,
+    /// That the instance is that of a job, in words, and without a priority plugin.
+    pub of_job: Option<String>,
+    /// The named queues of Flux's configuration; empty if there are none.
+    pub queues: BTreeSet<String>,
+    /// Why the configuration on disk would be refused; also one fault if it can't be read.
+    pub refused: Vec<Fault>,
+    /// What the plugin says to a push of the database, in words: what would change, or why it refuses.
+    pub push: Option<Result<String, String>>,
+}
+
+/// What the plugin says of itself.
+pub(super) struct Loaded {
+    pub state: State,
+    pub check: Option<Check>,
+}
+
+impl Instance {
+    /// Asks the instance. `data` is what the database would have pushed, if it can be read.
+    pub(super) fn ask(
+        uri: Option<&str>,
+        push: &Push<'_>,
+        data: Option<&PolicyData>,
+    ) -> Result<Self, Failure> {
+        let flux = Flux::connect(uri).map_err(failure)?;
+        let plugins = plugins(&flux)?;
+        let mut instance = Instance { queues: queues(&flux), refused: on_disk(&flux), ..Instance::default() };
+        if let Some(name) = plugins.iter().find(|name| name.starts_with("mf_priority")) {
+            instance.loaded = Some(Loaded { state: state_of(&flux, name)?, check: check(&flux)? });
+        }
+        instance.plugins = plugins;
+        instance.of_job = if instance.loaded.is_none() { in_a_job(&flux) } else { None };
+        if let (Some(_), Some(data)) = (&instance.loaded, data) {
+            instance.push = match push::ask(push, data) {
+                Ok(None) => None,
+                Ok(Some(preview)) => {
+                    let preview = serde_json::to_value(&preview).map_err(failure)?;
+                    differences(&preview).map(Ok)
+                }
+                Err(fault) => Some(Err(fault.to_string())),
+            };
+        }
+        Ok(instance)
+    }
+}
+
+/// Faults of the configuration that the next start of this instance reads.
+fn on_disk(flux: &Flux) -> Vec<Fault> {
+    let path = flux.attribute("config.path").unwrap_or_default();
+    if path.is_empty() {
+        return Vec::new();
+    }
+    let file = PathBuf::from(path);
+    config::check(std::slice::from_ref(&file)).unwrap_or_else(|failure| {
+        let remedy = "make it readable for this account, or run this as the owner of the instance".to_owned();
+        vec![Fault { file, key: String::new(), value: Value::Null, text: failure.to_string(), remedy }]
+    })
+}
+
+/// What a push would change, in words; `None` if nothing.
+fn differences(preview: &Value) -> Option<String> {
+    let kinds = [
+        ("association", preview),
+        ("bank", &preview["banks"]),
+        ("queue", &preview["queues"]),
+        ("project", &preview["projects"]),
+        ("factor", &preview["factors"]),
+        ("limit", &preview["limits"]),
+        ("switch", &preview["config"]),
+    ];
+    let one = |(kind, counts): (&str, &Value)| {
+        let told = ["added", "changed", "removed"].map(|what| (what, counts[what].as_u64().unwrap_or(0)));
+        let told = told.into_iter().filter(|(_, number)| *number > 0).map(|(what, number)| {
+            format!("{} {what}", count(usize::try_from(number).unwrap_or(usize::MAX), kind))
+        });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    };
+    let all: Vec<String> = kinds.into_iter().filter_map(one).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare doctor`: what is wrong with the site, and what to do about it.
+
+mod findings;
+mod instance;
+mod refusals;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+
+use super::push::Push;
+use crate::site::database::{DatabaseArg, Found};
+use crate::site::input::Wait;
+use crate::ui::printable::{printable, printable_json};
+use crate::{Answer, Failure, Outcome, failure, say};
+use fairshare_accounting::store::{Access, Database, StoreError, shell_word};
+use findings::{Books, Finding, Weight, of_books, of_instance};
+use instance::Instance;
+use refusals::{of_commands, unreadable};
+
+/// Look the database and the plugin over for what goes wrong quietly, and say what to do about each
+///
+/// It runs what "push -n", "update -n" and "sync -n" run and reports what they would refuse. It finds users without a default
+/// bank, banks without shares, limits that hold everything, limits on banks and queues that are not there, weights that can't
+/// matter, usage that nobody counts any more, a plugin that is not loaded or has old data, a second priority plugin, edits that
+/// were not pushed, and a configuration on disk with which Flux would not start. Where Flux does not answer, the database alone
+/// is looked at, and that is said.
+///
+/// Exit status 1 means that something wants action; notices alone do not.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    /// The Flux instance; otherwise the enclosing or the system's
+    #[arg(long, value_name = "URI")]
+    uri: Option<String>,
+    /// Data and usage are old after so many hours
+    #[arg(long, value_name = "HOURS", default_value_t = 2.0)]
+    stale: f64,
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(failure)?.as_secs_f64();
+    let stale = args.stale * 3600.0;
+    let mut findings = Vec::new();
+    let books = books(args, now, &mut findings);
+    findings.extend(books.iter().flat_map(|books| of_books(books, now, stale)));
+    let data = books.as_ref().map(|books| &books.data);
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    match Instance::ask(args.uri.as_deref(), &push, data) {
+        Ok(instance) => findings.extend(of_instance(&instance, data, now, stale)),
+        Err(fault) => {
+            let remedy =
+                "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
+            findings.push(Finding::notice("no-flux", format!("the plugin was not asked: {fault}"), remedy));
+        }
+    }
+    for finding in &mut findings {
+        finding.remedy = of_database(&finding.remedy, args.database.found());
+    }
+    findings.sort_by_key(|finding| finding.weight);
+    let wants = findings.iter().any(|finding| finding.weight == Weight::Action);
+    if args.json {
+        say(printable_json(&json!({"database": args.database.path(), "findings": findings}).to_string()))?;
+    } else {
+        tell(args, &findings)?;
+    }
+    Ok(if wants { Answer::No } else { Answer::Yes })
+}
+
+/// Reads the database, and runs on it what push, update and sync would run; what they would refuse is added to `findings`.
+fn books(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<Books> {
+    let found = args.database.found();
+    match read(args, now) {
+        Ok((books, refused)) => {
+            findings.extend(refused);
+            books
+        }
+        Err(error) => {
+            findings.push(unreadable(&error, found.by));
+            None
+        }
+    }
+}
+
+fn read(args: &Args, now: f64) -> Result<(Option<Books>, Option<Finding>), StoreError> {
+    let mut database = Database::open(args.database.path(), Access::Read, args.wait.wait)?;
+    let snapshot = database.snapshot()?;
+    let refused = of_commands(&snapshot, now);
+    let data = match snapshot.policy_data(now) {
+        Ok(data) => data,
+        // What is wrong with the rows is told already.
+        Err(_) if refused.is_some() => return Ok((None, refused)),
+        Err(error) => return Err(error),
+    };
+    let (counted, unknown) = (snapshot.counted_at(now)?, snapshot.unknown_columns()?);
+    Ok((Some(Books { data, pace: snapshot.pace()?, counted, unknown }), refused))
+}
+
+/// The commands in a remedy that read the database, with its name where an option gave it.
+fn of_database(remedy: &str, found: &Found) -> String {
+    let path = shell_word(&found.path.display().to_string());
+    let remedy = remedy.replace("sqlite3 DATABASE ", &format!("sqlite3 {path} "));
+    if found.by.is_some() {
+        return remedy;
+    }
+    let update = |options: &str| format!("\"flux account-update-db{options}\"");
+    let remedy = remedy.replace(&update(""), &update(&format!(" -p {path}")));
+    let commands = ["push", "sync", "update", "recount --write", "policy", "limit unset"];
+    commands.into_iter().fold(remedy, |remedy, command| {
+        let command = format!("flux fairshare {command}");
+        remedy.replace(&command, &format!("{command} -p {path}"))
+    })
+}
+
+fn tell(args: &Args, findings: &[Finding]) -> Result<(), Failure> {
+    if findings.is_empty() {
+        say(format_args!("nothing is wrong with {}", args.database.path().display()))?;
+    }
+    for finding in findings {
+        let mark = match finding.weight {
+            Weight::Action => "!!",
+            Weight::Notice => "--",
+        };
+        say(format_args!("{mark} {}: {}", finding.code, printable(&finding.text)))?;
+        if finding.count > 0 {
+            let more = finding.count - finding.whom.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            say(format_args!("   {}{more}", printable(&finding.whom.join(", "))))?;
+        }
+        say(format_args!("   -> {}", finding.remedy))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare generate`: manual pages and completions from the definitions of the commands.
+
+mod manual;
+mod manual_plugin;
+mod shells;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Arg, Command, CommandFactory, ValueHint};
+use clap_complete::Shell;
+use strum::VariantNames;
+
+use crate::{Answer, Cli, EXIT_STATUS, Failure, Outcome};
+use fairshare::Policy;
+use fairshare_import::Format;
+use manual_plugin::Part;
+
+/// Write manual pages and completions below a directory
+#[derive(Debug, clap::Args)]
+#[command(hide = true)]
+pub(crate) struct Args {
+    /// The directory; man1/, man7/ and completions/ are made in it
+    directory: PathBuf,
+}
+
+/// The name of the program, which is one word; as a subcommand of flux it has two.
+const PROGRAM: &str = "flux-fairshare";
+
+pub(super) fn run(args: &Args) -> Outcome {
+    write(&args.directory)
+        .map_err(|error| Failure::Message(format!("{}: {error}", args.directory.display())))?;
+    Ok(Answer::Yes)
+}
+
+fn write(directory: &Path) -> io::Result<()> {
+    let [pages, of_plugin, completions] = ["man1", "man7", "completions"].map(|name| directory.join(name));
+    for directory in [&pages, &of_plugin, &completions] {
+        fs::create_dir_all(directory)?;
+    }
+    plugin_page(&of_plugin)?;
+    let mut command = Cli::command();
+    command.build();
+    page(&command, PROGRAM, &pages)?;
+    for subcommand in visible(&command).filter(|command| command.get_name() != "help") {
+        page(subcommand, &format!("{PROGRAM}-{}", subcommand.get_name()), &pages)?;
+    }
+    // clap_complete 4.6 writes the hyphen of the program's name in two ways: as one where a state is entered, as the other
+    // where it is looked up. So no state of a subcommand would ever be found.
+    let (looked_up, entered) = (PROGRAM.replace('-', "__subcmd__"), PROGRAM.replace('-', "__"));
+    let script = script_of(Shell::Bash).replace(&looked_up, &entered);
+    fs::write(completions.join(format!("{PROGRAM}.bash")), script + shells::BASH)?;
+    let zsh = script_of(Shell::Zsh);
+    // The last thing it does is to answer: what it answers with has to be there before.
+    let (body, tail) = zsh.rsplit_once("\nif [ ").unwrap_or((&zsh, ""));
+    let body = body.replacen(shells::ZSH_HEAD.0, shells::ZSH_HEAD.1, 1);
+    let tail = tail.replacen(shells::ZSH_TAIL.0, shells::ZSH_TAIL.1, 1);
+    fs::write(completions.join(format!("_{PROGRAM}")), format!("{body}\n{}\nif [ {tail}", shells::ZSH))?;
+    fs::write(completions.join(format!("{PROGRAM}.fish")), script_of(Shell::Fish) + shells::FISH)?;
+    Ok(())
+}
+
+fn script_of(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut completed(), PROGRAM, &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|command| !command.is_hide_set())
+}
+
+/// One page. What follows the options in the help becomes sections.
+fn page(command: &Command, name: &str, directory: &Path) -> io::Result<()> {
+    let source = format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION"));
+    let man = clap_mangen::Man::new(command.clone()).title(name).source(source);
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    // clap_mangen's own synopsis lists every option and loses their values; the help's does not.
+    let usage = command.clone().render_usage().to_string();
+    writeln!(text, ".SH SYNOPSIS\n{}", roff(usage.trim_start_matches("Usage: ")))?;
+    man.render_description_section(&mut text)?;
+    man.render_options_section(&mut text)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut text)?;
+    }
+    let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let after = if after.contains(EXIT_STATUS) { after } else { format!("{after}\n{EXIT_STATUS}") };
+    for (title, entries) in sections(&after) {
+        writeln!(text, ".SH \"{}\"", title.to_uppercase())?;
+        for (key, what) in &entries {
+            let is_no = title == "Exit status" && key == "1";
+            let what = if is_no { manual::no(command.get_name(), what) } else { Some(what.as_str()) };
+            let Some(what) = what else { continue };
+            writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(key), roff(what))?;
+        }
+    }
+    for (title, entries) in manual::sections(command) {
+        writeln!(text, ".SH {title}")?;
+        for (key, what) in entries {
+            writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(key), roff(what))?;
+        }
+    }
+    let others = visible(&Cli::command())
+        .map(|other| format!("{PROGRAM}-{}", other.get_name()))
+        .chain([PROGRAM.to_owned(), "flux".to_owned(), "flux-jobtap".to_owned()])
+        .filter(|other| other != name)
+        .map(|other| format!("\\fB{}\\fR(1)", roff(&other)))
+        .chain([format!("\\fB{}\\fR(7)", roff(manual_plugin::NAME))])
+        .collect::<Vec<_>>();
+    writeln!(text, ".SH \"SEE ALSO\"\n{}", others.join(", "))?;
+    fs::write(directory.join(format!("{name}.1")), text)
+}
+
+/// The page of the plugin, which is no command.
+fn plugin_page(directory: &Path) -> io::Result<()> {
+    let name = manual_plugin::NAME;
+    let mut text = format!(".TH {name} 7 \"\" \"{PROGRAM} {}\"\n", env!("CARGO_PKG_VERSION"));
+    for part in manual_plugin::PAGE {
+        text += &match part {
+            Part::Section(title) => format!(".SH \"{title}\"\n"),
+            Part::Text(words) => format!(".PP\n{}\n", roff(words)),
+            Part::Entry(key, what) => format!(".TP\n\\fB{}\\fR\n{}\n", roff(key), roff(what)),
+            Part::Lines(lines) => format!(".PP\n.nf\n{}\n.fi\n", roff(lines)),
+        };
+    }
+    fs::write(directory.join(format!("{name}.7")), text)
+}
+
+/// A heading and the (key, text) below it.
+type Section = (String, Vec<(String, String)>);
+
+/// The sections of a text of `Title:` and lines of `  key  text`.
+fn sections(text: &str) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for line in text.lines() {
+        match (line.strip_suffix(':'), line.trim().split_once("  "), sections.last_mut()) {
+            (Some(title), ..) => sections.push((title.to_owned(), Vec::new())),
+            (None, Some((key, what)), Some((_, entries))) => {
+                entries.push((key.to_owned(), what.trim().to_owned()));
+            }
+            _ => {}
+        }
+    }
+    sections
+}
+
+/// Text for a manual page: no character of it is a request or an escape.
+fn roff(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
+}
+
+/// The definitions as completions need them: the program under its one-word name, for the scripts take what is completed
+/// apart at spaces; nothing that is hidden; and for each value what may be typed.
+fn completed() -> Command {
+    let command = Cli::command();
+    let mut columns: Vec<PossibleValue> = Vec::new();
+    let show = command.find_subcommand("show").and_then(|show| show.get_after_long_help());
+    for (_, entries) in show.map(|help| sections(&help.to_string())).unwrap_or_default() {
+        columns.extend(entries.into_iter().map(|(key, what)| PossibleValue::new(key).help(what)));
+    }
+    let subcommands: Vec<Command> = visible(&command)
+        .map(|subcommand| subcommand.clone().mut_args(|argument| hinted(argument, &columns)))
+        .collect();
+    let about = command.get_about().cloned().unwrap_or_default();
+    Command::new(PROGRAM)
+        .about(about)
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .subcommands(subcommands)
+}
+
+fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
+    if !argument.get_action().takes_values() || argument.get_value_hint() != ValueHint::Unknown {
+        return argument;
+    }
+    let policies = Policy::ALL.map(Policy::name);
+    let values: Vec<PossibleValue> = match argument.get_id().as_str() {
+        "policy" => policies.map(PossibleValue::new).to_vec(),
+        "policies" => {
+            let others = |first| policies.into_iter().filter(move |second| *second != first);
+            let pairs = policies
+                .iter()
+                .flat_map(|first| others(*first).map(move |second| format!("{first},{second}")));
+            pairs.map(PossibleValue::new).collect()
+        }
+        // What can only be pushed is no tree.
+        "format" => {
+            let no_tree = Format::ExportJson.to_string();
+            Format::VARIANTS.iter().filter(|name| **name != no_tree).map(PossibleValue::new).collect()
+        }
+        "columns" => columns.to_vec(),
+        "sort" => {
+            let list = PossibleValue::new("list").help("as the input has them");
+            let walk = PossibleValue::new("pbs-walk").help("as PBS's scheduler compares them");
+            columns.iter().cloned().chain([list, walk]).collect()
+        }
+        // A name, a number: no file, at least.
+        _ => return argument.value_hint(ValueHint::Other),
+    };
+    argument.value_parser(PossibleValuesParser::new(values))
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The columns of `flux fairshare jobs`: those of every job, and one for each term.
+
+use crate::plugin::answers::{JobsPage, Row};
+use crate::ui::output::{Cell, Column, Style, column};
+use crate::ui::suggest::did_you_mean;
+use crate::ui::words::Words;
+
+/// Columns of every job: definition, its letter in sprio's formats, what it is.
+const COLUMNS: [(Column<'static>, char, &str); 17] = [
+    (column("id", "JobId", Style::Text), 'i', "the job's id, as Flux shows it"),
+    (column("user", "User", Style::Text), 'u', "whose it is"),
+    (column("bank", "Bank", Style::Text), 'o', "the bank it counts in"),
+    (column("queue", "Queue", Style::Text), 'r', "its queue"),
+    (column("priority", "Priority", Style::Count), 'Y', "the priority that Flux has"),
+    (column("state", "State", Style::Text), ' ', "depend, priority or sched"),
+    (column("urgency", "Urgency", Style::Id), 'N', "its urgency, 0 to 31"),
+    (column("nodes", "Nodes", Style::Count), ' ', "nodes it asks for"),
+    (column("cores", "Cores", Style::Count), ' ', "cores it asks for"),
+    (column("submitted", "Submitted", Style::Text), ' ', "when it was submitted"),
+    (column("sum", "Sum", Style::Term), ' ', "the sum of the terms, before it is rounded"),
+    (column("outcome", "Outcome", Style::Text), ' ', "what became of the sum"),
+    (column("exact", "Exact", Style::Count), ' ', "today's priority, where another was posted before"),
+    (column("when", "Priced", Style::Text), ' ', "when the priority was worked out"),
+    (column("holds", "Held by", Style::Text), ' ', "the limits that hold it now"),
+    (column("kept", "Kept", Style::Text), ' ', "whether something else than our limits keeps it"),
+    (column("userid", "UserId", Style::Id), ' ', "whose it is, as a number"),
+];
+
+/// What it means if a term is left out.
+pub(super) const PARTS: &str = "the terms that are shown do not sum to the priority";
+
+/// What a table gives up where it is too wide, the first first.
+pub(super) const GIVE_UP: &[&str] = &[
+    "submitted",
+    "userid",
+    "cores",
+    "nodes",
+    "kept",
+    "outcome",
+    "when",
+    "sum",
+    "urgency",
+    "exact",
+    "size",
+    "age_offset",
+    "age",
+    "bank_term",
+    "queue",
+    "urgency_term",
+    "state",
+];
+
+/// Letters of sprio's formats for terms: as they are normalized, weighted, and of which name here.
+const SPRIO: [(char, char, &str); 4] =
+    [('f', 'F', "fairshare"), ('a', 'A', "age"), ('j', 'J', "size"), ('p', 'P', "queue_term")];
+
+/// A column chosen for output.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Chosen {
+    /// One of every job, by its place in the table.
+    Fixed(usize),
+    /// A term, by its place; weighted or not.
+    Term(usize, bool),
+}
+
+/// All columns that there are under these terms.
+pub(super) struct Columns {
+    terms: Vec<String>,
+    /// The terms' keys: as they are named, but no two columns are.
+    keys: Vec<String>,
+    titles: Vec<String>,
+    /// Whether a term is shown as its value, not as its product, unless somebody says it.
+    normalized: bool,
+}
+
+impl Columns {
+    /// The columns under the terms of an answer.
+    pub(super) fn new(terms: &[String], normalized: bool) -> Columns {
+        let key = |term: &String| match is_fixed(term) {
+            true => format!("{term}_term"),
+            false => term.clone(),
+        };
+        let title = |term: &String| {
+            let mut letters = term.chars();
+            let title: String =
+                letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+            match term.as_str() {
+                "fairshare" => "FairShare".to_owned(),
+                "age_offset" => "AgeOffset".to_owned(),
+                // No two columns have one title.
+                term if is_fixed(term) => format!("By{title}"),
+                _ => title,
+            }
+        };
+        Columns {
+            keys: terms.iter().map(key).collect(),
+            titles: terms.iter().map(title).collect(),
+            terms: terms.to_vec(),
+            normalized,
+        }
+    }
+
+    /// The terms' own columns.
+    pub(super) fn of_terms(&self) -> impl Iterator<Item = Chosen> {
+        (0..self.terms.len()).map(|term| Chosen::Term(term, !self.normalized))
+    }
+
+    /// The columns of a list of names, or of one of sprio's formats.
+    pub(super) fn parse(&self, text: &str) -> Result<Vec<Chosen>, String> {
+        if text.contains('%') {
+            return self.parse_sprio(text);
+        }
+        text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(|name| self.find(name)).collect()
+    }
+
+    /// The column of this name or title.
+    pub(super) fn find(&self, name: &str) -> Result<Chosen, String> {
+        let is_called = |text: &str| text.eq_ignore_ascii_case(name);
+        let fixed = COLUMNS.iter().position(|(column, ..)| is_called(column.key) || is_called(column.title));
+        let term = || self.keys.iter().position(|key| is_called(key));
+        if let Some(found) =
+            fixed.map(Chosen::Fixed).or_else(|| term().map(|at| Chosen::Term(at, !self.normalized)))
+        {
+            return Ok(found);
+        }
+        if let [letter] = name.chars().collect::<Vec<_>>()[..]
+            && let Some(found) = self.letter(letter)
+        {
+            return Ok(found);
+        }
+        let known: Vec<&str> = self.names().collect();
+        let near = did_you_mean(name, known.iter().copied());
+        Err(format!("unknown column \"{name}\"; known are {}{near}", known.join(", ")))
+    }
+
+    /// sprio's `%.15i %Y %F`; widths say nothing to us.
+    fn parse_sprio(&self, text: &str) -> Result<Vec<Chosen>, String> {
+        let mut chosen = Vec::new();
+        for part in text.split('%').skip(1) {
+            let part = part.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+            let letter = part.chars().next().ok_or("a % is followed by a letter, as in sprio's formats")?;
+            let found = self.letter(letter);
+            chosen.push(found.ok_or_else(|| {
+                format!("%{letter} of sprio's formats has nothing that it could mean here")
+            })?);
+        }
+        Ok(chosen)
+    }
+
+    fn letter(&self, letter: char) -> Option<Chosen> {
+        if letter == ' ' {
+            return None;
+        }
+        if let Some(at) = COLUMNS.iter().position(|(_, theirs, _)| *theirs == letter) {
+            return Some(Chosen::Fixed(at));
+        }
+        let (_, weighted, name) =
+            SPRIO.iter().find(|(normal, weighted, _)| [*normal, *weighted].contains(&letter))?;
+        let at = self.keys.iter().position(|key| key == name)?;
+        Some(Chosen::Term(at, letter == *weighted))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        COLUMNS.iter().map(|(column, ..)| column.key).chain(self.keys.iter().map(String::as_str))
+    }
+
+    /// How a column is printed.
+    pub(super) fn column(&self, chosen: &Chosen) -> Column<'_> {
+        match chosen {
+            Chosen::Fixed(at) => COLUMNS.get(*at).map_or(column("", "", Style::Text), |(column, ..)| *column),
+            Chosen::Term(at, weighted) => {
+                let key = self.keys.get(*at).map_or("", String::as_str);
+                let title = self.titles.get(*at).map_or("", String::as_str);
+                column(key, title, if *weighted { Style::Term } else { Style::Fraction })
+            }
+        }
+    }
+}
+
+fn is_fixed(name: &str) -> bool {
+    COLUMNS.iter().any(|(column, ..)| column.key == name)
+}
+
+/// The value of a column of a job.
+pub(super) fn cell(chosen: &Chosen, row: &Row, page: &JobsPage, words: &Words<'_>, is_table: bool) -> Cell {
+    let text = |text: &Option<String>| text.clone().map_or(Cell::None, Cell::Text);
+    let count = |count: Option<u64>| count.map_or(Cell::None, Cell::Count);
+    let time = |time: Option<f64>| match time {
+        Some(time) if is_table => Cell::Text(words.at(time)),
+        time => time.into(),
+    };
+    let at = match chosen {
+        Chosen::Term(term, weighted) => {
+            let value = row.values.get(*term).copied();
+            return match (value, weight(row, page, *term)) {
+                (Some(value), Some(weight)) if *weighted => Cell::Number(value * weight as f64),
+                (Some(value), _) if !*weighted => Cell::Number(value),
+                _ => Cell::None,
+            };
+        }
+        Chosen::Fixed(at) => *at,
+    };
+    match COLUMNS.get(at).map_or("", |(column, ..)| column.key) {
+        "id" => Cell::Text(words.job(row.id)),
+        "user" => Cell::Text(words.user(row.userid)),
+        "bank" => text(&row.bank),
+        "queue" => text(&row.queue),
+        "priority" => count(row.priority),
+        "state" => Cell::Text(row.state.clone()),
+        "urgency" => count(row.urgency.and_then(|urgency| u64::try_from(urgency).ok())),
+        "nodes" => Cell::Count(row.nodes),
+        "cores" => Cell::Count(row.cores),
+        "submitted" => time(row.submitted),
+        "sum" => row.sum.into(),
+        "outcome" => text(&row.outcome),
+        "exact" => count(row.exact),
+        "when" => time(row.when),
+        "holds" if row.holds.is_empty() => Cell::None,
+        "holds" => Cell::Text(row.holds.join(",")),
+        "kept" => Cell::Flag(row.kept),
+        "userid" => Cell::Count(row.userid.into()),
+        _ => Cell::None,
+    }
+}
+
+/// The weight of a term when the job was priced.
+pub(super) fn weight(row: &Row, page: &JobsPage, term: usize) -> Option<i64> {
+    page.weighings.get(row.weighing?)?.get(term).copied()
+}
+
+/// One line per column, for the manual page.
+pub(super) fn help() -> String {
+    let mut text = "Columns:\n".to_owned();
+    for (column, letter, what) in &COLUMNS {
+        let letter = if *letter == ' ' { String::new() } else { format!(" (sprio's %{letter})") };
+        text.push_str(&format!("  {:<22}{what}{letter}\n", column.key));
+    }
+    text.push_str(
+        "  fairshare, age, ..    a term: factor times weight, with -n the factor alone; with _term behind it where another column has its name\n",
+    );
+    text
+}
+
+/// Whether it is the column of ids.
+pub(super) fn is_id(chosen: &Chosen) -> bool {
+    *chosen == Chosen::Fixed(0)
+}

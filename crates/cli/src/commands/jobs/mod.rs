@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare jobs`: what makes the priorities of pending jobs, a column per term.
+
+mod columns;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value, json};
+
+use crate::plugin::answers::{JobsPage, Row};
+use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, ask, queues};
+use crate::ui::order::compare;
+use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
+use crate::ui::printable::count;
+use crate::ui::progress::Progress;
+use crate::ui::suggest::did_you_mean;
+use crate::ui::words::{Words, caller, userid};
+use crate::{Answer, Failure, Outcome, failure, remark};
+use columns::{Chosen, Columns, GIVE_UP, PARTS, cell};
+use fairshare_client::Flux;
+
+/// Show the priorities of pending jobs and the terms that they are made of
+///
+/// The values are those that the plugin worked with when it set each priority, not what today's settings would make: the terms
+/// of a job sum to its priority. Users see their own jobs, the instance owner sees everybody's.
+///
+/// Exit status 1 means that there is no such bank or queue, or that a job that was asked for is not pending or belongs to another user.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = columns::help())]
+pub(crate) struct Args {
+    /// The jobs of these users, by name or number; "all" is everybody
+    #[arg(short, long, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
+    user: Vec<String>,
+    /// Everybody's jobs, as far as the caller may see them; the instance owner needs no -A
+    #[arg(short = 'A', long, conflicts_with = "user", help_heading = "Selection")]
+    all: bool,
+    /// The jobs in these queues
+    #[arg(short, long, value_name = "QUEUE", value_delimiter = ',', help_heading = "Selection")]
+    queue: Vec<String>,
+    /// The jobs that count in these banks
+    #[arg(short, long, value_name = "BANK", value_delimiter = ',', help_heading = "Selection")]
+    bank: Vec<String>,
+    /// These jobs, in any form in which Flux writes their ids
+    #[arg(short, long, value_name = "IDS", value_delimiter = ',', help_heading = "Selection")]
+    jobs: Vec<String>,
+    /// The factors as they are, before they are weighed
+    #[arg(short, long)]
+    normalized: bool,
+    /// The weights in place of jobs
+    #[arg(short, long, conflicts_with_all = ["chosen", "order", "long"])]
+    weights: bool,
+    /// More columns
+    #[arg(short, long)]
+    long: bool,
+    /// These columns, or one of sprio's formats
+    #[arg(short = 'o', long = "format", value_name = "COLUMNS")]
+    chosen: Option<String>,
+    /// Sort by columns; with a - before it, the largest first
+    #[arg(
+        short = 'S',
+        long = "sort",
+        value_name = "COLUMNS",
+        default_value = "-priority,id",
+        allow_hyphen_values = true
+    )]
+    order: String,
+    /// No line of titles
+    #[arg(long)]
+    noheader: bool,
+    #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let flux = args.instance.connect()?;
+    let ids = args
+        .jobs
+        .iter()
+        .map(|text| id(&flux, text))
+        .collect::<Result<Vec<u64>, String>>()
+        .map_err(failure)?;
+    let is_owner = is_owner(&flux);
+    let users = users(args, is_owner).map_err(failure)?;
+    let mut page = match fetch(&flux, &wanted(args, &ids, users.as_deref()), usize::MAX) {
+        Ok(page) => page,
+        Err(Refusal::No(text)) => {
+            remark(text);
+            return Ok(Answer::No);
+        }
+        Err(refusal) => return Err(refusal.into()),
+    };
+    page.jobs.retain(|row| {
+        let among = |list: &[String], name: &Option<String>| {
+            list.is_empty() || name.as_ref().is_some_and(|name| list.contains(name))
+        };
+        among(&args.queue, &row.queue)
+            && among(&args.bank, &row.bank)
+            && users.as_ref().is_none_or(|users| users.contains(&row.userid))
+    });
+    if page.generation == 0 {
+        // Jobs wait all the same: an empty list would say that there are none.
+        remark(NO_DATA);
+        return Ok(Answer::No);
+    }
+    let words = Words::of(&flux, page.now);
+    let unknown = unknown_names(args, &page, &flux)?;
+    if !unknown.is_empty() {
+        unknown.iter().for_each(remark);
+        return Ok(Answer::No);
+    }
+    print(args, &page, &words, &none(args, users.as_deref(), is_owner, &words))?;
+    let missing: Vec<String> = ids
+        .iter()
+        .filter(|id| !page.jobs.iter().any(|row| row.id == **id))
+        .map(|id| words.job(*id))
+        .collect();
+    if missing.is_empty() {
+        return Ok(Answer::Yes);
+    }
+    remark(format_args!("not pending, or not yours to see: {}", missing.join(", ")));
+    Ok(Answer::No)
+}
+
+/// The product of a term, by its place.
+pub(crate) fn product(row: &Row, page: &JobsPage, term: usize) -> Option<f64> {
+    Some(row.values.get(term)? * columns::weight(row, page, term)? as f64)
+}
+
+/// A job's id in any of Flux's forms.
+pub(super) fn id(flux: &Flux, text: &str) -> Result<u64, String> {
+    flux.job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is no job id"))
+}
+
+/// Whether the caller owns the instance, and so sees everybody's jobs.
+fn is_owner(flux: &Flux) -> bool {
+    flux.attribute("security.owner").is_ok_and(|owner| owner.parse() == Ok(caller()))
+}
+
+/// Banks and queues that were asked for and do not exist, in words.
+fn unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String>, Failure> {
+    let is_listed = |name: &String, of: fn(&Row) -> &Option<String>| {
+        page.jobs.iter().any(|row| of(row).as_ref() == Some(name))
+    };
+    let banks: Vec<&String> = args.bank.iter().filter(|bank| !is_listed(bank, |row| &row.bank)).collect();
+    let queues_left: Vec<&String> =
+        args.queue.iter().filter(|queue| !is_listed(queue, |row| &row.queue)).collect();
+    let ask = |key: &str, name: &str| {
+        let wanted = Map::from_iter([(key.to_owned(), json!(name))]);
+        fetch(flux, &wanted, 1)
+    };
+    let mut unknown = Vec::new();
+    for bank in banks {
+        let page = ask("bank", bank)?;
+        if page.jobs.is_empty() && !page.has_bank {
+            unknown.push(format!("no bank \"{bank}\" in the data that were pushed into the plugin"));
+        }
+    }
+    let of_flux = if queues_left.is_empty() { Default::default() } else { queues(flux) };
+    for queue in queues_left {
+        let page = ask("queue", queue)?;
+        if page.jobs.is_empty() && !page.has_queue && !of_flux.contains(queue) {
+            let near = did_you_mean(queue, of_flux.iter().map(String::as_str));
+            unknown.push(match of_flux.is_empty() {
+                true => format!("no queue \"{queue}\": this instance has no named queues"),
+                false => format!("no queue \"{queue}\" in this instance{near}"),
+            });
+        }
+    }
+    Ok(unknown)
+}
+
+/// What is said where no job is listed.
+fn none(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<'_>) -> String {
+    let of = match users {
+        Some([user]) if *user == caller() && args.user.is_empty() => " of yours".to_owned(),
+        Some(users) => {
+            let names: Vec<String> = users.iter().map(|user| words.user(*user)).collect();
+            format!(" of {}", names.join(", "))
+        }
+        None if is_owner => String::new(),
+        None => " of yours".to_owned(),
+    };
+    let within = |what: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!(" in {what} {}", names.join(", ")),
+    };
+    format!("No pending jobs{of}{}{}.", within("bank", &args.bank), within("queue", &args.queue))
+}
+
+/// Whose jobs; `None` is anybody's that may be seen.
+fn users(args: &Args, is_owner: bool) -> Result<Option<Vec<u32>>, String> {
+    if args.all || args.user.iter().any(|user| user == "all") {
+        return Ok(None);
+    }
+    if args.user.is_empty() {
+        return Ok((args.jobs.is_empty() && !is_owner).then(|| vec![caller()]));
+    }
+    args.user.iter().map(|user| userid(user)).collect::<Result<_, _>>().map(Some)
+}
+
+/// What to ask for. The plugin knows of one user, bank and queue each; of several, all is asked for and chosen from.
+fn wanted(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String, Value> {
+    let mut wanted = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        wanted.extend(value.map(|value| (key.to_owned(), value)));
+    };
+    put("ids", (!ids.is_empty()).then(|| json!(ids)));
+    put("user", users.and_then(|users| if let [user] = users { Some(json!(user)) } else { None }));
+    put("queue", if let [queue] = args.queue.as_slice() { Some(json!(queue)) } else { None });
+    put("bank", if let [bank] = args.bank.as_slice() { Some(json!(bank)) } else { None });
+    wanted
+}
+
+/// All pages, as one; no further ones once there are so many jobs.
+pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<JobsPage, Refusal> {
+    let mut wanted = wanted.clone();
+    wanted.insert("limit".to_owned(), json!(2000));
+    let mut all: JobsPage = ask(flux, "jobs", &Value::Object(wanted.clone()))?;
+    while let Some(next) = all.next.filter(|_| all.jobs.len() < most) {
+        wanted.insert("after".to_owned(), json!(next));
+        let page: JobsPage = ask(flux, "jobs", &Value::Object(wanted.clone()))?;
+        append(&mut all, page);
+    }
+    Ok(all)
+}
+
+/// Joins the next page. Each has weighings of its own.
+fn append(all: &mut JobsPage, page: JobsPage) {
+    let places: Vec<usize> = page
+        .weighings
+        .into_iter()
+        .map(|weighing| {
+            all.weighings.iter().position(|known| *known == weighing).unwrap_or_else(|| {
+                all.weighings.push(weighing);
+                all.weighings.len() - 1
+            })
+        })
+        .collect();
+    all.jobs.extend(page.jobs.into_iter().map(|mut row| {
+        row.weighing = row.weighing.and_then(|at| places.get(at).copied());
+        row
+    }));
+    all.next = page.next;
+}
+
+fn print(args: &Args, page: &JobsPage, words: &Words<'_>, none: &str) -> Result<(), Failure> {
+    let report_columns = Columns::new(&page.terms, args.normalized);
+    let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
+    let look = Look { header: !args.noheader, give_up, parts: PARTS };
+    let report = if args.weights {
+        weights(page, &report_columns)
+    } else {
+        report(args, page, &report_columns, words, none).map_err(failure)?
+    };
+    Ok(args.output.print_as(report, look, Progress::none())?)
+}
+
+/// The weights that priorities were made of. They are of one kind, but for jobs that are still to be priced after a push.
+fn weights<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<'a> {
+    let terms: Vec<Chosen> = columns.of_terms().collect();
+    let mut shown: Vec<_> = terms.iter().map(|term| columns.column(term)).collect();
+    for column in &mut shown {
+        column.style = Style::Term;
+    }
+    let mut all = vec![column("jobs", "Jobs", Style::Count)];
+    all.append(&mut shown);
+    let rows = page.weighings.iter().enumerate().map(|(at, weights)| {
+        let jobs = page.jobs.iter().filter(|row| row.weighing == Some(at)).count();
+        let weights = weights.iter().map(|weight| Cell::Number(*weight as f64));
+        std::iter::once(Cell::Count(jobs as u64)).chain(weights).collect()
+    });
+    Report { rows: Rows { key: "weights", columns: all, rows: Box::new(rows) }, ..Report::default() }
+}
+
+fn report<'a>(
+    args: &Args,
+    page: &'a JobsPage,
+    columns: &'a Columns,
+    words: &'a Words<'_>,
+    none: &str,
+) -> Result<Report<'a>, String> {
+    let is_table = args.output.is_table();
+    let chosen = match &args.chosen {
+        Some(text) => columns.parse(text).map_err(|text| format!("-o: {text}"))?,
+        None => usual(args.long || !is_table, is_table, page, columns),
+    };
+    let keys = sort_keys(&args.order, columns).map_err(|text| format!("-S: {text}"))?;
+    let mut rows: Vec<&Row> = page.jobs.iter().collect();
+    rows.sort_by(|a, b| {
+        let by = |(chosen, reverse): &(Chosen, bool)| ordered(chosen, *reverse, a, b, page, words);
+        keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    });
+    let shown = chosen.iter().map(|chosen| columns.column(chosen)).collect();
+    let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { notes(&rows) };
+    let cells =
+        move |row: &'a Row| chosen.iter().map(|chosen| cell(chosen, row, page, words, is_table)).collect();
+    let facts = vec![
+        ("now", json!(page.now)),
+        ("generation", json!(page.generation)),
+        ("live", json!(page.live)),
+        ("terms", json!(page.terms)),
+        ("weighings", json!(page.weighings)),
+    ];
+    let rows = Rows { key: "jobs", columns: shown, rows: Box::new(rows.into_iter().map(cells)) };
+    Ok(Report { facts, rows, notes, ..Report::default() })
+}
+
+/// The columns that nobody has to ask for: of terms, those that weigh something.
+fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<Chosen> {
+    let mut names = vec!["id", "user", "bank", "queue", "priority"];
+    if long {
+        names.extend(["state", "urgency", "nodes", "cores", "submitted"]);
+    }
+    let mut chosen: Vec<Chosen> = names.iter().filter_map(|name| columns.find(name).ok()).collect();
+    let weighs = |term: &Chosen| match term {
+        Chosen::Term(at, _) => {
+            page.weighings.iter().any(|weights| weights.get(*at).is_some_and(|weight| *weight != 0))
+        }
+        Chosen::Fixed(_) => true,
+    };
+    chosen.extend(columns.of_terms().filter(|term| long || weighs(term)));
+    let mut names = Vec::new();
+    if long {
+        names.extend(["sum", "outcome", "exact", "when"]);
+    }
+    let any = |is: fn(&Row) -> bool| page.jobs.iter().any(is);
+    if long || any(|row| !row.holds.is_empty()) {
+        names.push("holds");
+    }
+    if long || any(|row| row.kept) {
+        names.push("kept");
+    }
+    if !is_table {
+        names.push("userid");
+    }
+    chosen.extend(names.iter().filter_map(|name| columns.find(name).ok()));
+    chosen
+}
+
+fn sort_keys(text: &str, columns: &Columns) -> Result<Vec<(Chosen, bool)>, String> {
+    let keys = text.split(',').map(str::trim).filter(|key| !key.is_empty());
+    keys.map(|key| {
+        let (name, reverse) = match key.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (key.strip_prefix('+').unwrap_or(key), false),
+        };
+        columns.find(name).map(|chosen| (chosen, reverse))
+    })
+    .collect()
+}
+
+/// As sprio sorts: the smallest first, unless backwards; what has no value is last in any case.
+fn ordered(chosen: &Chosen, reverse: bool, a: &Row, b: &Row, page: &JobsPage, words: &Words<'_>) -> Ordering {
+    let [first, second] = [a, b].map(|row| cell(chosen, row, page, words, false));
+    // Ids are written in a way that does not sort as they do.
+    let order = match columns::is_id(chosen) {
+        true => a.id.cmp(&b.id),
+        false => match (&first, &second) {
+            (Cell::None, _) | (_, Cell::None) => return compare(&first, &second),
+            (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
+            // Of numbers that function has the largest first.
+            _ => compare(&first, &second).reverse(),
+        },
+    };
+    if reverse { order.reverse() } else { order }
+}
+
+/// What the numbers do not say by themselves.
+fn notes(rows: &[&Row]) -> Vec<String> {
+    let held = rows.iter().filter(|row| !row.holds.is_empty()).count();
+    let unpriced = rows.iter().filter(|row| row.priority.is_none()).count();
+    let late = rows.iter().filter(|row| row.exact.is_some() && row.exact != row.priority).count();
+    let mut notes = Vec::new();
+    if held > 0 {
+        notes.push(format!("{} held by a limit; \"flux fairshare why JOBID\" says until when.", is(held)));
+    } else if unpriced > 0 {
+        notes
+            .push(format!("{} without a priority yet; \"flux fairshare why JOBID\" says why.", is(unpriced)));
+    }
+    if late > 0 {
+        notes.push(format!("Of {} the exact priority is another by now (-l shows it).", count(late, "job")));
+    }
+    notes
+}
+
+fn is(jobs: usize) -> String {
+    format!("{} {}", count(jobs, "job"), if jobs == 1 { "is" } else { "are" })
+}

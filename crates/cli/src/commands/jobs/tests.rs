@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Tables of jobs.
+
+use clap::Parser;
+use serde_json::json;
+
+use super::columns::{Chosen, Columns, GIVE_UP, PARTS};
+use super::{Args, append, report, weights};
+use crate::plugin::answers::JobsPage;
+use crate::tests::golden::{check, jobs, screen, words};
+use crate::ui::output::Look;
+use crate::ui::progress::Progress;
+use crate::ui::table::Table;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    args: Args,
+}
+
+fn args(text: &str) -> Args {
+    let words = std::iter::once("jobs").chain(text.split_whitespace());
+    Command::try_parse_from(words).expect("arguments").args
+}
+
+fn page() -> JobsPage {
+    serde_json::from_value(jobs()).expect("a page")
+}
+
+/// What is printed on a screen so many columns wide.
+fn printed(text: &str, width: usize) -> String {
+    let (args, page, screen, words) = (args(text), page(), screen(width), words());
+    let columns = Columns::new(&page.terms, args.normalized);
+    let report = if args.weights {
+        weights(&page, &columns)
+    } else {
+        report(&args, &page, &columns, &words, "No pending jobs.").expect("a report")
+    };
+    let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
+    let mut out = Vec::new();
+    Table::new(&screen, Look { header: true, give_up, parts: PARTS })
+        .print(report.rows, false, &mut Progress::none(), &mut out)
+        .expect("written");
+    for note in &report.notes {
+        screen.wrapped(note, "", "", &mut out).expect("written");
+    }
+    String::from_utf8(out).expect("text")
+}
+
+#[test]
+fn screens_of_jobs() {
+    let mut screens = String::new();
+    for (arguments, width) in
+        [("", 80), ("", 120), ("-n", 80), ("-l", 80), ("-l", 200), ("-w", 80), ("-o id,userid,holds,age", 80)]
+    {
+        let text = printed(arguments, width);
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        screens.push_str(&format!("===== {width} columns: jobs {arguments}\n{text}"));
+    }
+    check("jobs", 200, &screens);
+}
+
+fn ids(text: &str) -> Vec<String> {
+    printed(&format!("{text} -o id"), 80).lines().skip(1).take(5).map(str::to_owned).collect()
+}
+
+#[test]
+fn sorted_as_by_sprio() {
+    assert_eq!(ids(""), ["ƒ22", "ƒ21", "ƒ24", "ƒ23", "ƒ25"], "what has no priority comes last");
+    assert_eq!(ids("-S id"), ["ƒ21", "ƒ22", "ƒ23", "ƒ24", "ƒ25"]);
+    assert_eq!(ids("-S -i"), ["ƒ25", "ƒ24", "ƒ23", "ƒ22", "ƒ21"]);
+    assert_eq!(ids("-S user,-id"), ["ƒ25", "ƒ23", "ƒ21", "ƒ22", "ƒ24"]);
+    assert_eq!(ids("-S fairshare"), ["ƒ24", "ƒ21", "ƒ22", "ƒ23", "ƒ25"]);
+    assert_eq!(ids("-S urgency_term"), ["ƒ22", "ƒ21", "ƒ24", "ƒ23", "ƒ25"]);
+}
+
+#[test]
+fn formats_by_name_and_by_letter() {
+    let page = page();
+    let columns = Columns::new(&page.terms, false);
+    assert_eq!(
+        columns.parse("%.15i %9u %F%f"),
+        columns.parse("JobId,user,fairshare").map(|mut list| {
+            list.push(Chosen::Term(0, false));
+            list
+        })
+    );
+    assert_eq!(columns.parse("queue_term, AGE"), Ok(vec![Chosen::Term(1, true), Chosen::Term(4, true)]));
+    let error = columns.parse("priorty").expect_err("unknown");
+    assert!(
+        error.starts_with("unknown column \"priorty\"; known are id, user, ")
+            && error.ends_with("did you mean \"priority\"?"),
+        "{error}"
+    );
+    assert!(columns.parse("%c").is_err() && columns.parse("%").is_err());
+}
+
+#[test]
+fn pages_have_weighings_of_their_own() {
+    let mut all = page();
+    all.next = Some(25);
+    let mut next = page();
+    next.weighings = vec![vec![1], vec![100_000, 10_000, 0, 1000, 250, 0]];
+    next.jobs.truncate(2);
+    (next.jobs[0].weighing, next.jobs[1].weighing) = (Some(1), Some(0));
+    append(&mut all, next);
+    assert_eq!((all.jobs.len(), all.weighings.len(), all.next), (7, 2, None));
+    assert_eq!([all.jobs[5].weighing, all.jobs[6].weighing], [Some(0), Some(1)]);
+}
+
+#[test]
+fn a_selection_becomes_a_question() {
+    let ask = |text: &str, ids: &[u64], users: Option<&[u32]>| {
+        serde_json::Value::Object(super::wanted(&args(text), ids, users))
+    };
+    assert_eq!(ask("", &[], Some(&[5001])), json!({"user": 5001}));
+    assert_eq!(ask("-q a -b b", &[], None), json!({"queue": "a", "bank": "b"}));
+    assert_eq!(ask("-q a,c", &[7], Some(&[1, 2])), json!({"ids": [7]}));
+}

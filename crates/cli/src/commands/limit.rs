@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare limit`: limits beyond flux-accounting's.
+
+use clap::ValueEnum;
+use serde_json::{Map, Value};
+
+use crate::plugin::ask::{self, InstanceArg};
+use crate::site::database::DatabaseArg;
+use crate::site::input::Wait;
+use crate::ui::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use crate::ui::suggest::did_you_mean;
+use crate::ui::words::user_or_id;
+use crate::{Answer, Failure, Outcome, after_storing, failure, remark, say};
+use fairshare_accounting::store::{Access, Snapshot, StoredLimit};
+use fairshare_engine::accounts::{Target, measures};
+
+const MEASURES: &str = "\
+Measures:
+  run-jobs, run-nodes, run-cores, run-gpus          of jobs that run
+  sched-jobs, sched-nodes, sched-cores, sched-gpus  of jobs that the scheduler has, and that wait there
+  run-sched-jobs, run-sched-nodes, ...              of both together
+
+Examples:
+  flux fairshare limit set user '*' run-gpus=16      every user, over all banks
+  flux fairshare limit set bank '*' run-gpus=96      every bank that has no bank below it
+  flux fairshare limit set bank small run-gpus=4     this bank, in place of the limit on every bank
+  flux fairshare limit unset bank small run-gpus     the limit on every bank holds again
+  flux fairshare limit set bank physics --queue batch run-nodes=64  jobs of one queue only";
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Action {
+    /// List the limits
+    Show,
+    /// Set limits
+    Set,
+    /// Take limits back
+    Unset,
+}
+
+/// Show, set or take back limits on GPUs, whole banks, and users over all their banks
+///
+/// They are kept in the database, in a table of their own that flux-accounting's tools leave alone, and are sent by push.
+/// A queue's max_nodes and max_cores, which "flux account edit-queue" sets, are shown among them: limits on the bank above
+/// all, in that queue, on run-sched-nodes and run-sched-cores. The lower one counts where both are set.
+/// Tables [[fairshare.limits]] of Flux's configuration are listed too, if the instance answers; set and unset leave them alone.
+/// A bank's jobs are its own and those of all banks below it. Jobs that would exceed a limit are held until there is room;
+/// where it is shared, the job that would have the highest priority goes first. A job that asks for more nodes, cores or
+/// GPUs than there may ever be is refused when it is submitted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MEASURES, after_long_help = MEASURES)]
+pub(crate) struct Args {
+    /// What is to be done
+    #[arg(value_enum, default_value = "show")]
+    action: Action,
+    /// On whom: association, bank or user
+    #[arg(value_name = "SCOPE", value_parser = ["association", "bank", "user"])]
+    scope: Option<String>,
+    /// USER/BANK, a bank or a user; * is each for which nothing else is said
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// What, and how much of it; to take back, what
+    #[arg(value_name = "MEASURE=VALUE")]
+    measures: Vec<String>,
+    /// Only of jobs in this queue
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<String>,
+    /// Count what running jobs were given, not what they asked for
+    #[arg(long)]
+    given: bool,
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if args.action == Action::Show {
+        return show(args);
+    }
+    let (Some(scope), Some(name)) = (&args.scope, &args.name) else {
+        return Err(Failure::Message("on whom? A scope and a name are missing".to_owned()));
+    };
+    let mut database = args.wait.open(args.database.found(), Access::Write)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    let stored = snapshot.stored_limits().map_err(failure)?;
+    let queue = args.queue.clone().unwrap_or_default();
+    let here = |limit: &&StoredLimit| (&limit.scope, &limit.name, &limit.queue) == (scope, name, &queue);
+    let changes = if args.action == Action::Set {
+        let limits = wanted(args, scope, name)?;
+        exists(&snapshot, scope, name, &queue)?;
+        for limit in &limits {
+            snapshot.set_limit(limit).map_err(failure)?;
+        }
+        limits.iter().any(|limit| !stored.contains(limit))
+    } else {
+        let mut known: Vec<&StoredLimit> = stored.iter().filter(here).collect();
+        if let Some(lost) = args.measures.iter().find(|it| !known.iter().any(|limit| limit.measure == **it)) {
+            remark(format_args!("no {lost} is set there"));
+            return Ok(Answer::No);
+        }
+        known.retain(|limit| args.measures.is_empty() || args.measures.contains(&limit.measure));
+        if known.is_empty() {
+            remark("nothing is set there");
+            return Ok(Answer::No);
+        }
+        for limit in known {
+            snapshot.unset_limit(limit).map_err(failure)?;
+        }
+        true
+    };
+    let mut limits = snapshot.stored_limits().map_err(failure)?;
+    snapshot.commit().map_err(failure)?;
+    limits.retain(|limit| here(&limit));
+    let limits = limits.into_iter().map(|limit| Listed { limit, source: "database" });
+    print(args, limits.collect()).map_err(after_storing)?;
+    if changes && args.output.is_table() {
+        remark("the plugin follows at the next push");
+    }
+    Ok(Answer::Yes)
+}
+
+/// Lists the limits of the database, of its queues, and of Flux's configuration.
+fn show(args: &Args) -> Outcome {
+    let configured = match args.instance.connect() {
+        Ok(flux) => of_configuration(&ask::limits(&flux)),
+        Err(failure) if args.instance.uri.is_some() => return Err(failure),
+        Err(_) => Vec::new(),
+    };
+    let mut limits = match of_database(args) {
+        Ok(limits) => limits,
+        Err(failure) if args.database.is_given() || configured.is_empty() => return Err(failure),
+        Err(failure) => {
+            remark(format_args!("warning: {failure}; these are the limits of Flux's configuration alone"));
+            Vec::new()
+        }
+    };
+    limits.extend(configured);
+    limits.sort();
+    let is_asked = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|it| it == found);
+    limits.retain(|Listed { limit, .. }| {
+        is_asked(&args.scope, &limit.scope)
+            && is_asked(&args.name, &limit.name)
+            && is_asked(&args.queue, &limit.queue)
+    });
+    let is_found = !limits.is_empty() || args.scope.is_none();
+    if limits.is_empty() && args.output.is_table() {
+        let selected = args.scope.is_some() || args.queue.is_some();
+        say(if selected { "no such limits are set" } else { "no limits are set" })?;
+    } else {
+        print(args, limits)?;
+    }
+    Ok(if is_found { Answer::Yes } else { Answer::No })
+}
+
+/// A limit of the list.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Listed {
+    limit: StoredLimit,
+    /// Where it is set: `database`, `queue` or `config`.
+    source: &'static str,
+}
+
+fn of_database(args: &Args) -> Result<Vec<Listed>, Failure> {
+    let mut database = args.wait.open(args.database.found(), Access::Read)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    let from = |source| move |limit| Listed { limit, source };
+    let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(from("database"));
+    let of_queues = snapshot.limits_of_queues().map_err(failure)?.into_iter().map(from("queue"));
+    Ok(stored.chain(of_queues).collect())
+}
+
+/// The limits of tables `[[fairshare.limits]]`, which the plugin has checked. Users of these stand there by id.
+fn of_configuration(tables: &[Map<String, Value>]) -> Vec<Listed> {
+    let measures = measures();
+    let mut limits = Vec::new();
+    for table in tables {
+        let text = |key: &str| match table.get(key) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        let scope = text("scope");
+        let name = match (scope.as_str(), text("name")) {
+            ("user", id) => user(&id),
+            ("association", name) => match name.split_once('/') {
+                Some((id, bank)) => format!("{}/{bank}", user(id)),
+                None => name,
+            },
+            (_, name) => name,
+        };
+        for (measure, value) in table.iter().filter(|(key, _)| measures.contains(key)) {
+            limits.push(Listed {
+                limit: StoredLimit {
+                    scope: scope.clone(),
+                    name: name.clone(),
+                    queue: text("queue"),
+                    measure: measure.clone(),
+                    value: value.as_i64().unwrap_or_default(),
+                    is_given: text("counts") == "given",
+                },
+                source: "config",
+            });
+        }
+    }
+    limits
+}
+
+/// The name of a user, or the id if it has none.
+fn user(id: &str) -> String {
+    id.parse().map_or_else(|_| id.to_owned(), user_or_id)
+}
+
+/// The limits that are to be set.
+fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Failure> {
+    if args.measures.is_empty() {
+        return Err(Failure::Message("how much of what? MEASURE=VALUE is missing".to_owned()));
+    }
+    let target = target(scope, name)?;
+    if args.queue.is_some() && scope == "user" {
+        return Err(Failure::Message("--queue: a user's limits hold over all queues".to_owned()));
+    }
+    let known = measures();
+    let one = |text: &String| {
+        let Some((measure, value)) = text.split_once('=') else {
+            return Err(Failure::Message(format!("expected MEASURE=VALUE, got \"{text}\"")));
+        };
+        if !known.iter().any(|known| known == measure) {
+            let near = did_you_mean(measure, known.iter().map(String::as_str));
+            return Err(Failure::Message(format!("unknown measure \"{measure}\"{near}")));
+        }
+        if target.has_in_records(args.queue.is_some(), measure) {
+            let text = format!("{measure}: of associations \"flux account edit-user\" sets this");
+            return Err(Failure::Message(text));
+        }
+        let wrong = || Failure::Message(format!("{measure}: expected an integer from 0, got \"{value}\""));
+        let value = value.parse::<i64>().ok().filter(|value| *value >= 0).ok_or_else(wrong)?;
+        Ok(StoredLimit {
+            scope: scope.to_owned(),
+            name: name.to_owned(),
+            queue: args.queue.clone().unwrap_or_default(),
+            measure: measure.to_owned(),
+            value,
+            is_given: args.given,
+        })
+    };
+    args.measures.iter().map(one).collect()
+}
+
+/// The target, whichever id its user has.
+fn target(scope: &str, name: &str) -> Result<Target, Failure> {
+    let with_id = match (scope, name.split_once('/')) {
+        (_, _) if name == "*" => name.to_owned(),
+        ("user", _) => "0".to_owned(),
+        ("association", Some((_, bank))) => format!("0/{bank}"),
+        ("association", None) => {
+            return Err(Failure::Message(format!("expected USER/BANK, got \"{name}\"")));
+        }
+        _ => name.to_owned(),
+    };
+    Target::parse(scope, &with_id).map_err(Failure::Message)
+}
+
+/// A limit on nobody would hold nobody, and nobody would notice.
+fn exists(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Result<(), Failure> {
+    let is_there = match (scope, name.split_once('/')) {
+        (_, _) if name == "*" => true,
+        ("bank", _) => snapshot.has_bank(name).map_err(failure)?,
+        ("association", Some((user, bank))) => snapshot.has_user(user, Some(bank)).map_err(failure)?,
+        _ => snapshot.has_user(name, None).map_err(failure)?,
+    };
+    if !is_there {
+        return Err(Failure::Message(format!("there is no {scope} {name} in the database")));
+    }
+    if !queue.is_empty() && !snapshot.has_queue(queue).map_err(failure)? {
+        return Err(Failure::Message(format!("there is no queue {queue} in the database")));
+    }
+    Ok(())
+}
+
+fn print(args: &Args, limits: Vec<Listed>) -> std::io::Result<()> {
+    let is_both = limits.iter().any(|listed| listed.source == "config")
+        && limits.iter().any(|listed| listed.source != "config");
+    let note = "If the database and the configuration (config) set the same limit, the database counts after a push.";
+    let notes = if is_both { vec![note.to_owned()] } else { Vec::new() };
+    let rows = limits.into_iter().map(|Listed { limit, source }| {
+        vec![
+            Cell::Text(limit.scope),
+            Cell::Text(limit.name),
+            Cell::Text(limit.queue),
+            Cell::Text(limit.measure),
+            Cell::Count(limit.value.unsigned_abs()),
+            Cell::Text(if limit.is_given { "given" } else { "asked" }.to_owned()),
+            Cell::Text(source.to_owned()),
+        ]
+    });
+    args.output.print(Report {
+        rows: Rows {
+            key: "limits",
+            columns: vec![
+                column("scope", "Scope", Style::Text),
+                column("name", "Name", Style::Text),
+                column("queue", "Queue", Style::Text),
+                column("measure", "Measure", Style::Text),
+                column("value", "Limit", Style::Count),
+                column("counts", "Counts", Style::Text),
+                column("source", "Source", Style::Text),
+            ],
+            rows: Box::new(rows),
+        },
+        notes,
+        ..Report::default()
+    })
+}

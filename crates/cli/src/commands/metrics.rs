@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare metrics`: the instance in numbers for a monitoring system, as OpenMetrics text.
+
+use std::io::{self, IsTerminal, Write, stdout};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use crate::commands::standing;
+use crate::metrics::window::Window;
+use crate::metrics::{exposition, families, listen, textfile};
+use crate::plugin::answers::{Standing, Stats};
+use crate::plugin::ask::{InstanceArg, Refusal, ask};
+use crate::ui::figures::parse_duration;
+use crate::ui::printable::printable;
+use crate::ui::words::Words;
+use crate::{Answer, Failure, Outcome, failure, remark};
+use fairshare_client::Flux;
+
+/// Print metrics of the whole instance as OpenMetrics text, once, into a file, or over HTTP
+///
+/// For Prometheus: served on a loopback address, or as a file for node_exporter's textfile collector, which is replaced as a
+/// whole. etc/grafana/ has a dashboard over them, etc/prometheus/ alert rules. Names of users are left out unless asked for. Only
+/// the instance owner may ask; to anybody else "flux fairshare standing --json" says his own numbers.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Write to this file, at once and as a whole; a link is replaced, not followed
+    #[arg(long, value_name = "FILE", conflicts_with = "listen", value_hint = clap::ValueHint::FilePath)]
+    textfile: Option<PathBuf>,
+    /// With --textfile: go on, and write it anew this often
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "textfile", conflicts_with = "listen")]
+    every: Option<Duration>,
+    /// Serve http://ADDRESS/metrics; the address is one of this machine alone, like 127.0.0.1:9909
+    #[arg(long, value_name = "ADDRESS", value_parser = listen::loopback)]
+    listen: Option<SocketAddr>,
+    /// Over how long promised and delivered shares are compared, as far as the command has been running
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_duration)]
+    window: Duration,
+    /// Also metrics of each association, under its user's name
+    #[arg(long)]
+    users: bool,
+    /// Most banks, and pairs of bank and queue, that get labels of their own
+    #[arg(long, value_name = "NUMBER", default_value = "500")]
+    most: usize,
+    #[command(flatten)]
+    instance: InstanceArg,
+}
+
+/// A recount looks at every job: it is not asked for more often.
+const BETWEEN_RECOUNTS: Duration = Duration::from_secs(300);
+
+/// The plugin, asked again and again.
+struct Source<'a> {
+    args: &'a Args,
+    flux: Option<Flux>,
+    window: Window,
+    /// When it last recounted, and what came of it.
+    recount: Option<(Instant, Option<u64>)>,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let mut source =
+        Source { args, flux: None, window: Window::new(args.window.as_secs_f64().max(1.0)), recount: None };
+    if let Some(address) = args.listen {
+        let listener =
+            TcpListener::bind(address).map_err(|error| failure(format_args!("{address}: {error}")))?;
+        // What is wrong from the beginning is said at once.
+        source.ask()?;
+        remark(format_args!("serving http://{}/metrics", listener.local_addr()?));
+        let error = listen::serve(&listener, || Ok(source.text_or_down()));
+        return Err(failure(format_args!("{address}: {error}")));
+    }
+    let text = source.ask()?;
+    let Some(path) = &args.textfile else {
+        let mut out = stdout().lock();
+        if out.is_terminal() {
+            text.lines().try_for_each(|line| writeln!(out, "{}", printable(line)))?;
+        } else {
+            out.write_all(text.as_bytes())?;
+        }
+        return Ok(Answer::Yes);
+    };
+    let put = |text: &str| {
+        let about = |error: io::Error| failure(format_args!("{}: {error}", path.display()));
+        textfile::replace(path, text).map_err(about)
+    };
+    put(&text)?;
+    while let Some(every) = args.every {
+        std::thread::sleep(every.max(Duration::from_secs(1)));
+        // Whoever ends here leaves a file that says "up 1" for ever; a disk that is full now has room later.
+        put(&source.text_or_down()).unwrap_or_else(remark);
+    }
+    Ok(Answer::Yes)
+}
+
+impl Source<'_> {
+    /// The metrics, or the one that says that there are none: an alert goes by it.
+    fn text_or_down(&mut self) -> String {
+        self.ask().unwrap_or_else(|failure| {
+            remark(failure);
+            // Whatever broke, the next question begins anew.
+            self.flux = None;
+            exposition::text(&families::down())
+        })
+    }
+
+    fn ask(&mut self) -> Result<String, Failure> {
+        let flux = match self.flux.take() {
+            Some(flux) => flux,
+            None => self.args.instance.connect()?,
+        };
+        let text = self.ask_of(&flux)?;
+        self.flux = Some(flux);
+        Ok(text)
+    }
+
+    fn ask_of(&mut self, flux: &Flux) -> Result<String, Failure> {
+        let is_due = self.recount.is_none_or(|(when, _)| when.elapsed() >= BETWEEN_RECOUNTS);
+        let mut stats: Stats = ask(flux, "stats", &json!({"check": is_due})).map_err(owners)?;
+        if is_due {
+            self.recount = Some((Instant::now(), stats.drift));
+        }
+        stats.drift = self.recount.and_then(|(_, drift)| drift);
+        self.window.look(&stats);
+        let mut all = families::families(&stats, &self.window, self.args.most);
+        if self.args.users {
+            let wanted = Map::from_iter([("all".to_owned(), Value::Bool(true))]);
+            let answer: Standing =
+                serde_json::from_value(standing::fetch(flux, &wanted, usize::MAX)?).map_err(failure)?;
+            all.extend(families::users(&answer, &Words::of(flux, stats.now)));
+        }
+        Ok(exposition::text(&all))
+    }
+}
+
+/// To those who may not ask, what they may.
+fn owners(refusal: Refusal) -> Failure {
+    match refusal {
+        Refusal::No(text) => Failure::Message(format!(
+            "{text}: metrics are of the whole instance, and its owner's alone; \"flux fairshare standing --json\" says your own numbers"
+        )),
+        refusal => refusal.into(),
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The subcommands: one file or folder for each, with its clap arguments and `run`.
+
+mod check_import;
+mod compare;
+mod config;
+mod doctor;
+mod generate;
+pub(crate) mod jobs;
+mod limit;
+mod metrics;
+mod migrate;
+mod policy;
+mod push;
+mod recount;
+mod report;
+mod scrub;
+pub(crate) mod show;
+mod simulate;
+pub(crate) mod standing;
+mod status;
+mod sync;
+mod top;
+mod update;
+mod usage;
+mod what_if;
+pub(crate) mod why;
+
+use clap::Subcommand;
+
+use crate::Outcome;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Show(show::Args),
+    Update(update::Args),
+    Policy(policy::Args),
+    Limit(limit::Args),
+    Push(push::Args),
+    Sync(sync::Args),
+    Recount(recount::Args),
+    Usage(usage::Args),
+    Scrub(scrub::Args),
+    Compare(compare::Args),
+    Report(report::Args),
+    // Left alone, clap counts options that have a default among those that must be given.
+    #[command(override_usage = "flux fairshare why [OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]")]
+    Why(why::Args),
+    WhatIf(what_if::Args),
+    Simulate(simulate::Args),
+    Jobs(jobs::Args),
+    Standing(standing::Args),
+    Top(top::Args),
+    Metrics(metrics::Args),
+    Status(status::Args),
+    CheckImport(check_import::Args),
+    Doctor(doctor::Args),
+    Config(config::Args),
+    Migrate(migrate::Args),
+    Generate(generate::Args),
+}
+
+/// Runs the subcommand that the arguments name.
+pub(crate) fn run(command: Command) -> Outcome {
+    match command {
+        Command::Show(args) => show::run(&args),
+        Command::Update(args) => update::run(&args),
+        Command::Policy(args) => policy::run(&args),
+        Command::Limit(args) => limit::run(&args),
+        Command::Push(args) => push::run(&args),
+        Command::Sync(args) => sync::run(&args),
+        Command::Recount(args) => recount::run(&args),
+        Command::Usage(args) => usage::run(&args),
+        Command::Scrub(args) => scrub::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Why(args) => why::run(&args),
+        Command::WhatIf(args) => what_if::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
+        Command::Standing(args) => standing::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::CheckImport(args) => check_import::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Config(args) => config::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
+        Command::Generate(args) => generate::run(&args),
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare policy`: which rule the site goes by.
+
+use clap::ArgAction;
+
+use crate::site::database::DatabaseArg;
+use crate::site::input::{Rules, Wait, about};
+use crate::ui::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use crate::ui::suggest::did_you_mean;
+use crate::{Answer, Failure, Outcome, after_storing, failure, fingers, remark};
+use fairshare::{Options, Policy};
+use fairshare_accounting::store::{Access, SitePolicy, Snapshot};
+
+/// Show or choose the policy of the site: the rule that makes fair-shares, and its options
+///
+/// The choice is kept in the database, and show, update, sync, why, what-if and push follow it unless --policy or --set say
+/// otherwise. flux-accounting's own tools keep it and go on ranking by weighted-walk. Without a name and options it is
+/// shown. A policy by which the database can't be ranked is refused.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The rule from now on: weighted-walk, fair-tree, classic, depth-oblivious or pbs
+    #[arg(value_name = "POLICY", value_parser = fingers::policy)]
+    policy: Option<Policy>,
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    rules: Rules,
+    /// Options that go back to their defaults
+    #[arg(long, value_name = "NAME", help_heading = "Rules")]
+    unset: Vec<String>,
+    /// All options go back to their defaults
+    #[arg(long, action = ArgAction::SetTrue, conflicts_with = "unset", help_heading = "Rules")]
+    reset: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let changes = args.policy.is_some() || args.reset || !args.unset.is_empty() || !args.rules.is_empty();
+    let access = if changes { Access::Write } else { Access::Read };
+    let mut database = args.wait.open(args.database.found(), access)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    if !changes {
+        let site = snapshot.site_policy().map_err(failure)?;
+        drop(snapshot);
+        drop(database);
+        print(args, &site)?;
+        return Ok(Answer::Yes);
+    }
+    let before = snapshot.site_policy();
+    // A choice that can't be read must not keep anybody from making another.
+    let before = match (before, args.policy, args.reset) {
+        (Err(_), Some(_), true) => SitePolicy::default(),
+        (before, ..) => before.map_err(failure)?,
+    };
+    let site = chosen(args, before)?;
+    try_out(args, &snapshot, &site)?;
+    snapshot.write_site_policy(&site).map_err(failure)?;
+    snapshot.commit().map_err(failure)?;
+    print(args, &site).map_err(after_storing)?;
+    if site != before && args.output.is_table() {
+        remark(
+            "fair-shares follow at the next \"flux fairshare update\" or \"sync\", the plugin at the next push",
+        );
+    }
+    Ok(Answer::Yes)
+}
+
+/// The site's choice with what was asked for in its place.
+fn chosen(args: &Args, before: SitePolicy) -> Result<SitePolicy, Failure> {
+    let policy = args.policy.unwrap_or(before.policy);
+    let defaults = Options::default();
+    let mut kept = if args.reset { defaults } else { before.options };
+    for name in &args.unset {
+        let known = defaults.settings();
+        let Some((name, value)) = known.iter().find(|(known, _)| known == name) else {
+            let near = did_you_mean(name, known.map(|(name, _)| name));
+            return Err(Failure::Message(format!("--unset: unknown option \"{name}\"{near}")));
+        };
+        kept.set(&format!("{name}={value}")).map_err(failure)?;
+    }
+    let options = args.rules.over(SitePolicy { policy, options: kept })?;
+    args.rules.apply_to(&[policy])?;
+    Ok(SitePolicy { policy, options })
+}
+
+/// Ranks by it, so that nothing is stored by which the next run would fail.
+fn try_out(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Result<(), Failure> {
+    let path = args.database.path();
+    let stored = snapshot.tree(site.options.inactive_usage, &mut |_| ()).map_err(failure)?;
+    // A site may choose before it has banks.
+    let Ok(tree) = stored.builder.build() else { return Ok(()) };
+    match tree.rank(site.policy, &site.options) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(about(path, format_args!("can't be ranked by {}: {error}", site.policy))),
+    }
+}
+
+fn print(args: &Args, site: &SitePolicy) -> std::io::Result<()> {
+    let defaults = Options::default().settings();
+    let rows = site.options.settings().into_iter().zip(defaults).map(|((name, value), (_, default))| {
+        vec![
+            Cell::Text(name.to_owned()),
+            Cell::Text(value),
+            Cell::Text(default),
+            Cell::Flag(Options::applies(name, site.policy)),
+        ]
+    });
+    args.output.print(Report {
+        facts: vec![("policy", site.policy.name().into())],
+        before: vec![format!("The site's policy is {}.", site.policy)],
+        rows: Rows {
+            key: "options",
+            columns: vec![
+                column("name", "Option", Style::Text),
+                column("value", "Value", Style::Text),
+                column("default", "Default", Style::Text),
+                column("applies", "Applies", Style::Text),
+            ],
+            rows: Box::new(rows),
+        },
+        ..Report::default()
+    })
+}

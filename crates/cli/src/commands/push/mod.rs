@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare push`: send the accounting data to the priority plugin.
+
+mod parts;
+mod preview;
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::sync::now;
+use crate::plugin::ask::in_a_job;
+use crate::site::database::{DatabaseArg, Found};
+use crate::site::input::Wait;
+use crate::site::mending;
+use crate::ui::printable::{count, printable_json};
+use crate::{Answer, Failure, Outcome, failure, remark, say};
+use fairshare_accounting::pipeline::fairshare::checked_tree;
+use fairshare_accounting::store::{Access, PolicyData, Snapshot, StoreError};
+use fairshare_client::{Flux, FluxError, user_name};
+use fairshare_import as formats;
+use fairshare_protocol::document;
+use fairshare_protocol::records::{AssociationRecord, BankRecord};
+use parts::Changes;
+use preview::Preview;
+
+/// Send the database to the priority plugin
+///
+/// Does what "flux account-priority-update" does: associations, queues, projects, banks, factors, config and the instance
+/// owner's record, then reprioritize, each answer checked. The owner gets a record of their own only if the database has
+/// none for them. This project's mf_priority plugin takes over all of it or nothing, what the database does not list is
+/// removed, and it never works on more than a part at a time; flux-accounting's is sent piece by piece.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    /// The Flux instance; otherwise the enclosing or the system's
+    #[arg(long, value_name = "URI")]
+    uri: Option<String>,
+    /// Change nothing; say what would be sent, and what the plugin would do
+    ///
+    /// Where an instance with this project's plugin runs, the plugin is asked: how many pending jobs would get another
+    /// priority, the ten that would move most, whose jobs would end and why, who would be removed while jobs of theirs
+    /// live. Without one the database is judged as the plugin would judge it.
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Say what was sent
+    #[arg(short, long)]
+    verbose: bool,
+    /// The same as JSON; what changed, or would, is null if the plugin does not tell
+    #[arg(long)]
+    json: bool,
+}
+
+/// The body of every update request.
+#[derive(Serialize)]
+struct Payload<'a, T: ?Sized> {
+    data: &'a T,
+}
+
+/// What is sent, and where to.
+pub(super) struct Push<'a> {
+    /// The accounting database, or a document that stands for it.
+    pub(super) found: &'a Found,
+    /// How long to wait for others.
+    pub(super) wait: Wait,
+    /// The Flux instance; otherwise the enclosing or the system's.
+    pub(super) uri: Option<&'a str>,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    let data = read_for(&push, args.dry_run)?;
+    if let (Some(by), true) = (push.found.by, (args.dry_run || args.verbose) && !args.json) {
+        say(format_args!("database {} ({by})", push.found.path.display()))?;
+    }
+    if args.dry_run {
+        let preview = ask(&push, &data)?;
+        if args.json {
+            say(printable_json(&serde_json::to_string(&preview).map_err(failure)?))?;
+            return Ok(Answer::Yes);
+        }
+        say(format_args!("would send {}", summary(&data)))?;
+        for line in preview.iter().flat_map(Preview::lines) {
+            say(line)?;
+        }
+        return Ok(Answer::Yes);
+    }
+    let sent = deliver(&push, &data)?;
+    if args.json {
+        say(parts::report(&data, sent.owner.as_ref(), sent.changes.as_ref()))?;
+    } else if args.verbose {
+        say(sent.told(&data))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Sends all of it, and says what was sent.
+pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
+    send_data(push, &read(push)?)
+}
+
+/// Sends what was read before.
+pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<String, Failure> {
+    Ok(deliver(push, data)?.told(data))
+}
+
+/// What came of a push.
+struct Sent {
+    /// The instance owner's record, if the database had none.
+    owner: Option<AssociationRecord>,
+    /// What the plugin says has changed; flux-accounting's does not tell.
+    changes: Option<Changes>,
+}
+
+/// What the plugin would do; `None` if there is nobody to ask, or it is flux-accounting's.
+pub(super) fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>, Failure> {
+    let flux = match Flux::connect(push.uri) {
+        Ok(flux) => flux,
+        Err(error) if push.uri.is_some() => return Err(refused(error)),
+        Err(_) => return Ok(None),
+    };
+    let owner = owner_record(&flux, data)?;
+    let sending = Sending { flux: &flux, path: &push.found.path, data };
+    parts::ask(&flux, data, owner.as_ref()).map_err(|error| sending.told(&error))
+}
+
+fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent, Failure> {
+    let flux = Flux::connect(push.uri).map_err(refused)?;
+    let owner = owner_record(&flux, data)?;
+    let sending = Sending { flux: &flux, path: &push.found.path, data };
+    let changes = parts::send(&flux, data, owner.as_ref()).map_err(|error| sending.told(&error))?;
+    if changes.is_none() {
+        sending.all(owner.as_ref())?;
+    }
+    Ok(Sent { owner, changes })
+}
+
+impl Sent {
+    fn told(&self, data: &PolicyData) -> String {
+        let owner = self.owner.as_ref().map_or(String::new(), |owner| {
+            format!(
+                "; the database does not know the instance owner ({}): sent a record without limits",
+                owner.bank
+            )
+        });
+        let changes = self.changes.as_ref().map_or(String::new(), |changes| {
+            format!("; {}; generation {} is in the plugin", changes.words(), changes.generation)
+        });
+        format!("sent {}{owner}{changes}", summary(data))
+    }
+}
+
+fn summary(data: &PolicyData) -> String {
+    [
+        count(data.associations.len(), "association"),
+        count(data.queues.len(), "queue"),
+        count(data.projects.len(), "project"),
+        count(data.banks.len(), "bank"),
+        count(data.priority_factors.len(), "factor"),
+        "the config".to_owned(),
+    ]
+    .join(", ")
+}
+
+/// What is there to be sent.
+pub(super) fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
+    read_for(push, false)
+}
+
+/// What is to be sent; of a dry run, judged as the plugin would.
+fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
+    let path = push.found.path.as_path();
+    let missing = |error: StoreError| mending::unopened(&error, push.found, Access::Write, false);
+    let data = if let Some(text) = formats::policy_text(path).map_err(missing)? {
+        if dry_run {
+            judge(path, &text)?;
+        }
+        formats::policy_data(path, &text).map_err(failure)?
+    } else {
+        let data = {
+            let mut database = push.wait.open(push.found, Access::Read)?;
+            let snapshot = database.snapshot().map_err(failure)?;
+            read_snapshot(&snapshot, now(None))?
+        };
+        if dry_run {
+            judge(path, &serde_json::to_string(&data).map_err(failure)?)?;
+        }
+        data
+    };
+    if !data.notes.is_empty() {
+        let notes = data.notes.join(", ");
+        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", path.display()));
+    }
+    for note in mending::lost(&data.lost_limits) {
+        remark(format_args!("{}: {note}", path.display()));
+    }
+    Ok(data)
+}
+
+/// Reads what the database would have sent at `now`, in seconds since the epoch; refuses what update and sync refuse.
+fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failure> {
+    let data = snapshot.policy_data(now).map_err(failure)?;
+    if data.tree.is_some() {
+        let inactive = snapshot.site_policy().map_err(failure)?.options.inactive_usage;
+        checked_tree(snapshot, inactive, &mut |_| ()).map_err(mending::failed)?;
+    }
+    Ok(data)
+}
+
+/// Checks what the database would have sent, as the plugin would; returns what the plugin would warn of.
+pub(super) fn judged_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<String>, Failure> {
+    let data = read_snapshot(snapshot, now)?;
+    judged(snapshot.path(), &serde_json::to_string(&data).map_err(failure)?)
+}
+
+fn judge(path: &Path, text: &str) -> Result<(), Failure> {
+    judged(path, text)?.iter().for_each(remark);
+    Ok(())
+}
+
+/// What the plugin would warn of.
+fn judged(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
+    let place = path.display();
+    let record = |index: usize| {
+        let document: Value = serde_json::from_str(text).ok()?;
+        let record = document.get(ASSOCIATIONS)?.get(index)?;
+        Some((record.get("userid")?.to_string(), record.get("bank").and_then(Value::as_str)?.to_owned()))
+    };
+    match document::judge(text) {
+        Ok((warnings, more)) => {
+            let named = |warning: &String| format!("{place}: {}", with_name(warning, record));
+            let more = (more > 0).then(|| format!("{place}: and {more} more of the kind"));
+            Ok(warnings.iter().map(named).chain(more).collect())
+        }
+        Err(fault) => {
+            let fault = with_name(&fault, record);
+            Err(Failure::Message(format!("{place}: the plugin would refuse it: {fault}")))
+        }
+    }
+}
+
+const ASSOCIATIONS: &str = "associations";
+
+/// What is said of `associations[3]`, with who that is: `record` knows user id and bank.
+fn with_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> String {
+    let index = || {
+        let (_, rest) = said.split_once(ASSOCIATIONS)?;
+        rest.strip_prefix('[')?.split_once(']')?.0.parse().ok()
+    };
+    let Some((userid, bank)) = index().and_then(record) else { return said.to_owned() };
+    let name = userid.parse().ok().and_then(user_name).map_or(String::new(), |name| format!("{name}, "));
+    // A plugin may say it itself; the name of the user it can't.
+    let bare = said.rsplit_once(" (user ").map_or(said, |(bare, _)| bare);
+    let bank = if bank.is_empty() { String::new() } else { format!(", bank {bank}") };
+    format!("{bare} (user {name}{userid}{bank})")
+}
+
+/// A failure to reach the instance; where it is a refusal, with the reason.
+fn refused(error: FluxError) -> Failure {
+    match error {
+        FluxError::Connect { errno: libc::EACCES | libc::EPERM, .. } => {
+            Failure::Message(format!("{error}: only the instance owner may push"))
+        }
+        _ => failure(error),
+    }
+}
+
+/// The record of an instance owner whom the database does not know: practically no limits, a bank of their own.
+fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>, Failure> {
+    const PLENTY: i64 = 1_000_000;
+    let text = flux.attribute("security.owner").map_err(failure)?;
+    let uid: u32 = text
+        .parse()
+        .map_err(|_| Failure::Message(format!("security.owner is \"{text}\", expected a user id")))?;
+    if data.associations.iter().any(|record| record.userid == i64::from(uid)) {
+        return Ok(None);
+    }
+    let name = user_name(uid).unwrap_or(text);
+    // The plugin takes an owner's record without queues for one that may use all.
+    Ok(Some(AssociationRecord {
+        projects: "*".to_owned(),
+        def_project: "*".to_owned(),
+        max_sched_jobs: i32::MAX.into(),
+        ..AssociationRecord::with_limits(uid.into(), name, PLENTY)
+    }))
+}
+
+struct Sending<'a> {
+    flux: &'a Flux,
+    path: &'a Path,
+    data: &'a PolicyData,
+}
+
+impl Sending<'_> {
+    /// Piece by piece, as flux-accounting's plugin takes it.
+    fn all(&self, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
+        let data = self.data;
+        let associations = data.associations.iter().cloned().map(AssociationRecord::without_leaf);
+        self.send("rec_update", &associations.collect::<Vec<_>>())?;
+        self.send("rec_q_update", &data.queues)?;
+        self.send("rec_proj_update", &data.projects)?;
+        let banks = data.banks.iter().cloned().map(BankRecord::without_branch);
+        self.send("rec_bank_update", &banks.collect::<Vec<_>>())?;
+        self.send("rec_fac_update", &data.priority_factors)?;
+        self.send("rec_config_update", &data.config)?;
+        // Before reprioritize: the owner's waiting jobs must find their record then.
+        if let Some(owner) = owner {
+            self.send("rec_update", std::slice::from_ref(owner))?;
+        }
+        if !self.data.limits.is_empty() {
+            remark("flux-accounting's plugin knows none of the limits that \"flux fairshare limit\" shows");
+        }
+        self.request("reprioritize", "{}")
+    }
+
+    fn send<T: Serialize + ?Sized>(&self, method: &str, data: &T) -> Result<(), Failure> {
+        let payload = serde_json::to_string(&Payload { data }).map_err(failure)?;
+        self.request(method, &payload)
+    }
+
+    fn request(&self, method: &str, payload: &str) -> Result<(), Failure> {
+        let topic = format!("job-manager.mf_priority.{method}");
+        match self.flux.rpc(&topic, payload) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let hint = match &error {
+                    FluxError::Request { errno, .. } if *errno == libc::ENOSYS => {
+                        if let Some(text) = in_a_job(self.flux) {
+                            return Err(Failure::Message(text));
+                        }
+                        "; is the plugin loaded? \"flux jobtap list\" tells"
+                    }
+                    FluxError::Request { errno, .. } if *errno == libc::EPERM => {
+                        "; only the instance owner may push"
+                    }
+                    _ => "",
+                };
+                let error = self.named(&error.to_string());
+                let said = format!("{}: not all was accepted: {error}{hint}", self.path.display());
+                Err(Failure::Message(said))
+            }
+        }
+    }
+
+    /// What the plugin said of a push in parts, of which nothing was accepted.
+    fn told(&self, error: &Failure) -> Failure {
+        Failure::Message(format!("{}: {}", self.path.display(), self.named(&error.to_string())))
+    }
+
+    fn named(&self, said: &str) -> String {
+        with_name(said, |index| {
+            let record = self.data.associations.get(index)?;
+            Some((record.userid.to_string(), record.bank.clone()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_at_fault_is_named() {
+        let nobodys = |_| Some(("0".to_owned(), String::new()));
+        assert_eq!(
+            with_name("associations[3].bank: bad", nobodys),
+            "associations[3].bank: bad (user root, 0)"
+        );
+        let record = |index| (index == 3).then(|| ("0".to_owned(), "chem".to_owned()));
+        for (said, told) in [
+            ("x: associations[3].bank: bad", "x: associations[3].bank: bad (user root, 0, bank chem)"),
+            (
+                "associations[3].bank: bad (user 0, bank chem)",
+                "associations[3].bank: bad (user root, 0, bank chem)",
+            ),
+            ("associations[4].bank: bad", "associations[4].bank: bad"),
+            ("queues[3].queue: bad", "queues[3].queue: bad"),
+        ] {
+            assert_eq!(with_name(said, record), told);
+        }
+    }
+
+    #[test]
+    fn a_guest_is_told_who_may_push() {
+        let told = |errno| refused(FluxError::Connect { errno, text: "no".to_owned() }).to_string();
+        assert_eq!(told(libc::EPERM), "can't connect to Flux: no: only the instance owner may push");
+        assert_eq!(told(libc::EACCES), "can't connect to Flux: no: only the instance owner may push");
+        assert_eq!(told(libc::ECONNREFUSED), "can't connect to Flux: no");
+    }
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Sending a policy in parts: the plugin is never busy for long, and takes over all of it or nothing.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::preview::Preview;
+use crate::ui::progress::Progress;
+use crate::{Failure, failure};
+use fairshare_accounting::store::PolicyData;
+use fairshare_client::{Flux, FluxError};
+use fairshare_protocol::records::AssociationRecord;
+
+/// How many records of a kind were added, changed and removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Counts {
+    added: u64,
+    changed: u64,
+    removed: u64,
+}
+
+/// What the plugin says a push has changed; at the top, in numbers of associations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub(crate) struct Changes {
+    pub(crate) generation: u64,
+    pub(crate) added: u64,
+    pub(crate) changed: u64,
+    pub(crate) removed: u64,
+    pub(crate) unchanged: u64,
+    #[serde(default)]
+    pub(crate) queues: Counts,
+    #[serde(default)]
+    pub(crate) projects: Counts,
+    #[serde(default)]
+    pub(crate) banks: Counts,
+    #[serde(default)]
+    pub(crate) limits: Counts,
+    #[serde(default)]
+    pub(crate) factors: Counts,
+    #[serde(default)]
+    pub(crate) config: Counts,
+}
+
+impl Changes {
+    /// The counts in words. Kinds of which nothing differs are not named, but for associations.
+    pub(crate) fn words(&self) -> String {
+        let Changes { added, changed, removed, unchanged, .. } = self;
+        let mut text = format!(
+            "associations: {added} added, {changed} changed, {removed} removed, {unchanged} unchanged"
+        );
+        let kinds = [
+            ("banks", self.banks),
+            ("queues", self.queues),
+            ("factors", self.factors),
+            ("projects", self.projects),
+            ("limits", self.limits),
+            ("config", self.config),
+        ];
+        for (kind, counts) in kinds {
+            let counted = [(counts.added, "added"), (counts.changed, "changed"), (counts.removed, "removed")];
+            let told: Vec<String> = counted
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!("{count} {what}"))
+                .collect();
+            if !told.is_empty() {
+                text += &format!("; {kind}: {}", told.join(", "));
+            }
+        }
+        text
+    }
+}
+
+/// Records of one part: fewer than the plugin takes, since other requests come between two parts only.
+const RECORDS: usize = 500;
+
+/// An open push, and how large its parts may be.
+#[derive(Deserialize)]
+struct Push {
+    push: u64,
+    max_records: usize,
+    max_bytes: usize,
+}
+
+/// Sends all, the owner's record too. `None`: this plugin does not know of parts.
+pub(crate) fn send(
+    flux: &Flux,
+    data: &PolicyData,
+    owner: Option<&AssociationRecord>,
+) -> Result<Option<Changes>, Failure> {
+    // Whoever asked for a switch, at load or in another push, keeps it unless the database knows better.
+    put(flux, data, owner, r#"{"keep_config":true}"#)
+}
+
+/// The same without effect: what the plugin would do.
+pub(crate) fn ask(
+    flux: &Flux,
+    data: &PolicyData,
+    owner: Option<&AssociationRecord>,
+) -> Result<Option<Preview>, Failure> {
+    put(flux, data, owner, r#"{"keep_config":true,"dry_run":true}"#)
+}
+
+fn put<T: for<'de> Deserialize<'de>>(
+    flux: &Flux,
+    data: &PolicyData,
+    owner: Option<&AssociationRecord>,
+    beginning: &str,
+) -> Result<Option<T>, Failure> {
+    let begun = match flux.rpc(&topic("policy_begin"), beginning) {
+        Ok(answer) => answer,
+        Err(FluxError::Request { errno: libc::ENOSYS, .. }) => return Ok(None),
+        Err(error) => return Err(refused(&error)),
+    };
+    let push: Push = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
+    let sent = send_parts(flux, &push, data, owner);
+    if sent.is_err() {
+        // The plugin has ended a push of which it refused a part, and forgets any other in a minute.
+        let _ = flux.rpc(&topic("policy_abort"), &json!({ "push": push.push }).to_string());
+    }
+    sent?;
+    let answer = flux.rpc(&topic("policy_commit"), &json!({ "push": push.push }).to_string());
+    let answer = answer.map_err(|error| Failure::Message(error.to_string()))?;
+    serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure)
+}
+
+fn send_parts(
+    flux: &Flux,
+    push: &Push,
+    data: &PolicyData,
+    owner: Option<&AssociationRecord>,
+) -> Result<(), Failure> {
+    let mut progress = Progress::start();
+    progress.phase("sending associations", || data.associations.len() as u64);
+    let mut sending = Sending { flux, push, progress };
+    sending.array("associations", &data.associations)?;
+    if let Some(owner) = owner {
+        sending.array("associations", std::slice::from_ref(owner))?;
+    }
+    sending.progress.phase("sending the rest", || 0);
+    sending.array("queues", &data.queues)?;
+    sending.array("projects", &data.projects)?;
+    sending.array("banks", &data.banks)?;
+    sending.array("priority_factors", &data.priority_factors)?;
+    if !data.limits.is_empty() {
+        sending.array("limits", &data.limits)?;
+    }
+    if let Some(tree) = &data.tree {
+        sending.part("tree", tree)?;
+    }
+    sending.part("config", &data.config)
+}
+
+struct Sending<'a> {
+    flux: &'a Flux,
+    push: &'a Push,
+    progress: Progress,
+}
+
+impl Sending<'_> {
+    /// Sends an array, also an empty one: the plugin must know that there is no more.
+    fn array<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<(), Failure> {
+        let size = self.push.max_records.clamp(1, RECORDS);
+        let mut rest = records;
+        loop {
+            let (chunk, more) = rest.split_at(size.min(rest.len()));
+            self.chunk(key, chunk)?;
+            rest = more;
+            self.progress.at((records.len() - rest.len()) as u64);
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends records, in halves where they are too long for one part. One that is too long alone is the plugin's to refuse.
+    fn chunk<T: Serialize>(&self, key: &str, records: &[T]) -> Result<(), Failure> {
+        let payload = self.payload(key, records)?;
+        if payload.len() <= self.push.max_bytes || records.len() < 2 {
+            return self.request(&payload);
+        }
+        let (one, other) = records.split_at(records.len() / 2);
+        self.chunk(key, one)?;
+        self.chunk(key, other)
+    }
+
+    fn part<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<(), Failure> {
+        self.request(&self.payload(key, value)?)
+    }
+
+    fn payload<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<String, Failure> {
+        let value = serde_json::to_string(value).map_err(failure)?;
+        Ok(format!("{{\"push\":{},\"{key}\":{value}}}", self.push.push))
+    }
+
+    fn request(&self, payload: &str) -> Result<(), Failure> {
+        self.flux.rpc(&topic("policy_part"), payload).map(drop).map_err(|error| refused(&error))
+    }
+}
+
+fn topic(method: &str) -> String {
+    format!("job-manager.mf_priority.{method}")
+}
+
+fn refused(error: &FluxError) -> Failure {
+    let hint = match error {
+        FluxError::Request { errno: libc::EPERM, .. } => "; only the instance owner may push",
+        _ => "",
+    };
+    Failure::Message(format!("nothing was accepted: {error}{hint}"))
+}
+
+/// What was sent and what that changed, as `--json` shows it.
+pub(crate) fn report(
+    data: &PolicyData,
+    owner: Option<&AssociationRecord>,
+    changes: Option<&Changes>,
+) -> Value {
+    json!({
+        "sent": {
+            "associations": data.associations.len(),
+            "queues": data.queues.len(),
+            "projects": data.projects.len(),
+            "banks": data.banks.len(),
+            "factors": data.priority_factors.len(),
+        },
+        "owner": owner.map(|owner| &owner.bank),
+        "changes": changes,
+    })
+}

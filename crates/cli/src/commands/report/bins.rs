@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What was used when: the database's usage by half-life period, of each association, and added up for each bank.
+
+use serde::Serialize;
+
+use super::data::Number;
+use crate::site::input::Loaded;
+use crate::{Failure, failure};
+use fairshare::periods::Periods;
+use fairshare::{NodeId, Tree};
+use fairshare_accounting::pipeline::Present;
+use fairshare_accounting::store::{Database, Pace};
+
+/// Numbers of all banks and periods together: nobody looks at more, and a page has to be loaded.
+const MOST: usize = 1_000_000;
+/// Numbers of all associations together.
+const MOST_OF_USERS: usize = 2_000_000;
+
+/// Recorded usage as it counts now, and when it was.
+#[derive(Default)]
+pub(super) struct Bins {
+    /// By place of the association: (period, usage), the present period is 0.
+    of: Vec<Vec<(i64, f64)>>,
+    /// By place of the association: how many periods are kept, empty ones too.
+    kept: Vec<u32>,
+    /// When the present period began.
+    began: f64,
+    pace: Option<Pace>,
+}
+
+/// Usage by bank and period, as the page has it.
+#[derive(Debug, Serialize)]
+pub(super) struct BankBins {
+    /// When each period began, the present one first.
+    from: Vec<Number>,
+    /// Seconds in a period.
+    length: Number,
+    /// By period and bank: what it and all below it used in that period, before any of it was forgotten.
+    banks: Vec<Vec<Number>>,
+    /// By period and association: what counts of it now; empty where that would be too much for a page.
+    users: Vec<Vec<Number>>,
+}
+
+impl Bins {
+    /// Those of the database; associations that came or went since the tree was read are left out.
+    pub(super) fn read(mut database: Database, loaded: &Loaded, now: f64) -> Result<Bins, Failure> {
+        let (tree, Some(pace)) = (&loaded.tree, loaded.pace) else { return Ok(Bins::default()) };
+        let snapshot = database.snapshot().map_err(failure)?;
+        // Counting may be late: what is called the present period is then an older one.
+        let began = Present::of(&snapshot, now)
+            .map_or_else(|_| pace.next_boundary(now) - pace.period, |present| present.began(0));
+        let pace = Pace { due: Present::due(&snapshot, now), ..pace };
+        let mut of = vec![Vec::new(); tree.leaves().len()];
+        let mut oldest = vec![None; of.len()];
+        let mut take = |user: &str, bank: &str, period: i64, usage: f64| {
+            let Some(at) = tree.leaf(user, bank).map(NodeId::index) else { return };
+            if let Some(oldest) = oldest.get_mut(at) {
+                *oldest = (*oldest).max(Some(period));
+            }
+            let of = of.get_mut(at);
+            if let Some(of) = of.filter(|_| usage != 0.0 && usage.is_finite() && period >= 0) {
+                of.push((period, usage));
+            }
+        };
+        snapshot
+            .all_usage_bins(&mut |user, bank, bin| take(user, bank, bin.period, bin.usage))
+            .map_err(failure)?;
+        of.iter_mut().for_each(|of| of.sort_by_key(|(period, _)| *period));
+        let kept: Vec<u32> = oldest.into_iter().map(|oldest| pace.of_rows(oldest).periods).collect();
+        let pace = Pace { longest: kept.iter().copied().max().unwrap_or(0), ..pace };
+        Ok(Bins { of, kept, began, pace: Some(pace) })
+    }
+
+    /// By association: how many periods are kept; empty without a database.
+    pub(super) fn kept(&self) -> &[u32] {
+        &self.kept
+    }
+
+    /// How those of an association are forgotten.
+    pub(super) fn pace_of(&self, leaf: NodeId) -> Option<Pace> {
+        let pace = self.pace?;
+        Some(Pace { periods: self.kept.get(leaf.index()).copied().unwrap_or(pace.periods), ..pace })
+    }
+
+    /// How they are forgotten.
+    pub(super) fn pace(&self) -> Option<Pace> {
+        self.pace
+    }
+
+    /// Those of an association.
+    pub(super) fn of(&self, leaf: NodeId) -> &[(i64, f64)] {
+        self.of.get(leaf.index()).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// All of them for the page; `None` where nothing is recorded.
+    pub(super) fn document(&self, tree: &Tree) -> Option<BankBins> {
+        let pace = self.pace?;
+        let last = self.of.iter().flatten().map(|(period, _)| *period).max()?;
+        let all = usize::try_from(last).ok()?.saturating_add(1);
+        let banks = tree.banks().len();
+        let periods = all.min((MOST / banks.max(1)).max(1));
+        let mut sums = vec![vec![0.0; banks]; periods];
+        let place = |bank: NodeId| bank.index() - self.of.len();
+        // A boundary that leaves nothing leaves no trace of what there was before it either.
+        let kept = |period: i64| pace.factor.powi(i32::try_from(period).unwrap_or(i32::MAX));
+        for (leaf, bins) in tree.leaves().zip(&self.of) {
+            for (period, usage) in bins {
+                let cell = usize::try_from(*period)
+                    .ok()
+                    .and_then(|period| sums.get_mut(period))
+                    .zip(tree.parent(leaf));
+                if let Some(cell) = cell.and_then(|(row, bank)| row.get_mut(place(bank))) {
+                    let kept = kept(*period);
+                    *cell += if kept > 0.0 { usage / kept } else { 0.0 };
+                }
+            }
+        }
+        // Each bank before those below it, so backwards each is complete when its turn comes.
+        let order: Vec<NodeId> = tree.banks().collect();
+        for row in &mut sums {
+            for bank in order.iter().rev() {
+                let sum = row.get(place(*bank)).copied().unwrap_or(0.0);
+                if let Some(above) = tree.parent(*bank).and_then(|above| row.get_mut(place(above))) {
+                    *above += sum;
+                }
+            }
+        }
+        let users =
+            if all.saturating_mul(self.of.len()) > MOST_OF_USERS { Vec::new() } else { self.users(all) };
+        let anchor = Periods::new(self.began, pace.period)?;
+        Some(BankBins {
+            from: (0..periods).map(|period| Number(anchor.start(-(period as i64)))).collect(),
+            length: Number(pace.period),
+            banks: sums.into_iter().map(|row| row.into_iter().map(Number).collect()).collect(),
+            users,
+        })
+    }
+
+    fn users(&self, periods: usize) -> Vec<Vec<Number>> {
+        let of = |period: usize, bins: &[(i64, f64)]| {
+            let found = bins.iter().filter(|bin| bin.0 == period as i64);
+            Number(found.map(|(_, usage)| usage).sum())
+        };
+        (0..periods).map(|period| self.of.iter().map(|bins| of(period, bins)).collect()).collect()
+    }
+}

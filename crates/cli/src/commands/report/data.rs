@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the report shows, as a value: columns of numbers, because there may be a hundred thousand of each.
+//!
+//! Banks and associations are named by their places, banks in the order of the tree (the root first, each before those below
+//! it), associations by bank and name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::bins::{BankBins, Bins};
+use super::course::Course;
+use super::held::Held;
+use super::outlook::{self, Forgetting};
+use crate::commands::show::{options_json, stale};
+use crate::site::input::Loaded;
+use crate::site::moves::{Moves, Side};
+use crate::ui::figures::Unit;
+use fairshare::{NodeId, Policy, Ranking, Shares, Tree};
+
+/// A number as the document writes it: whole ones without a point, others with seven digits or as many as are before the
+/// point, none that JSON does not know.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Number(pub(super) f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Number(number) = *self;
+        if !number.is_finite() {
+            return serializer.serialize_none();
+        }
+        let digits = (6 - number.abs().log10().max(-400.0).floor() as i32).max(0);
+        let scale = 10f64.powi(digits);
+        let rounded = if scale.is_finite() { (number * scale).round() / scale } else { number };
+        // Beyond that not every whole number is one.
+        if rounded.fract() == 0.0 && rounded.abs() < 9e15 {
+            return serializer.serialize_i64(rounded as i64);
+        }
+        serializer.serialize_f64(rounded)
+    }
+}
+
+/// All that is shown.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    /// The version of this form.
+    format: u32,
+    program: &'static str,
+    pub(super) title: String,
+    /// The name of the file that it comes from.
+    source: String,
+    /// Seconds since 1970.
+    /// Where the numbers come from, as a sentence; `null` for a document.
+    head: Option<String>,
+    generated: Number,
+    unit: &'static str,
+    policy: &'static str,
+    /// Whether fair-shares are places among all, or what a formula says.
+    by_rank: bool,
+    options: Value,
+    ranked: usize,
+    /// Stored fair-shares that differ from those shown; `null` where none are stored.
+    stale: Option<usize>,
+    policies: Vec<Compared>,
+    /// Policies that this tree can't be ranked by, and why.
+    without: BTreeMap<&'static str, String>,
+    forgetting: Option<ForgettingDocument>,
+    banks: Banks<'a>,
+    users: Users<'a>,
+    usage: Option<BankBins>,
+    course: Option<Course>,
+    held: Option<Held>,
+}
+
+/// A policy beside the one that counts.
+#[derive(Debug, Serialize)]
+struct Compared {
+    policy: &'static str,
+    #[serde(flatten)]
+    moves: BTreeMap<&'static str, Value>,
+}
+
+#[derive(Debug, Serialize)]
+struct ForgettingDocument {
+    /// By a half-life all the time; else at boundaries.
+    half_life: Option<Number>,
+    period: Option<Number>,
+    factor: Option<Number>,
+    /// Periods kept, of a bank; each association's own are among `users`.
+    periods: Option<u32>,
+    /// Boundaries that passed and that nobody counted yet.
+    due: Option<u32>,
+    next: Option<Number>,
+}
+
+/// What banks and associations have in common.
+#[derive(Debug, Default, Serialize)]
+struct Nodes<'a> {
+    name: Vec<&'a str>,
+    /// `null` is the parent's.
+    shares: Vec<Option<u64>>,
+    /// The part of the siblings' shares.
+    share: Vec<Number>,
+    usage: Vec<Number>,
+    /// The part of the siblings' usage.
+    part: Vec<Number>,
+    fairshare: Vec<Option<Number>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Banks<'a> {
+    #[serde(flatten)]
+    nodes: Nodes<'a>,
+    /// `null` for the root.
+    parent: Vec<Option<usize>>,
+    inactive: Vec<usize>,
+}
+
+#[derive(Debug, Serialize)]
+struct Users<'a> {
+    #[serde(flatten)]
+    nodes: Nodes<'a>,
+    bank: Vec<usize>,
+    /// By policy, as in `policies`: the place of each, 1 goes first, 0 has none.
+    places: Vec<Vec<usize>>,
+    /// How many periods of usage are kept; empty without a database.
+    periods: Vec<u32>,
+    /// Where most was lost: a bank by its place, -1 the association itself, `null` nowhere.
+    lost: Vec<Option<i64>>,
+    /// What that level would have to have used to be even.
+    even_usage: Vec<Option<Number>>,
+    /// In how many seconds it is.
+    even_in: Vec<Option<Number>>,
+}
+
+/// What the document is made of besides the tree.
+pub(super) struct Made<'a> {
+    pub(super) title: String,
+    pub(super) source: &'a Path,
+    pub(super) now: f64,
+    /// The one that counts first.
+    pub(super) rankings: &'a [Ranking],
+    pub(super) without: Vec<(Policy, String)>,
+    pub(super) bins: &'a Bins,
+    pub(super) course: Option<Course>,
+    pub(super) forgetting: Forgetting,
+    pub(super) held: Option<Held>,
+}
+
+impl<'a> Document<'a> {
+    /// Adds up and compares.
+    pub(super) fn new(loaded: &'a Loaded, made: Made<'a>) -> Option<Document<'a>> {
+        let Made { title, source, now, rankings, without, bins, course, forgetting, held } = made;
+        let tree = &loaded.tree;
+        let first = rankings.first()?;
+        let file = source.file_name().map(Path::new);
+        let head = file.and_then(|file| loaded.head(file));
+        let source = source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Some(Document {
+            format: 1,
+            program: concat!("flux-fairshare ", env!("CARGO_PKG_VERSION")),
+            title,
+            source,
+            head,
+            generated: Number(now.floor()),
+            unit: if loaded.unit == Unit::NodeSeconds { "node-seconds" } else { "" },
+            policy: first.policy().name(),
+            by_rank: first.policy().is_rank(),
+            options: options_json(&loaded.options),
+            ranked: first.ranked(),
+            stale: loaded.pace.map(|_| stale(tree, first, &loaded.stored)),
+            policies: rankings.iter().map(|ranking| compared(tree, first, ranking)).collect(),
+            without: without.into_iter().map(|(policy, why)| (policy.name(), why)).collect(),
+            forgetting: forgetting.document(now),
+            banks: banks(tree, first),
+            users: users(tree, rankings, first, bins, forgetting, now),
+            usage: bins.document(tree),
+            course,
+            held,
+        })
+    }
+}
+
+impl Forgetting {
+    fn document(self, now: f64) -> Option<ForgettingDocument> {
+        let Forgetting { half_life, pace } = self;
+        let pace = pace.filter(|_| half_life.is_none());
+        (half_life.is_some() || pace.is_some()).then(|| ForgettingDocument {
+            half_life: half_life.map(Number),
+            period: pace.map(|pace| Number(pace.period)),
+            factor: pace.map(|pace| Number(pace.factor)),
+            periods: pace.map(|pace| pace.of_bank().periods),
+            due: pace.map(|pace| pace.due),
+            next: pace.map(|pace| Number(pace.next_boundary(now))),
+        })
+    }
+}
+
+fn compared(tree: &Tree, first: &Ranking, ranking: &Ranking) -> Compared {
+    let side = |ranking| Side { tree, ranking };
+    let moves = Moves::new(side(first), side(ranking), Some);
+    Compared { policy: ranking.policy().name(), moves: moves.facts().into_iter().collect() }
+}
+
+fn banks<'a>(tree: &'a Tree, ranking: &Ranking) -> Banks<'a> {
+    let users = tree.leaves().len();
+    let mut banks = Banks { nodes: Nodes::default(), parent: Vec::new(), inactive: Vec::new() };
+    for bank in tree.banks() {
+        banks.nodes.add(tree, ranking, bank);
+        banks.parent.push(tree.parent(bank).map(|above| above.index() - users));
+        if !tree.is_active(bank) {
+            banks.inactive.push(bank.index() - users);
+        }
+    }
+    banks
+}
+
+fn users<'a>(
+    tree: &'a Tree,
+    rankings: &[Ranking],
+    first: &Ranking,
+    bins: &Bins,
+    forgetting: Forgetting,
+    now: f64,
+) -> Users<'a> {
+    let all = tree.leaves().len();
+    let place = |ranking: &Ranking, leaf| ranking.place(leaf).unwrap_or(0);
+    let mut users = Users {
+        nodes: Nodes::default(),
+        bank: Vec::new(),
+        places: rankings
+            .iter()
+            .map(|ranking| tree.leaves().map(|leaf| place(ranking, leaf)).collect())
+            .collect(),
+        periods: bins.kept().to_vec(),
+        lost: Vec::new(),
+        even_usage: Vec::new(),
+        even_in: Vec::new(),
+    };
+    for leaf in tree.leaves() {
+        users.nodes.add(tree, first, leaf);
+        users.bank.push(tree.parent(leaf).map_or(0, |bank| bank.index() - all));
+        let outlook = outlook::of(tree, first, leaf, bins, forgetting, now);
+        let level = |lost: NodeId| if lost == leaf { -1 } else { lost.index() as i64 - all as i64 };
+        users.lost.push(outlook.map(|outlook| level(outlook.lost)));
+        users.even_usage.push(outlook.and_then(|outlook| outlook.even_usage).map(Number));
+        users.even_in.push(outlook.and_then(|outlook| outlook.even_in).map(|seconds| Number(seconds.ceil())));
+    }
+    users
+}
+
+impl<'a> Nodes<'a> {
+    fn add(&mut self, tree: &'a Tree, ranking: &Ranking, node: NodeId) {
+        let detail = ranking.detail(tree, node);
+        self.name.push(tree.name(node));
+        self.shares.push(match tree.shares(node) {
+            Shares::Count(shares) => Some(shares),
+            Shares::Parent => None,
+        });
+        let (share, part) = match tree.parent(node) {
+            _ if ranking.policy().is_rank() => (detail.norm_shares, detail.effective_usage),
+            None => (1.0, 1.0),
+            Some(above) => {
+                let above = ranking.detail(tree, above);
+                let part = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+                (part(detail.norm_shares, above.norm_shares), part(detail.usage, above.usage))
+            }
+        };
+        self.share.push(Number(share));
+        self.part.push(Number(part));
+        self.usage.push(Number(detail.usage));
+        self.fairshare.push(detail.fairshare.map(Number));
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the plugin answers: which limits hold how many jobs, and whose.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+use serde_json::{Map, json};
+
+use super::data::Number;
+use crate::Failure;
+use crate::commands::jobs;
+use crate::plugin::answers::{JobsPage, Row, Stats};
+use crate::plugin::ask::{InstanceArg, Refusal, ask as ask_plugin};
+use crate::site::input::Input;
+use crate::ui::words::Words;
+use fairshare_client::Flux;
+
+/// No more pending jobs are asked for.
+const MOST: usize = 20_000;
+/// No more of those held are listed.
+const LISTED: usize = 1000;
+
+/// The answer, or why there is none.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Held {
+    /// What is held.
+    Answer(Answer),
+    /// Why nothing is known.
+    Unknown(String),
+}
+
+/// What is held.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    /// When the plugin said so.
+    when: Number,
+    /// Whether it is about everybody's jobs, or those of who asked.
+    everybody: bool,
+    running: Option<u64>,
+    pending: u64,
+    held: u64,
+    /// The limits that hold most come first.
+    by_limit: Vec<(String, u64)>,
+    /// By bank: pending and held jobs.
+    by_bank: Vec<(String, u64, u64)>,
+    jobs: Vec<Job>,
+    /// Held jobs that are not among those.
+    more: u64,
+}
+
+/// A held job.
+#[derive(Debug, Serialize)]
+struct Job {
+    id: String,
+    user: String,
+    bank: Option<String>,
+    queue: Option<String>,
+    nodes: u64,
+    cores: u64,
+    submitted: Option<Number>,
+    holds: Vec<String>,
+}
+
+/// Asks. The page is as good without the answer, so whatever prevents it is only said there.
+pub(super) fn ask(instance: &InstanceArg, input: &Input) -> Held {
+    if input.is_document() && instance.uri.is_none() {
+        return Held::Unknown("The tree comes from a document: no plugin was asked.".to_owned());
+    }
+    match answer(instance) {
+        Ok(Some(answer)) => Held::Answer(answer),
+        Ok(None) => Held::Unknown(
+            "The plugin has no data: nothing was pushed since it was loaded, and all jobs wait.".to_owned(),
+        ),
+        Err(failure) => Held::Unknown(format!("No plugin answered: {failure}.")),
+    }
+}
+
+fn answer(instance: &InstanceArg) -> Result<Option<Answer>, Failure> {
+    let flux = instance.connect()?;
+    let stats: Option<Stats> = match ask_plugin(&flux, "stats", &json!({})) {
+        Ok(stats) => Some(stats),
+        Err(Refusal::No(_)) => None,
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let page = jobs::fetch(&flux, &Map::new(), MOST)?;
+    Ok((page.generation > 0).then(|| told(stats.as_ref(), &page, &flux)))
+}
+
+fn told(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> Answer {
+    of(stats, page, &Words::of(flux, page.now))
+}
+
+/// The same from answers.
+pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> Answer {
+    let held: Vec<&Row> = page.jobs.iter().filter(|row| !row.holds.is_empty()).collect();
+    let by_limit: BTreeMap<String, u64> = match stats {
+        Some(stats) => stats.held_by_limit.clone(),
+        None => counted(held.iter().flat_map(|row| &row.holds).cloned()),
+    };
+    let mut by_limit: Vec<(String, u64)> = by_limit.into_iter().filter(|(_, jobs)| *jobs > 0).collect();
+    by_limit.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let count = held.len() as u64;
+    let all = stats.map_or(count, |stats| stats.jobs.held);
+    let job = |row: &&Row| Job {
+        id: words.job(row.id),
+        user: words.user(row.userid),
+        bank: row.bank.clone(),
+        queue: row.queue.clone(),
+        nodes: row.nodes,
+        cores: row.cores,
+        submitted: row.submitted.map(Number),
+        holds: row.holds.clone(),
+    };
+    Answer {
+        when: Number(page.now),
+        everybody: stats.is_some(),
+        running: stats.map(|stats| stats.jobs.running),
+        pending: stats.map_or(page.jobs.len() as u64 - count, |stats| stats.jobs.pending),
+        held: all,
+        by_limit,
+        by_bank: by_bank(stats, page),
+        jobs: held.iter().take(LISTED).map(job).collect(),
+        more: all.saturating_sub(held.len().min(LISTED) as u64),
+    }
+}
+
+/// By bank, where the plugin does not count them itself from the jobs that it told.
+fn by_bank(stats: Option<&Stats>, page: &JobsPage) -> Vec<(String, u64, u64)> {
+    let mut banks: HashMap<String, (u64, u64)> = HashMap::new();
+    let mut add = |bank: &Option<String>, pending: u64, held: u64| {
+        let of = banks.entry(bank.clone().unwrap_or_default()).or_default();
+        *of = (of.0 + pending, of.1 + held);
+    };
+    match stats {
+        Some(stats) => {
+            stats.pending.iter().for_each(|load| add(&load.bank, load.jobs, 0));
+            stats.held.iter().for_each(|load| add(&load.bank, 0, load.jobs));
+        }
+        None => page.jobs.iter().for_each(|row| {
+            let held = u64::from(!row.holds.is_empty());
+            add(&row.bank, 1 - held, held);
+        }),
+    }
+    let mut list: Vec<_> = banks.into_iter().map(|(bank, (pending, held))| (bank, pending, held)).collect();
+    list.sort_by(|a, b| b.2.cmp(&a.2).then(b.1.cmp(&a.1)).then_with(|| a.0.cmp(&b.0)));
+    list
+}
+
+fn counted(names: impl Iterator<Item = String>) -> BTreeMap<String, u64> {
+    let mut counted = BTreeMap::new();
+    names.for_each(|name| *counted.entry(name).or_default() += 1);
+    counted
+}

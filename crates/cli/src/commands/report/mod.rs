@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare report`: the site as one page of HTML, for people who look on and for those who decide.
+//!
+//! `data.rs` says what is shown: a value, from the tree and its rankings, which `--json` prints as it is. `bins.rs` is what
+//! was used when as it is counted, `course.rs` as jobs used it, `outlook.rs` when a usage is even with its share, `held.rs` what a plugin answers. The page's own
+//! parts are in `html/report/`; the rest of it, and the way into a file, is what all pages have in common.
+
+mod bins;
+mod course;
+mod data;
+mod held;
+mod outlook;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::html::page::{Page, file};
+use crate::html::report;
+use crate::plugin::ask::InstanceArg;
+use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
+use crate::ui::figures::{self, parse_duration};
+use crate::ui::pager::Paper;
+use crate::ui::printable::printable_json;
+use crate::ui::progress::Progress;
+use crate::{Answer, Failure, Outcome, failure};
+use bins::Bins;
+use course::Course;
+use data::{Document, Made};
+use fairshare::{Policy, Ranking};
+use outlook::Forgetting;
+
+/// Write a report of the site: one page of HTML that needs nothing else, to look at in a browser
+///
+/// Shares and usage of all banks and users as a picture to walk through, everyone's standing, what other policies would change,
+/// what was used when, for each user when the usage is even with the share again, and, where the plugin answers, which limits
+/// hold how many jobs. The page is one file without scripts or pictures from elsewhere and makes no connections; names in it
+/// are text, whatever they contain. The database is only read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// How fast usage is forgotten, like 7d, where the tree does not say; a database does
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
+    half_life: Option<Duration>,
+    /// The file, which is replaced as a whole; - is standard output. A link is refused
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required_unless_present = "json",
+        value_hint = clap::ValueHint::FilePath,
+        help_heading = "Output"
+    )]
+    output: Option<PathBuf>,
+    /// What the page is called
+    #[arg(long, value_name = "TEXT", default_value = "Fair-share report", help_heading = "Output")]
+    title: String,
+    /// The data alone, as a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    /// Do not ask the plugin which jobs are held
+    #[arg(long, conflicts_with = "uri", help_heading = "Input")]
+    no_jobs: bool,
+    #[command(flatten)]
+    instance: InstanceArg,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let output = args.output.as_deref().unwrap_or(Path::new("-"));
+    if output != Path::new("-") {
+        file::check(output)?;
+    }
+    let mut progress = Progress::start();
+    let text = text(args, figures::now(), &mut progress)?;
+    drop(progress);
+    if output == Path::new("-") {
+        let mut out = Paper::plain();
+        std::io::Write::write_all(&mut out, text.as_bytes())?;
+        out.finish()?;
+    } else {
+        file::replace(output, text.as_bytes())
+            .map_err(|error| Failure::Message(format!("{}: {error}", output.display())))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// The page, or the data alone.
+fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failure> {
+    let loaded = args.input.load(&args.rules, progress)?;
+    let policy = args.policy.of(&loaded)?;
+    args.rules.apply_to(&[policy])?;
+    let (rankings, without) = rankings(args, &loaded, policy, progress)?;
+    progress.phase("reading usage", || 0);
+    let bins = match args.input.database() {
+        Some(database) => Bins::read(database?, &loaded, now)?,
+        None => Bins::default(),
+    };
+    progress.phase("reading jobs", || 0);
+    let course = match args.input.database() {
+        Some(database) => Course::read(database?, &loaded.tree, &jiff::tz::TimeZone::system())?,
+        None => None,
+    };
+    let forgetting = Forgetting::of(args.half_life, bins.pace());
+    progress.phase("asking the plugin", || 0);
+    let held = if args.no_jobs { None } else { Some(held::ask(&args.instance, &args.input)) };
+    progress.phase("counting", || 0);
+    let made = Made {
+        title: args.title.clone(),
+        source: args.input.source(),
+        now,
+        rankings: &rankings,
+        without,
+        bins: &bins,
+        course,
+        forgetting,
+        held,
+    };
+    let document = Document::new(&loaded, made)
+        .ok_or_else(|| Failure::Message("no policy ranks this tree".to_owned()))?;
+    progress.phase("writing", || 0);
+    let data = serde_json::to_string(&document).map_err(failure)?;
+    let page = Page { title: &args.title, body: report::BODY, script: report::SCRIPT };
+    Ok(if args.json { printable_json(&data).into_owned() + "\n" } else { page.html(&data) })
+}
+
+/// Policies that a tree can't be ranked by, and why.
+type Refusals = Vec<(Policy, String)>;
+
+/// By every policy that this tree can be ranked by, and why by the others not; the one that counts is the first.
+fn rankings(
+    args: &Args,
+    loaded: &Loaded,
+    policy: Policy,
+    progress: &mut Progress,
+) -> Result<(Vec<Ranking>, Refusals), Failure> {
+    let source = args.input.source();
+    progress.phase("ranking", || 0);
+    let mut rankings = vec![rank(source, &loaded.tree, policy, &loaded.options)?];
+    let mut without = Vec::new();
+    for other in Policy::ALL.into_iter().filter(|other| *other != policy) {
+        match loaded.tree.rank(other, &loaded.options) {
+            Ok(ranking) => rankings.push(ranking),
+            Err(error) => without.push((other, error.to_string())),
+        }
+    }
+    Ok((rankings, without))
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare scrub`: old job records go.
+
+use super::sync::{instant, now};
+use crate::site::database::DatabaseArg;
+use crate::site::input::Wait;
+use crate::ui::printable::count;
+use crate::{Answer, Outcome, after_storing, failure, say};
+use fairshare_accounting::pipeline::scrub::{Scrubbed, scrub};
+use fairshare_accounting::store::Access;
+
+const WEEK: f64 = 604_800.0;
+
+/// Remove the records of jobs that ended long ago
+///
+/// Does what "flux account scrub-old-jobs" does, but never removes a record whose half-life period is still kept: usage can
+/// be recounted from what stays.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Remove what is older than this many weeks
+    #[arg(value_name = "WEEKS", default_value_t = 26.0, value_parser = weeks)]
+    weeks: f64,
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    /// The time it is, in seconds since the epoch
+    #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
+    now: Option<f64>,
+    /// Remove nothing; say what would be
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
+fn weeks(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number of weeks".to_owned())?;
+    if !(0.0..=1e6).contains(&number) {
+        return Err("expected a number of weeks".to_owned());
+    }
+    Ok(number)
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let now = now(args.now);
+    let mut database = args.wait.open(args.database.found(), Access::Write)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    let Scrubbed { removed, needed, .. } = scrub(&snapshot, now - args.weeks * WEEK, now).map_err(failure)?;
+    let needed = match needed {
+        0 => String::new(),
+        needed => format!("; {} as old stay, usage still needs them", count(needed, "record")),
+    };
+    if args.dry_run {
+        drop(snapshot);
+        say(format_args!("would remove {}{needed}", count(removed, "record")))?;
+    } else {
+        snapshot.commit().map_err(failure)?;
+        say(format_args!("removed {}{needed}", count(removed, "record"))).map_err(after_storing)?;
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare show`: the tree with every number of a policy.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::update::ROUNDING;
+use crate::plugin::ask::InstanceArg;
+use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
+use crate::ui::columns::{self, Chosen, View};
+use crate::ui::figures::{Unit, number};
+use crate::ui::order::Order;
+use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style};
+use crate::ui::printable::count;
+use crate::ui::progress::Progress;
+use crate::ui::suggest::did_you_mean;
+use crate::{Answer, Failure, Outcome, remark};
+use fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
+use fairshare_accounting::store::StoredAssociation;
+
+/// Show the tree: shares, usage and fair-share of every bank and user
+///
+/// Shows the live tree of the plugin where that answers and neither a database nor a document is named; otherwise the database. The
+/// line above the table says which. Computes the fair-shares afresh and changes nothing. Siblings come in the order of their
+/// fair-share, the most deserving first.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = columns::help())]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// Only these users, with the banks above them
+    #[arg(short, long, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
+    user: Vec<String>,
+    /// Only these banks and what is below them, with the banks above
+    #[arg(
+        short,
+        long,
+        short_alias = 'A',
+        alias = "accounts",
+        value_name = "BANK",
+        value_delimiter = ',',
+        help_heading = "Selection"
+    )]
+    bank: Vec<String>,
+    /// Only users, no banks, as sshare has it
+    #[arg(short = 'U', long, alias = "Users", help_heading = "Selection")]
+    users_only: bool,
+    /// Everybody, which is so anyway: sshare needs to be told
+    #[arg(short = 'a', long, hide = true)]
+    all: bool,
+    /// Only this many levels below the root
+    #[arg(short, long, value_name = "LEVELS", help_heading = "Selection")]
+    depth: Option<usize>,
+    /// Order of siblings: name, list (as the input has them), pbs-walk (as PBS's scheduler compares them) or a column;
+    /// larger numbers first, with a leading - last
+    #[arg(
+        short,
+        long,
+        value_name = "ORDER",
+        default_value = "fairshare",
+        allow_hyphen_values = true,
+        help_heading = "Output"
+    )]
+    sort: String,
+    /// More columns; says who is under-served and who over-served
+    #[arg(short, long, help_heading = "Output")]
+    long: bool,
+    /// Columns by name or title, separated by commas; --help lists them
+    #[arg(short = 'o', long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Output")]
+    columns: Vec<String>,
+    /// No line of titles
+    #[arg(short = 'n', long, alias = "noheader", conflicts_with = "json", help_heading = "Output")]
+    no_header: bool,
+    #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let order = Order::parse(&args.sort).map_err(|text| Failure::Message(format!("--sort: {text}")))?;
+    let mut progress = Progress::start();
+    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let place = loaded.place(args.input.source());
+    let options = loaded.options;
+    let policy = args.policy.of(&loaded)?;
+    args.rules.apply_to(&[policy])?;
+    if order.is_pbs_walk() && policy != Policy::Pbs {
+        let text = format!("--sort: that order is of policy pbs, not of {policy}; add --policy pbs");
+        return Err(Failure::Message(text));
+    }
+    let screen = args.output.screen();
+    let chosen = choose(args, policy, screen.colour, loaded.unit)?;
+    let Loaded { tree, stored, .. } = &loaded;
+    progress.phase("ranking", || 0);
+    let ranking = rank(place, tree, policy, &options)?;
+    let selected = match select(args, &loaded) {
+        Ok(selected) => selected,
+        Err(missing) => {
+            drop(progress);
+            remark(format_args!("{}: {missing}", place.display()));
+            return Ok(Answer::No);
+        }
+    };
+    progress.phase("sorting", || 0);
+    let walk = if args.needs_walk(&chosen) { ranking.pbs_walk(tree) } else { None };
+    let view = View { tree, ranking: &ranking, stored, walk };
+    let mut nodes = order.walk(&view);
+    nodes.retain(|(node, depth)| {
+        args.depth.is_none_or(|deepest| *depth <= deepest)
+            && (!args.users_only || tree.kind(*node) == NodeKind::Association)
+            && selected.as_ref().is_none_or(|selected| selected.contains(node))
+    });
+    let row = |&(node, depth): &(NodeId, usize)| {
+        let node = view.node(node, depth);
+        chosen.iter().map(|chosen| (chosen.value)(&node)).collect::<Vec<Cell>>()
+    };
+    // What was asked for by name is never left out.
+    let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
+    // What the plugin has in force is of its last refresh.
+    let stale = loaded.pace.map(|_| stale(tree, &ranking, stored));
+    let mut facts = facts(policy, &options);
+    facts.extend(stale.map(|stale| ("stale", stale.into())));
+    facts.extend(loaded.notes());
+    facts.extend(loaded.source_fact());
+    let head = loaded.head(args.input.source()).filter(|_| !args.no_header);
+    let report = Report {
+        facts,
+        rows: Rows {
+            key: "nodes",
+            columns: chosen.iter().map(|chosen| chosen.column).collect(),
+            rows: Box::new(nodes.iter().map(row)),
+        },
+        before: head.into_iter().collect(),
+        notes: if args.no_header { Vec::new() } else { args.notes(policy, &ranking, stale) },
+        ..Report::default()
+    };
+    args.output.print_as(report, Look { header: !args.no_header, give_up, ..Look::WHOLE }, progress)?;
+    Ok(Answer::Yes)
+}
+
+/// `policy` and `options` as JSON documents name them.
+pub(super) fn facts(policy: Policy, options: &Options) -> Vec<(&'static str, Value)> {
+    vec![("policy", policy.name().into()), ("options", options_json(options))]
+}
+
+/// The options as a JSON object; numbers are numbers.
+pub(super) fn options_json(options: &Options) -> Value {
+    let value = |text: String| text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from);
+    Value::Object(
+        options
+            .settings()
+            .into_iter()
+            .map(|(name, text)| (name.to_owned(), value(text)))
+            .collect::<Map<_, _>>(),
+    )
+}
+
+impl Args {
+    fn needs_walk(&self, chosen: &[Chosen]) -> bool {
+        chosen.iter().any(|chosen| chosen.column.key == "walk")
+    }
+
+    /// What a person should know about the table.
+    fn notes(&self, policy: Policy, ranking: &Ranking, stale: Option<usize>) -> Vec<String> {
+        let mut notes = Vec::new();
+        if policy == Policy::Pbs && self.columns.is_empty() {
+            notes.push(
+                "Place and FairShare are of the formula's factor, 2^-(TreeUsage / Perc). Walk is the place in the order of \
+                 the scheduler itself, which without a formula compares Usage/Perc level by level: --sort pbs-walk shows it."
+                    .to_owned(),
+            );
+        }
+        if let Some(stale) = stale.filter(|stale| *stale > 0) {
+            let with =
+                if self.policy.given().is_none() { String::new() } else { format!(" --policy {policy}") };
+            let differ = if stale == 1 { "differs" } else { "differ" };
+            notes.push(format!(
+                "{} of {} stored {differ} from what is shown here; a plugin without live fair-share goes by what is stored. \
+                 \"flux fairshare update{with}\" stores this, with --dry-run it shows who would move; then \"flux fairshare \
+                 push\" sends it.",
+                number(stale),
+                count(ranking.ranked(), "fair-share"),
+            ));
+        }
+        notes
+    }
+}
+
+/// How many stored fair-shares are not those of the ranking; digits that flux-accounting does not store do not count.
+pub(super) fn stale(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> usize {
+    let differs = |leaf: &NodeId| {
+        let stored = stored.get(tree.list_index(*leaf)).and_then(|stored| stored.fairshare);
+        ranking
+            .fairshare(*leaf)
+            .is_some_and(|own| stored.is_none_or(|stored| (own - stored).abs() > ROUNDING))
+    };
+    tree.leaves().filter(differs).count()
+}
+
+fn choose(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<Chosen>, Failure> {
+    let names: Vec<&str> = match (args.columns.is_empty(), args.output.is_table()) {
+        (false, _) => args.columns.iter().map(String::as_str).collect(),
+        (true, false) => columns::of_document(policy),
+        (true, true) => columns::of_table(policy, args.long, bars),
+    };
+    let chosen: Result<Vec<Chosen>, String> = names.into_iter().map(columns::find).collect();
+    let mut chosen = chosen.map_err(|text| Failure::Message(format!("-o: {text}")))?;
+    for Chosen { column, .. } in chosen.iter_mut().filter(|chosen| chosen.column.key == "usage") {
+        column.style = Style::Usage(unit);
+        column.title = if unit == Unit::NodeSeconds { "NodeHours" } else { column.title };
+    }
+    if !args.output.is_table() && chosen.iter().any(|chosen| chosen.column.key == "bar") {
+        let text =
+            "-o: bar is a drawing, for the table only; its numbers are effective_usage and norm_shares";
+        return Err(Failure::Message(text.to_owned()));
+    }
+    Ok(chosen)
+}
+
+/// The nodes asked for and all above them; `None` is all. The error says who is not there.
+fn select(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, String> {
+    let tree = &loaded.tree;
+    if args.user.is_empty() && args.bank.is_empty() {
+        return Ok(None);
+    }
+    let mut below: HashSet<NodeId> = HashSet::new();
+    for name in &args.bank {
+        let mut todo = vec![tree.bank(name).ok_or_else(|| loaded.no_bank(name))?];
+        while let Some(node) = todo.pop() {
+            if below.insert(node) {
+                todo.extend(tree.children(node));
+            }
+        }
+    }
+    let mut selected = HashSet::new();
+    if args.user.is_empty() {
+        let banks = args.bank.iter().filter_map(|name| tree.bank(name));
+        selected.extend(banks.flat_map(|bank| above(tree, bank)));
+        selected.extend(below);
+        return Ok(Some(selected));
+    }
+    for name in &args.user {
+        let mut found = false;
+        for leaf in tree.leaves_of(name).filter(|leaf| args.bank.is_empty() || below.contains(leaf)) {
+            found = true;
+            selected.insert(leaf);
+            selected.extend(above(tree, leaf));
+        }
+        if !found {
+            return Err(if args.bank.is_empty() {
+                no_user(tree, name)
+            } else {
+                let parts = parts_of(tree, name).into_iter().filter(|leaf| below.contains(leaf));
+                let parts: Vec<&str> = parts.map(|leaf| tree.name(leaf)).collect();
+                match parts.is_empty() {
+                    true => format!("no user \"{name}\" in that bank"),
+                    false => format!(
+                        "no user \"{name}\" in that bank, but one per partition: {}",
+                        parts.join(", ")
+                    ),
+                }
+            });
+        }
+    }
+    Ok(Some(selected))
+}
+
+fn above(tree: &Tree, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+    std::iter::successors(tree.parent(node), |bank| tree.parent(*bank))
+}
+
+/// There is no user of this name; maybe a bank was meant, or one of the associations that Slurm has per partition.
+pub(super) fn no_user(tree: &Tree, name: &str) -> String {
+    let text = format!("no user \"{name}\"");
+    if tree.bank(name).is_some() {
+        return format!("{text}: {name} is a bank; to see it: show --bank {name}");
+    }
+    let users = || tree.leaves().map(|leaf| tree.name(leaf));
+    let parts: Vec<&str> = parts_of(tree, name).into_iter().map(|leaf| tree.name(leaf)).collect();
+    if parts.is_empty() {
+        return text + &did_you_mean(name, users());
+    }
+    format!("{text}, but one per partition: {}", parts.join(", "))
+}
+
+/// The associations that a user of Slurm has per partition: `user:partition`.
+pub(super) fn parts_of(tree: &Tree, user: &str) -> Vec<NodeId> {
+    let is_part =
+        |leaf: &NodeId| tree.name(*leaf).strip_prefix(user).is_some_and(|rest| rest.starts_with(':'));
+    tree.leaves().filter(is_part).collect()
+}
+
+/// There is no bank of this name; maybe a user was meant.
+pub(crate) fn no_bank(tree: &Tree, name: &str) -> String {
+    let text = format!("no bank \"{name}\"");
+    match tree.leaves_of(name).next() {
+        Some(_) => format!("{text}: {name} is a user; to see it: show --user {name}"),
+        None => text + &did_you_mean(name, tree.banks().map(|bank| tree.name(bank))),
+    }
+}

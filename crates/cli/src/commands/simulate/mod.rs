@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare simulate`: a job history replayed under other rules, on a cluster in virtual time.
+
+mod page;
+mod print;
+mod read;
+mod scenarios;
+mod site;
+mod swf;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde_json::{Map, Value, json};
+
+use self::print::Told;
+use self::read::{History, Size};
+use self::scenarios::{Common, Plan, Sweep, product};
+use crate::html::page::file;
+use crate::site::input::{Input, Rules};
+use crate::ui::output::OutputArgs;
+use crate::ui::printable::count;
+use crate::ui::progress::Progress;
+use crate::{Answer, Failure, Outcome, fingers, remark};
+use fairshare::Policy;
+use fairshare_accounting::store::PolicyData;
+use fairshare_simulate::{Means, Measures, Scheduler, Trace, replay};
+
+const SWEEPS: &str = "\
+Keys of --sweep:
+  policy, half-life, zero-score  how fair-shares are made, and what a score of 0 means
+  refresh, accrual, age-max, ...  whatever [fairshare] of Flux's configuration sets
+  weights.FACTOR  of fairshare, queue, bank, urgency, age, size
+  max-running-jobs, max-nodes, ...  on every association, in place of its own
+  limits.SCOPE.MEASURE  as by \"flux fairshare limit set\" for each, such as limits.user.run-cores
+  scheduler  fcfs, easy";
+
+/// How often progress is looked at.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// What is told apart below the scenarios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::AsRefStr)]
+#[strum(serialize_all = "lowercase")]
+pub(super) enum By {
+    /// Banks
+    Bank,
+    /// Sizes, in cores
+    Size,
+}
+
+/// Replay a job history under other policies, weights, half-lives, limits and refresh intervals
+///
+/// The plugin's own engine makes priorities, live usage, limits and releases; Flux and the cluster are played. Jobs come when
+/// they came, run as long as they ran, and are planned with the time they asked for. It begins with nobody having used
+/// anything. The cluster is a number of cores: where on it jobs lie makes no difference.
+///
+/// A trace in the Standard Workload Format brings its users, its groups as banks and its queues, all with equal shares, unless
+/// --path or --tree names a site; there 17 is the user with that id, or the one called 17 or user17, in the bank of that
+/// group's name or in the default one. Of one that came back, only the line for the whole counts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SWEEPS, after_long_help = SWEEPS)]
+pub(crate) struct Args {
+    /// The history: an accounting database, or a trace in the Standard Workload Format, which may be compressed (.gz)
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    trace: PathBuf,
+    #[command(flatten)]
+    input: Input,
+    /// Nodes of the cluster, unless the trace tells
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=10_000_000), help_heading = "Cluster")]
+    nodes: Option<u64>,
+    /// Cores of each node, unless the trace tells
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Cluster")]
+    cores_per_node: Option<u32>,
+    /// Jobs get whole nodes
+    #[arg(long, help_heading = "Cluster")]
+    whole_nodes: bool,
+    /// Who starts: fcfs, in the order of priority alone; easy, also whoever delays the first by nothing
+    #[arg(long, value_name = "NAME", default_value = "easy", value_parser = scenarios::scheduler, help_heading = "Cluster")]
+    scheduler: Scheduler,
+    /// With easy: so many pending jobs behind the first are looked at
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000, help_heading = "Cluster")]
+    backfill_depth: usize,
+    /// A rule that makes fair-shares; may be given several times [default: the site's]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = fingers::policy, help_heading = "Rules")]
+    policy: Vec<Policy>,
+    /// Another rule, or several to try; of several such options all combinations are tried
+    #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Rules")]
+    sweep: Vec<Sweep>,
+    #[command(flatten)]
+    rules: Rules,
+    /// How many scenarios run at once [default: as many as there are cores]
+    #[arg(long, value_name = "NUMBER", help_heading = "Output")]
+    threads: Option<NonZeroUsize>,
+    /// What the second table shows; with --csv, print this in place of the scenarios
+    #[arg(long, value_name = "WHAT", help_heading = "Output")]
+    by: Option<By>,
+    /// Write also a page of HTML that shows all of it in a browser; the file is replaced as a whole, and a link is refused
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
+    report: Option<PathBuf>,
+    /// What the page is called
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "Simulation",
+        requires = "report",
+        help_heading = "Output"
+    )]
+    title: String,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if let Some(report) = &args.report {
+        if report == Path::new("-") {
+            let text = "--report: name a file; standard output is for the table";
+            return Err(Failure::Message(text.to_owned()));
+        }
+        file::check(report)?;
+    }
+    let mut progress = Progress::start();
+    let (history, cluster) = history(args, &mut progress)?;
+    let History { mut trace, skipped, waits, .. } = history;
+    let site = site(args, &mut trace, &mut progress)?;
+    let mut sweeps = args.sweep.clone();
+    if !args.policy.is_empty() {
+        sweeps.insert(0, Sweep::policies(&args.policy));
+    }
+    let plans = product(&sweeps, site::policy(&site))?;
+    let common = Common { scheduler: args.scheduler, depth: args.backfill_depth, ..cluster };
+    let (jobs, means) = (trace.jobs().len(), trace.means());
+    let measured = all(args, &trace, &site, &plans, common, &mut progress)?;
+    let told: Vec<Told> = plans
+        .into_iter()
+        .zip(measured)
+        .map(|(Plan { name, knobs }, measures)| {
+            let settings: Map<String, Value> =
+                knobs.into_iter().map(|knob| (knob.key, knob.text.into())).collect();
+            Told { name, settings: settings.into(), measures }
+        })
+        .collect();
+    let recorded = (waits.0 > 0).then(|| waits.1 / waits.0 as f64);
+    let mut facts = vec![
+        ("trace", json!(args.trace)),
+        ("jobs", json!(jobs)),
+        ("skipped", json!(skipped)),
+        ("nodes", json!(common.nodes)),
+        ("cores", json!(common.cores)),
+        ("recorded_wait_mean", json!(recorded)),
+        ("interarrival_mean", json!(means.map(|means| means.between))),
+        ("run_mean", json!(means.map(|means| means.run))),
+        ("cores_mean", json!(means.map(|means| means.cores))),
+        ("job_bytes", json!(Trace::BYTES)),
+    ];
+    facts.extend(extent(&trace));
+    let mut before = vec![format!(
+        "{} on {} with {}.",
+        count(jobs, "job"),
+        count(common.nodes as usize, "node"),
+        count(common.cores as usize, "core")
+    )];
+    if let Some(Means { between, run, cores }) = means {
+        let (between, run) = (print::span(between), print::span(run));
+        before.push(format!("One came every {between}, and ran {run} on {cores:.1} cores, on average."));
+    }
+    if skipped > 0 {
+        let text = format!(
+            "{} of which the trace does not tell how long or on what they ran",
+            count(skipped, "job")
+        );
+        before.push(format!("Left out: {text}."));
+    }
+    if let Some(report) = &args.report {
+        progress.phase("writing", || 0);
+        let page = page::html(&args.title, &args.trace, &told, &facts)?;
+        file::replace(report, page.as_bytes())
+            .map_err(|error| Failure::Message(format!("{}: {error}", report.display())))?;
+    }
+    print::print(args, &told, facts, before, progress)?;
+    Ok(Answer::Yes)
+}
+
+/// How much there is in a history: whose jobs, when, and what they ran in all.
+fn extent(trace: &Trace) -> print::Facts {
+    let (jobs, parties) = (trace.jobs(), trace.parties());
+    let users: HashSet<_> = parties.iter().map(|party| party.user).collect();
+    let banks: HashSet<_> = parties.iter().map(|party| &party.bank).collect();
+    vec![
+        ("users", json!(users.len())),
+        ("banks", json!(banks.len())),
+        ("first_submit", json!(jobs.first().map(|job| job.submit))),
+        ("last_submit", json!(jobs.last().map(|job| job.submit))),
+        ("core_seconds", json!(jobs.iter().map(|job| job.run * f64::from(job.cores)).sum::<f64>())),
+    ]
+}
+
+/// The history, and the cluster that it is replayed on.
+fn history(args: &Args, progress: &mut Progress) -> Result<(History, Common), Failure> {
+    progress.phase("reading the history", || 0);
+    // A trace of cores alone tells of nodes in its first lines; sizes in nodes matter to limits and weights.
+    let mut size = Size { cores_per_node: args.cores_per_node.unwrap_or(1), whole_nodes: args.whole_nodes };
+    if args.cores_per_node.is_none()
+        && let (Some(nodes), Some(cores)) = read::cluster(&args.trace)?
+    {
+        size.cores_per_node = u32::try_from(cores / nodes).unwrap_or(1).max(1);
+    }
+    let history = read::history(&args.trace, size, args.input.wait())?;
+    let Some(nodes) = args.nodes.or(history.nodes).or(history.cores) else {
+        let text = "--nodes: how large is the cluster? The history does not tell";
+        return Err(Failure::Message(text.to_owned()));
+    };
+    let told = history.cores.filter(|_| args.nodes.is_none() && args.cores_per_node.is_none());
+    let cores = told.unwrap_or(nodes.saturating_mul(size.cores_per_node.into()));
+    let common = Common { scheduler: args.scheduler, depth: 0, nodes, cores };
+    Ok((history, common))
+}
+
+/// The site, as it was when nobody had used anything, and the history's jobs as those of it.
+fn site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<PolicyData, Failure> {
+    let begin = trace.jobs().first().map_or(0.0, |job| job.submit);
+    let mut data = if args.input.is_given() {
+        match args.input.database() {
+            Some(database) => site::of_database(&mut database?, &args.rules, begin)?,
+            None => site::of_document(&args.input.load(&args.rules, progress)?, !args.policy.is_empty())?,
+        }
+    } else if read::is_database(&args.trace)? {
+        let found = crate::site::database::Found { path: args.trace.clone(), by: None };
+        let mut database = args.input.wait().open(&found, fairshare_accounting::store::Access::Read)?;
+        site::of_database(&mut database, &args.rules, begin)?
+    } else {
+        site::of_trace(trace, &args.rules)?
+    };
+    for note in &data.notes {
+        remark(note);
+    }
+    site::begin(&mut data, begin);
+    site::settle(trace, &data);
+    Ok(data)
+}
+
+/// What each scenario comes to, in their order; as many at once as there are cores.
+fn all(
+    args: &Args,
+    trace: &Trace,
+    site: &PolicyData,
+    plans: &[Plan],
+    common: Common,
+    progress: &mut Progress,
+) -> Result<Vec<Measures>, Failure> {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = args.threads.map_or(cores, NonZeroUsize::get).min(plans.len());
+    progress.phase("replaying", || (trace.jobs().len() * plans.len()) as u64);
+    let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let mut measured: Vec<Option<Result<Measures, String>>> = vec![None; plans.len()];
+    thread::scope(|scope| {
+        let (sender, finished) = channel();
+        for _ in 0..threads {
+            let (sender, next, done) = (sender.clone(), &next, &done);
+            scope.spawn(move || {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(plan) = plans.get(at) else { break };
+                    let outcome =
+                        plan.scenario(site, common).and_then(|scenario| replay(trace, scenario, done));
+                    if sender.send((at, outcome)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        loop {
+            match finished.recv_timeout(GLANCE) {
+                Ok((at, outcome)) => {
+                    if let Some(place) = measured.get_mut(at) {
+                        *place = Some(outcome);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            progress.at(done.load(Ordering::Relaxed));
+        }
+    });
+    let outcome = |(plan, outcome): (&Plan, Option<Result<Measures, String>>)| {
+        let outcome = outcome.unwrap_or_else(|| Err("it was not run".to_owned()));
+        outcome.map_err(|error| Failure::Message(format!("{}: {error}", plan.name)))
+    };
+    plans.iter().zip(measured).map(outcome).collect()
+}

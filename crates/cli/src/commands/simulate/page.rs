@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The page of simulations: the document that `--json` prints, in a frame that draws it.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::print::{Facts, Told, document};
+use crate::html::page::Page;
+use crate::html::simulate;
+
+/// The data of the page.
+#[derive(Serialize)]
+struct Data<'a> {
+    format: u32,
+    program: &'static str,
+    title: &'a str,
+    simulation: &'a RawValue,
+}
+
+/// The page. It says nothing of when it was made, or where: the same history makes the same page.
+pub(super) fn html(title: &str, trace: &Path, told: &[Told], facts: &Facts) -> std::io::Result<String> {
+    let name = trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // Whoever looks at the page need not know where on whose machine the trace is.
+    let named = |(key, value): &(&'static str, _)| match *key {
+        "trace" => ("trace", json!(name)),
+        key => (key, serde_json::Value::clone(value)),
+    };
+    let simulation = document(told, facts.iter().map(named).collect())?;
+    let program = concat!("flux-fairshare ", env!("CARGO_PKG_VERSION"));
+    let data = Data { format: 1, program, title, simulation: serde_json::from_slice(&simulation)? };
+    Ok(Page { title, body: simulate::BODY, script: simulate::SCRIPT }.html(&serde_json::to_string(&data)?))
+}

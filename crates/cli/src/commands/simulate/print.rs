@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What simulations came to: a row for each scenario, and rows for its banks and sizes.
+
+use serde_json::{Value, json};
+
+use super::{Args, By};
+use crate::ui::figures::number;
+use crate::ui::output::{Cell, Column, Look, Report, Rows, Style, column};
+use crate::ui::progress::Progress;
+use fairshare_simulate::{Group, Measures, Spread};
+
+/// What a table leaves out first where it is too wide.
+const GIVE_UP: &[&str] = &[
+    "refreshes",
+    "slowdown_p50",
+    "wait_p50",
+    "slowdown_p99",
+    "wait_p99",
+    "never",
+    "rejected",
+    "slowdown_p95",
+    "makespan",
+    "wait_p95",
+];
+
+/// What is told of all scenarios together.
+pub(super) type Facts = Vec<(&'static str, Value)>;
+
+/// One scenario, and what it came to.
+pub(super) struct Told {
+    pub(super) name: String,
+    pub(super) settings: Value,
+    pub(super) measures: Measures,
+}
+
+/// Times and parts as people read them, or as numbers.
+#[derive(Clone, Copy)]
+struct Form {
+    people: bool,
+}
+
+impl Form {
+    fn time(self, seconds: f64) -> Cell {
+        if self.people { Cell::Text(span(seconds)) } else { Cell::Number(seconds) }
+    }
+
+    fn times(self, spread: &Spread) -> [Cell; 4] {
+        [spread.mean, spread.p50, spread.p95, spread.p99].map(|seconds| self.time(seconds))
+    }
+
+    fn ratio(self, ratio: f64) -> Cell {
+        match self.people {
+            true if ratio >= 1000.0 => Cell::Text(number(format!("{ratio:.0}"))),
+            true => Cell::Text(format!("{ratio:.2}")),
+            false => Cell::Number(ratio),
+        }
+    }
+
+    fn group(self, group: &Group) -> impl Iterator<Item = Cell> {
+        let Spread { mean, p50, p95, p99 } = group.slowdown;
+        let slowdown = [mean, p50, p95, p99].map(|ratio| self.ratio(ratio));
+        self.times(&group.wait).into_iter().chain(slowdown)
+    }
+
+    fn scenario(self, told: &Told) -> Vec<Cell> {
+        let Measures { all, rejected, never, utilisation, jain, behind, makespan, refreshes, .. } =
+            &told.measures;
+        let mut row = vec![
+            Cell::Text(told.name.clone()),
+            Cell::Count(all.jobs as u64),
+            Cell::Count(*rejected as u64),
+            Cell::Count(*never as u64),
+        ];
+        row.extend(self.group(all));
+        row.push(Cell::Number(*utilisation));
+        row.push(jain.map_or(Cell::None, |jain| {
+            if self.people { Cell::Text(format!("{jain:.3}")) } else { Cell::Number(jain) }
+        }));
+        row.extend([self.time(*behind), self.time(*makespan), Cell::Count(*refreshes)]);
+        row
+    }
+
+    fn groups(self, told: &Told, by: Option<By>) -> Vec<Vec<Cell>> {
+        let banks = told.measures.banks.iter().map(|(bank, (group, share))| {
+            ("bank", bank.to_string(), group, Some(share.promised), share.delivered)
+        });
+        let sizes = told.measures.sizes.iter().map(|(most, group)| {
+            let name =
+                if *most == 1 { "1 core".to_owned() } else { format!("{} to {most} cores", most / 4 + 1) };
+            ("size", name, group, None, None)
+        });
+        let wanted = |kind: &str| by.is_none_or(|by| by.as_ref() == kind);
+        let rows = banks.chain(sizes).filter(|(kind, ..)| wanted(kind));
+        rows.map(|(kind, name, group, promised, delivered)| {
+            let mut row = vec![Cell::Text(told.name.clone())];
+            row.extend(by.is_none().then(|| Cell::Text(kind.to_owned())));
+            row.extend([Cell::Text(name), Cell::Count(group.jobs as u64), promised.into(), delivered.into()]);
+            row.extend(self.group(group));
+            row
+        })
+        .collect()
+    }
+}
+
+/// Columns of waits and slowdowns.
+fn spreads() -> [Column<'static>; 8] {
+    [
+        column("wait_mean", "Wait", Style::Signed),
+        column("wait_p50", "50 %", Style::Signed),
+        column("wait_p95", "95 %", Style::Signed),
+        column("wait_p99", "99 %", Style::Signed),
+        column("slowdown_mean", "Slowdown", Style::Signed),
+        column("slowdown_p50", "50 %", Style::Signed),
+        column("slowdown_p95", "95 %", Style::Signed),
+        column("slowdown_p99", "99 %", Style::Signed),
+    ]
+}
+
+fn of_scenarios() -> Vec<Column<'static>> {
+    let mut columns = vec![
+        column("scenario", "Scenario", Style::Text),
+        column("jobs", "Jobs", Style::Count),
+        column("rejected", "Rejected", Style::Count),
+        column("never", "Never ran", Style::Count),
+    ];
+    columns.extend(spreads());
+    columns.extend([
+        column("utilisation", "Used", Style::Percent),
+        column("jain", "Jain", Style::Signed),
+        column("behind", "Behind", Style::Signed),
+        column("makespan", "Makespan", Style::Signed),
+        column("refreshes", "Refreshes", Style::Count),
+    ]);
+    columns
+}
+
+fn of_groups(by: Option<By>) -> Vec<Column<'static>> {
+    let mut columns = vec![column("scenario", "Scenario", Style::Text)];
+    columns.extend(by.is_none().then(|| column("by", "By", Style::Text)));
+    let title = match by {
+        Some(By::Size) => "Size",
+        _ => "Bank",
+    };
+    columns.extend([
+        column("group", title, Style::Text),
+        column("jobs", "Jobs", Style::Count),
+        column("promised", "Promised", Style::Percent),
+        column("delivered", "Delivered", Style::Percent),
+    ]);
+    columns.extend(spreads());
+    columns
+}
+
+/// What was found out: the facts, a row for each scenario, and rows for the groups of all. Programs that read JSON, pages among
+/// them, get both kinds of groups and numbers in full; a table and CSV those that were asked for.
+fn report(told: &[Told], mut facts: Facts, by: Option<By>, people: bool) -> Report<'_> {
+    let form = Form { people };
+    let settings: Vec<Value> =
+        told.iter().map(|told| json!({"scenario": told.name, "settings": told.settings})).collect();
+    facts.push(("settings", settings.into()));
+    let rows = Rows {
+        key: "scenarios",
+        columns: of_scenarios(),
+        rows: Box::new(told.iter().map(move |told| form.scenario(told))),
+    };
+    let groups = Rows {
+        key: "groups",
+        columns: of_groups(by),
+        rows: Box::new(told.iter().flat_map(move |told| form.groups(told, by))),
+    };
+    Report { facts, rows, more: Some(groups), ..Report::default() }
+}
+
+/// All of it as the JSON document that `--json` prints.
+pub(super) fn document(told: &[Told], facts: Facts) -> std::io::Result<Vec<u8>> {
+    report(told, facts, None, false).into_json()
+}
+
+pub(super) fn print(
+    args: &Args,
+    told: &[Told],
+    facts: Facts,
+    before: Vec<String>,
+    progress: Progress,
+) -> std::io::Result<()> {
+    let people = args.output.is_table();
+    let by = args.by.or((people).then_some(By::Bank)).filter(|_| !args.output.json);
+    let mut report = Report { before, ..report(told, facts, by, people) };
+    if !people && !args.output.json && args.by.is_some() {
+        report.rows = report.more.take().unwrap_or(report.rows);
+    }
+    if people {
+        report.notes = vec![
+            "Wait and slowdown: the mean, and what 50, 95 and 99 % of the jobs do not exceed. Jain: how evenly banks got \
+             what they were promised, 1 is best. Behind: the longest that a job was overtaken by later ones of its size."
+                .to_owned(),
+        ];
+    }
+    args.output.print_as(report, Look { give_up: GIVE_UP, ..Look::WHOLE }, progress)
+}
+
+/// A time in three digits and a unit.
+pub(super) fn span(seconds: f64) -> String {
+    let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
+    let (size, unit) = units.into_iter().find(|(size, _)| seconds >= *size * 1.5).unwrap_or((1.0, "s"));
+    let many = seconds / size;
+    if many >= 100.0 || many == 0.0 {
+        format!("{} {unit}", number(format!("{many:.0}")))
+    } else {
+        format!("{many:.1} {unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_have_a_unit_in_which_they_are_small() {
+        let told = [0.0, 0.04, 89.0, 90.0, 5399.0, 5400.0, 129_600.0, 1e8].map(super::span);
+        assert_eq!(told, ["0 s", "0.0 s", "89.0 s", "1.5 min", "90.0 min", "1.5 h", "1.5 d", "1,157 d"]);
+    }
+}

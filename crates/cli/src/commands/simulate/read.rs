@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Where a job history comes from: the jobs table of an accounting database, or a trace in the Standard Workload Format.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use super::swf;
+use crate::site::database::Found;
+use crate::site::input::Wait;
+use crate::{Failure, failure};
+use fairshare_accounting::pipeline::resources;
+use fairshare_accounting::store::{Access, PastJob};
+use fairshare_engine::ids::UserId;
+use fairshare_simulate::{Party, Trace};
+
+/// Longer than ten years no job runs, in seconds. While one does and a job that would fit waits behind another, the order is looked at
+/// at each refresh: ten years of 30 s take 11 s to replay, and 1e11 s would take an hour.
+pub(super) const LONGEST_RUN: f64 = 10.0 * 365.25 * 86_400.0;
+
+/// How sizes are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) cores_per_node: u32,
+    pub(super) whole_nodes: bool,
+}
+
+impl Size {
+    /// Nodes, cores and GPUs of a job of which only cores are known.
+    pub(super) fn of_cores(self, cores: u32) -> [u32; 3] {
+        self.rounded(cores.div_ceil(self.cores_per_node.max(1)), cores, 0)
+    }
+
+    fn rounded(self, nodes: u32, cores: u32, gpus: u32) -> [u32; 3] {
+        let cores =
+            if self.whole_nodes { nodes.saturating_mul(self.cores_per_node).max(cores) } else { cores };
+        [nodes, cores, gpus]
+    }
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    pub(super) trace: Trace,
+    /// Of the cluster, where the history tells.
+    pub(super) nodes: Option<u64>,
+    pub(super) cores: Option<u64>,
+    /// Jobs of which it is not told how long they ran, or on what.
+    pub(super) skipped: usize,
+    /// What jobs waited in truth: how many, and all together.
+    pub(super) waits: (u64, f64),
+}
+
+impl History {
+    pub(super) fn push(
+        &mut self,
+        party: Party,
+        submit: f64,
+        wait: Option<f64>,
+        times: (f64, f64),
+        size: [u32; 3],
+    ) {
+        if let Some(wait) = wait {
+            self.waits.0 += 1;
+            self.waits.1 += wait;
+        }
+        self.trace.push(party, submit, times, size);
+    }
+}
+
+/// What a file is.
+enum Kind {
+    Database,
+    Swf(Box<dyn BufRead>),
+}
+
+fn open(path: &Path) -> std::io::Result<Kind> {
+    let mut file = File::open(path)?;
+    let mut beginning = [0; 16];
+    let many = file.read(&mut beginning)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(match beginning.get(..many) {
+        Some(b"SQLite format 3\0") => Kind::Database,
+        Some([0x1f, 0x8b, ..]) => Kind::Swf(Box::new(BufReader::new(MultiGzDecoder::new(file)))),
+        _ => Kind::Swf(Box::new(BufReader::new(file))),
+    })
+}
+
+/// True for an accounting database.
+pub(super) fn is_database(path: &Path) -> Result<bool, Failure> {
+    Ok(matches!(open(path).map_err(|error| at(path, &error))?, Kind::Database))
+}
+
+fn at(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::Message(format!("{}: {error}", path.display()))
+}
+
+/// Nodes and cores of the cluster, as far as the first lines of a trace tell.
+pub(super) fn cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure> {
+    let Kind::Swf(lines) = open(path).map_err(|error| at(path, &error))? else { return Ok((None, None)) };
+    Ok(swf::cluster(lines))
+}
+
+/// Reads all jobs, in the order of their submission.
+pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Failure> {
+    let mut history = History::default();
+    match open(path).map_err(|error| at(path, &error))? {
+        Kind::Swf(lines) => swf::read(lines, size, &mut history).map_err(|error| at(path, &error))?,
+        Kind::Database => {
+            let mut database = wait.open(&Found { path: path.to_owned(), by: None }, Access::Read)?;
+            let snapshot = database.snapshot().map_err(failure)?;
+            snapshot.past_jobs(&mut |job| record(&job, size, &mut history)).map_err(failure)?;
+        }
+    }
+    if history.trace.jobs().is_empty() {
+        return Err(at(path, &"there is no job in it"));
+    }
+    history.trace.sort();
+    Ok(history)
+}
+
+/// A record of the jobs table. One that names no bank is the user's default bank's.
+fn record(job: &PastJob<'_>, size: Size, history: &mut History) {
+    let ran = job.times.filter(|[_, run, end]| *run > 0.0 && (0.0..=LONGEST_RUN).contains(&(end - run)));
+    let given = job.r.and_then(resources::count).filter(|given| given.cores > 0);
+    let (Some([submit, run, end]), Some(given), Ok(user)) = (ran, given, u32::try_from(job.userid)) else {
+        history.skipped += 1;
+        return;
+    };
+    let few = |many: u64| u32::try_from(many).unwrap_or(u32::MAX);
+    let named = job.jobspec.map(resources::terms).unwrap_or_default();
+    let bank = job.bank.filter(|bank| !bank.is_empty()).or(named.bank.as_deref()).unwrap_or_default();
+    let queue = named.queue.as_deref().filter(|queue| !queue.is_empty());
+    let party = Party { user: UserId(user), bank: bank.into(), queue: queue.map(Into::into) };
+    let walltime = job.requested.or(named.duration).unwrap_or(0.0);
+    // Without a limit it may run for ever; nothing can be planned behind it but what does not need its cores.
+    let walltime = if walltime > 0.0 { walltime } else { f64::INFINITY };
+    let size = size.rounded(few(given.nodes), few(given.cores), few(given.gpus));
+    history.push(party, submit, Some(run - submit), (end - run, walltime), size);
+}

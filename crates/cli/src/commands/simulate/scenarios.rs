@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Scenarios: what is swept over, and the product of it.
+
+use std::str::FromStr;
+
+use serde_json::{Map, Value, json};
+
+use crate::ui::figures::parse_duration;
+use crate::ui::suggest::did_you_mean;
+use crate::{Failure, fingers};
+use fairshare::Policy;
+use fairshare_accounting::store::{LimitRecord, PolicyData};
+use fairshare_engine::accounts::measures;
+use fairshare_protocol::document;
+use fairshare_protocol::records::FactorRecord;
+use fairshare_simulate::{Scenario, Scheduler};
+
+/// More would take too long for anybody.
+const MOST: usize = 10_000;
+/// Limits on each association that are in its record.
+const RECORDS: [&str; 5] =
+    ["max-running-jobs", "max-active-jobs", "max-sched-jobs", "max-nodes", "max-cores"];
+/// What `weights.` may be followed by.
+const FACTORS: [&str; 6] = ["fairshare", "queue", "bank", "urgency", "age", "size"];
+/// What `limits.` may be followed by.
+const SCOPES: [&str; 3] = ["association", "bank", "user"];
+
+/// One rule that differs from scenario to scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sweep {
+    pub(super) key: String,
+    pub(super) values: Vec<Knob>,
+}
+
+/// A rule and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Knob {
+    pub(super) key: String,
+    /// As it was typed.
+    pub(super) text: String,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum What {
+    Policy(Policy),
+    Scheduler(Scheduler),
+    HalfLife(f64),
+    Weight(String, i64),
+    Record(&'static str, i64),
+    Limit {
+        scope: String,
+        measure: String,
+        value: i64,
+    },
+    ZeroScore(String),
+    /// A key of `[fairshare]` in Flux's configuration.
+    Setting(Value),
+}
+
+impl FromStr for Sweep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sweep, String> {
+        let (key, values) = text.split_once('=').ok_or("expected KEY=VALUE,VALUE,...")?;
+        let key = key.trim().replace('_', "-");
+        let values: Result<Vec<Knob>, String> =
+            values.split(',').map(|value| Knob::new(&key, value.trim())).collect();
+        Ok(Sweep { key, values: values? })
+    }
+}
+
+impl Sweep {
+    /// Over policies.
+    pub(super) fn policies(policies: &[Policy]) -> Sweep {
+        let knob = |policy: &Policy| Knob {
+            key: "policy".to_owned(),
+            text: policy.name().to_owned(),
+            what: What::Policy(*policy),
+        };
+        Sweep { key: "policy".to_owned(), values: policies.iter().map(knob).collect() }
+    }
+}
+
+impl Knob {
+    fn new(key: &str, text: &str) -> Result<Knob, String> {
+        let integer = || {
+            let number = text.parse::<i64>().ok();
+            number.ok_or_else(|| format!("{key}: expected an integer, got \"{text}\""))
+        };
+        let limit = || {
+            let value = text.parse::<i64>().ok().filter(|value| *value >= 0);
+            value.ok_or_else(|| format!("{key}: expected an integer from 0, got \"{text}\""))
+        };
+        let what = match key {
+            "policy" => What::Policy(fingers::policy(text)?),
+            "scheduler" => What::Scheduler(scheduler(text)?),
+            "half-life" => {
+                What::HalfLife(parse_duration(text).map_err(|error| format!("{key}: {error}"))?.as_secs_f64())
+            }
+            "zero-score" => match text {
+                "hold" | "floor" => What::ZeroScore(text.to_owned()),
+                _ => return Err(format!("{key}: expected hold or floor, got \"{text}\"")),
+            },
+            _ => match key.split_once('.') {
+                Some(("weights", factor)) => {
+                    let near = did_you_mean(factor, FACTORS);
+                    let known = FACTORS.contains(&factor);
+                    if !known {
+                        return Err(format!(
+                            "unknown factor \"{factor}\"; known are {}{near}",
+                            FACTORS.join(", ")
+                        ));
+                    }
+                    What::Weight(factor.to_owned(), integer()?)
+                }
+                Some(("limits", rest)) => limit_on(key, rest, limit()?)?,
+                _ => match RECORDS.into_iter().find(|record| *record == key) {
+                    Some(record) => What::Record(record, limit()?),
+                    None => setting(key, text)?,
+                },
+            },
+        };
+        Ok(Knob { key: key.to_owned(), text: text.to_owned(), what })
+    }
+}
+
+/// `fcfs` or `easy`.
+pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
+    match text.to_lowercase().as_str() {
+        "fcfs" => Ok(Scheduler::Fcfs),
+        "easy" => Ok(Scheduler::Easy),
+        _ => Err(format!("unknown scheduler \"{text}\"; known are fcfs and easy")),
+    }
+}
+
+fn limit_on(key: &str, rest: &str, value: i64) -> Result<What, String> {
+    let known = measures();
+    match rest.split_once('.') {
+        Some((scope, measure)) if SCOPES.contains(&scope) && known.iter().any(|it| it == measure) => {
+            Ok(What::Limit { scope: scope.to_owned(), measure: measure.to_owned(), value })
+        }
+        _ => Err(format!(
+            "{key}: expected limits.SCOPE.MEASURE, as in limits.user.run-cores; scopes are {}, measures {}",
+            SCOPES.join(", "),
+            known.join(", ")
+        )),
+    }
+}
+
+/// What the plugin would read in its table of Flux's configuration.
+fn setting(key: &str, text: &str) -> Result<What, String> {
+    let value =
+        serde_json::from_str::<Value>(text).ok().filter(|value| value.is_number() || value.is_boolean());
+    let value = value.unwrap_or_else(|| Value::from(text));
+    // It is asked now whether there is such a key and whether it takes that.
+    document::settings(&json!({ key: value }).to_string()).map_err(|error| {
+        let own = "policy, scheduler, half-life, zero-score, weights.FACTOR, limits.SCOPE.MEASURE";
+        match error.contains("unknown key") {
+            true => format!(
+                "unknown key \"{key}\"; known are {own}, {}, and those of [fairshare]: {}",
+                RECORDS.join(", "),
+                error.rsplit("known are ").next().unwrap_or_default()
+            ),
+            false => error,
+        }
+    })?;
+    Ok(What::Setting(value))
+}
+
+/// One combination: its knobs, and what it is called where several are compared.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) name: String,
+    pub(super) knobs: Vec<Knob>,
+}
+
+/// All combinations; the last sweep varies fastest.
+pub(super) fn product(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failure> {
+    let many = sweeps.iter().map(|sweep| sweep.values.len()).try_fold(1usize, usize::checked_mul);
+    if many.is_none_or(|many| many > MOST) {
+        return Err(Failure::Message(format!("--sweep: these are more than {MOST} scenarios")));
+    }
+    for (at, sweep) in sweeps.iter().enumerate() {
+        if sweeps.iter().skip(at + 1).any(|other| other.key == sweep.key) {
+            return Err(Failure::Message(format!("--sweep: {} is given twice", sweep.key)));
+        }
+        for (at, knob) in sweep.values.iter().enumerate() {
+            if sweep.values.iter().take(at).any(|other| other.text == knob.text) {
+                return Err(Failure::Message(format!("{}: {} is given twice", knob.key, knob.text)));
+            }
+        }
+    }
+    let mut plans: Vec<Vec<Knob>> = vec![Vec::new()];
+    for sweep in sweeps {
+        let extended = |knobs: &Vec<Knob>| {
+            let knobs = knobs.clone();
+            sweep.values.iter().map(move |knob| knobs.iter().chain([knob]).cloned().collect())
+        };
+        plans = plans.iter().flat_map(extended).collect();
+    }
+    let varies = |key: &str| sweeps.iter().any(|sweep| sweep.key == key && sweep.values.len() > 1);
+    let named = |knobs: Vec<Knob>| {
+        let varied = knobs.iter().filter(|knob| varies(&knob.key)).map(|knob| match knob.key.as_str() {
+            "policy" => knob.text.clone(),
+            key => format!("{key}={}", knob.text),
+        });
+        let varied: Vec<String> = varied.collect();
+        let policy = || knobs.iter().find(|knob| knob.key == "policy").map_or(site.name(), |knob| &knob.text);
+        let name = if varied.is_empty() { policy().to_owned() } else { varied.join(" ") };
+        Plan { name, knobs }
+    };
+    Ok(plans.into_iter().map(named).collect())
+}
+
+/// What all scenarios have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Common {
+    pub(super) scheduler: Scheduler,
+    pub(super) depth: usize,
+    pub(super) nodes: u64,
+    pub(super) cores: u64,
+}
+
+impl Plan {
+    /// The scenario on a site: what the plugin would make of a push of it.
+    pub(super) fn scenario(&self, site: &PolicyData, common: Common) -> Result<Scenario, String> {
+        let mut data = site.clone();
+        let mut table: Map<String, Value> = Map::new();
+        table.insert("memo".to_owned(), "never".into());
+        table.insert("remember".to_owned(), false.into());
+        let Common { mut scheduler, depth, nodes, cores } = common;
+        for Knob { key, what, .. } in &self.knobs {
+            match what {
+                What::Scheduler(chosen) => scheduler = *chosen,
+                What::Setting(value) => {
+                    table.insert(key.clone(), value.clone());
+                }
+                other => other.change(&mut data),
+            }
+        }
+        let settings = document::settings(&Value::Object(table).to_string())?;
+        let text = serde_json::to_string(&data).map_err(|error| error.to_string())?;
+        drop(data);
+        let (policy, site) = document::policy(&text)?;
+        Ok(Scenario { policy, site, settings, scheduler, depth, nodes, cores })
+    }
+}
+
+impl What {
+    /// Changes what is pushed.
+    fn change(&self, data: &mut PolicyData) {
+        match self {
+            What::Policy(policy) => {
+                if let Some(tree) = &mut data.tree {
+                    tree.policy = policy.name().to_owned();
+                }
+            }
+            What::HalfLife(seconds) => {
+                if let Some(tree) = &mut data.tree {
+                    tree.half_life = *seconds;
+                }
+            }
+            What::ZeroScore(text) => data.config.zero_score = Some(text.clone()),
+            What::Weight(factor, weight) => {
+                data.priority_factors.retain(|record| record.factor != *factor);
+                data.priority_factors.push(FactorRecord { factor: factor.clone(), weight: *weight });
+            }
+            What::Limit { scope, measure, value } => data.limits.push(LimitRecord {
+                scope: scope.clone(),
+                name: "*".to_owned(),
+                caps: [(measure.clone(), *value)].into(),
+                ..LimitRecord::default()
+            }),
+            What::Record(record, value) => {
+                for association in &mut data.associations {
+                    let field = match *record {
+                        "max-running-jobs" => &mut association.max_running_jobs,
+                        "max-active-jobs" => &mut association.max_active_jobs,
+                        "max-sched-jobs" => &mut association.max_sched_jobs,
+                        "max-nodes" => &mut association.max_nodes,
+                        _ => &mut association.max_cores,
+                    };
+                    *field = *value;
+                }
+            }
+            What::Scheduler(_) | What::Setting(_) => {}
+        }
+    }
+}

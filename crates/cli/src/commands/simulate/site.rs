@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The site that a history is replayed on, as a push would tell the plugin of it: a database's, a document's, or a flat one
+//! made of the history's own users and groups.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use crate::site::input::{Loaded, Rules};
+use crate::{Failure, failure};
+use fairshare::{NodeId, NodeKind, Policy, Shares, Tree};
+use fairshare_accounting::store::{ConfigRecord, Database, PolicyData, SitePolicy, TreeRecord};
+use fairshare_engine::ids::UserId;
+use fairshare_protocol::records::{AssociationRecord, BankRecord, QueueRecord, UNLIMITED};
+use fairshare_simulate::{Party, Trace};
+
+const ROOT: &str = "root";
+/// Users of a document that have no number get one from here on.
+const NUMBERED_FROM: i64 = 1_000_000_000;
+/// How fast usage is forgotten where nobody says: flux-accounting's default.
+const HALF_LIFE: f64 = 604_800.0;
+
+/// The site of a database.
+pub(super) fn of_database(database: &mut Database, rules: &Rules, now: f64) -> Result<PolicyData, Failure> {
+    let snapshot = database.snapshot().map_err(failure)?;
+    let mut data = snapshot.policy_data(now).map_err(failure)?;
+    let options = rules.over(snapshot.site_policy().map_err(failure)?)?;
+    let Some(tree) = &mut data.tree else {
+        return Err(Failure::Message("the database's banks and associations are no tree".to_owned()));
+    };
+    tree.options = options.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Ok(data)
+}
+
+/// Finds shares in place of Slurm's `fairshare=parent`, which Flux does not have, as docs/migrate.md says: an account gets the sum
+/// of the shares right below it, so that everybody below keeps their part of the level above; a user gets the largest shares that a
+/// user of the account has, or 1 where none has any.
+pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
+    let mut most: HashMap<NodeId, u64> = HashMap::new();
+    for leaf in tree.leaves() {
+        if let (Shares::Count(shares), Some(bank)) = (tree.shares(leaf), tree.parent(leaf)) {
+            let most = most.entry(bank).or_insert(shares);
+            *most = shares.max(*most);
+        }
+    }
+    let mut replaced = HashMap::new();
+    let mut below: HashMap<NodeId, u64> = HashMap::new();
+    // Banks come before what is below them, so backwards the sum below each is complete.
+    for (node, _) in tree.walk_list_order().into_iter().rev() {
+        let shares = match (tree.shares(node), tree.kind(node)) {
+            (Shares::Count(shares), _) => shares,
+            (Shares::Parent, NodeKind::Bank) => below.get(&node).copied().unwrap_or(0),
+            (Shares::Parent, NodeKind::Association) => {
+                tree.parent(node).and_then(|bank| most.get(&bank)).copied().unwrap_or(1)
+            }
+        };
+        if tree.shares(node) == Shares::Parent {
+            replaced.insert(node, shares);
+        }
+        if let Some(bank) = tree.parent(node) {
+            let sum = below.entry(bank).or_default();
+            *sum = sum.saturating_add(shares);
+        }
+    }
+    replaced
+}
+
+/// The site of a document: it knows of no limits. Usage counts cores. `is_chosen`: somebody said by which policies it is ranked.
+pub(super) fn of_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData, Failure> {
+    let tree = &loaded.tree;
+    let policy = if is_chosen { loaded.policy } else { loaded.decided()? };
+    let mut data = empty(&SitePolicy { policy, options: loaded.options });
+    let replaced = replace_parent_shares(tree);
+    let shares = |node| match tree.shares(node) {
+        Shares::Count(shares) => shares,
+        Shares::Parent => replaced.get(&node).copied().unwrap_or(1),
+    };
+    let mut uids: HashMap<&str, i64> = HashMap::new();
+    let mut homes: HashMap<&str, &str> = HashMap::new();
+    for (node, _) in tree.walk_list_order() {
+        let (name, above) = (tree.name(node), tree.parent(node).map(|parent| tree.name(parent)));
+        if tree.kind(node) == NodeKind::Bank {
+            let is_active = tree.is_active(node);
+            data.banks.push(bank(name, above.unwrap_or_default(), shares(node), is_active));
+            continue;
+        }
+        let bank = above.unwrap_or_default();
+        let next = NUMBERED_FROM + uids.len() as i64;
+        let uid = *uids.entry(name).or_insert_with(|| number_in(name).unwrap_or(next));
+        let home = *homes.entry(name).or_insert(bank);
+        let mut record = association((uid, name), bank, home, shares(node));
+        record.active = i64::from(tree.is_active(node));
+        data.associations.push(record);
+    }
+    if !replaced.is_empty() {
+        let have = if replaced.len() == 1 { "1 has".to_owned() } else { format!("{} have", replaced.len()) };
+        data.notes.push(format!(
+            "{have} the shares of the parent (fairshare=parent), which Flux lacks: simulated with shares as docs/migrate.md says"
+        ));
+    }
+    Ok(data)
+}
+
+/// `17` and `user17` are who a trace calls 17.
+fn number_in(name: &str) -> Option<i64> {
+    let digits = name.strip_prefix("user").unwrap_or(name);
+    digits.parse().ok().filter(|uid| (0..NUMBERED_FROM).contains(uid))
+}
+
+/// A bank for each group of the history and an association for each of its users there, all with one share.
+pub(super) fn of_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failure> {
+    let mut data =
+        empty(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
+    let mut homes: BTreeMap<UserId, &str> = BTreeMap::new();
+    let mut pairs: BTreeSet<(UserId, &str)> = BTreeSet::new();
+    for party in trace.parties() {
+        homes.entry(party.user).or_insert(party.bank.as_str());
+        pairs.insert((party.user, party.bank.as_str()));
+    }
+    let banks: BTreeSet<&str> = pairs.iter().map(|(_, bank)| *bank).collect();
+    let queues: BTreeSet<&str> =
+        trace.parties().iter().filter_map(|party| Some(party.queue.as_ref()?.as_str())).collect();
+    data.banks.push(bank(ROOT, "", 1, true));
+    data.banks.extend(banks.into_iter().map(|name| bank(name, ROOT, 1, true)));
+    let open = queues.iter().copied().collect::<Vec<_>>().join(",");
+    data.queues = queues.into_iter().map(QueueRecord::unlimited).collect();
+    for (user, bank) in pairs {
+        let name = format!("user{user}");
+        let home = homes.get(&user).copied().unwrap_or(bank);
+        let record = association((i64::from(user.0), &name), bank, home, 1);
+        data.associations.push(AssociationRecord { queues: open.clone(), ..record });
+    }
+    Ok(data)
+}
+
+/// The associations that jobs count in: the one they name, else the user's default bank's.
+pub(super) fn settle(trace: &mut Trace, data: &PolicyData) {
+    let known: HashSet<(i64, &str)> =
+        data.associations.iter().map(|record| (record.userid, record.bank.as_str())).collect();
+    let homes: HashMap<i64, &str> =
+        data.associations.iter().map(|record| (record.userid, record.def_bank.as_str())).collect();
+    trace.rename(|party: &Party| {
+        let user = i64::from(party.user.0);
+        let is_known = known.contains(&(user, party.bank.as_str()));
+        let home = homes.get(&user).filter(|_| !is_known).map(|bank| (*bank).into());
+        Party { bank: home.unwrap_or_else(|| party.bank.clone()), ..party.clone() }
+    });
+}
+
+/// As if the site had been set up when the history begins: nobody has used anything. Projects make no difference to
+/// priorities, limits and usage.
+pub(super) fn begin(data: &mut PolicyData, now: f64) {
+    for record in &mut data.associations {
+        record.projects = String::new();
+        record.def_project = String::new();
+        if record.username.is_some() {
+            (record.usage, record.counted_until) = (Some(0.0), Some(0.0));
+        }
+    }
+    if let Some(tree) = &mut data.tree {
+        tree.at = now;
+    }
+}
+
+fn empty(site: &SitePolicy) -> PolicyData {
+    let options = site.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
+    PolicyData {
+        tree: Some(TreeRecord {
+            policy: site.policy.name().to_owned(),
+            options: options.collect(),
+            at: 0.0,
+            half_life: HALF_LIFE,
+            reset: 4.0 * HALF_LIFE,
+            node_weight: 0.0,
+            core_weight: 1.0,
+            gpu_weight: 0.0,
+        }),
+        // A simulation has nobody who could let a job go whose score is 0.
+        config: ConfigRecord { zero_score: Some("floor".to_owned()), ..ConfigRecord::default() },
+        ..PolicyData::default()
+    }
+}
+
+fn bank(name: &str, parent: &str, shares: u64, is_active: bool) -> BankRecord {
+    BankRecord {
+        bank: name.to_owned(),
+        priority: 0.0,
+        parent: Some(parent.to_owned()),
+        shares: Some(i64::try_from(shares).unwrap_or(i64::MAX)),
+        active: Some(is_active.into()),
+    }
+}
+
+fn association((userid, name): (i64, &str), bank: &str, home: &str, shares: u64) -> AssociationRecord {
+    AssociationRecord {
+        def_bank: home.to_owned(),
+        username: Some(name.to_owned()),
+        shares: Some(i64::try_from(shares).unwrap_or(i64::MAX)),
+        usage: Some(0.0),
+        counted_until: Some(0.0),
+        ..AssociationRecord::with_limits(userid, bank.to_owned(), UNLIMITED)
+    }
+}
+
+/// The policy of the site.
+pub(super) fn policy(data: &PolicyData) -> Policy {
+    data.tree.as_ref().and_then(|tree| tree.policy.parse().ok()).unwrap_or_default()
+}

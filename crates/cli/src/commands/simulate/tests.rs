@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The page: its data are what `--json` prints, and names are data there.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::page;
+use super::print::{Told, document};
+use crate::html::page::tests::taken_apart;
+use crate::html::page::text;
+use fairshare_simulate::{BankShare, Group, Measures, Spread};
+
+const NAMES: [&str; 6] = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "]]>",
+    "{{script}}{{data}}{{body}}{{title}}",
+    "\u{2028}\u{202e}\u{7}\"'\\}",
+    "&lt;",
+];
+
+/// A scenario of that name, with banks of all of them.
+fn told(name: &str) -> Told {
+    let spread = Spread { mean: 90.0, p50: 60.0, p95: 200.0, p99: f64::INFINITY };
+    let group = Group { jobs: 3, wait: spread, slowdown: spread };
+    let share = BankShare { promised: 0.25, delivered: None };
+    let measures = Measures {
+        all: group.clone(),
+        banks: NAMES.iter().map(|bank| ((*bank).into(), (group.clone(), share))).collect(),
+        sizes: [(1, group.clone()), (64, group.clone())].into(),
+        jain: None,
+        ..Measures::default()
+    };
+    Told { name: name.to_owned(), settings: json!({ name: name }), measures }
+}
+
+fn facts(trace: &str) -> super::print::Facts {
+    vec![("trace", json!(trace)), ("jobs", json!(3)), ("recorded_wait_mean", Value::Null)]
+}
+
+#[test]
+fn names_never_leave_the_data() {
+    let all: Vec<Told> = NAMES.into_iter().map(told).collect();
+    let title = "</title><script>\u{202e}&\"}";
+    let trace = format!("/home/ann/{}", NAMES[1]);
+    let (inside, around) =
+        taken_apart(&page::html(title, Path::new(&trace), &all, &facts(&trace)).expect("a page"));
+    assert!(!inside.contains(['<', '>', '&']), "{inside}");
+    assert!(!inside.contains("/home/ann"), "where the trace is stays here");
+    let data: Value = serde_json::from_str(&inside).expect("JSON");
+    assert_eq!((&data["title"], &data["format"]), (&json!(title), &json!(1)));
+    // The document that --json prints, but for the place of the trace.
+    let wanted = document(&all, facts(NAMES[1])).expect("a document");
+    assert_eq!(data["simulation"], serde_json::from_slice::<Value>(&wanted).expect("JSON"));
+    let groups = data["simulation"]["groups"].as_array().expect("groups");
+    assert_eq!(groups.len(), NAMES.len() * (NAMES.len() + 2));
+    assert_eq!(groups[0]["wait_p99"], json!("inf"));
+    // Besides the data, a page is the same whatever is in it.
+    let plain = page::html("plain", Path::new("x"), &[told("y")], &facts("x")).expect("a page");
+    assert_eq!(around.replace(&text(title), "plain"), taken_apart(&plain).1);
+}
+
+#[test]
+fn shares_of_the_parent_become_shares_of_their_own() {
+    use fairshare::{Builder, Shares};
+
+    let mut builder = Builder::default();
+    builder.bank("root", None, Shares::Count(1), None);
+    builder.bank("a", Some("root"), Shares::Count(3), None);
+    builder.bank("b", Some("root"), Shares::Parent, None);
+    builder.bank("c", Some("b"), Shares::Parent, None);
+    for (user, bank, shares) in [
+        ("u1", "a", Shares::Count(4)),
+        ("u2", "a", Shares::Parent),
+        ("u3", "b", Shares::Count(2)),
+        ("u4", "c", Shares::Count(6)),
+        ("u5", "c", Shares::Count(1)),
+        ("u6", "root", Shares::Parent),
+    ] {
+        builder.association(user, bank, shares, None, true);
+    }
+    let tree = builder.build().expect("a tree");
+    let replaced = super::site::replace_parent_shares(&tree);
+    let mut named: Vec<(&str, u64)> =
+        replaced.iter().map(|(node, shares)| (tree.name(*node), *shares)).collect();
+    named.sort_unstable();
+    assert_eq!(named, [("b", 9), ("c", 7), ("u2", 4), ("u6", 1)]);
+}

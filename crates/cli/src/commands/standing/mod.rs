@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare standing`: where somebody stands, which limits he has and how much of them is used.
+
+pub(super) mod one;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+
+use super::why::job::Teller;
+use crate::plugin::answers::{Association, Standing};
+use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, ask};
+use crate::ui::figures::Unit;
+use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column, write_pretty};
+use crate::ui::pager::Paper;
+use crate::ui::progress::Progress;
+use crate::ui::words::{Words, caller, userid};
+use crate::{Answer, Failure, Outcome, failure, remark};
+use fairshare_client::Flux;
+
+/// Show where you stand, your limits and how much of them is used
+///
+/// For each of the associations: the place among all and how many go before, the fair-share, the levels of the tree that made it
+/// with what is beside them, the jobs, each limit that is set as a bar, and when usage has decayed back to the share if idle. How
+/// much of the tree is shown of others is for the site to say. The instance owner may name anybody, or ask for all.
+///
+/// Exit status 1 means that there is no such association, or that it is not for him who asks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Whose, by name or number, with /BANK if in several; otherwise who asks
+    #[arg(value_name = "USER[/BANK]")]
+    user: Option<String>,
+    /// Only the association in this bank
+    #[arg(short, long, value_name = "BANK", help_heading = "Selection")]
+    bank: Option<String>,
+    /// A line for each association of the site
+    #[arg(short = 'A', long, conflicts_with = "user", help_heading = "Selection")]
+    all: bool,
+    /// Also the siblings of each level
+    #[arg(short, long)]
+    long: bool,
+    #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let flux = args.instance.connect()?;
+    let (user, of) = match args.user.as_deref().map(|text| text.split_once('/').unwrap_or((text, ""))) {
+        Some((user, bank)) => (Some(userid(user).map_err(failure)?), bank),
+        None => (None, ""),
+    };
+    let bank = args.bank.as_deref().or((!of.is_empty()).then_some(of));
+    let document = match fetch(&flux, &wanted(args.all, user, bank), usize::MAX) {
+        Ok(document) => document,
+        Err(Refusal::No(text)) => {
+            remark(text);
+            return Ok(Answer::No);
+        }
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let standing: Standing = serde_json::from_value(document.clone()).map_err(failure)?;
+    let words = Words::of(&flux, standing.now);
+    if standing.associations.is_empty() {
+        if standing.generation == 0 {
+            remark(NO_DATA);
+        } else {
+            remark(nobody(args, user, bank, &words));
+        }
+        return Ok(Answer::No);
+    }
+    if args.output.json {
+        return json_document(document, &words);
+    }
+    if args.all || !args.output.is_table() {
+        list(args, &standing, &words)?;
+        return Ok(Answer::Yes);
+    }
+    let screen = args.output.screen();
+    let teller = Teller { screen: &screen, words: &words };
+    let mut text = Vec::new();
+    for (at, association) in standing.associations.iter().enumerate() {
+        if at > 0 {
+            text.extend_from_slice(b"\n\n");
+        }
+        teller.association(association, &standing, args.long, caller(), &mut text)?;
+    }
+    let mut out = Paper::for_people(&screen);
+    out.write_all(&text)?;
+    out.finish()?;
+    Ok(Answer::Yes)
+}
+
+fn wanted(all: bool, user: Option<u32>, bank: Option<&str>) -> Map<String, Value> {
+    let mut wanted = Map::new();
+    wanted.extend(user.map(|user| ("user".to_owned(), json!(user))));
+    wanted.extend(bank.map(|bank| ("bank".to_owned(), json!(bank))));
+    wanted.extend(all.then(|| ("all".to_owned(), json!(true))));
+    wanted
+}
+
+/// All pages, as one document; no further ones once there are so many associations.
+pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<Value, Refusal> {
+    let mut wanted = wanted.clone();
+    wanted.insert("limit".to_owned(), json!(100));
+    let mut all: Value = ask(flux, "standing", &Value::Object(wanted.clone()))?;
+    let mut next = all.get("next").cloned().unwrap_or_default();
+    let count = |all: &Value| all.get("associations").and_then(Value::as_array).map_or(0, Vec::len);
+    while !next.is_null() && count(&all) < most {
+        wanted.insert("after".to_owned(), next);
+        let mut page: Value = ask(flux, "standing", &Value::Object(wanted.clone()))?;
+        next = page.get("next").cloned().unwrap_or_default();
+        let more = page.get_mut("associations").map(Value::take);
+        if let (Some(Value::Array(list)), Some(Value::Array(mut more))) = (all.get_mut("associations"), more)
+        {
+            list.append(&mut more);
+        }
+    }
+    if let Some(all) = all.as_object_mut() {
+        all.remove("next");
+    }
+    Ok(all)
+}
+
+fn nobody(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>) -> String {
+    let bank = bank.map(|bank| format!(" in bank {bank}")).unwrap_or_default();
+    match user {
+        Some(user) => format!("{} has no association{bank}", words.user(user)),
+        None if args.all => "the plugin has no associations".to_owned(),
+        None => format!(
+            "you ({}) have no association{bank}: ask those who keep the accounts of this site",
+            words.user(caller())
+        ),
+    }
+}
+
+/// The answer as it came, with names of users.
+fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
+    for association in document.get_mut("associations").and_then(Value::as_array_mut).into_iter().flatten() {
+        let user =
+            association.get("userid").and_then(Value::as_u64).and_then(|user| u32::try_from(user).ok());
+        if let (Some(user), Some(association)) = (user, association.as_object_mut()) {
+            association.insert("user".to_owned(), words.user(user).into());
+        }
+    }
+    let mut out = Paper::plain();
+    write_pretty(&document, &mut out)?;
+    out.finish()?;
+    Ok(Answer::Yes)
+}
+
+/// A line for each.
+fn list(args: &Args, standing: &Standing, words: &Words<'_>) -> Result<(), Failure> {
+    let mut associations: Vec<&Association> = standing.associations.iter().collect();
+    if args.all {
+        let place = |association: &Association| association.rank.map_or(u64::MAX, |rank| rank.place);
+        associations.sort_by_key(|association| (place(association), association.userid));
+    }
+    let rows = associations.into_iter().map(|association| {
+        let jobs = association.jobs;
+        vec![
+            association.rank.map_or(Cell::None, |rank| Cell::Count(rank.place)),
+            Cell::Text(words.user(association.userid)),
+            Cell::Text(association.bank.clone()),
+            association.fairshare.into(),
+            association.usage.into(),
+            Cell::Count(jobs.running),
+            Cell::Count(jobs.pending),
+            Cell::Count(jobs.held),
+            Cell::Count(jobs.nodes),
+            Cell::Count(jobs.cores),
+            Cell::Flag(association.active),
+            Cell::Count(association.userid.into()),
+        ]
+    });
+    let columns = vec![
+        column("place", "Place", Style::Count),
+        column("user", "User", Style::Text),
+        column("bank", "Bank", Style::Text),
+        column("fairshare", "FairShare", Style::Fraction),
+        column("usage", "Usage", Style::Usage(Unit::Unknown)),
+        column("running", "Running", Style::Count),
+        column("pending", "Pending", Style::Count),
+        column("held", "Held", Style::Count),
+        column("nodes", "Nodes", Style::Count),
+        column("cores", "Cores", Style::Count),
+        column("active", "Active", Style::Text),
+        column("userid", "UserId", Style::Id),
+    ];
+    let report =
+        Report { rows: Rows { key: "associations", columns, rows: Box::new(rows) }, ..Report::default() };
+    let look = Look { give_up: &["userid", "cores", "nodes", "active", "usage"], ..Look::WHOLE };
+    Ok(args.output.print_as(report, look, Progress::none())?)
+}

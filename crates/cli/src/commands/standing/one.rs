@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! One association in words: its place, its jobs and limits, the levels of the tree above it.
+
+use std::io::{self, Write};
+
+use crate::commands::why::job::Teller;
+use crate::commands::why::job::shares;
+use crate::plugin::answers::{Association, Level, Limit, Sibling, Standing};
+use crate::ui::figures::{duration, number, ordinal, percent, ratio};
+use crate::ui::output::{Cell, Rows, Style, column};
+use crate::ui::printable::count;
+
+/// Cells of a bar that shows usage against a share.
+const BAR: usize = 20;
+/// Cells of a bar that shows how much of a limit is used.
+const LIMIT_BAR: usize = 10;
+
+impl Teller<'_> {
+    /// All about an association. `caller` is who asks.
+    pub(crate) fn association(
+        &self,
+        association: &Association,
+        standing: &Standing,
+        long: bool,
+        caller: u32,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let own = association.userid == caller;
+        let kind = if association.default { " (the default bank)" } else { "" };
+        let user = self.words.user(association.userid);
+        self.heading(&format!("{user} in bank {}{kind}", association.bank), out)?;
+        self.line(&place(association, standing, if own { "you" } else { &user }), out)?;
+        self.line(&jobs(association), out)?;
+        if !association.queues.is_empty() {
+            self.line(&format!("Queues: {}.", association.queues.join(", ")), out)?;
+        }
+        let project = association.default_project.as_ref().filter(|project| *project != "*");
+        if let Some(project) = project {
+            let others: Vec<&str> = association
+                .projects
+                .iter()
+                .map(String::as_str)
+                .filter(|other| other != project && *other != "*")
+                .collect();
+            let others =
+                if others.is_empty() { String::new() } else { format!(", also {}", others.join(", ")) };
+            self.line(&format!("Project: {project}{others}."), out)?;
+        }
+        writeln!(out)?;
+        self.limits(association, out)?;
+        if !association.levels.is_empty() {
+            writeln!(out)?;
+            self.heading(&levels_title(standing), out)?;
+            self.table(self.way(association, long), &["even_at", "shares", "bar"], out)?;
+            self.even(association, standing, out)?;
+        }
+        Ok(())
+    }
+
+    fn limits(&self, association: &Association, out: &mut dyn Write) -> io::Result<()> {
+        let set: Vec<&Limit> = association.limits.iter().filter(|limit| limit.limit_is.is_some()).collect();
+        let unlimited = association.limits.len() - set.len();
+        if set.is_empty() {
+            return self.line("No limit is set.", out);
+        }
+        self.heading("Limits:", out)?;
+        let rows = set.iter().map(|limit| {
+            let most = limit.limit_is.unwrap_or_default();
+            vec![
+                Cell::Text(named(limit)),
+                limit.used.map_or(Cell::None, Cell::Count),
+                Cell::Count(most),
+                Cell::Text(unit(limit).to_owned()),
+                limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
+                limit
+                    .used
+                    .map_or(Cell::None, |used| Cell::Text(bar(used + limit.reserved.unwrap_or(0), most))),
+            ]
+        });
+        let columns = vec![
+            column("limit", "Limit", Style::Text),
+            column("used", "Used", Style::Count),
+            column("limit_is", "of", Style::Count),
+            column("measure", "", Style::Text),
+            column("reserved", "Reserved", Style::Count),
+            column("bar", "", Style::Signed),
+        ];
+        let promised = set.iter().any(|limit| limit.reserved.is_some_and(|reserved| reserved > 0));
+        let mut rows = Rows { key: "limits", columns, rows: Box::new(rows.collect::<Vec<_>>().into_iter()) };
+        if !promised {
+            rows.columns.remove(4);
+            rows.rows = Box::new(rows.rows.map(|mut row| {
+                row.remove(4);
+                row
+            }));
+        }
+        self.table(rows, &["bar"], out)?;
+        if unlimited > 0 {
+            self.item(&format!("{} without a limit", count(unlimited, "count")), out)?;
+        }
+        Ok(())
+    }
+
+    /// The levels from the root down, with their siblings where these are wanted and may be seen.
+    fn way(&self, association: &Association, long: bool) -> Rows<'_> {
+        let mut rows = Vec::new();
+        for (depth, level) in association.levels.iter().enumerate() {
+            let mark = if level.worst { " <" } else { "" };
+            let name = self.node(&level.name, &level.kind) + mark;
+            let even = level.even_at.map_or(Cell::None, |at| Cell::Text(self.words.at(at)));
+            let mut row = vec![Cell::Node { depth, bank: level.kind == "bank", name }];
+            row.extend(numbers(level.shares_part, level.usage_part, level.value, level.infinite, depth));
+            row.insert(1, shares(&level.shares));
+            row.push(even);
+            rows.push(row);
+            for sibling in level.siblings.iter().filter(|_| long) {
+                rows.push(self.sibling(sibling, depth));
+            }
+            let untold = level.siblings_total.saturating_sub(level.siblings.len() as u64);
+            if long && untold > 0 && !level.siblings.is_empty() {
+                rows.push(vec![Cell::Node {
+                    depth,
+                    bank: false,
+                    name: format!("and {} more", number(untold)),
+                }]);
+            }
+        }
+        let columns = vec![
+            column("name", "Bank/User", Style::Text),
+            column("shares", "Shares", Style::Count),
+            column("shares_part", "Share", Style::Percent),
+            column("usage_part", "Used", Style::Percent),
+            column("value", "Value", Style::Ratio),
+            column("bar", "Usage|Share", Style::Bar(BAR)),
+            column("even_at", "Even if idle", Style::Text),
+        ];
+        Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
+    }
+
+    fn sibling(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
+        let name = self.node(&sibling.name, &sibling.kind);
+        let mut row = vec![Cell::Node { depth, bank: false, name }, shares(&sibling.shares)];
+        row.extend(numbers(sibling.shares_part, sibling.usage_part, sibling.value, sibling.infinite, depth));
+        row
+    }
+
+    fn node(&self, name: &str, kind: &str) -> String {
+        match (kind, name.parse::<u32>()) {
+            ("user", Ok(user)) => self.words.user(user),
+            _ => name.to_owned(),
+        }
+    }
+
+    /// When usage is back at even.
+    fn even(&self, association: &Association, standing: &Standing, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        let worst = association.levels.iter().find(|level| level.worst);
+        if let Some(worst) = worst {
+            let text = format!("< Most is lost at {}.", self.node(&worst.name, &worst.kind));
+            self.line(&text, out)?;
+        }
+        if is_alone(standing) {
+            self.line("This site shows nobody but yourself.", out)?;
+        }
+        if let Some(half_life) = standing.half_life {
+            self.line(&format!("Of what was used half is forgotten every {}.", duration(half_life)), out)?;
+        }
+        let above: Vec<&Level> = association.levels.iter().filter(|level| level.even_at.is_some()).collect();
+        let last = above
+            .iter()
+            .max_by(|a, b| a.even_at.partial_cmp(&b.even_at).unwrap_or(std::cmp::Ordering::Equal));
+        match last.and_then(|level| Some((level, level.even_at?))) {
+            None => {
+                let beyond = association.levels.iter().rfind(|level| {
+                    level.usage_part.zip(level.shares_part).is_some_and(|(used, share)| used > share)
+                });
+                match beyond {
+                    None => {
+                        self.line("No level has used more than its share: there is nothing to wait for.", out)
+                    }
+                    Some(level) => {
+                        let name = self.node(&level.name, &level.kind);
+                        let text = format!(
+                            "{name} has used more than its share. That does not change by waiting as long as those beside it use nothing."
+                        );
+                        self.line(&text, out)
+                    }
+                }
+            }
+            Some((level, at)) => {
+                let who = match level.kind.as_str() {
+                    "user" => self.node(&level.name, &level.kind),
+                    _ => format!("everyone below {}", level.name),
+                };
+                let text = format!(
+                    "With {who} idle from now on and the others going on as they did, usage is back at its share {}.",
+                    self.words.when(at)
+                );
+                self.line(&text, out)
+            }
+        }
+    }
+}
+
+/// Whether the site lets nobody see more than himself.
+fn is_alone(standing: &Standing) -> bool {
+    standing.public.as_deref() == Some("own")
+        && standing.associations.iter().all(|association| association.levels.len() <= 1)
+}
+
+/// The place in one sentence.
+fn place(association: &Association, standing: &Standing, who: &str) -> String {
+    let fairshare = association.fairshare.map(|fairshare| format!("fair-share {fairshare:.6}"));
+    let with = |text: String| match &fairshare {
+        Some(fairshare) => format!("{text}; {fairshare}."),
+        None => format!("{text}."),
+    };
+    match association.rank {
+        Some(rank) => {
+            let ahead = match rank.before {
+                0 => "nobody goes before".to_owned(),
+                1 => "1 goes before".to_owned(),
+                more => format!("{} go before", number(more)),
+            };
+            let tied = match rank.tied {
+                0 => String::new(),
+                1 => ", tied with 1 other".to_owned(),
+                more => format!(", tied with {} others", number(more)),
+            };
+            let place = ordinal(usize::try_from(rank.place).unwrap_or(usize::MAX));
+            with(format!("{place} of {}: {ahead} {who}{tied}", number(rank.of)))
+        }
+        None if association.removed => {
+            "Removed: what still runs goes on counting here, nothing new is accepted.".to_owned()
+        }
+        None if !association.active => with("Inactive: not ranked, nothing new is accepted".to_owned()),
+        None if !standing.live => {
+            with("No place: the plugin keeps no tree here, fair-shares are as they were pushed".to_owned())
+        }
+        None => with("No place yet".to_owned()),
+    }
+}
+
+fn jobs(association: &Association) -> String {
+    let jobs = association.jobs;
+    let many = |number: u64, what: &str| count(usize::try_from(number).unwrap_or(usize::MAX), what);
+    format!(
+        "Jobs: {} running on {}, {} pending, {} held.",
+        number(jobs.running),
+        many(jobs.cores, "core"),
+        number(jobs.pending),
+        number(jobs.held)
+    )
+}
+
+fn levels_title(standing: &Standing) -> String {
+    let policy = standing.policy.as_ref().map(|policy| format!(" ({policy})")).unwrap_or_default();
+    format!("The levels of the tree{policy}:")
+}
+
+/// What is common to levels and their siblings, behind the shares.
+fn numbers(
+    share: Option<f64>,
+    used: Option<f64>,
+    value: Option<f64>,
+    infinite: bool,
+    depth: usize,
+) -> Vec<Cell> {
+    let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
+    let value = match (infinite, value) {
+        (true, _) => Cell::Text("unused".to_owned()),
+        (false, Some(value)) => Cell::Text(ratio(value)),
+        (false, None) => Cell::None,
+    };
+    let cells = |part: f64| (part.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    let bar = match (share, used) {
+        (Some(share), Some(used)) if depth > 0 => Cell::Bar { usage: cells(used), share: cells(share) },
+        _ => Cell::None,
+    };
+    vec![part(share), part(used), value, bar]
+}
+
+/// What a limit is called: with the bank, if it is one of a whole bank, and the queue.
+fn named(limit: &Limit) -> String {
+    let bank = limit.name.as_deref().filter(|_| limit.scope == "bank");
+    let within: Vec<&str> = bank.into_iter().chain(limit.queue.as_deref()).collect();
+    match within.as_slice() {
+        [] => limit.limit.clone(),
+        within => format!("{} ({})", limit.limit, within.join(", ")),
+    }
+}
+
+/// What is counted.
+fn unit(limit: &Limit) -> &str {
+    match limit.measure.as_str() {
+        "" => "jobs",
+        measure => measure,
+    }
+}
+
+/// How much of a limit is used. A bar is never full before the limit is reached, nor empty once anything is used.
+fn bar(used: u64, most: u64) -> String {
+    let cells = match (used, most) {
+        (0, _) => 0,
+        (used, most) if used >= most => LIMIT_BAR,
+        (used, most) => {
+            ((used as f64 / most as f64 * LIMIT_BAR as f64).round() as usize).clamp(1, LIMIT_BAR - 1)
+        }
+    };
+    format!("[{}{}]", "=".repeat(cells), " ".repeat(LIMIT_BAR - cells))
+}

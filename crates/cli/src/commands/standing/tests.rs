@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Screens of a standing.
+
+use crate::commands::why::job::Teller;
+use crate::plugin::answers::Standing;
+use crate::tests::golden::{check, screen, standing, words};
+use serde_json::{Value, json};
+
+fn screens(name: &str, document: Value, long: bool, caller: u32) -> String {
+    let standing: Standing = serde_json::from_value(document).expect("a standing");
+    let mut screens = String::new();
+    for width in [80, 120] {
+        let (screen, words) = (screen(width), words());
+        let mut text = Vec::new();
+        let teller = Teller { screen: &screen, words: &words };
+        teller.association(&standing.associations[0], &standing, long, caller, &mut text).expect("written");
+        let text = String::from_utf8(text).expect("text");
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{name}: {text}");
+        screens.push_str(&format!("===== {width} columns\n{text}"));
+    }
+    check(name, 120, &screens);
+    screens
+}
+
+#[test]
+fn screens_of_standings() {
+    let text = screens("standing", standing(), false, 5001);
+    assert!(text.contains("11th of 18: 10 go before you, tied with 1 other; fair-share 0.421053."), "{text}");
+    let text = screens("standing-long", standing(), true, 0);
+    assert!(text.contains("11th of 18: 10 go before ann"), "{text}");
+    // With public = "own" a bank's limit is shown, and not what others use of it.
+    let mut own = standing();
+    let of = &mut own["associations"][0];
+    of["levels"] = json!([of["levels"][2]]);
+    for limit in of["limits"].as_array_mut().expect("limits").iter_mut().filter(|it| it["scope"] == "bank") {
+        limit["used"] = Value::Null;
+    }
+    own["public"] = json!("own");
+    let text = screens("standing-own", own, false, 5001);
+    let of_banks: Vec<_> = text.lines().filter(|line| line.contains("-bank")).collect();
+    assert!(of_banks.len() == 4 && of_banks.iter().all(|line| !line.contains('[')), "{text}");
+    let mut pushed = standing();
+    let of = &mut pushed["associations"][0];
+    (of["rank"], of["levels"], of["limits"]) = (Value::Null, json!([]), json!([]));
+    pushed["live"] = json!(false);
+    let text = screens("standing-pushed", pushed, false, 5001);
+    assert!(
+        text.contains("No place: the plugin keeps no tree here") && text.contains("No limit is set."),
+        "{text}"
+    );
+}

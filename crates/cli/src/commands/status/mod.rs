@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare status`: the plugin's state, for people.
+
+pub(super) mod state;
+
+use std::io::{Write, stdout};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use indicatif::HumanDuration;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::plugin::ask::in_a_job;
+use crate::plugin::installed::load_command;
+use crate::site::database::DatabaseArg;
+use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
+use crate::ui::printable::{count, printable};
+use crate::ui::progress::Progress;
+use crate::ui::words::user_or_id;
+use crate::{Answer, Failure, Outcome, failure, remark};
+use fairshare_client::{Flux, FluxError, user_id};
+use fairshare_engine::ids::f58;
+use fairshare_protocol::records::UNLIMITED;
+use state::{Association, Check, State, Summary};
+
+/// Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount
+///
+/// Works with this project's plugin and, as far as it answers, with flux-accounting's. Only the instance owner may ask.
+///
+/// Exit status 1 means that no such plugin is loaded, that it has no such user or bank, or that its recount differs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The associations of these users, by name or number
+    #[arg(short, long, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
+    user: Vec<String>,
+    /// The associations in these banks
+    #[arg(short, long, value_name = "BANK", value_delimiter = ',', help_heading = "Selection")]
+    bank: Vec<String>,
+    /// The Flux instance; otherwise the enclosing or the system's
+    #[arg(long, value_name = "URI")]
+    uri: Option<String>,
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Names of the plugin's file begin so.
+const PLUGIN: &str = "mf_priority";
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
+    let Some(name) = loaded(&flux)? else {
+        let load = load_command(None);
+        remark(in_a_job(&flux).unwrap_or_else(|| {
+            format!("no priority plugin is loaded: \"{load}\" loads it, \"flux jobtap list\" shows all")
+        }));
+        return Ok(Answer::No);
+    };
+    let state = state_of(&flux, &name)?;
+    let check = check(&flux)?;
+    let selected = match select(args, &state) {
+        Ok(selected) => selected,
+        Err(missing) => {
+            remark(missing);
+            return Ok(Answer::No);
+        }
+    };
+    let summary = Summary::of(&state);
+    if args.output.is_table() && args.user.is_empty() && args.bank.is_empty() {
+        tell(args, &state, &summary, check.as_ref())?;
+    } else {
+        print(args, &state, &summary, check.as_ref(), &selected)?;
+    }
+    let drifts = check.is_some_and(|check| !check.drift.is_empty());
+    Ok(if drifts { Answer::No } else { Answer::Yes })
+}
+
+/// What the plugin of this name says of itself.
+pub(super) fn state_of(flux: &Flux, name: &str) -> Result<State, Failure> {
+    let payload = json!({"name": name}).to_string();
+    let answer = flux.rpc("job-manager.jobtap-query", &payload).map_err(refused)?.unwrap_or_default();
+    serde_json::from_str(&answer)
+        .map_err(|error| Failure::Message(format!("{name}: its state can't be read: {error}")))
+}
+
+/// The plugin's name, as Flux knows it.
+pub(super) fn loaded(flux: &Flux) -> Result<Option<String>, Failure> {
+    Ok(plugins(flux)?.into_iter().find(|name| name.starts_with(PLUGIN)))
+}
+
+/// All plugins of the job manager, in the order in which Flux calls them.
+pub(super) fn plugins(flux: &Flux) -> Result<Vec<String>, Failure> {
+    #[derive(Deserialize)]
+    struct Plugins {
+        plugins: Vec<String>,
+    }
+    let answer = flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#).map_err(refused)?;
+    let plugins: Plugins = serde_json::from_str(&answer.unwrap_or_default()).map_err(failure)?;
+    Ok(plugins.plugins)
+}
+
+/// A failed request; to those who may not ask, with who may.
+fn refused(error: FluxError) -> Failure {
+    match &error {
+        FluxError::Request { errno, .. } if *errno == libc::EPERM => {
+            Failure::Message(format!("{error}; only the instance owner may ask for the plugin's state"))
+        }
+        _ => failure(error),
+    }
+}
+
+/// A recount, where the plugin has one.
+pub(super) fn check(flux: &Flux) -> Result<Option<Check>, Failure> {
+    match flux.rpc("job-manager.mf_priority.check", "{}") {
+        Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure),
+        Err(FluxError::Request { errno, .. }) if errno == libc::ENOSYS => Ok(None),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// How old the data are, by this machine's clock.
+fn age(state: &State) -> Option<Duration> {
+    let updated = state.updated.filter(|updated| updated.is_finite() && *updated > 0.0)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(Duration::try_from_secs_f64(now.as_secs_f64() - updated).unwrap_or_default())
+}
+
+fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) -> std::io::Result<()> {
+    let mut out = stdout().lock();
+    let mut line = |key: &str, text: String| writeln!(out, "{key:<13} {}", printable(&text));
+    let whose = match (&state.version, check) {
+        (Some(version), _) => format!("version {version}"),
+        (None, Some(_)) => "of this project, an older version".to_owned(),
+        (None, None) => "flux-accounting's own".to_owned(),
+    };
+    line("plugin", format!("{}, {whose} ({})", state.name, state.path))?;
+    let mut data: Vec<String> =
+        state.generation.map(|generation| format!("generation {generation}")).into_iter().collect();
+    match (age(state), state.generation) {
+        (Some(age), _) => data.push(format!("{} old", HumanDuration(age))),
+        (None, Some(0)) => data.push("nothing was pushed yet".to_owned()),
+        (None, _) => data.push("age not known".to_owned()),
+    }
+    line("data", data.join(", "))?;
+    let found = args.database.found();
+    let by = found.by.map_or(String::new(), |by| format!(" ({by})"));
+    let there = if found.path.exists() { "" } else { ": no such file" };
+    line("database", format!("{}{there}{by}", found.path.display()))?;
+    let inactive =
+        if summary.inactive > 0 { format!(", {} inactive", summary.inactive) } else { String::new() };
+    line(
+        "associations",
+        format!(
+            "{}: {} in {}{inactive}",
+            summary.associations,
+            count(state.mf_priority_map.len(), "user"),
+            count(summary.banks, "bank")
+        ),
+    )?;
+    line(
+        "configured",
+        format!("{}, {}", count(state.queues.len(), "queue"), count(state.projects.len(), "project")),
+    )?;
+    // Counters are those of associations: before the first push there are none, whatever runs.
+    let is_unknown = state.generation == Some(0);
+    if is_unknown {
+        line("jobs", "unknown before the first push".to_owned())?;
+    } else {
+        line(
+            "jobs",
+            format!(
+                "{} active, {} running on {}",
+                summary.active,
+                summary.running,
+                count(usize::try_from(summary.cores).unwrap_or(0), "core")
+            ),
+        )?;
+    }
+    if is_unknown {
+        line("held", "unknown before the first push".to_owned())?;
+    } else if summary.held == 0 {
+        line("held", "none".to_owned())?;
+    } else {
+        line("held", count(summary.held, "job"))?;
+        for (limit, jobs) in &summary.by_limit {
+            line("", format!("{jobs:>6} by {limit}"))?;
+        }
+    }
+    if let Some(waiting) = state.waiting {
+        let waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
+        let text = if waiting == 0 {
+            "none".to_owned()
+        } else {
+            format!("{}, of users without data{}", count(waiting, "job"), named(&state.waiting_users))
+        };
+        line("waiting", text)?;
+    }
+    if let Some(overruled) = check.and_then(|check| check.overruled) {
+        line("priority", overruled.sentence(&f58(overruled.job)))?;
+    }
+    match check {
+        None => line("check", "this plugin has none".to_owned()),
+        Some(check) if check.drift.is_empty() => line(
+            "check",
+            format!("no drift: {} jobs of {} associations recounted", check.jobs, check.associations),
+        ),
+        Some(check) => {
+            line("check", format!("{} differ from the recount:", count(check.drift.len(), "counter")))?;
+            check.drift.iter().try_for_each(|drift| line("", drift.to_string()))
+        }
+    }
+}
+
+/// The associations asked for. The error says who is not there.
+fn select<'a>(args: &Args, state: &'a State) -> Result<Vec<(u32, &'a Association)>, String> {
+    if args.user.is_empty() && args.bank.is_empty() {
+        return Ok(Vec::new());
+    }
+    let users: Vec<u32> = args.user.iter().map(|name| userid(name)).collect::<Result<_, _>>()?;
+    let mut selected = Vec::new();
+    for user in &state.mf_priority_map {
+        let wanted = users.is_empty() || users.contains(&user.userid);
+        let in_bank =
+            |association: &&Association| args.bank.is_empty() || args.bank.contains(&association.bank_name);
+        selected.extend(user.banks.iter().filter(|_| wanted).filter(in_bank).map(|bank| (user.userid, bank)));
+    }
+    for (name, id) in args.user.iter().zip(&users) {
+        if !selected.iter().any(|(user, _)| user == id) {
+            return Err(format!(
+                "the plugin has no user \"{name}\"{}",
+                if args.bank.is_empty() { "" } else { " in that bank" }
+            ));
+        }
+    }
+    for bank in &args.bank {
+        if !selected.iter().any(|(_, association)| association.bank_name == *bank) {
+            return Err(format!("the plugin has nobody in a bank \"{bank}\""));
+        }
+    }
+    Ok(selected)
+}
+
+fn userid(name: &str) -> Result<u32, String> {
+    let id = name.parse().ok().or_else(|| user_id(name));
+    id.ok_or_else(|| format!("no user \"{name}\" on this machine; a number would do as well"))
+}
+
+fn print(
+    args: &Args,
+    state: &State,
+    summary: &Summary,
+    check: Option<&Check>,
+    selected: &[(u32, &Association)],
+) -> std::io::Result<()> {
+    let counted = |number: i64| u64::try_from(number).map_or(Cell::None, Cell::Count);
+    // A limit that is none: a table leaves its cell empty, documents have what the plugin has.
+    let limit = |number: i64| {
+        let hidden = args.output.is_table() && number >= UNLIMITED;
+        if hidden { Cell::None } else { counted(number) }
+    };
+    let rows = selected.iter().map(|(user, association)| {
+        vec![
+            Cell::Text(user_or_id(*user)),
+            Cell::Count((*user).into()),
+            Cell::Text(association.bank_name.clone()),
+            Cell::Number(association.fairshare),
+            counted(association.cur_run_jobs),
+            limit(association.max_run_jobs),
+            counted(association.cur_active_jobs),
+            limit(association.max_active_jobs),
+            counted(association.cur_nodes),
+            limit(association.max_nodes),
+            counted(association.cur_cores),
+            limit(association.max_cores),
+            Cell::Count(association.held_jobs.len() as u64),
+            Cell::Flag(association.active != 0),
+        ]
+    });
+    let columns = vec![
+        column("user", "User", Style::Text),
+        column("userid", "UserId", Style::Id),
+        column("bank", "Bank", Style::Text),
+        column("fairshare", "FairShare", Style::Fraction),
+        column("running_jobs", "Running", Style::Count),
+        column("max_running_jobs", "of", Style::Count),
+        column("active_jobs", "Active", Style::Count),
+        column("max_active_jobs", "of", Style::Count),
+        column("nodes", "Nodes", Style::Count),
+        column("max_nodes", "of", Style::Count),
+        column("cores", "Cores", Style::Count),
+        column("max_cores", "of", Style::Count),
+        column("held_jobs", "Held", Style::Count),
+        column("active", "May run", Style::Text),
+    ];
+    let has_data = state.generation != Some(0);
+    let known = |value: Value| if has_data { value } else { Value::Null };
+    let facts = vec![
+        ("plugin", json!({"name": state.name, "path": state.path, "version": state.version})),
+        ("generation", json!(state.generation)),
+        ("updated", json!(state.updated)),
+        ("age", json!(age(state).map(|age| age.as_secs_f64()))),
+        ("users", json!(state.mf_priority_map.len())),
+        ("banks", json!(summary.banks)),
+        ("associations", json!(summary.associations)),
+        ("inactive", json!(summary.inactive)),
+        ("queues", json!(state.queues.len())),
+        ("active_jobs", known(json!(summary.active))),
+        ("running_jobs", known(json!(summary.running))),
+        ("nodes", known(json!(summary.nodes))),
+        ("cores", known(json!(summary.cores))),
+        ("held_jobs", known(json!(summary.held))),
+        ("held_by", known(json!(summary.by_limit))),
+        ("waiting_users", json!(state.waiting_users)),
+        ("waiting_jobs", json!(check.map_or(state.waiting, |check| Some(check.waiting)))),
+        ("overruled", json!(check.and_then(|check| check.overruled))),
+        (
+            "check",
+            check.map_or(
+                Value::Null,
+                |check| json!({"jobs": check.jobs, "associations": check.associations, "drift": check.drift}),
+            ),
+        ),
+    ];
+    let report =
+        Report { facts, rows: Rows { key: "selected", columns, rows: Box::new(rows) }, ..Report::default() };
+    args.output.print_as(report, Look::WHOLE, Progress::none())
+}
+
+/// The first of these users by name, and how many more there are.
+fn named(users: &[u32]) -> String {
+    const NAMED: usize = 5;
+    let names: Vec<String> = users.iter().take(NAMED).map(|user| user_or_id(*user)).collect();
+    match users.len().saturating_sub(NAMED) {
+        _ if names.is_empty() => String::new(),
+        0 => format!(": {}", names.join(", ")),
+        more => format!(": {} and {more} more", names.join(", ")),
+    }
+}

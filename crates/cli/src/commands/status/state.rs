@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the plugin's query and recount say, ours and flux-accounting's, and what it adds up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plugin::answers::Overruled;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What the plugin says of itself. Keys that flux-accounting's has not are optional.
+#[derive(Debug, Deserialize)]
+pub(crate) struct State {
+    pub(crate) name: String,
+    pub(crate) path: String,
+    #[serde(default)]
+    pub(crate) mf_priority_map: Vec<User>,
+    #[serde(default)]
+    pub(crate) queues: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub(crate) projects: Vec<Value>,
+    pub(crate) version: Option<String>,
+    pub(crate) generation: Option<u64>,
+    /// When data last came, in seconds since the epoch.
+    pub(crate) updated: Option<f64>,
+    pub(crate) waiting: Option<u64>,
+    /// Whose jobs these are.
+    #[serde(default)]
+    pub(crate) waiting_users: Vec<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct User {
+    pub(crate) userid: u32,
+    pub(crate) banks: Vec<Association>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Association {
+    pub(crate) bank_name: String,
+    pub(crate) fairshare: f64,
+    #[serde(default)]
+    pub(crate) cur_run_jobs: i64,
+    #[serde(default)]
+    pub(crate) max_run_jobs: i64,
+    #[serde(default)]
+    pub(crate) cur_active_jobs: i64,
+    #[serde(default)]
+    pub(crate) max_active_jobs: i64,
+    #[serde(default)]
+    pub(crate) cur_nodes: i64,
+    #[serde(default)]
+    pub(crate) max_nodes: i64,
+    #[serde(default)]
+    pub(crate) cur_cores: i64,
+    #[serde(default)]
+    pub(crate) max_cores: i64,
+    #[serde(default)]
+    pub(crate) active: i64,
+    #[serde(default)]
+    pub(crate) held_jobs: BTreeMap<String, Held>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Held {
+    #[serde(default)]
+    pub(crate) deps: Vec<String>,
+}
+
+/// The answer of our plugin's `check`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Check {
+    pub(crate) jobs: u64,
+    pub(crate) waiting: u64,
+    pub(crate) associations: u64,
+    pub(crate) drift: Vec<Value>,
+    /// Set while another priority plugin decides.
+    #[serde(default)]
+    pub(crate) overruled: Option<Overruled>,
+}
+
+/// All associations together.
+pub(crate) struct Summary {
+    pub(crate) associations: usize,
+    pub(crate) inactive: usize,
+    pub(crate) banks: usize,
+    pub(crate) running: i64,
+    pub(crate) active: i64,
+    pub(crate) nodes: i64,
+    pub(crate) cores: i64,
+    pub(crate) held: usize,
+    pub(crate) by_limit: BTreeMap<String, usize>,
+}
+
+impl Summary {
+    /// Adds up.
+    pub(crate) fn of(state: &State) -> Summary {
+        let all = || state.mf_priority_map.iter().flat_map(|user| &user.banks);
+        let sum = |value: fn(&Association) -> i64| all().map(value).sum();
+        let mut by_limit = BTreeMap::new();
+        for limit in all().flat_map(|association| association.held_jobs.values()).flat_map(|held| &held.deps)
+        {
+            *by_limit.entry(limit_of(limit).to_owned()).or_default() += 1;
+        }
+        Summary {
+            associations: all().count(),
+            inactive: all().filter(|association| association.active == 0).count(),
+            banks: all().map(|association| association.bank_name.as_str()).collect::<BTreeSet<_>>().len(),
+            running: sum(|association| association.cur_run_jobs),
+            active: sum(|association| association.cur_active_jobs),
+            nodes: sum(|association| association.cur_nodes),
+            cores: sum(|association| association.cur_cores),
+            held: all().map(|association| association.held_jobs.len()).sum(),
+            by_limit,
+        }
+    }
+}
+
+/// The limit behind the name of a dependency, which has a number where the job was held by it before.
+fn limit_of(dependency: &str) -> &str {
+    match dependency.rsplit_once('.') {
+        Some((limit, number)) if number.parse::<u32>().is_ok() => limit,
+        _ => dependency,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limit_of;
+
+    #[test]
+    fn a_number_behind_a_limit_is_left_off() {
+        assert_eq!(limit_of("max-run-jobs-queue"), "max-run-jobs-queue");
+        assert_eq!(limit_of("max-sched-jobs-user-limit.2"), "max-sched-jobs-user-limit");
+        assert_eq!(limit_of("a.b"), "a.b");
+    }
+}

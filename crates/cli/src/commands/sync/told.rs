@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What sync says: to somebody who should know, in a line, and as the table of --dry-run.
+
+use std::collections::BTreeMap;
+
+use super::fetch::Stored;
+use super::{Args, Done};
+use crate::ui::figures::Unit;
+use crate::ui::output::{Cell, Report, Rows, Style, column};
+use crate::ui::printable::{count, printable};
+use crate::ui::words::user_or_id;
+use fairshare_accounting::pipeline::fairshare::Ranked;
+use fairshare_accounting::pipeline::{Plan, Tally};
+use fairshare_engine::ids::f58;
+
+/// What somebody should know, asked or not.
+pub(super) fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
+    let mut say = |text: String| note(format!("{}: {text}", args.database.path().display()));
+    if let Some(why) = tally.recounted {
+        say(format!("all usage was counted anew from {}: {why}", count(tally.counted, "record")));
+    }
+    if tally.repaired > 0 {
+        say(format!(
+            "a past that flux-accounting had counted twice was taken out of the usage of {}",
+            count(tally.repaired, "association")
+        ));
+    }
+    if tally.unreadable_count > 0 {
+        let id = |id: &String| id.parse().map_or_else(|_| printable(id).into_owned(), f58);
+        let jobs = tally.unreadable.iter().map(id).collect::<Vec<_>>().join(", ");
+        let more = if tally.unreadable_count > tally.unreadable.len() { ", ..." } else { "" };
+        say(format!(
+            "{} left out, the resources or times can't be read: job {jobs}{more}",
+            count(tally.unreadable_count, "record")
+        ));
+    }
+    for (userid, bank, jobs) in &tally.unplaced {
+        let place = if bank.is_empty() { "a default bank".to_owned() } else { format!("bank {bank}") };
+        say(format!(
+            "{} of user {} count nowhere yet: no association in {place}",
+            count(*jobs, "record"),
+            u32::try_from(*userid).map_or_else(|_| userid.to_string(), user_or_id)
+        ));
+    }
+    if tally.from_the_future > 0 {
+        say(format!(
+            "{} of jobs that ended in a period to come count in the present one: is the clock right?",
+            count(tally.from_the_future, "record")
+        ));
+    }
+}
+
+/// What was done, in a line.
+pub(super) fn summary(args: &Args, done: &Done) -> String {
+    let mut parts = Vec::new();
+    parts.extend(done.fetched.as_ref().map(Stored::summary));
+    if let Some(Plan { tally, changes, .. }) = &done.usage {
+        let mut details = Vec::new();
+        for (number, what) in [(tally.in_default_bank, "in a default bank"), (tally.late, "late")] {
+            if number > 0 {
+                details.push(format!("{number} {what}"));
+            }
+        }
+        let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
+        parts.push(format!(
+            "{} counted{details} by rule {}",
+            count(tally.counted, "record"),
+            args.usage_rule
+        ));
+        for (number, what) in [
+            (tally.boundaries, "period boundary crossed"),
+            (tally.ignored, "before a cut-off"),
+            (tally.too_old, "too old to count"),
+            (tally.waiting, "without an association"),
+        ] {
+            if number > 0 {
+                parts.push(format!("{number} {what}"));
+            }
+        }
+        parts.push(format!(
+            "usage of {} and {} changed",
+            count(changes.usages.len(), "association"),
+            count(changes.banks.len(), "bank")
+        ));
+    }
+    if let Some(ranked) = &done.ranked {
+        parts.push(format!(
+            "{} ranked by {}, {} changed",
+            count(ranked.ranking.ranked(), "association"),
+            ranked.ranking.policy(),
+            count(ranked.changes.len(), "fair-share")
+        ));
+    }
+    if parts.is_empty() { "nothing to do".to_owned() } else { parts.join("; ") }
+}
+
+/// One association of which something would change.
+#[derive(Default)]
+struct Move {
+    usage: Option<(f64, f64)>,
+    fairshare: Option<(Option<f64>, f64)>,
+}
+
+/// The table of --dry-run.
+pub(super) fn print(args: &Args, done: &Done) -> std::io::Result<()> {
+    let mut moves: BTreeMap<(&str, &str), Move> = BTreeMap::new();
+    if let Some(Plan { ledger, changes, .. }) = &done.usage {
+        for (at, usage) in &changes.usages {
+            if let Some(account) = ledger.accounts.get(*at) {
+                let moved = moves.entry((ledger.bank_name(account), account.user.as_str())).or_default();
+                moved.usage = Some((account.usage, *usage));
+            }
+        }
+    }
+    if let Some(Ranked { tree, changes, .. }) = &done.ranked {
+        for change in changes {
+            let bank = tree.parent(change.node).map_or("", |bank| tree.name(bank));
+            let moved = moves.entry((bank, tree.name(change.node))).or_default();
+            moved.fairshare = Some((change.stored.fairshare, change.fairshare));
+        }
+    }
+    let total = moves.len();
+    let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
+    let mut rows: Vec<_> = moves.into_iter().collect();
+    let distance = |moved: &Move| moved.usage.map_or(0.0, |(before, after)| (after - before).abs());
+    rows.sort_by(|(_, one), (_, other)| distance(other).total_cmp(&distance(one)));
+    let mut notes = Vec::new();
+    if total > limit {
+        notes.push(format!("and {} more (--limit 0 shows all)", total - limit));
+    }
+    notes.push(format!("{}; nothing was stored or sent", summary(args, done)));
+    let facts = done.usage.as_ref().map(|plan| facts(args, &plan.tally)).unwrap_or_default();
+    args.output.print(Report {
+        facts,
+        rows: Rows {
+            key: "changes",
+            columns: vec![
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("usage_stored", "Usage", Style::Usage(Unit::Unknown)),
+                column("usage", "NewUsage", Style::Usage(Unit::Unknown)),
+                column("fairshare_stored", "FairShare", Style::Fraction),
+                column("fairshare", "NewFairShare", Style::Fraction),
+            ],
+            rows: Box::new(rows.into_iter().take(limit).map(|((bank, user), moved)| {
+                vec![
+                    Cell::Text(user.to_owned()),
+                    Cell::Text(bank.to_owned()),
+                    moved.usage.map(|usage| usage.0).into(),
+                    moved.usage.map(|usage| usage.1).into(),
+                    moved.fairshare.and_then(|fairshare| fairshare.0).into(),
+                    moved.fairshare.map(|fairshare| fairshare.1).into(),
+                ]
+            })),
+        },
+        notes,
+        ..Report::default()
+    })
+}
+
+/// The tally for the JSON document.
+fn facts(args: &Args, tally: &Tally) -> Vec<(&'static str, serde_json::Value)> {
+    vec![
+        ("usage_rule", args.usage_rule.to_string().into()),
+        ("counted", tally.counted.into()),
+        ("in_default_bank", tally.in_default_bank.into()),
+        ("late", tally.late.into()),
+        ("unreadable", tally.unreadable_count.into()),
+        ("waiting", tally.waiting.into()),
+        ("boundaries", tally.boundaries.into()),
+    ]
+}

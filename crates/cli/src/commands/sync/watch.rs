@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare sync --watch`: one step after the other, as long as it is let.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::{Args, store_all};
+use crate::commands::push::{self, Push};
+use crate::ui::printable::count;
+use crate::{Answer, Failure, Outcome, failure, remark};
+use fairshare_accounting::pipeline::watch::{Cause, Done, System, watch};
+use fairshare_accounting::store::PolicyData;
+
+/// Watches until a signal ends it.
+pub(super) fn run(args: &Args, every: Duration) -> Outcome {
+    // What is known is said once, not at each step.
+    let mut known = HashSet::new();
+    let mut sent = None;
+    let step = |cause: Cause| {
+        let mut note = |text: String| {
+            if known.insert(text.clone()) {
+                remark(text);
+            }
+        };
+        step(args, cause, &mut sent, &mut note).map_err(|error| error.to_string())
+    };
+    let mut world = System::new(args.database.path(), args.uri.as_deref(), step, |line| remark(line))
+        .map_err(|error| failure(format_args!("{}: {error}", args.database.path().display())))?;
+    watch(&mut world, every);
+    Ok(Answer::Yes)
+}
+
+/// One step. `sent` is what the plugin has; it gets what differs, and all of it when it may
+/// have lost it.
+fn step(
+    args: &Args,
+    cause: Cause,
+    sent: &mut Option<PolicyData>,
+    note: &mut dyn FnMut(String),
+) -> Result<Done, Failure> {
+    let done = store_all(args, note)?;
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    let data = push::read(&push)?;
+    let differs = sent.as_ref() != Some(&data);
+    let mut news = news(&done);
+    if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
+        // Until it is accepted, who knows what the plugin has.
+        let is_other = says_other(sent.take(), &data);
+        let pushed = push::send_data(&push, &data)?;
+        *sent = Some(data);
+        // What is sent anew only because time passed is no news.
+        if is_other || !matches!(cause, Cause::Time | Cause::Jobs | Cause::Database) {
+            news.push(pushed);
+        }
+    }
+    // What somebody edits reaches the plugin also while usage can't be counted.
+    let trouble = done.is_counted().err().map(|error| error.to_string());
+    Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), trouble })
+}
+
+/// Returns true if data say something else than those before, apart from the decay of usage since then.
+fn says_other(before: Option<PolicyData>, data: &PolicyData) -> bool {
+    let Some(mut before) = before else { return true };
+    if let (Some(was), Some(is)) = (before.tree.as_mut(), &data.tree) {
+        let left = if is.half_life > 0.0 { ((was.at - is.at) / is.half_life).exp2() } else { 1.0 };
+        was.at = is.at;
+        for (was, is) in before.associations.iter_mut().zip(&data.associations) {
+            let Some(usage) = is.usage else { continue };
+            if was.usage.is_some_and(|before| is_near(before * left, usage)) {
+                was.usage = Some(usage);
+            }
+        }
+    }
+    before != *data
+}
+
+/// Returns true if two usages differ by no more than rounding.
+fn is_near(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
+}
+
+/// What was stored.
+fn news(done: &super::Done) -> Vec<String> {
+    let mut news = Vec::new();
+    let mut add = |number: usize, text: String| {
+        if number > 0 {
+            news.push(text);
+        }
+    };
+    if let Some(stored) = &done.fetched {
+        let new = usize::try_from(stored.new).unwrap_or(usize::MAX);
+        add(new, format!("{} ended", count(new, "job")));
+    }
+    if let Some(plan) = &done.usage {
+        let (boundaries, changed) = (plan.tally.boundaries, plan.changes.usages.len());
+        add(boundaries, format!("{boundaries} period boundary crossed"));
+        add(changed, format!("usage of {} changed", count(changed, "association")));
+    }
+    if let Some(ranked) = &done.ranked {
+        let changed = ranked.changes.len();
+        add(changed, format!("{} changed", count(changed, "fair-share")));
+    }
+    news
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare top`: the instance as it goes, on the whole screen.
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::why::job::Teller;
+use crate::plugin::answers::Explained;
+use crate::plugin::ask::{InstanceArg, ask};
+use crate::tui::view::Look;
+use crate::tui::{self, gather};
+use crate::ui::figures::parse_duration;
+use crate::ui::screen::{Screen, ScreenArgs};
+use crate::ui::words::Words;
+use crate::{Answer, Failure, Outcome, failure};
+use fairshare_client::Flux;
+
+/// Watch banks, standings, pending and held jobs on the whole screen
+///
+/// Three pages: banks with their share against their usage, jobs held by each limit and what refreshes cost; standings; pending jobs
+/// with their terms. Keys: 1 2 3 or Tab choose a page, s sorts by the next column, r reverses, / filters, Enter says why a job
+/// waits, p pauses, ? lists all keys, q leaves. The instance owner sees all of it, others what the site shows them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Ask the plugin this often, like 5s
+    #[arg(short = 'd', long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
+    delay: Duration,
+    #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
+    screen: ScreenArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if !(stdout().is_terminal() && stdin().is_terminal()) {
+        let text = "top needs a terminal; \"flux fairshare metrics\", \"jobs\" and \"standing\" print the same for programs";
+        return Err(Failure::Message(text.to_owned()));
+    }
+    let flux = args.instance.connect()?;
+    // Before the screen is taken over: an error is to be read.
+    let first = gather::gather(&flux)?;
+    let screen = args.screen.screen();
+    let look = Look { colour: screen.colour, ellipsis: screen.ellipsis() };
+    tui::run(&flux, args.delay.max(Duration::from_millis(200)), look, first, &why).map_err(failure)?;
+    Ok(Answer::Yes)
+}
+
+/// What `why JOBID` prints, as lines.
+fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
+    let explained: Explained = match ask(flux, "explain", &json!({"jobs": [id]})) {
+        Ok(explained) => explained,
+        Err(refusal) => return vec![Failure::from(refusal).to_string()],
+    };
+    let Some(job) = explained.jobs.first() else {
+        let gone = explained.refused.first().map(|refused| refused.text.clone());
+        return vec![gone.unwrap_or_else(|| "the job is gone".to_owned())];
+    };
+    let screen = Screen {
+        width: Some(width.into()),
+        rows: None,
+        colour: false,
+        unicode: true,
+        terminal: false,
+        pager: false,
+    };
+    let words = Words::of(flux, explained.now);
+    let mut text = Vec::new();
+    if let Err(error) = (Teller { screen: &screen, words: &words }).one(job, &explained, &mut text) {
+        return vec![error.to_string()];
+    }
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+}

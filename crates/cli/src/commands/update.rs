@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare update`: compute the fair-shares and store them.
+
+use std::io::{IsTerminal, Write, stderr};
+
+use super::show::facts;
+use crate::site::database::DatabaseArg;
+use crate::site::input::{PolicyArg, Rules, Wait};
+use crate::site::mending;
+use crate::ui::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use crate::ui::printable::count;
+use crate::ui::progress::Progress;
+use crate::{Answer, Failure, Outcome, failure};
+use fairshare_accounting::pipeline::fairshare::Ranked;
+use fairshare_accounting::store::{Access, SitePolicy};
+
+/// Compute the fair-shares and store them in the database
+///
+/// Does what "flux account-update-fshare" does. Everything is read, computed and written in one transaction: whatever
+/// happens, the database holds the old values or the new ones. Only rows that change are written, with full precision.
+/// Inactive associations keep the value they have. Prints nothing unless on a terminal or asked to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Write nothing; show whose fair-share would change
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten, next_help_heading = "Input")]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// With --dry-run: show this many in the table, 0 is all
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 20,
+        requires = "dry_run",
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
+    limit: usize,
+    /// Say what was done, also when not on a terminal
+    #[arg(short, long, help_heading = "Output")]
+    verbose: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// flux-accounting stores six decimals: less than this is no move, only more digits.
+pub(super) const ROUNDING: f64 = 5e-7;
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if !args.dry_run && !args.output.is_table() {
+        return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
+    }
+    // A setting that is none is told before anything is read.
+    args.rules.over(SitePolicy::default())?;
+    let path = args.database.path();
+    let mut progress = Progress::start();
+    let access = if args.dry_run { Access::Read } else { Access::Write };
+    let mut database = args.wait.open(args.database.found(), access)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    let site = snapshot.site_policy().map_err(failure)?;
+    let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
+    args.rules.apply_to(&[policy])?;
+    progress.phase("reading", || snapshot.association_estimate());
+    let mut ranked =
+        Ranked::new(&snapshot, policy, &options, &mut |done| progress.at(done)).map_err(mending::failed)?;
+    if args.dry_run {
+        // Whoever reads what is printed takes as long as they like, and nobody can write while a snapshot is open.
+        drop(snapshot);
+        drop(database);
+        drop(progress);
+        print_moves(args, &mut ranked)?;
+        return Ok(Answer::Yes);
+    }
+    progress.phase("writing", || ranked.changes.len() as u64);
+    ranked.write(&snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+    snapshot.commit().map_err(failure)?;
+    drop(progress);
+    if args.verbose || stderr().is_terminal() {
+        // Stored is stored: a standard error that takes no more makes no failure of it.
+        let _ = writeln!(
+            stderr(),
+            "{}: {} ranked by {policy}, {} changed",
+            path.display(),
+            count(ranked.ranking.ranked(), "association"),
+            count(ranked.changes.len(), "fair-share")
+        );
+    }
+    Ok(Answer::Yes)
+}
+
+fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
+    let Ranked { tree, ranking, changes } = ranked;
+    let digits = changes.len();
+    changes.retain(|change| change.distance().abs() > ROUNDING);
+    let digits = digits - changes.len();
+    // Ties in the order of the tree.
+    changes.sort_by(|a, b| b.distance().abs().total_cmp(&a.distance().abs()).then(a.node.cmp(&b.node)));
+    let moves = changes.len();
+    let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
+    let rows = changes.iter().take(limit).map(|change| {
+        vec![
+            Cell::Text(tree.name(change.node).to_owned()),
+            tree.parent(change.node).map_or(Cell::None, |bank| Cell::Text(tree.name(bank).to_owned())),
+            change.stored.fairshare.into(),
+            Cell::Number(change.fairshare),
+            Cell::Number(change.distance()),
+        ]
+    });
+    let mut notes = Vec::new();
+    if moves > limit {
+        notes.push(format!("and {} more (--limit 0 shows all)", moves - limit));
+    }
+    let unmoved = ranking.ranked() - moves;
+    notes.push(format!(
+        "{moves} of {} would move, {unmoved} stay ({digits} of them only gain digits); nothing was written",
+        count(ranking.ranked(), "association")
+    ));
+    let mut facts = facts(ranking.policy(), ranking.options());
+    facts.push(("ranked", ranking.ranked().into()));
+    args.output.print(Report {
+        facts,
+        rows: Rows {
+            key: "moves",
+            columns: vec![
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("stored", "Stored", Style::Fraction),
+                column("fairshare", "FairShare", Style::Fraction),
+                column("change", "Change", Style::Change),
+            ],
+            rows: Box::new(rows),
+        },
+        notes,
+        ..Report::default()
+    })
+}

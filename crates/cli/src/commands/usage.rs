@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare usage`: who used how much, and what an association's usage is made of.
+
+use clap::ValueEnum;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+use super::sync::now;
+use crate::site::database::DatabaseArg;
+use crate::site::input::Wait;
+use crate::ui::figures::Unit;
+use crate::ui::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use crate::ui::printable::{count, printable};
+use crate::ui::progress::Progress;
+use crate::{Answer, Failure, Outcome, failure, remark};
+use fairshare_accounting::pipeline::Present;
+use fairshare_accounting::pipeline::report::{self, Query, Unknown, Usage, Used};
+use fairshare_accounting::store::Access;
+use fairshare_client::user_name;
+
+/// Show who used how much: node, core and GPU hours out of the records of ended jobs
+///
+/// Of a job that began before --since or ended after --until, the part in between counts; with --whole a job counts whole
+/// where it ended, as in "flux account view-usage-report". --by period shows instead what the usage of an association is
+/// made of now, when each part decays and when it is forgotten.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    /// From when on: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Up to when
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// What to add up by
+    #[arg(long, value_name = "WHAT", default_value = "association")]
+    by: By,
+    /// Only this user; may be given several times
+    #[arg(short, long, value_name = "NAME")]
+    user: Vec<String>,
+    /// Only this bank and those below it; may be given several times
+    #[arg(short, long, value_name = "NAME")]
+    bank: Vec<String>,
+    /// Count a job whole where it ended
+    #[arg(long)]
+    whole: bool,
+    /// Show this many in the table, 0 is all
+    #[arg(long, value_name = "NUMBER", default_value_t = 40, help_heading = "Output")]
+    limit: usize,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    Association,
+    User,
+    Bank,
+    Project,
+    Day,
+    Period,
+}
+
+/// How wide a bar is.
+const BAR: usize = 24;
+const HOUR: f64 = 3600.0;
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let zone = TimeZone::system();
+    let present = now(None);
+    let at = |text: &Option<String>, otherwise: f64| -> Result<f64, Failure> {
+        text.as_ref().map_or(Ok(otherwise), |text| instant(text, present, &zone)).map_err(Failure::Message)
+    };
+    let (since, until) = (at(&args.since, 0.0)?, at(&args.until, f64::INFINITY)?);
+    let mut progress = Progress::start();
+    progress.phase("reading", || 0);
+    let by = match args.by {
+        By::Period => return periods(args, progress, present, &zone),
+        By::Association => report::By::Association,
+        By::User => report::By::User,
+        By::Bank => report::By::Bank,
+        By::Project => report::By::Project,
+        By::Day => report::By::Day,
+    };
+    let query = Query {
+        since,
+        until,
+        whole: args.whole,
+        by,
+        users: &args.user,
+        banks: &args.bank,
+        day: &|instant| day(instant, &zone),
+        name: &|userid| {
+            let name = u32::try_from(userid).ok().and_then(user_name);
+            name.unwrap_or_else(|| userid.to_string())
+        },
+    };
+    let usage = {
+        let mut database = args.wait.open(args.database.found(), Access::Read)?;
+        let snapshot = database.snapshot().map_err(failure)?;
+        Usage::new(&snapshot, &query).map_err(failure)?
+    };
+    drop(progress);
+    if usage.unreadable > 0 {
+        let what = count(usage.unreadable, "record");
+        remark(format_args!(
+            "{}: {what} left out: the resources or times can't be read",
+            args.database.path().display()
+        ));
+    }
+    if names_nobody(args, &usage.unknown) {
+        return Ok(Answer::No);
+    }
+    print(args, usage, by)?;
+    Ok(Answer::Yes)
+}
+
+/// True, and said, if somebody or something was asked for that is not there.
+fn names_nobody(args: &Args, unknown: &Unknown) -> bool {
+    let named = |what: &'static str, names: &[String]| {
+        for name in names {
+            remark(format_args!("{}: no {what} \"{}\"", args.database.path().display(), printable(name)));
+        }
+        !names.is_empty()
+    };
+    let users = named("user", &unknown.users);
+    named("bank", &unknown.banks) || users
+}
+
+fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
+    let Usage { lines, total, .. } = usage;
+    let mut lines: Vec<_> = lines.into_iter().collect();
+    if by != report::By::Day {
+        lines.sort_by(|one, other| weight(&other.1).total_cmp(&weight(&one.1)));
+    }
+    let most = lines.iter().map(|(_, used)| weight(used)).fold(0.0, f64::max);
+    let whole = weight(&total);
+    let limit = limit(args);
+    let mut notes: Vec<String> = more(lines.len(), limit).into_iter().collect();
+    notes.push(format!(
+        "{}: {:.2} node hours, {:.2} core hours, {:.2} GPU hours",
+        count(total.jobs, "job"),
+        total.nodes / HOUR,
+        total.cores / HOUR,
+        total.gpus / HOUR
+    ));
+    let (key, title) = match by {
+        report::By::Association | report::By::User => ("user", "User"),
+        report::By::Bank => ("bank", "Bank"),
+        report::By::Project => ("project", "Project"),
+        report::By::Day => ("day", "Day"),
+    };
+    let pair = by == report::By::Association;
+    let mut columns = vec![column(key, title, Style::Text)];
+    if pair {
+        columns.push(column("bank", "Bank", Style::Text));
+    }
+    columns.extend([
+        column("jobs", "Jobs", Style::Count),
+        column("node_hours", "NodeHours", Style::Usage(Unit::Unknown)),
+        column("core_hours", "CoreHours", Style::Usage(Unit::Unknown)),
+        column("gpu_hours", "GPUHours", Style::Usage(Unit::Unknown)),
+        column("part", "Part", Style::Fraction),
+        column("bar", "", Style::Bar(BAR)),
+    ]);
+    let hours = |used: &Used| [used.nodes, used.cores, used.gpus].map(|seconds| Cell::Number(seconds / HOUR));
+    args.output.print(Report {
+        facts: vec![
+            ("jobs", total.jobs.into()),
+            ("node_hours", (total.nodes / HOUR).into()),
+            ("core_hours", (total.cores / HOUR).into()),
+            ("gpu_hours", (total.gpus / HOUR).into()),
+        ],
+        rows: Rows {
+            key: "usage",
+            columns,
+            rows: Box::new(lines.into_iter().take(limit).map(move |((name, bank), used)| {
+                let mut row = vec![Cell::Text(name)];
+                if pair {
+                    row.push(Cell::Text(bank));
+                }
+                row.push(Cell::Count(used.jobs as u64));
+                row.extend(hours(&used));
+                let part = |of: f64| if of > 0.0 { weight(&used) / of } else { 0.0 };
+                row.push(Cell::Number(part(whole)));
+                row.push(Cell::Bar { usage: (part(most) * BAR as f64).round() as usize, share: BAR + 1 });
+                row
+            })),
+        },
+        notes,
+        ..Report::default()
+    })
+}
+
+/// How many rows are shown.
+fn limit(args: &Args) -> usize {
+    if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX }
+}
+
+/// What to say of rows that are not shown.
+fn more(rows: usize, limit: usize) -> Option<String> {
+    (rows > limit).then(|| format!("and {} more (--limit 0 shows all)", rows - limit))
+}
+
+/// What bars and parts go by.
+fn weight(used: &Used) -> f64 {
+    used.nodes
+}
+
+/// What associations' usage is made of.
+fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Outcome {
+    let mut database = args.wait.open(args.database.found(), Access::Read)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    snapshot.check_usage_schema().map_err(failure)?;
+    let settings = snapshot.usage_settings().map_err(failure)?;
+    let ledger = snapshot.ledger(&mut |_| ()).map_err(failure)?;
+    let bins = snapshot.bins(&ledger).map_err(failure)?;
+    let bins_of = Present::of(&snapshot, present).map_err(failure)?;
+    drop(snapshot);
+    drop(database);
+    // It would write over what is said from here on.
+    drop(progress);
+    if names_nobody(args, &Unknown::of(&ledger, &args.user, &args.bank)) {
+        return Ok(Answer::No);
+    }
+    let banks = report::below(&ledger, &args.bank);
+    let mut rows = Vec::new();
+    for (account, bins) in ledger.accounts.iter().zip(&bins.of) {
+        let bank = ledger.bank_name(account);
+        if !(args.user.is_empty() || args.user.contains(&account.user))
+            || !(args.bank.is_empty() || banks.contains(bank))
+        {
+            continue;
+        }
+        let kept = bins.last().map_or(1, |bin| bin.period + 1);
+        for bin in bins.iter().filter(|bin| bin.value != 0.0) {
+            let began = bins_of.began(bin.period);
+            let part = if account.usage > 0.0 { bin.value / account.usage } else { 0.0 };
+            rows.push(vec![
+                Cell::Text(account.user.clone()),
+                Cell::Text(bank.to_owned()),
+                Cell::Count(bin.period.unsigned_abs()),
+                Cell::Text(moment(began, zone)),
+                Cell::Text(moment(began + settings.half_life, zone)),
+                Cell::Number(bin.value),
+                Cell::Number(part),
+                Cell::Bar { usage: (part * BAR as f64).round() as usize, share: BAR + 1 },
+                Cell::Text(moment(bins_of.began(-1), zone)),
+                Cell::Text(moment(bins_of.began(bin.period - kept), zone)),
+            ]);
+        }
+    }
+    let limit = limit(args);
+    let mut notes: Vec<String> = more(rows.len(), limit).into_iter().collect();
+    notes.push(format!(
+        "at each boundary {} of a usage is left; the next is at {}",
+        settings.decay,
+        moment(bins_of.began(-1), zone)
+    ));
+    args.output.print(Report {
+        facts: vec![
+            ("half_life", settings.half_life.into()),
+            ("decay_factor", settings.decay.into()),
+            ("next_boundary", bins_of.began(-1).into()),
+        ],
+        rows: Rows {
+            key: "periods",
+            columns: vec![
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("period", "Period", Style::Count),
+                column("from", "From", Style::Text),
+                column("to", "To", Style::Text),
+                column("usage", "Usage", Style::Usage(Unit::Unknown)),
+                column("part", "Part", Style::Fraction),
+                column("bar", "", Style::Bar(BAR)),
+                column("decays", "Decays", Style::Text),
+                column("forgotten", "Forgotten", Style::Text),
+            ],
+            rows: Box::new(rows.into_iter().take(limit)),
+        },
+        notes,
+        ..Report::default()
+    })?;
+    Ok(Answer::Yes)
+}
+
+fn zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
+    let timestamp = Timestamp::from_microsecond((instant * 1e6).round() as i64).ok()?;
+    Some(timestamp.to_zoned(zone.clone()))
+}
+
+fn moment(instant: f64, zone: &TimeZone) -> String {
+    zoned(instant, zone)
+        .map_or_else(|| instant.to_string(), |when| when.strftime("%Y-%m-%dT%H:%M:%S").to_string())
+}
+
+fn seconds(when: &Zoned) -> f64 {
+    when.timestamp().as_microsecond() as f64 / 1e6
+}
+
+/// The day of an instant, and when it ends.
+fn day(instant: f64, zone: &TimeZone) -> (String, f64) {
+    let Some(when) = zoned(instant, zone) else { return (String::new(), f64::INFINITY) };
+    let end = when.tomorrow().and_then(|next| next.start_of_day());
+    (when.strftime("%Y-%m-%d").to_string(), end.map_or(f64::INFINITY, |end| seconds(&end)))
+}
+
+/// What was typed for a time.
+fn instant(text: &str, present: f64, zone: &TimeZone) -> Result<f64, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Ok(seconds);
+    }
+    let ago = |unit: char, length: f64| {
+        text.strip_suffix(unit)?.parse::<f64>().ok().map(|number| present - number * length)
+    };
+    let days = 24.0 * HOUR;
+    for found in [ago('m', 60.0), ago('h', HOUR), ago('d', days), ago('w', 7.0 * days)] {
+        if let Some(instant) = found.filter(|instant| instant.is_finite()) {
+            return Ok(instant);
+        }
+    }
+    let local: Option<DateTime> = text.parse().ok();
+    local
+        .and_then(|local| local.to_zoned(zone.clone()).ok())
+        .map(|when| seconds(&when))
+        .ok_or_else(|| format!("{text}: expected a date, seconds since the epoch, or how long ago (7d)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_typed_in_many_ways() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        let typed = |text| instant(text, 1_000_000.0, &zone);
+        assert_eq!(typed("1700000000.5"), Ok(1_700_000_000.5));
+        assert_eq!(typed("2h"), Ok(992_800.0));
+        assert_eq!(typed("1w"), Ok(395_200.0));
+        assert_eq!(typed("1970-01-02"), Ok(82_800.0));
+        assert_eq!(typed("1970-01-02T01:00"), Ok(86_400.0));
+        assert!(typed("soon").is_err());
+    }
+
+    #[test]
+    fn a_day_is_as_long_as_the_clocks_say() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        let (name, end) = day(1_774_738_800.0, &zone);
+        assert_eq!(name, "2026-03-29");
+        assert_eq!(end - 1_774_738_800.0, 23.0 * HOUR);
+    }
+}

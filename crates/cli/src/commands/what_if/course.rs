@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What becomes of usage as time passes, and of one user's place meanwhile.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::edits::any;
+use crate::commands::why::bank_of;
+use crate::site::input::{Input, Loaded};
+use crate::ui::figures::{date, now, number, ordinal};
+use crate::ui::printable::printable;
+use crate::ui::screen::{FAINT, GOOD, Screen};
+use crate::{Failure, failure};
+use fairshare::{NodeId, NodeKind, Ranking, Tree};
+use fairshare_accounting::pipeline::Present;
+use fairshare_accounting::store::{Database, Pace, UsageBin};
+
+/// Steps on the way at most, the beginning aside.
+const STEPS: usize = 8;
+/// The last boundary stands for an end less than this after it: between two nothing changes.
+const DAY: f64 = 86_400.0;
+/// Cells of the longest line of a plot.
+const PLOT: usize = 30;
+
+/// Who rests, and how their usage is forgotten.
+pub(super) struct Course {
+    /// As they were named.
+    named: Vec<NodeId>,
+    /// The associations meant, or all if nobody was named.
+    resting: Vec<NodeId>,
+    now: f64,
+    pace: Forgetting,
+}
+
+enum Forgetting {
+    /// By half, every so many seconds, all the time.
+    Steady { half_life: f64 },
+    /// At the boundaries of a database's periods.
+    Bins { pace: Pace, bins: Bins },
+}
+
+impl Forgetting {
+    /// Returns the half-life in seconds.
+    fn half_life(&self) -> f64 {
+        match self {
+            Forgetting::Steady { half_life } => *half_life,
+            Forgetting::Bins { pace, .. } => pace.half_life(),
+        }
+    }
+}
+
+/// So many associations are looked up one by one; for more the whole table is read.
+const ONE_BY_ONE: usize = 1000;
+
+/// The recorded usage of associations by period, by (user, bank).
+type Bins = HashMap<(String, String), Vec<(i64, f64)>>;
+
+/// One step of the way.
+struct Step {
+    date: String,
+    place: Option<usize>,
+    fairshare: Option<f64>,
+}
+
+/// The way of one user, and what was taken for granted.
+pub(super) struct Followed {
+    of: Option<NodeId>,
+    steps: Vec<Step>,
+    ranked: usize,
+}
+
+impl Course {
+    pub(super) fn new(
+        input: &Input,
+        loaded: &Loaded,
+        tree: &Tree,
+        idle: &[String],
+        half_life: Option<Duration>,
+    ) -> Result<Course, Failure> {
+        let named: Vec<NodeId> = idle.iter().map(|name| any(tree, name)).collect::<Result<_, _>>()?;
+        let everyone = if named.is_empty() { below(tree, tree.root()) } else { Vec::new() };
+        let resting: Vec<NodeId> = named.iter().flat_map(|node| below(tree, *node)).chain(everyone).collect();
+        let now = now();
+        let half_life = half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life);
+        let pace = match (half_life, loaded.pace, input.database()) {
+            (Some(half_life), ..) => Forgetting::Steady { half_life },
+            (None, Some(pace), Some(database)) => {
+                let (due, bins) = bins(database?, tree, &resting, now)?;
+                Forgetting::Bins { pace: Pace { due, ..pace }, bins }
+            }
+            _ => {
+                let text = "--in: the tree does not say how fast usage is forgotten; --half-life 7d would";
+                return Err(Failure::Message(text.to_owned()));
+            }
+        };
+        Ok(Course { named, resting, now, pace })
+    }
+
+    /// Lets the usage of those who rest decay, step by step, and ranks at each. The tree and the ranking are those of the end.
+    pub(super) fn follow(
+        &self,
+        tree: &mut Tree,
+        ranking: &mut Ranking,
+        length: f64,
+    ) -> Result<Followed, Failure> {
+        let start: Vec<f64> = self.resting.iter().map(|leaf| tree.own_usage(*leaf).unwrap_or(0.0)).collect();
+        let of = match self.named.as_slice() {
+            [one] if tree.kind(*one) == NodeKind::Association => Some(*one),
+            _ => None,
+        };
+        let (policy, options) = (ranking.policy(), *ranking.options());
+        let mut steps = Vec::new();
+        let mut record = |at: f64, ranking: &Ranking| {
+            let Some(node) = of else { return };
+            let (place, fairshare) = (ranking.place(node), ranking.fairshare(node));
+            let date = date(self.now + at, self.pace.half_life());
+            steps.push(Step { date, place, fairshare });
+        };
+        record(0.0, ranking);
+        // Nobody looks at the way of several.
+        let moments = if of.is_some() { self.moments(length) } else { vec![length] };
+        for at in moments {
+            for (leaf, used) in self.resting.iter().zip(&start) {
+                let left = self.left(tree, *leaf, *used, at);
+                tree.set_usage(*leaf, left).map_err(failure)?;
+            }
+            tree.rank_into(policy, &options, ranking).map_err(failure)?;
+            record(at, ranking);
+        }
+        Ok(Followed { of, steps, ranked: ranking.ranked() })
+    }
+
+    /// When to look, in seconds from now; the last is the end.
+    fn moments(&self, length: f64) -> Vec<f64> {
+        let steps = STEPS as f64;
+        match &self.pace {
+            Forgetting::Bins { pace, .. } => {
+                // Between two boundaries nothing changes.
+                let crossed = pace.boundaries(self.now, self.now + length);
+                let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
+                // A little after it, whichever way sums are rounded.
+                let first = pace.next_boundary(self.now) - self.now + 0.001;
+                let boundary = |at: u32| first + f64::from(at) * pace.period;
+                let mut moments: Vec<f64> = (0..crossed).step_by(every).map(boundary).collect();
+                let is_end =
+                    |last: &f64| pace.boundaries(self.now, self.now + last) == crossed && length - last < DAY;
+                if !moments.last().is_some_and(is_end) {
+                    moments.push(length);
+                }
+                moments
+            }
+            Forgetting::Steady { .. } => (1..=STEPS).map(|at| length * at as f64 / steps).collect(),
+        }
+    }
+
+    /// What is left of a usage after so many seconds.
+    fn left(&self, tree: &Tree, leaf: NodeId, used: f64, at: f64) -> f64 {
+        match &self.pace {
+            Forgetting::Steady { half_life } if *half_life > 0.0 => used * (-at / half_life).exp2(),
+            Forgetting::Steady { .. } => 0.0,
+            Forgetting::Bins { pace, bins } => {
+                let crossed = pace.boundaries(self.now, self.now + at);
+                let key = (tree.name(leaf).to_owned(), bank_of(tree, leaf).to_owned());
+                let own = bins.get(&key).map(Vec::as_slice).unwrap_or_default();
+                let pace = pace.of_rows(own.iter().map(|(period, _)| *period).max());
+                let recorded = pace.left(own, 0);
+                // What is not in the bins is taken for new.
+                if recorded > 0.0 && recorded <= used {
+                    pace.left_then(own, crossed) + pace.left_then(&[(0, used - recorded)], crossed)
+                } else if recorded > 0.0 {
+                    used * pace.left_then(own, crossed) / recorded
+                } else {
+                    pace.left_then(&[(0, used)], crossed)
+                }
+            }
+        }
+    }
+}
+
+/// What is recorded of these associations, and how many boundaries passed that nobody counted yet.
+fn bins(mut database: Database, tree: &Tree, of: &[NodeId], now: f64) -> Result<(u32, Bins), Failure> {
+    let snapshot = database.snapshot().map_err(failure)?;
+    let due = Present::due(&snapshot, now);
+    let mut bins = Bins::new();
+    let mut take = |user: &str, bank: &str, bin: UsageBin| {
+        bins.entry((user.to_owned(), bank.to_owned())).or_default().push((bin.period, bin.usage));
+    };
+    if of.len() > ONE_BY_ONE {
+        snapshot.all_usage_bins(&mut take).map_err(failure)?;
+        return Ok((due, bins));
+    }
+    for leaf in of {
+        let (user, bank) = (tree.name(*leaf), bank_of(tree, *leaf));
+        let recorded = snapshot.usage_bins(user, bank).map_err(failure)?;
+        recorded.into_iter().for_each(|bin| take(user, bank, bin));
+    }
+    Ok((due, bins))
+}
+
+/// The associations below a node, or itself.
+fn below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
+    let (mut leaves, mut todo) = (Vec::new(), vec![node]);
+    while let Some(node) = todo.pop() {
+        match tree.kind(node) {
+            NodeKind::Bank => todo.extend(tree.children(node)),
+            NodeKind::Association => leaves.push(node),
+        }
+    }
+    leaves
+}
+
+impl Followed {
+    /// What was taken for granted.
+    pub(super) fn assumption(&self, idle: &[String]) -> String {
+        match idle {
+            [] => "Usage decays, and nobody adds any.".to_owned(),
+            [one] => format!("{one} adds nothing; what the others add makes up for what of theirs decays."),
+            _ => {
+                "Those named add nothing; what the others add makes up for what of theirs decays.".to_owned()
+            }
+        }
+    }
+
+    /// The way as JSON.
+    pub(super) fn json(&self, tree: &Tree) -> Value {
+        let of = self.of.map(|node| json!({"user": tree.name(node), "bank": bank_of(tree, node)}));
+        let steps: Vec<Value> = self
+            .steps
+            .iter()
+            .map(|step| json!({"date": step.date, "place": step.place, "fairshare": step.fairshare}))
+            .collect();
+        json!({"of": of, "steps": steps})
+    }
+
+    /// The way as a plot: a line for each step, as long as the fair-share.
+    pub(super) fn plot(&self, tree: &Tree, screen: &Screen) -> Vec<String> {
+        let Some(node) = self.of.filter(|_| self.steps.len() > 1) else { return Vec::new() };
+        let ranked = number(self.ranked);
+        let places: Vec<String> = self
+            .steps
+            .iter()
+            .map(|step| {
+                step.place.map_or_else(|| "-".to_owned(), |place| format!("{} of {ranked}", ordinal(place)))
+            })
+            .collect();
+        let wide = places.iter().map(String::len).max().unwrap_or(0);
+        let who = format!("{} in bank {}", printable(tree.name(node)), printable(bank_of(tree, node)));
+        let mut lines = vec![format!("The fair-share of {who}, 0 to 1:")];
+        let mark = if screen.unicode { "█" } else { "#" };
+        for (step, place) in self.steps.iter().zip(&places) {
+            let fairshare = step.fairshare.unwrap_or(0.0);
+            let cells = (fairshare * PLOT as f64).round() as usize;
+            let line = screen.paint(GOOD, &mark.repeat(cells));
+            let rest =
+                screen.paint(FAINT, &(if screen.unicode { "·" } else { "." }).repeat(PLOT - cells.min(PLOT)));
+            lines.push(format!("  {}  {place:>wide$}  {line}{rest} {fairshare:.4}", step.date));
+        }
+        lines
+    }
+}

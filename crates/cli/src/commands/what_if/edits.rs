@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What may be different: how it is typed, whom it means, and the tree it makes.
+
+use std::str::FromStr;
+
+use crate::commands::why::bank_of;
+use crate::site::input::Loaded;
+use crate::ui::figures::{Unit, number};
+use crate::ui::printable::printable;
+use crate::ui::suggest::did_you_mean;
+use crate::{Failure, failure};
+use fairshare::{self, Builder, NodeId, NodeKind, Tree};
+
+/// `NAME=SHARES`
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    name: String,
+    shares: fairshare::Shares,
+}
+
+/// `USER+=USAGE`
+#[derive(Clone, Debug)]
+pub(super) struct Used {
+    name: String,
+    how: How,
+    amount: Amount,
+}
+
+/// `USER/BANK[=SHARES]`
+#[derive(Clone, Debug)]
+pub(super) struct NewUser {
+    user: String,
+    bank: String,
+    shares: fairshare::Shares,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    More,
+    Less,
+    Set,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Amount {
+    /// As the tree counts.
+    Plain(f64),
+    NodeHours(f64),
+    /// A part of what there is.
+    Part(f64),
+}
+
+/// All changes, to be made at once.
+pub(super) struct Edits<'a> {
+    pub(super) shares: &'a [Shares],
+    pub(super) used: &'a [Used],
+    pub(super) users: &'a [NewUser],
+}
+
+fn shares(text: &str) -> Result<fairshare::Shares, String> {
+    match text.trim() {
+        "parent" => Ok(fairshare::Shares::Parent),
+        count => count
+            .parse()
+            .map(fairshare::Shares::Count)
+            .map_err(|_| format!("\"{count}\" is no number of shares")),
+    }
+}
+
+impl FromStr for Shares {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, count) = text.rsplit_once('=').ok_or("expected NAME=SHARES, like chem=20")?;
+        Ok(Shares { name: name.trim().to_owned(), shares: shares(count)? })
+    }
+}
+
+impl FromStr for Used {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected USER+=USAGE, USER-=USAGE or USER=USAGE, like alice+=5000nh";
+        let (name, amount) = text.rsplit_once('=').ok_or(expected)?;
+        let (name, how) = match (name.strip_suffix('+'), name.strip_suffix('-')) {
+            (Some(name), _) => (name, How::More),
+            (_, Some(name)) => (name, How::Less),
+            _ => (name, How::Set),
+        };
+        let amount = amount.trim();
+        let number = |digits: &str| {
+            digits
+                .trim()
+                .parse()
+                .ok()
+                .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+                .ok_or_else(|| format!("\"{amount}\" is no usage; {expected}"))
+        };
+        let amount = match (amount.strip_suffix("nh"), amount.strip_suffix('%')) {
+            (Some(hours), _) => Amount::NodeHours(number(hours)?),
+            (_, Some(percent)) => Amount::Part(number(percent)? / 100.0),
+            _ => Amount::Plain(number(amount)?),
+        };
+        Ok(Used { name: name.trim().to_owned(), how, amount })
+    }
+}
+
+impl FromStr for NewUser {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected USER/BANK or USER/BANK=SHARES, like alice/chem=2";
+        let (name, count) = match text.rsplit_once('=') {
+            Some((name, count)) => (name, shares(count)?),
+            None => (text, fairshare::Shares::Count(1)),
+        };
+        let (user, bank) = name.split_once('/').ok_or(expected)?;
+        if user.trim().is_empty() || bank.trim().is_empty() {
+            return Err(expected.to_owned());
+        }
+        Ok(NewUser { user: user.trim().to_owned(), bank: bank.trim().to_owned(), shares: count })
+    }
+}
+
+impl Edits<'_> {
+    /// The tree with all of them, and each in words.
+    pub(super) fn apply(&self, loaded: &Loaded) -> Result<(Tree, Vec<String>), Failure> {
+        let mut told = Vec::new();
+        let mut tree = if self.users.is_empty() {
+            loaded.tree.clone()
+        } else {
+            let mut builder = Builder::of(&loaded.tree);
+            for new in self.users {
+                if loaded.tree.bank(&new.bank).is_none() {
+                    return Err(unknown(&loaded.no_bank(&new.bank)));
+                }
+                builder.association(&new.user, &new.bank, new.shares, Some(0.0), true);
+                told.push(format!(
+                    "a new user {} in bank {}, with {}",
+                    new.user,
+                    new.bank,
+                    in_words(new.shares)
+                ));
+            }
+            builder.build().map_err(failure)?
+        };
+        for edit in self.shares {
+            let node = any(&tree, &edit.name)?;
+            let was = match tree.shares(node) {
+                fairshare::Shares::Count(count) => number(count),
+                fairshare::Shares::Parent => in_words(fairshare::Shares::Parent),
+            };
+            told.push(format!("{}: {} instead of {was}", edit.name, in_words(edit.shares)));
+            tree.set_shares(node, edit.shares);
+        }
+        for edit in self.used {
+            let leaf = one_user(&tree, &edit.name)?;
+            let now = tree.own_usage(leaf).unwrap_or(0.0);
+            let then =
+                edit.of(now, loaded.unit).map_err(|text| Failure::Message(format!("--usage: {text}")))?;
+            let words = (loaded.unit.amount(then), loaded.unit.figure(now));
+            told.push(format!("{}: {} used instead of {}", edit.name, words.0, words.1));
+            tree.set_usage(leaf, then).map_err(failure)?;
+        }
+        Ok((tree, told))
+    }
+}
+
+impl Used {
+    /// The usage it makes of one.
+    fn of(&self, now: f64, unit: Unit) -> Result<f64, String> {
+        let amount = match self.amount {
+            Amount::Plain(amount) => amount,
+            Amount::Part(part) => now * part,
+            Amount::NodeHours(hours) if unit == Unit::NodeSeconds => hours * 3600.0,
+            Amount::NodeHours(_) => {
+                return Err("this tree does not say that its usage is of nodes: give it as the tree counts, without nh".to_owned());
+            }
+        };
+        Ok(match self.how {
+            How::More => now + amount,
+            How::Less => (now - amount).max(0.0),
+            How::Set => amount,
+        })
+    }
+}
+
+fn in_words(shares: fairshare::Shares) -> String {
+    match shares {
+        fairshare::Shares::Count(1) => "1 share".to_owned(),
+        fairshare::Shares::Count(count) => format!("{} shares", number(count)),
+        fairshare::Shares::Parent => "its parent's shares".to_owned(),
+    }
+}
+
+fn unknown(text: &str) -> Failure {
+    Failure::Message(printable(text).into_owned())
+}
+
+/// The bank of this name, or the one user.
+pub(super) fn any(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
+    match tree.bank(name) {
+        Some(bank) => Ok(bank),
+        None => one_user(tree, name),
+    }
+}
+
+/// The one association meant by `USER` or `USER/BANK`.
+fn one_user(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
+    let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
+    let found: Vec<NodeId> = with_bank.map_or_else(|| tree.leaves_of(name).collect(), |leaf| vec![leaf]);
+    match found.as_slice() {
+        [leaf] => Ok(*leaf),
+        [] if tree.bank(name).is_some_and(|bank| tree.kind(bank) == NodeKind::Bank) => {
+            Err(unknown(&format!("{name} is a bank: what it used is what those below it used")))
+        }
+        [] => {
+            let known = tree.leaves().chain(tree.banks()).map(|node| tree.name(node));
+            Err(unknown(&format!("no user or bank \"{name}\"{}", did_you_mean(name, known))))
+        }
+        several => {
+            let names: Vec<String> =
+                several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
+            Err(unknown(&format!("{name} is in several banks: say {}", names.join(" or "))))
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare what-if`: who would move if shares, usage, users, the policy or the date were others.
+
+mod course;
+mod edits;
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use self::course::Course;
+use self::edits::{Edits, NewUser, Shares, Used};
+use super::show::options_json;
+use crate::plugin::ask::InstanceArg;
+use crate::site::input::{Input, PolicyArg, Rules, rank};
+use crate::site::moves::{self, Moves, Side, Titles};
+use crate::ui::figures::{duration, parse_duration};
+use crate::ui::output::{Look, OutputArgs};
+use crate::ui::progress::Progress;
+use crate::{Answer, Failure, Outcome};
+use fairshare::NodeId;
+
+/// Show who would move if something were different; nothing is changed
+///
+/// All changes are made at once, on the tree that show prints: the fair-shares are those that update would store if the
+/// database were so. Without --in time stands still. With it usage decays as the database says, or by --half-life: that of
+/// those named by --idle, while all others go on as they did, or everyone's if nobody is named.
+#[derive(Debug, clap::Args)]
+// The list that goes with a resource_group file makes room for the usage that is different.
+#[command(mut_arg("usage", |list| list.long("usages")))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// Other shares of a bank, or of a user with /BANK if in several
+    #[arg(long, value_name = "NAME=SHARES", value_delimiter = ',', help_heading = "Changes")]
+    shares: Vec<Shares>,
+    /// More, less or another usage of a user: alice+=5000nh, alice-=20%, alice/chem=0
+    ///
+    /// nh are node-hours, where usage is of nodes; % is of what the user has; without a unit it is what the tree counts.
+    #[arg(long = "usage", value_name = "USER+=USAGE", value_delimiter = ',', help_heading = "Changes")]
+    used: Vec<Used>,
+    /// A new user, with one share unless said, who has used nothing
+    #[arg(long, value_name = "USER/BANK[=SHARES]", value_delimiter = ',', help_heading = "Changes")]
+    add_user: Vec<NewUser>,
+    /// After so much time, like 7d, 36h or "2 weeks"
+    #[arg(long = "in", value_name = "DURATION", value_parser = parse_duration, help_heading = "Changes")]
+    later: Option<Duration>,
+    /// With --in: who runs nothing meanwhile, a user or a bank; of one user the way there is shown
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "later", help_heading = "Changes")]
+    idle: Vec<String>,
+    /// With --in: how fast usage is forgotten, like 7d, where the tree does not say; a database does
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "later", help_heading = "Changes")]
+    half_life: Option<Duration>,
+    /// In the table, show this many winners and as many losers; 0 is all
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 10,
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
+    limit: usize,
+    #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let nothing = args.shares.is_empty() && args.used.is_empty() && args.add_user.is_empty();
+    if nothing && args.later.is_none() && args.policy.given().is_none() {
+        let text = "nothing is different: give --shares, --usage, --add-user, --policy or --in";
+        return Err(Failure::Message(text.to_owned()));
+    }
+    let mut progress = Progress::start();
+    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let options = loaded.options;
+    let source = loaded.place(args.input.source());
+    progress.phase("ranking", || 0);
+    let policy = args.policy.of(&loaded)?;
+    // A document that does not show its rule is ranked by the one given.
+    let policy_before = if loaded.is_undecided() { policy } else { loaded.policy };
+    args.rules.apply_to(&[policy_before, policy])?;
+    let before = rank(source, &loaded.tree, policy_before, &options)?;
+    let edits = Edits { shares: &args.shares, used: &args.used, users: &args.add_user };
+    let (mut tree, mut told) = edits.apply(&loaded)?;
+    if policy_before != policy {
+        told.push(format!("policy {policy} instead of {policy_before}"));
+    }
+    let mut after = rank(source, &tree, policy, &options)?;
+    let mut course = None;
+    if let Some(later) = args.later {
+        told.push(args.in_words(later));
+        let rule = Course::new(&args.input, &loaded, &tree, &args.idle, args.half_life)?;
+        course = Some(rule.follow(&mut tree, &mut after, later.as_secs_f64())?);
+    }
+    progress.phase("sorting", || 0);
+    // New users are last in the list of associations: the others keep their places in it.
+    let mut by_list: Vec<Option<NodeId>> = vec![None; loaded.tree.leaves().len()];
+    for leaf in loaded.tree.leaves() {
+        if let Some(slot) = by_list.get_mut(loaded.tree.list_index(leaf)) {
+            *slot = Some(leaf);
+        }
+    }
+    let side = |tree, ranking| Side { tree, ranking };
+    let moves = Moves::new(side(&loaded.tree, &before), side(&tree, &after), |leaf| {
+        by_list.get(tree.list_index(leaf)).copied().flatten()
+    });
+    let titles = Titles {
+        places: ("Now".to_owned(), "Then".to_owned()),
+        fairshares: ("FS now".to_owned(), "FS then".to_owned()),
+    };
+    let mut facts = vec![
+        ("policies", vec![policy_before.name(), policy.name()].into()),
+        ("options", options_json(&options)),
+        ("changes", told.clone().into()),
+    ];
+    facts.extend(moves.facts());
+    facts.extend(loaded.source_fact());
+    facts.extend(course.as_ref().map(|course| ("course", json!(course.json(&tree)))));
+    let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
+    let mut report = moves.report(&titles, facts, limit);
+    if args.output.is_table() {
+        report.hide(moves::FOR_PROGRAMS);
+        let screen = args.output.screen();
+        report.before.extend(loaded.head(args.input.source()));
+        report.before.extend(told.iter().map(|change| format!("If: {change}")));
+        report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
+        report.drawing = course.map(|course| course.plot(&tree, &screen)).unwrap_or_default();
+    }
+    args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
+    Ok(Answer::Yes)
+}
+
+impl Args {
+    fn in_words(&self, later: Duration) -> String {
+        let who = match self.idle.as_slice() {
+            [] => "nobody runs anything".to_owned(),
+            names => format!("{} idle", names.join(", ")),
+        };
+        format!("{} later, {who}", duration(later.as_secs_f64()))
+    }
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What decides which of two jobs goes first: a function of how the priorities of both came about.
+//!
+//! A term decides if the order is the other one once the two jobs have swapped their values of it. Where no single term
+//! does, it is the fewest that do together, those of the largest differences.
+
+use std::cmp::Ordering;
+
+use crate::plugin::answers::{Job, Level, Price, Term};
+
+/// Which of two goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    First,
+    Second,
+}
+
+/// Why a job goes first. `Display` writes the code that `why --json` reports.
+#[derive(Clone, Debug, PartialEq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub(crate) enum Cause {
+    /// One is past waiting: it runs, or ends.
+    Runs,
+    /// Of one nothing keeps it from the scheduler; the other is held, or somebody else keeps it.
+    Held,
+    /// Neither can run, for reasons that do not compare: none goes first.
+    Neither,
+    /// One has no priority yet.
+    Unpriced,
+    /// The urgency of one holds it or puts it ahead of all.
+    Urgency,
+    /// The score of one is 0, which holds it; these terms, swapped, would have the other held in its place, or put behind.
+    Score(Vec<usize>),
+    /// These terms, by their places, swapped.
+    Terms(Vec<usize>),
+    /// The values would not do it: the weights were others when one of them was priced.
+    Weights,
+    /// The priorities are equal; the older id goes first.
+    Id,
+}
+
+/// Who goes first, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    pub(crate) side: Side,
+    pub(crate) cause: Cause,
+}
+
+/// The largest priority, which is that of expedited jobs.
+const PRIORITY_MAX: u64 = 4_294_967_295;
+
+/// Which of two jobs goes first, and why. As Flux sorts pending jobs: the larger priority first, of equal ones the older id.
+pub(crate) fn decide(a: &Job, b: &Job) -> Verdict {
+    let [first, second] = [stage(a), stage(b)];
+    let (order, cause) = match first.cmp(&second) {
+        Ordering::Equal => match (&a.posted, &b.posted) {
+            (Some(one), Some(other))
+                if first == Stage::Waiting || [a, b].into_iter().all(is_only_stopped) =>
+            {
+                return by_price(a, one, b, other);
+            }
+            _ if first == Stage::Held => (a.id.cmp(&b.id), Cause::Neither),
+            _ => (a.id.cmp(&b.id), Cause::Id),
+        },
+        order => {
+            let stages = [first, second];
+            let cause = match stages {
+                _ if stages.contains(&Stage::Running) => Cause::Runs,
+                _ if stages.contains(&Stage::Unpriced) && !stages.contains(&Stage::Held) => Cause::Unpriced,
+                _ if is_by_urgency(if order.is_lt() { b } else { a }) => Cause::Urgency,
+                _ => Cause::Held,
+            };
+            (order, cause)
+        }
+    };
+    Verdict { side: if order.is_le() { Side::First } else { Side::Second }, cause }
+}
+
+/// How far a job has come; who is further goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Running,
+    Waiting,
+    Unpriced,
+    Held,
+}
+
+/// Whether its urgency alone holds a job.
+fn is_by_urgency(job: &Job) -> bool {
+    job.holds.is_empty() && job.posted.as_ref().is_some_and(|price| price.outcome == "held-by-urgency")
+}
+
+/// What keeps a job from running until somebody or something else changes it, by code and in words. A job of which nothing
+/// does is running, or waits for its priority or for resources.
+pub(crate) fn obstacles(job: &Job) -> Vec<(&str, String)> {
+    if matches!(job.state.as_str(), "run" | "cleanup") {
+        return Vec::new();
+    }
+    let holds = job.holds.iter().map(|hold| (hold.limit.as_str(), format!("{}: {}", hold.limit, hold.text)));
+    let others =
+        job.others.iter().filter(|other| !matches!(other.cause.as_str(), "resources" | "queue-disabled"));
+    let mut found: Vec<(&str, String)> =
+        holds.chain(others.map(|other| (other.cause.as_str(), other.text.clone()))).collect();
+    let outcome = job.posted.as_ref().map(|price| price.outcome.as_str());
+    if found.is_empty() {
+        found.extend(match outcome {
+            Some("held-by-urgency") => Some(("urgency", "its urgency is 0".to_owned())),
+            Some("held-by-score") => Some(("score", "the sum of its terms is 0 or less".to_owned())),
+            _ if job.held || job.state == "depend" => {
+                Some(("held", "it has not been released yet".to_owned()))
+            }
+            _ => None,
+        });
+    }
+    found
+}
+
+/// Whether nothing but its stopped queue, and its score, keeps a job from running: priorities compare both.
+fn is_only_stopped(job: &Job) -> bool {
+    obstacles(job).iter().all(|(code, _)| matches!(*code, "queue-stopped" | "score"))
+}
+
+fn stage(job: &Job) -> Stage {
+    // Of a score of 0 it is told which terms make it.
+    let is_kept = obstacles(job).iter().any(|(code, _)| *code != "score");
+    match job.state.as_str() {
+        "run" | "cleanup" => Stage::Running,
+        _ if is_kept => Stage::Held,
+        _ if job.posted.is_none() => Stage::Unpriced,
+        _ => Stage::Waiting,
+    }
+}
+
+fn by_price(a: &Job, one: &Price, b: &Job, other: &Price) -> Verdict {
+    let order = before(one.priority, a.id, other.priority, b.id);
+    let side = if order { Side::First } else { Side::Second };
+    let verdict = |cause| Verdict { side, cause };
+    if one.priority == other.priority {
+        return verdict(Cause::Id);
+    }
+    if [one, other].iter().any(|price| price.outcome == "expedited") {
+        return verdict(Cause::Urgency);
+    }
+    let (ahead, ahead_id, behind, behind_id) = match side {
+        Side::First => (one, a.id, other, b.id),
+        Side::Second => (other, b.id, one, a.id),
+    };
+    let flips = |terms: &[usize]| {
+        let [now_ahead, now_behind] = swapped(ahead, behind, terms);
+        !before(now_ahead, ahead_id, now_behind, behind_id)
+    };
+    match fewest(ahead, behind, flips) {
+        None => verdict(Cause::Weights),
+        Some(terms) if behind.outcome == "held-by-score" => verdict(Cause::Score(terms)),
+        Some(terms) => verdict(Cause::Terms(terms)),
+    }
+}
+
+/// Whether the first goes before the second.
+fn before(one: u64, a: u64, other: u64, b: u64) -> bool {
+    (other, a) < (one, b)
+}
+
+/// The terms, swapped one after the other from the largest difference down, until the order is the other one.
+fn fewest(ahead: &Price, behind: &Price, flips: impl Fn(&[usize]) -> bool) -> Option<Vec<usize>> {
+    let difference = |at: usize| {
+        let value = |price: &Price| price.terms.get(at).map_or((0.0, 0), |term| (term.value, term.weight));
+        let ((mine, weight), (theirs, other)) = (value(ahead), value(behind));
+        // What a swap takes from the one and gives to the other.
+        (mine - theirs) * (weight as f64 + other as f64)
+    };
+    let mut terms: Vec<usize> = (0..ahead.terms.len().min(behind.terms.len())).collect();
+    terms.sort_by(|a, b| difference(*b).total_cmp(&difference(*a)));
+    (1..=terms.len()).find_map(|count| {
+        let chosen = terms.get(..count)?;
+        (difference(*chosen.last()?) > 0.0 && flips(chosen)).then(|| chosen.to_vec())
+    })
+}
+
+/// The priorities of both after they have swapped the values of these terms.
+fn swapped(one: &Price, other: &Price, terms: &[usize]) -> [u64; 2] {
+    let [mut first, mut second] = [one.terms.clone(), other.terms.clone()];
+    for at in terms {
+        if let (Some(one), Some(other)) = (first.get_mut(*at), second.get_mut(*at)) {
+            std::mem::swap(&mut one.value, &mut other.value);
+        }
+    }
+    let floor = [one, other].iter().any(|price| price.outcome == "raised");
+    [first, second].map(|terms| priority(&terms, floor))
+}
+
+/// The priority that terms make, as the plugin makes it.
+fn priority(terms: &[Term], floor: bool) -> u64 {
+    let sum: f64 = terms.iter().fold(0.0, |sum, term| sum + term.weight as f64 * term.value);
+    let rounded = if sum.is_nan() { 0.0 } else { sum.round() };
+    match rounded {
+        rounded if rounded <= 0.0 => u64::from(floor),
+        rounded if rounded >= PRIORITY_MAX as f64 => PRIORITY_MAX - 1,
+        rounded => rounded as u64,
+    }
+}
+
+/// The level of the tree at which two associations part, by its place in the lists of levels, and which of them goes first
+/// there, if one does. Levels above have the same name.
+pub(crate) fn parting(a: &[Level], b: &[Level]) -> Option<(usize, Option<Side>)> {
+    let at = a.iter().zip(b).position(|(one, other)| (&one.name, &one.kind) != (&other.name, &other.kind))?;
+    let value = |level: &Level| {
+        if level.infinite { Some(f64::INFINITY) } else { level.value }
+    };
+    let (one, other) = (value(a.get(at)?)?, value(b.get(at)?)?);
+    let side = match one.total_cmp(&other) {
+        Ordering::Greater => Some(Side::First),
+        Ordering::Less => Some(Side::Second),
+        Ordering::Equal => None,
+    };
+    Some((at, side))
+}

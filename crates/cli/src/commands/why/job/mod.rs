@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare why JOBID [JOBID2]`: why a job waits, or why one goes before another, from the job manager itself.
+
+pub(crate) mod decide;
+mod one;
+#[cfg(test)]
+mod tests;
+mod two;
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+pub(crate) use two::shares;
+
+use super::Args;
+use crate::plugin::answers::{Explained, Job, Standing};
+use crate::plugin::ask::{Refusal, ask};
+use crate::ui::output::{Look, Rows, write_pretty};
+use crate::ui::pager::Paper;
+use crate::ui::printable::printable;
+use crate::ui::progress::Progress;
+use crate::ui::screen::{BOLD, Screen};
+use crate::ui::table::Table;
+use crate::ui::words::Words;
+use crate::{Answer, Failure, Outcome, failure, remark};
+use fairshare_client::{Flux, user_id};
+
+/// What is told, and on what.
+pub(crate) struct Teller<'a> {
+    pub(crate) screen: &'a Screen,
+    pub(crate) words: &'a Words<'a>,
+}
+
+/// Whether a text is meant as a job's id. Names of users are texts as well: what could be either is a user, who may be
+/// told apart by one of the other forms that an id has.
+pub(super) fn is_job(text: &str) -> bool {
+    let rest = text.strip_prefix('f').unwrap_or_default();
+    // The smallest id of a job that was submitted later than in the first millisecond.
+    const FIRST: u64 = 1 << 24;
+    text.starts_with('ƒ')
+        || text.parse().is_ok_and(|id: u64| id >= FIRST)
+        || text.starts_with("0x")
+        || text.starts_with("job.")
+        || text.contains("--")
+        || (text.len() == 19 && text.split('.').count() == 4 && text.split('.').all(|part| part.len() == 4))
+        || (!rest.is_empty()
+            && rest.chars().all(|letter| letter.is_ascii_alphanumeric())
+            && rest.chars().any(|letter| letter.is_ascii_digit() || letter.is_ascii_uppercase())
+            && user_id(text).is_none())
+}
+
+/// Returns true if a text may be a job's id: beside a text that is one, or if Flux has that job. An id of lowercase letters alone is
+/// not distinct from a name; a user of that name takes precedence.
+fn may_be_job(text: &str) -> bool {
+    is_job(text) || (text.starts_with('f') && user_id(text).is_none())
+}
+
+/// Returns true if a text may be a job's id, and the plugin explains that job to this user.
+pub(super) fn is_live_job(args: &Args, text: &str) -> bool {
+    let explained = || {
+        let flux = args.instance.connect().ok()?;
+        let answer: Value = ask(&flux, "explain", &json!({ "jobs": [flux.job_id(text)?] })).ok()?;
+        let explained: Explained = serde_json::from_value(answer).ok()?;
+        Some(!explained.jobs.is_empty())
+    };
+    may_be_job(text) && explained() == Some(true)
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let flux = args.instance.connect()?;
+    let texts: Vec<&str> = std::iter::once(args.first.as_str()).chain(args.second.as_deref()).collect();
+    let mut ids = Vec::new();
+    for text in &texts {
+        let id = if may_be_job(text) { flux.job_id(text) } else { None };
+        ids.push(id.ok_or_else(|| {
+            let text = printable(text);
+            Failure::Message(match texts.len() {
+                1 => format!("\"{text}\" is no job id"),
+                _ => format!("\"{text}\" is no job id: two jobs or two users can be compared"),
+            })
+        })?);
+    }
+    let answer: Value = match ask(&flux, "explain", &json!({ "jobs": ids })) {
+        Ok(answer) => answer,
+        Err(Refusal::No(text)) => {
+            remark(text);
+            return Ok(Answer::No);
+        }
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let explained: Explained = serde_json::from_value(answer.clone()).map_err(failure)?;
+    for refused in &explained.refused {
+        let text = Words::of(&flux, explained.now).named(&refused.text);
+        remark(format_args!("{}: {text}", flux.job_name(refused.id)));
+    }
+    if !explained.refused.is_empty() {
+        return Ok(Answer::No);
+    }
+    let screen = args.screen.screen();
+    let words = Words::of(&flux, explained.now);
+    let teller = Teller { screen: &screen, words: &words };
+    let mut text = Vec::new();
+    let mut document = answer;
+    match explained.jobs.as_slice() {
+        [job] => teller.one(job, &explained, &mut text)?,
+        [a, b] => {
+            let verdict = decide::decide(a, b);
+            let levels = if verdict.is_of_fairshare(a) { standings(&flux, [a, b]) } else { None };
+            let levels = levels.as_ref().map(|[one, other]| (one, other));
+            teller.two(a, b, &verdict, levels, &mut text)?;
+            if let Value::Object(document) = &mut document {
+                document.insert("verdict".to_owned(), two::json(a, b, &verdict, levels));
+            }
+        }
+        _ => {
+            return Err(Failure::Message(
+                "the plugin explained another number of jobs than it was asked for".to_owned(),
+            ));
+        }
+    }
+    let mut out = if args.json { Paper::plain() } else { Paper::for_people(&screen) };
+    if args.json {
+        write_pretty(&document, &mut out)?;
+    } else {
+        out.write_all(&text)?;
+    }
+    out.finish()?;
+    Ok(Answer::Yes)
+}
+
+/// Where the associations of two jobs stand; `None` where that can't be had, which is no reason to say nothing else.
+fn standings(flux: &Flux, jobs: [&Job; 2]) -> Option<[Standing; 2]> {
+    let of = |job: &Job| -> Option<Standing> {
+        let bank = job.bank.as_deref()?;
+        let standing: Standing = ask(flux, "standing", &json!({"user": job.userid, "bank": bank})).ok()?;
+        (standing.associations.len() == 1).then_some(standing)
+    };
+    let [one, other] = jobs;
+    Some([of(one)?, of(other)?])
+}
+
+impl Teller<'_> {
+    /// A line of prose, no wider than the screen. Texts of others in it do not act on a terminal; ours of colour are put
+    /// on top, where it is known what they mark.
+    pub(crate) fn line(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        self.screen.wrapped(&printable(text), "", "", out)
+    }
+
+    /// As [`Teller::line`], set off from the margin.
+    pub(crate) fn item(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        self.screen.wrapped(&printable(text), "  ", "    ", out)
+    }
+
+    /// What a part of the text is about.
+    pub(crate) fn heading(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        self.screen.wrapped(&self.screen.paint(BOLD, &printable(text)), "", "", out)
+    }
+
+    /// Rows below a text.
+    pub(crate) fn table(&self, rows: Rows<'_>, give_up: &[&str], out: &mut dyn Write) -> io::Result<()> {
+        let table = Table::new(self.screen, Look { give_up, ..Look::WHOLE }).indented(2);
+        table.print(rows, false, &mut Progress::none(), out).map(|_| ())
+    }
+
+    /// A job and whose it is.
+    pub(crate) fn who(&self, job: &Job) -> String {
+        let bank = job.bank.as_ref().map(|bank| format!(" in bank {bank}")).unwrap_or_default();
+        format!("{} of {}{bank}", self.words.job(job.id), self.words.user(job.userid))
+    }
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Why a job waits: its priority, what holds it and until when, what would help.
+
+use std::io::{self, Write};
+
+use super::Teller;
+use crate::plugin::answers::{Explained, Hold, Job, Price};
+use crate::ui::figures::{duration, number, ordinal};
+use crate::ui::output::{Cell, Rows, Style, column};
+use crate::ui::printable::count;
+
+impl Teller<'_> {
+    /// All about one job.
+    pub(crate) fn one(&self, job: &Job, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
+        self.heading(&self.headline(job), out)?;
+        self.line(&self.what(job), out)?;
+        writeln!(out)?;
+        match &job.posted {
+            Some(price) => self.price(job, price, explained, out)?,
+            None if job.state == "run" => self.line("It has no priority: it runs.", out)?,
+            None if job.state == "sched" && job.held => self
+                .line("It is held in SCHED at priority 0: it gets another when there is room for it.", out)?,
+            None => {
+                self.line("It has no priority yet: it gets one as soon as nothing keeps it any more.", out)?
+            }
+        }
+        if !job.holds.is_empty() || !job.carries.is_empty() {
+            writeln!(out)?;
+            self.holds(job, out)?;
+        }
+        if !job.others.is_empty() {
+            writeln!(out)?;
+            self.heading(
+                if job.holds.is_empty() { "What keeps it:" } else { "What keeps it besides:" },
+                out,
+            )?;
+            for other in &job.others {
+                let at = other.at.map(|at| format!(": {}", self.words.when(at))).unwrap_or_default();
+                self.item(&format!("{}{at}", self.words.named(&other.text)), out)?;
+            }
+            self.and_more(job.others.len(), job.others_total, out)?;
+        }
+        if !job.helps.is_empty() {
+            writeln!(out)?;
+            self.heading("What would help:", out)?;
+            for help in &job.helps {
+                self.item(&self.words.named(&help.text), out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// That a list of so many has not all of them.
+    fn and_more(&self, told: usize, total: u64, out: &mut dyn Write) -> io::Result<()> {
+        match total.checked_sub(told as u64) {
+            None | Some(0) => Ok(()),
+            Some(more) => self.item(&format!("and {} more", number(more)), out),
+        }
+    }
+
+    /// The answer in one sentence.
+    fn headline(&self, job: &Job) -> String {
+        let who = self.who(job);
+        let by = |text: &str| format!("{who} {text}");
+        match (job.state.as_str(), job.holds.as_slice(), job.others.as_slice()) {
+            ("run", ..) => by("runs"),
+            ("cleanup", ..) => by("is ending"),
+            (_, [hold], _) => format!("{who} is held by {}", hold.limit),
+            (_, [_, _, ..], _) => format!("{who} is held by {}", count(job.holds.len(), "limit")),
+            (_, [], [other, ..]) if other.cause == "resources" => by("is waiting for resources"),
+            (_, [], [other, ..]) => format!("{who} waits: {}", self.words.named(&other.text)),
+            ("sched", ..) if job.held => by("is about to be released"),
+            ("sched", ..) => by("waits for the scheduler"),
+            ("priority", ..) => by("waits for its priority"),
+            ("depend", ..) if !job.carries.is_empty() => by("is about to be released"),
+            _ => by("waits"),
+        }
+    }
+
+    /// What the job is.
+    fn what(&self, job: &Job) -> String {
+        let mut parts = Vec::new();
+        parts.extend(job.queue.as_ref().map(|queue| match &job.parent_queue {
+            Some(parent) => format!("queue {queue} (part of {parent})"),
+            None => format!("queue {queue}"),
+        }));
+        parts.extend(
+            job.project
+                .as_ref()
+                .filter(|project| *project != "*")
+                .map(|project| format!("project {project}")),
+        );
+        parts.push(count(usize::try_from(job.nodes).unwrap_or(0), "node"));
+        parts.push(count(usize::try_from(job.cores).unwrap_or(0), "core"));
+        parts.push(
+            job.duration.map_or("no time limit".to_owned(), |limit| format!("at most {}", duration(limit))),
+        );
+        parts.push(format!("urgency {}", job.urgency));
+        parts.extend(job.submitted.map(|time| format!("submitted {}", self.words.when(time))));
+        parts.join(", ")
+    }
+
+    fn price(&self, job: &Job, price: &Price, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
+        let when = price.when.map(|when| format!(", set {}", self.words.when(when))).unwrap_or_default();
+        let why = price.reason.as_ref().map(|reason| format!(": {}", reason.text)).unwrap_or_default();
+        self.line(&format!("Its priority is {}{when}{why}.", number(price.priority)), out)?;
+        if let Some(before) = &price.before {
+            let when = self.words.when(before.when);
+            self.line(&format!("The priority before was set {when}: {}.", before.text), out)?;
+        }
+        if !price.terms.is_empty() {
+            writeln!(out)?;
+            self.table(terms(price), &[], out)?;
+        }
+        let outcome = match price.outcome.as_str() {
+            "held-by-score" => "A sum of 0 or less is no priority: its score holds the job.",
+            "raised" => "A sum of 0 or less is raised to 1 here.",
+            "lowered" => "It is cut to the most that a job may have that is not expedited.",
+            "held-by-urgency" => "Urgency 0 holds the job: nothing else counts.",
+            "expedited" => "Urgency 31 puts the job ahead of all others: nothing else counts.",
+            _ => "",
+        };
+        if !outcome.is_empty() {
+            self.line(outcome, out)?;
+        }
+        if let Some(turn) = &job.turn {
+            let text = format!(
+                "Users take turns: it is the {} of its association, which counts with the fair-share {:.6}.",
+                ordinal(usize::try_from(turn.number).unwrap_or(0)),
+                turn.fairshare
+            );
+            self.line(&text, out)?;
+        }
+        let policy = explained.policy.as_ref().filter(|_| explained.live);
+        if let Some(exact) = job.exact.as_ref().filter(|exact| exact.priority != price.priority) {
+            let lag =
+                job.lag.as_ref().map(|lag| format!(" ({:+}): {}", lag.by, lag.text)).unwrap_or_default();
+            self.line(&format!("As of now it would be {}{lag}", number(exact.priority)), out)?;
+        } else if policy.is_some() {
+            self.line("That is exact as of now.", out)?;
+        }
+        Ok(())
+    }
+
+    fn holds(&self, job: &Job, out: &mut dyn Write) -> io::Result<()> {
+        if !job.holds.is_empty() {
+            self.heading(
+                if job.holds.len() == 1 {
+                    "The limit that holds it now:"
+                } else {
+                    "The limits that hold it now:"
+                },
+                out,
+            )?;
+        }
+        for hold in &job.holds {
+            self.item(&format!("{}: {}", hold.limit, self.words.named(&hold.text)), out)?;
+            if !hold.frees.is_empty() {
+                self.item("Jobs that take up this limit, the first to end first:", out)?;
+                self.table(self.frees(hold), &[], out)?;
+            }
+            self.and_more(hold.frees.len(), hold.frees_total, out)?;
+        }
+        let gone: Vec<&str> =
+            job.carries.iter().map(String::as_str).filter(|name| !holds(job, name)).collect();
+        if !gone.is_empty() {
+            let text = format!(
+                "Among its dependencies Flux still shows {}, which {} it no longer: a dependency stays until the job is released.",
+                gone.join(", "),
+                if gone.len() == 1 { "holds" } else { "hold" }
+            );
+            self.line(&text, out)?;
+        }
+        if let Some(line) = job.line {
+            let place = ordinal(usize::try_from(line.place).unwrap_or(0));
+            self.line(&format!("It is {place} of {} held jobs in its line.", number(line.of)), out)?;
+        }
+        match (job.latest, &job.latest_reason) {
+            (Some(latest), _) => {
+                let text = "if jobs run to their limits and no other job comes";
+                self.line(
+                    &format!("It is released at the latest {}, {text}.", self.words.when(latest)),
+                    out,
+                )?;
+            }
+            (None, Some(reason)) => self.line(&sentence(&self.words.named(&reason.text)), out)?,
+            (None, None) => {}
+        }
+        if let Some(started) =
+            job.if_started.filter(|started| job.latest.is_none_or(|latest| latest != *started))
+        {
+            let text = format!("If all jobs before it started now: {}.", self.words.when(started));
+            self.line(&text, out)?;
+        }
+        Ok(())
+    }
+
+    fn frees(&self, hold: &Hold) -> Rows<'_> {
+        let unit = match hold.measure.as_str() {
+            "nodes" => "Nodes",
+            "cores" => "Cores",
+            _ => "Jobs",
+        };
+        let rows: Vec<Vec<Cell>> = hold
+            .frees
+            .iter()
+            .map(|free| {
+                let by = free.by.map_or("nobody can say".to_owned(), |by| self.words.when(by));
+                vec![
+                    Cell::Text(self.words.job(free.id)),
+                    Cell::Text(free.state.clone()),
+                    Cell::Count(free.amount),
+                    Cell::Text(by),
+                ]
+            })
+            .collect();
+        let columns = vec![
+            column("id", "JobId", Style::Text),
+            column("state", "State", Style::Text),
+            column("amount", unit, Style::Count),
+            column("by", "At the latest", Style::Text),
+        ];
+        Rows { key: "frees", columns, rows: Box::new(rows.into_iter()) }
+    }
+}
+
+/// A text that begins and ends as a sentence does.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let text: String =
+        letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+    if text.ends_with('.') { text } else { text + "." }
+}
+
+/// Whether a dependency is of a limit that holds the job now. From the second use on a number is behind the name.
+fn holds(job: &Job, name: &str) -> bool {
+    let base = name
+        .rsplit_once('.')
+        .filter(|(_, count)| count.parse::<u32>().is_ok())
+        .map_or(name, |(base, _)| base);
+    job.holds.iter().any(|hold| hold.limit == base || hold.limit == name)
+}
+
+/// The terms of a price, and what they come to.
+fn terms(price: &Price) -> Rows<'static> {
+    let mut rows: Vec<Vec<Cell>> = price
+        .terms
+        .iter()
+        .filter(|term| term.weight != 0 || term.product != 0.0)
+        .map(|term| {
+            vec![
+                Cell::Text(term.name.clone()),
+                Cell::Number(term.value),
+                Cell::Number(term.weight as f64),
+                Cell::Number(term.product),
+            ]
+        })
+        .collect();
+    let last = |name: &str, number: f64| {
+        vec![Cell::Text(name.to_owned()), Cell::None, Cell::None, Cell::Number(number)]
+    };
+    rows.extend(price.sum.map(|sum| last("sum", sum)));
+    rows.extend(
+        price.rounded.filter(|rounded| price.sum != Some(*rounded)).map(|rounded| last("rounded", rounded)),
+    );
+    rows.push(last("priority", price.priority as f64));
+    let columns = vec![
+        column("name", "Term", Style::Text),
+        column("value", "Factor", Style::Fraction),
+        column("weight", "Weight", Style::Term),
+        column("product", "Product", Style::Term),
+    ];
+    Rows { key: "terms", columns, rows: Box::new(rows.into_iter()) }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is said of jobs, and what decides between two.
+
+use serde_json::{Value, json};
+
+use super::decide::{Cause, Side, decide, obstacles};
+use super::{Teller, is_job, may_be_job};
+use crate::plugin::answers::{Explained, Job, Standing};
+use crate::tests::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
+
+fn job(value: Value) -> Job {
+    serde_json::from_value(value).expect("a job")
+}
+
+#[test]
+fn names_of_jobs_and_of_users() {
+    for text in [
+        "ƒABC",
+        "fVx2",
+        "f1",
+        "0x12",
+        "16777216",
+        "0000.0000.0aee.2000",
+        "job.0000.0000.0aee.2000",
+        "a-b-c--d-e-f",
+    ] {
+        assert!(is_job(text), "{text}");
+    }
+    for text in ["ann", "fred", "5001", "ann/chem", "f", "fA/b", "chem-phys", "u.v.w.x", ""] {
+        assert!(!is_job(text), "{text}");
+    }
+    assert!(may_be_job("fpsoops") && may_be_job("ƒpsoops"));
+    assert!(!may_be_job("root") && !may_be_job("5001"));
+}
+
+#[test]
+fn screens_of_one_job() {
+    let terms = [
+        ("fairshare", 0.421_053, 100_000),
+        ("queue", 1.0, 10_000),
+        ("bank", 0.0, 0),
+        ("urgency", -2.0, 1000),
+    ];
+    let mut lagging = pending(22, 5003, EVIL, price(&terms));
+    lagging["exact"]["priority"] = json!(51_000);
+    lagging["lag"] =
+        json!({"by": 895, "code": "budget", "text": "the refresh touched as many jobs as it may at once"});
+    lagging["turn"] = json!({"number": 3, "fairshare": 0.25});
+    let mut no = pending(23, 5001, "chem", price(&[("fairshare", 0.0, 100_000)]));
+    no["others"] = json!([{"cause": "score", "text": "its score of 0 holds it", "name": null, "at": null}]);
+    let mut urgent = pending(
+        24,
+        5001,
+        "chem",
+        json!({"priority": 4_294_967_295u64, "outcome": "expedited", "sum": null, "rounded": null, "urgency": 31, "terms": []}),
+    );
+    urgent["duration"] = Value::Null;
+    let mut bounded = held(25, 5001, EVIL);
+    bounded["holds"]
+        .as_array_mut()
+        .expect("holds")
+        .push(json!({"limit": "max-run-jobs-queue", "text": "0 of 0 jobs; this job needs 1"}));
+    bounded["latest"] = Value::Null;
+    bounded["latest_reason"] =
+        json!({"code": "never", "text": "It is larger than the limit: it will never run as it is."});
+    bounded["others"] = json!([]);
+    let mut in_sched = held(26, 5001, "chem");
+    (in_sched["state"], in_sched["carries"], in_sched["others"]) = (json!("sched"), json!([]), json!([]));
+    for (name, value) in [
+        ("held", held(21, 5001, "chem")),
+        ("in-sched", in_sched),
+        ("lagging", lagging),
+        ("score", no),
+        ("expedited", urgent),
+        ("never", bounded),
+    ] {
+        let explained: Explained = serde_json::from_value(explained(&[value])).expect("an answer");
+        let mut screens = String::new();
+        for width in [80, 120] {
+            let (screen, words) = (screen(width), words());
+            let mut text = Vec::new();
+            (Teller { screen: &screen, words: &words })
+                .one(&explained.jobs[0], &explained, &mut text)
+                .expect("written");
+            let text = String::from_utf8(text).expect("text");
+            screens.push_str(&format!("===== {width} columns\n{text}"));
+            if width == 80 {
+                assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            }
+        }
+        check(&format!("why-job-{name}"), 120, &screens);
+    }
+}
+
+fn standings() -> [Standing; 2] {
+    let ann: Standing = serde_json::from_value(standing()).expect("a standing");
+    let mut ben = ann.clone();
+    let of = &mut ben.associations[0];
+    (of.userid, of.bank) = (5002, "phys".to_owned());
+    of.levels[1].name = "phys".to_owned();
+    (of.levels[1].value, of.levels[1].shares_part, of.levels[1].usage_part) =
+        (Some(2.5), Some(0.75), Some(0.3));
+    (of.levels[2].name, of.levels[2].value) = ("ben".to_owned(), Some(0.1));
+    if let Some(rank) = &mut of.rank {
+        (rank.place, rank.before) = (3, 2);
+    }
+    [ann, ben]
+}
+
+#[test]
+fn screens_of_two_jobs() {
+    let chem = |fairshare: f64, queue: f64, urgency: f64| {
+        price(&[
+            ("fairshare", fairshare, 100_000),
+            ("queue", queue, 10_000),
+            ("urgency", urgency, 1000),
+            ("size", 0.5, 0),
+        ])
+    };
+    let a = pending(21, 5001, "chem", chem(0.4, 1.0, 0.0));
+    let stopped = |id: u64| {
+        let mut job = pending(id, 5002, "phys", chem(0.5 + id as f64 / 100.0, 0.0, 0.0));
+        job["others"] = json!([{"cause": "queue-stopped", "text": "queue debug is stopped: for repair", "name": null, "at": null}]);
+        job
+    };
+    let mut depends = pending(28, 5001, "chem", Value::Null);
+    depends["others"] = json!([{"cause": "dependency", "text": "job 17 has to end successfully first (afterok); job 17 is running", "name": "after-success=17", "at": null}]);
+    let rows = [
+        ("fairshare", pending(22, 5002, "phys", chem(0.9, 0.0, 0.0))),
+        ("together", pending(23, 5002, "phys", chem(0.3, 0.0, -5.0))),
+        ("held", held(24, 5002, EVIL)),
+        ("equal", pending(25, 5001, "chem", chem(0.4, 1.0, 0.0))),
+        ("stopped", stopped(26)),
+        ("both-stopped", stopped(26)),
+        ("neither", held(27, 5002, EVIL)),
+    ];
+    for (name, b) in rows {
+        let a = match name {
+            "both-stopped" => stopped(21),
+            "neither" => depends.clone(),
+            _ => a.clone(),
+        };
+        let explained: Explained = serde_json::from_value(explained(&[a, b])).expect("an answer");
+        let [one, other] = standings();
+        let (screen, words) = (screen(80), words());
+        let verdict = decide(&explained.jobs[0], &explained.jobs[1]);
+        let mut text = Vec::new();
+        let teller = Teller { screen: &screen, words: &words };
+        teller
+            .two(&explained.jobs[0], &explained.jobs[1], &verdict, Some((&one, &other)), &mut text)
+            .expect("written");
+        check(&format!("why-jobs-{name}"), 80, &String::from_utf8(text).expect("text"));
+    }
+}
+
+#[test]
+fn what_decides() {
+    let terms =
+        |fairshare: f64, queue: f64| price(&[("fairshare", fairshare, 100_000), ("queue", queue, 10_000)]);
+    let plain = |id, price| job(pending(id, 5001, "chem", price));
+    let verdict = |a: &Job, b: &Job| {
+        let (one, other) = (decide(a, b), decide(b, a));
+        assert_ne!(one.side, other.side, "whoever is named first");
+        assert_eq!(one.cause, other.cause);
+        (one.side, one.cause)
+    };
+    let a = plain(1, terms(0.4, 1.0));
+    assert_eq!(verdict(&a, &plain(2, terms(0.9, 1.0))), (Side::Second, Cause::Terms(vec![0])));
+    assert_eq!(verdict(&a, &plain(2, terms(0.45, 0.0))), (Side::First, Cause::Terms(vec![1])));
+    assert_eq!(verdict(&a, &plain(2, terms(0.4, 1.0))), (Side::First, Cause::Id));
+    assert_eq!(verdict(&a, &plain(2, terms(0.0, 0.0))), (Side::First, Cause::Score(vec![0])));
+    assert_eq!(verdict(&a, &job(held(2, 5001, "chem"))), (Side::First, Cause::Held));
+    let mut running = held(2, 5001, "chem");
+    running["state"] = json!("run");
+    running["holds"] = json!([]);
+    assert_eq!(verdict(&a, &job(running)), (Side::Second, Cause::Runs));
+    let urgent = |priority: u64, outcome: &str| json!({"priority": priority, "outcome": outcome, "sum": null, "rounded": null, "urgency": 31, "terms": []});
+    assert_eq!(verdict(&a, &plain(2, urgent(4_294_967_295, "expedited"))), (Side::Second, Cause::Urgency));
+    assert_eq!(verdict(&a, &plain(2, urgent(0, "held-by-urgency"))), (Side::First, Cause::Urgency));
+    let kept = |id: u64, cause: &str, posted: Value| {
+        let mut job = pending(id, 5001, "chem", posted);
+        job["others"] =
+            json!([{"cause": cause, "text": format!("because of {cause}"), "name": null, "at": null}]);
+        job
+    };
+    // Whatever its priority, a job that cannot run goes behind one that can.
+    for cause in ["queue-stopped", "urgency", "dependency", "begin-time", "association"] {
+        let higher = job(kept(2, cause, terms(0.9, 1.0)));
+        assert_eq!(verdict(&a, &higher), (Side::First, Cause::Held), "{cause}");
+        assert_eq!(obstacles(&higher), [(cause, format!("because of {cause}"))]);
+        assert_eq!(decide(&job(held(3, 5001, "chem")), &higher).cause, Cause::Neither, "{cause}");
+    }
+    for cause in ["resources", "queue-disabled"] {
+        let higher = job(kept(2, cause, terms(0.9, 1.0)));
+        assert_eq!(verdict(&a, &higher), (Side::Second, Cause::Terms(vec![0])), "{cause}");
+        assert_eq!(obstacles(&higher), []);
+    }
+    // In stopped queues both keep their order.
+    let stopped = [(1, 0.4), (2, 0.9)].map(|(id, value)| job(kept(id, "queue-stopped", terms(value, 1.0))));
+    assert_eq!(verdict(&stopped[0], &stopped[1]), (Side::Second, Cause::Terms(vec![0])));
+    assert_eq!(decide(&job(held(2, 5001, "chem")), &job(held(3, 5001, "chem"))).cause, Cause::Neither);
+    // Three differences of one size: one alone does not turn it, two do.
+    let three = |value: f64| price(&[("a", value, 10), ("b", value, 10), ("c", value, 10)]);
+    assert_eq!(
+        verdict(&plain(1, three(2.0)), &plain(2, three(1.0))),
+        (Side::First, Cause::Terms(vec![0, 1]))
+    );
+    // The same values, and other weights.
+    let other = price(&[("fairshare", 0.4, 200_000), ("queue", 1.0, 10_000)]);
+    assert_eq!(verdict(&a, &plain(2, other)), (Side::Second, Cause::Weights));
+    // What is cut to the most there is, is equal.
+    let mut most = [terms(60_000.0, 0.0), terms(70_000.0, 0.0)];
+    for price in &mut most {
+        (price["priority"], price["outcome"]) = (json!(4_294_967_294u64), json!("lowered"));
+    }
+    let [one, other] = most;
+    assert_eq!(verdict(&plain(1, one), &plain(2, other)), (Side::First, Cause::Id));
+}
+
+proptest::proptest! {
+    /// Whatever the terms, those that are named turn the order when they are swapped, and none fewer of the largest do. The order
+    /// is worked out here in whole numbers, where there is nothing to round.
+    #[test]
+    fn what_is_named_flips_the_order(
+        ours in proptest::collection::vec((-50i64..50, 0i64..20), 1..7),
+        theirs in proptest::collection::vec(-50i64..50, 7),
+    ) {
+        let names = ["t0", "t1", "t2", "t3", "t4", "t5", "t6"];
+        let terms = |values: &[i64]| {
+            let terms: Vec<_> = values.iter().zip(&ours).zip(names).map(|((value, (_, weight)), name)| (name, *value as f64, *weight)).collect();
+            price(&terms)
+        };
+        let mine: Vec<i64> = ours.iter().map(|(value, _)| *value).collect();
+        let theirs = &theirs[..mine.len()];
+        let order = |mine: &[i64], theirs: &[i64]| {
+            let sum = |values: &[i64]| values.iter().zip(&ours).map(|(value, (_, weight))| value * weight).sum::<i64>().max(0);
+            sum(mine) >= sum(theirs)
+        };
+        let (a, b) = (job(pending(1, 5001, "x", terms(&mine))), job(pending(2, 5002, "y", terms(theirs))));
+        let verdict = decide(&a, &b);
+        let before = order(&mine, theirs);
+        proptest::prop_assert_eq!(before, verdict.side == Side::First);
+        let equal = a.posted.as_ref().map(|price| price.priority) == b.posted.as_ref().map(|price| price.priority);
+        match verdict.cause {
+            Cause::Id => proptest::prop_assert!(equal),
+            Cause::Terms(places) | Cause::Score(places) => {
+                let after = |places: &[usize]| {
+                    let (mut mine, mut theirs) = (mine.clone(), theirs.to_vec());
+                    places.iter().for_each(|at| std::mem::swap(&mut mine[*at], &mut theirs[*at]));
+                    order(&mine, &theirs)
+                };
+                proptest::prop_assert_ne!(before, after(&places));
+                proptest::prop_assert_eq!(before, after(&places[..places.len() - 1]));
+            }
+            other => proptest::prop_assert!(false, "{:?}", other),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Why one job goes before another: the term, or the level of the tree, that decides.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::Teller;
+use super::decide::{Cause, Side, Verdict, obstacles, parting};
+use crate::plugin::answers::{Association, Job, Level, Standing, Term};
+use crate::ui::figures::{number, ordinal, percent, ratio, term};
+use crate::ui::output::{Cell, Rows, Style, column};
+
+/// Where the associations of both stand.
+type Standings<'a> = Option<(&'a Standing, &'a Standing)>;
+
+impl Verdict {
+    /// The terms that decide, by name.
+    pub(crate) fn terms<'a>(&self, job: &'a Job) -> Vec<&'a str> {
+        let (Cause::Terms(places) | Cause::Score(places)) = &self.cause else { return Vec::new() };
+        let terms = job.posted.as_ref().map(|price| price.terms.as_slice()).unwrap_or_default();
+        places.iter().filter_map(|at| terms.get(*at)).map(|term| term.name.as_str()).collect()
+    }
+
+    /// Whether fair-share is among them.
+    pub(crate) fn is_of_fairshare(&self, job: &Job) -> bool {
+        self.terms(job).contains(&"fairshare")
+    }
+}
+
+/// The verdict for programs.
+pub(super) fn json(a: &Job, b: &Job, verdict: &Verdict, standings: Standings<'_>) -> Value {
+    let (ahead, behind) = ordered(a, b, verdict);
+    let level = standings.and_then(|(one, other)| {
+        let (one, other) = (one.associations.first()?, other.associations.first()?);
+        let (at, side) = parting(&one.levels, &other.levels)?;
+        let names = [one, other].map(|association| association.levels.get(at).map(|level| level.name.clone()));
+        let below = at.checked_sub(1).and_then(|above| one.levels.get(above)).map(|level| level.name.clone());
+        Some(json!({"below": below, "nodes": names, "decides": side.map(|side| if side == Side::First { 0 } else { 1 })}))
+    });
+    let cannot_run = [a, b].into_iter().flat_map(|job| {
+        let told = |(code, text)| json!({"id": job.id, "code": code, "text": text});
+        obstacles(job).into_iter().map(told).collect::<Vec<_>>()
+    });
+    let is_decided = verdict.cause != Cause::Neither;
+    json!({
+        "ahead": is_decided.then_some(ahead.id),
+        "behind": is_decided.then_some(behind.id),
+        "cause": verdict.cause.to_string(),
+        "terms": verdict.terms(a),
+        "level": level,
+        "cannot_run": cannot_run.collect::<Vec<_>>(),
+    })
+}
+
+/// Whether the scheduler compares jobs of two queues; `None` for jobs of one queue.
+fn about_queues(a: &Job, b: &Job) -> Option<String> {
+    let (one, other) = (a.queue.as_ref()?, b.queue.as_ref()?);
+    if one == other {
+        return None;
+    }
+    let part =
+        |job: &Job| Some(format!("queue {} is part of {}", job.queue.as_ref()?, job.parent_queue.as_ref()?));
+    let parts: Vec<String> = [a, b].into_iter().filter_map(part).collect();
+    let scheduled = |job: &Job| job.parent_queue.clone().or_else(|| job.queue.clone());
+    if scheduled(a) == scheduled(b) {
+        return Some(format!("Both stand in one order: {}.", parts.join(", and ")));
+    }
+    a.one_queue_list.map(|is_one| match is_one {
+        true => format!("Both stand in one order: the scheduler keeps queues {one} and {other} in one list."),
+        false => format!("The scheduler orders queues {one} and {other} apart: here their priorities are compared, not their turns."),
+    })
+}
+
+fn ordered<'a>(a: &'a Job, b: &'a Job, verdict: &Verdict) -> (&'a Job, &'a Job) {
+    if verdict.side == Side::First { (a, b) } else { (b, a) }
+}
+
+impl Teller<'_> {
+    /// Why one of two goes first.
+    pub(crate) fn two(
+        &self,
+        a: &Job,
+        b: &Job,
+        verdict: &Verdict,
+        standings: Standings<'_>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let (ahead, behind) = ordered(a, b, verdict);
+        if a.id == b.id {
+            return self.line(&format!("{} is the same job as itself.", self.who(a)), out);
+        }
+        let (first, second) = (self.who(ahead), self.who(behind));
+        if verdict.cause == Cause::Neither {
+            self.heading(&format!("Neither {first} nor {second} can run now"), out)?;
+        } else {
+            self.heading(&format!("{first} goes before {second}"), out)?;
+        }
+        if let Some(cause) = self.cause(ahead, behind, verdict) {
+            self.line(&cause, out)?;
+        }
+        if let Some(queues) = about_queues(a, b) {
+            self.line(&queues, out)?;
+        }
+        for job in [ahead, behind] {
+            self.cannot_run(job, out)?;
+        }
+        if let (Some(one), Some(other)) = (&ahead.posted, &behind.posted)
+            && !(one.terms.is_empty() && other.terms.is_empty())
+        {
+            writeln!(out)?;
+            self.table(self.beside(ahead, behind, &one.terms, &other.terms), &["weight"], out)?;
+        }
+        let standings = standings.and_then(|(one, other)| {
+            let (one, other) = (one.associations.first()?, other.associations.first()?);
+            Some(if verdict.side == Side::First { (one, other) } else { (other, one) })
+        });
+        if verdict.is_of_fairshare(a) {
+            writeln!(out)?;
+            self.fairshare(ahead, behind, standings, out)?;
+        }
+        let fork = |job: &Job| {
+            job.exact
+                .as_ref()
+                .zip(job.posted.as_ref())
+                .is_some_and(|(now, then)| now.priority != then.priority)
+        };
+        if fork(ahead) || fork(behind) {
+            writeln!(out)?;
+            self.line("The priorities are those that Flux has; as of now they would be:", out)?;
+            for job in [ahead, behind] {
+                if let Some(exact) = &job.exact {
+                    self.item(&format!("{}: {}", self.words.job(job.id), number(exact.priority)), out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// That a job cannot run, why, and until when if that is known.
+    fn cannot_run(&self, job: &Job, out: &mut dyn Write) -> io::Result<()> {
+        let texts: Vec<String> = obstacles(job).iter().map(|(_, text)| self.words.named(text)).collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let at = job.others.iter().filter_map(|other| other.at).reduce(f64::max);
+        let until = match (job.latest, at) {
+            (Some(latest), _) if texts.len() == job.holds.len() => {
+                format!("; it is released at the latest {}", self.words.when(latest))
+            }
+            (None, Some(at)) if texts.len() == 1 => format!("; it may begin {}", self.words.when(at)),
+            _ => String::new(),
+        };
+        self.line(&format!("{} cannot run now: {}{until}.", self.words.job(job.id), texts.join("; ")), out)
+    }
+
+    /// Why the one goes first; `None` where [`Teller::cannot_run`] says all of it.
+    fn cause(&self, ahead: &Job, behind: &Job, verdict: &Verdict) -> Option<String> {
+        let (first, second) = (self.words.job(ahead.id), self.words.job(behind.id));
+        Some(match &verdict.cause {
+            Cause::Held | Cause::Neither => return None,
+            Cause::Runs => format!("{first} has started already."),
+            Cause::Unpriced => format!("{second} has no priority yet."),
+            Cause::Urgency if behind.urgency == 0 => format!("The urgency decides: that of {second} is 0, which holds it."),
+            Cause::Urgency => format!("The urgency decides: that of {first} is 31, which puts it ahead of all."),
+            Cause::Score(terms) => format!(
+                "The score of {second} is 0, which holds it. {} it.",
+                self.decide(ahead, terms, "decides", "decide")
+            ),
+            Cause::Terms(terms) => format!(
+                "{}: with {} values exchanged, {second} would go first.",
+                self.decide(ahead, terms, "decides", "decide together"),
+                if terms.len() == 1 { "its" } else { "their" }
+            ),
+            Cause::Weights => {
+                "The factors alone would not make this difference: the weights were others when one of the two was priced.".to_owned()
+            }
+            Cause::Id => format!("Their priorities are equal: {first} was submitted first."),
+        })
+    }
+
+    fn decide(&self, job: &Job, places: &[usize], one: &str, several: &str) -> String {
+        let terms = job.posted.as_ref().map(|price| price.terms.as_slice()).unwrap_or_default();
+        let names: Vec<&str> =
+            places.iter().filter_map(|at| terms.get(*at)).map(|term| spoken(&term.name)).collect();
+        let text = match names.split_last() {
+            Some((last, [])) => format!("{last} {one}"),
+            Some((last, others)) => format!("{} and {last} {several}", others.join(", ")),
+            None => String::new(),
+        };
+        let mut letters = text.chars();
+        letters.next().map_or(String::new(), |letter| letter.to_uppercase().chain(letters).collect())
+    }
+
+    /// The terms of both, side by side.
+    fn beside(&self, ahead: &Job, behind: &Job, one: &[Term], other: &[Term]) -> Rows<'static> {
+        let mut rows: Vec<Vec<Cell>> = Vec::new();
+        let names = if one.is_empty() { other } else { one };
+        for named in names {
+            let find = |terms: &[Term]| terms.iter().find(|term| term.name == named.name).cloned();
+            let (mine, theirs) = (find(one), find(other));
+            let product = |term: &Option<Term>| term.as_ref().map(|term| term.product);
+            let weighs = |term: &Option<Term>| term.as_ref().is_some_and(|term| term.weight != 0);
+            if !weighs(&mine) && !weighs(&theirs) {
+                continue;
+            }
+            let difference = product(&mine).zip(product(&theirs)).map(|(mine, theirs)| mine - theirs);
+            let signed = difference.map_or(Cell::None, |by| {
+                Cell::Text(if by > 0.0 { format!("+{}", term(by)) } else { term(by) })
+            });
+            rows.push(vec![
+                Cell::Text(named.name.clone()),
+                mine.as_ref().map(|term| term.value).into(),
+                theirs.as_ref().map(|term| term.value).into(),
+                product(&mine).into(),
+                product(&theirs).into(),
+                signed,
+            ]);
+        }
+        let priority = |job: &Job| Cell::from(job.posted.as_ref().map(|price| price.priority as f64));
+        rows.push(vec![
+            Cell::Text("priority".into()),
+            Cell::None,
+            Cell::None,
+            priority(ahead),
+            priority(behind),
+            Cell::None,
+        ]);
+        let columns = vec![
+            column("name", "Term", Style::Text),
+            column("one_value", "Factor", Style::Fraction),
+            column("other_value", "and its", Style::Fraction),
+            column("one", "First", Style::Term),
+            column("other", "Second", Style::Term),
+            column("difference", "Difference", Style::Signed),
+        ];
+        Rows { key: "terms", columns, rows: Box::new(rows.into_iter()) }
+    }
+
+    /// What made the difference between two fair-shares.
+    fn fairshare(
+        &self,
+        ahead: &Job,
+        behind: &Job,
+        standings: Option<(&Association, &Association)>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if ahead.userid == behind.userid && ahead.bank == behind.bank {
+            let turn =
+                |job: &Job| job.turn.as_ref().map(|turn| ordinal(usize::try_from(turn.number).unwrap_or(0)));
+            return match (turn(ahead), turn(behind)) {
+                (Some(one), Some(other)) => self.line(
+                    &format!("Both are of the same association, whose jobs take turns: the one is its {one}, the other its {other}."),
+                    out,
+                ),
+                _ => self.line("Both are of the same association: its fair-share was another when the one of them was priced.", out),
+            };
+        }
+        let Some((one, other)) = standings else {
+            return self.line("Where their associations part in the tree is not known here.", out);
+        };
+        let Some((at, side)) = parting(&one.levels, &other.levels) else {
+            let text = "The plugin keeps no tree of its own: where the fair-shares were computed, \"flux fairshare why USER1 USER2\" \
+                        says how they came about.";
+            return self.line(text, out);
+        };
+        let (Some(mine), Some(theirs)) = (one.levels.get(at), other.levels.get(at)) else { return Ok(()) };
+        let above = at.checked_sub(1).and_then(|above| one.levels.get(above));
+        let below = above.map_or_else(|| "the root".to_owned(), |level| format!("bank {}", level.name));
+        let (mine_is, theirs_is) = (node(mine), node(theirs));
+        let text = match side {
+            Some(Side::First) => format!(
+                "In the tree they part right below {below}, and there it is decided: {mine_is} comes before {theirs_is}."
+            ),
+            Some(Side::Second) => format!(
+                "In the tree they part right below {below}. There {theirs_is} would come before {mine_is} as of now: the fair-shares are of before."
+            ),
+            None => format!(
+                "In the tree they part right below {below}, where {mine_is} and {theirs_is} are equal: what is below them decides."
+            ),
+        };
+        self.line(&text, out)?;
+        self.table(levels(&[mine, theirs]), &["shares", "usage"], out)?;
+        let place = |association: &Association| {
+            association.rank.map(|rank| {
+                format!("{} of {}", ordinal(usize::try_from(rank.place).unwrap_or(0)), number(rank.of))
+            })
+        };
+        if let (Some(one), Some(other)) = (place(one), place(other)) {
+            self.line(&format!("Their associations are the {one} and the {other}."), out)?;
+        }
+        Ok(())
+    }
+}
+
+/// A term's name in a sentence.
+fn spoken(name: &str) -> &str {
+    if name == "fairshare" { "fair-share" } else { name }
+}
+
+fn node(level: &Level) -> String {
+    if level.kind == "bank" { format!("bank {}", level.name) } else { level.name.clone() }
+}
+
+/// Nodes of the tree with what makes their values.
+pub(crate) fn levels(nodes: &[&Level]) -> Rows<'static> {
+    let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
+    let rows: Vec<Vec<Cell>> = nodes
+        .iter()
+        .map(|level| {
+            let value = match (level.infinite, level.value) {
+                (true, _) => Cell::Text("unused".to_owned()),
+                (false, Some(value)) => Cell::Text(ratio(value)),
+                (false, None) => Cell::None,
+            };
+            vec![
+                Cell::Text(node(level)),
+                shares(&level.shares),
+                part(level.shares_part),
+                part(level.usage_part),
+                value,
+            ]
+        })
+        .collect();
+    let columns = vec![
+        column("name", "Bank/User", Style::Text),
+        column("shares", "Shares", Style::Count),
+        column("shares_part", "Share", Style::Percent),
+        column("usage_part", "Used", Style::Percent),
+        column("value", "Value", Style::Ratio),
+    ];
+    Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
+}
+
+/// Shares as the plugin gives them.
+pub(crate) fn shares(shares: &Value) -> Cell {
+    match shares {
+        Value::Number(number) => number.as_u64().map_or(Cell::None, Cell::Count),
+        Value::String(text) => Cell::Text(text.clone()),
+        _ => Cell::None,
+    }
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare why`: what made a fair-share, or why one user is ahead of another; why a job waits, or why one goes before
+//! another.
+
+pub(super) mod job;
+mod json;
+mod one;
+mod outlook;
+mod text;
+mod two;
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::show::{no_user, options_json, parts_of};
+use crate::plugin::ask::InstanceArg;
+use crate::site::input::{Input, PolicyArg, Rules, rank};
+use crate::ui::figures::{self, Unit, parse_duration};
+use crate::ui::output::write_pretty;
+use crate::ui::pager::Paper;
+use crate::ui::printable::printable;
+use crate::ui::progress::Progress;
+use crate::ui::screen::{Screen, ScreenArgs};
+use crate::ui::suggest::did_you_mean;
+use crate::{Answer, Failure, Outcome, failure, remark};
+use fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
+use fairshare_accounting::pipeline::Present;
+use fairshare_accounting::store::{Pace, UsageBin};
+pub(super) use one::lost;
+pub(super) use outlook::when_below;
+
+/// Explain why a job waits, or a user's or a bank's fair-share, or why one is ahead of another, in words and numbers
+///
+/// Of a job, which may be named in any form in which Flux writes its id: what its priority is made of, which limits hold it now and
+/// until when at the latest, what else keeps it, and what would help. Of two jobs: the term that decides, or the level of the
+/// tree. The answers are the plugin's own: everybody may ask for his own jobs, the instance owner for all. Names of users that
+/// look like ids are taken for users.
+///
+/// Of users and banks: the live tree of the plugin is explained where that answers and neither a database nor a document is named;
+/// otherwise the database. The first line says which.
+///
+/// For one: the levels from the root down, where most was lost, who is just ahead, what would change it, and when usage has
+/// decayed back to the share. For two: the first bank above both, the two nodes right below it, and which shares and whose
+/// usage made the values that decide.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job; or the user, with /BANK if in several; or a bank
+    #[arg(value_name = "JOBID|USER[/BANK]")]
+    first: String,
+    /// The job, the user, or the bank, to compare with
+    #[arg(value_name = "JOBID2|USER2[/BANK2]")]
+    second: Option<String>,
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// Show every level of a very deep tree
+    #[arg(short, long, help_heading = "Output")]
+    long: bool,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    /// How fast usage is forgotten, like 7d, where the tree does not say; a database does
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
+    half_life: Option<Duration>,
+    #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
+    screen: ScreenArgs,
+}
+
+/// A ranked tree and how to talk about it.
+struct Site<'a> {
+    tree: &'a Tree,
+    ranking: &'a Ranking,
+    policy: Policy,
+    /// Levels of one chain shown at most.
+    levels: usize,
+    unit: Unit,
+    screen: &'a Screen,
+    /// How the database forgets usage.
+    pace: Option<Pace>,
+    /// How usage is forgotten, where that was said.
+    half_life: Option<f64>,
+    /// Seconds since 1970.
+    now: f64,
+    /// `pbs`: the scheduler's own order.
+    walk: Option<PbsWalk>,
+    /// Whether the tree is a PBS site's.
+    of_pbs: bool,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let mut texts = [Some(&args.first), args.second.as_ref()].into_iter().flatten();
+    let names_a_job = || texts.clone().any(|text| job::is_job(text));
+    if !args.input.is_given() && (names_a_job() || texts.any(|text| job::is_live_job(args, text))) {
+        return job::run(args);
+    }
+    let mut progress = Progress::start();
+    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let place = loaded.place(args.input.source());
+    let options = loaded.options;
+    let policy = args.policy.of(&loaded)?;
+    args.rules.apply_to(&[policy])?;
+    let tree = &loaded.tree;
+    progress.phase("ranking", || 0);
+    let ranking = rank(place, tree, policy, &options)?;
+    drop(progress);
+    let screen = args.screen.screen();
+    let now = figures::now();
+    let site = Site {
+        tree,
+        ranking: &ranking,
+        policy,
+        levels: if args.long { usize::MAX } else { 24 },
+        unit: loaded.unit,
+        screen: &screen,
+        pace: pace(args, loaded.pace, now)?,
+        half_life: args.half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life),
+        now,
+        walk: ranking.pbs_walk(tree),
+        of_pbs: loaded.policy == Policy::Pbs,
+    };
+    // A shell that completes names ends them in a slash, where a bank could follow.
+    let whole =
+        |name: &'_ str| name.strip_suffix('/').filter(|user| !user.is_empty()).unwrap_or(name).to_owned();
+    let mut names = vec![whole(&args.first)];
+    names.extend(args.second.as_deref().map(whole));
+    let names = names.iter().map(String::as_str);
+    let mut nodes = Vec::new();
+    for name in names {
+        let found = find(tree, name);
+        if found.is_empty() {
+            let missing = match loaded.left_out.iter().any(|bank| bank == name) {
+                true => loaded.no_bank(name),
+                false => missing(tree, name),
+            };
+            remark(format_args!("{}: {missing}", place.display()));
+            return Ok(Answer::No);
+        }
+        nodes.push((name, found));
+    }
+    let facts = [("policy", Value::from(policy.name())), ("options", options_json(&options))];
+    let facts = facts.into_iter().chain(loaded.notes()).chain(loaded.source_fact());
+    let mut document: serde_json::Map<String, Value> =
+        facts.map(|(key, value)| (key.to_owned(), value)).collect();
+    let mut text = Vec::new();
+    if let Some(head) = loaded.head(args.input.source()) {
+        site.line(&head, &mut text)?;
+        writeln!(text)?;
+    }
+    match nodes.as_slice() {
+        [(_, found)] => {
+            let mut list = Vec::new();
+            for (at, node) in found.iter().enumerate() {
+                if at > 0 {
+                    text.extend_from_slice(b"\n\n");
+                }
+                let explanation = ranking.explain(tree, *node);
+                let is_bank = tree.kind(*node) == NodeKind::Bank;
+                let bins = if is_bank || loaded.pace.is_none() {
+                    Vec::new()
+                } else {
+                    usage_bins(args, tree, *node)?
+                };
+                match (args.json, is_bank) {
+                    (true, _) => list.push(site.explanation_json(*node, &explanation, &bins)),
+                    (false, true) => site.explain_bank(*node, &explanation, &mut text)?,
+                    (false, false) => site.explain(*node, &explanation, &bins, &mut text)?,
+                }
+            }
+            document.insert("associations".to_owned(), list.into());
+        }
+        [first, second] => {
+            let (a, b) = (one(tree, first)?, one(tree, second)?);
+            let comparison = ranking.compare(tree, a, b).ok_or_else(|| {
+                let names = [first.0, second.0].map(printable);
+                let [first, second] = &names;
+                Failure::Message(if a == b {
+                    let what = if tree.kind(a) == NodeKind::Bank { "bank" } else { "association" };
+                    format!("{first} and {second} are the same {what}")
+                } else {
+                    format!("{first} and {second} are one above the other: there is nothing to compare")
+                })
+            })?;
+            if args.json {
+                document.extend(site.comparison_json(a, b, &comparison));
+            } else {
+                site.compare(a, b, &comparison, &mut text)?;
+            }
+        }
+        _ => {}
+    }
+    let mut out = if args.json { Paper::plain() } else { Paper::for_people(&screen) };
+    if args.json {
+        write_pretty(&document, &mut out)?;
+    } else {
+        out.write_all(&text)?;
+    }
+    out.finish()?;
+    Ok(Answer::Yes)
+}
+
+/// All associations meant by `USER` or `USER/BANK`; a bank, where no user has the name.
+fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
+    let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
+    let found = match with_bank {
+        Some(leaf) => vec![leaf],
+        None => tree.leaves_of(name).collect(),
+    };
+    if found.is_empty() { tree.bank(name).into_iter().collect() } else { found }
+}
+
+/// What is there instead of a user that is not.
+fn missing(tree: &Tree, name: &str) -> String {
+    if let Some((user, bank)) = name.split_once('/')
+        && let Some(node) = tree.bank(bank)
+    {
+        let parts = parts_of(tree, user).into_iter().filter(|leaf| tree.parent(*leaf) == Some(node));
+        let parts: Vec<String> = parts.map(|leaf| format!("{}/{bank}", tree.name(leaf))).collect();
+        if !parts.is_empty() {
+            return format!(
+                "{user} has an association per partition in bank {bank}: say {}",
+                parts.join(" or ")
+            );
+        }
+    }
+    let elsewhere = name.split_once('/').and_then(|(user, bank)| {
+        let banks: Vec<&str> = tree.leaves_of(user).map(|leaf| bank_of(tree, leaf)).collect();
+        let (last, others) = banks.split_last()?;
+        let list = if others.is_empty() {
+            format!("in {last}")
+        } else {
+            format!("in {} and {last}", others.join(", "))
+        };
+        Some(match tree.bank(bank) {
+            Some(_) => format!("{user} is not in bank {bank}, but {list}"),
+            None => {
+                let near = did_you_mean(bank, tree.banks().map(|bank| tree.name(bank)));
+                format!("there is no bank {bank}; {user} is {list}{near}")
+            }
+        })
+    });
+    elsewhere.unwrap_or_else(|| no_user(tree, name))
+}
+
+fn one(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failure> {
+    match found.as_slice() {
+        [node] => Ok(*node),
+        several => {
+            let names: Vec<String> =
+                several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
+            let text = format!("{name} is in several banks: say {}", names.join(" or "));
+            Err(Failure::Message(printable(&text).into_owned()))
+        }
+    }
+}
+
+pub(super) fn bank_of(tree: &Tree, node: NodeId) -> &str {
+    tree.parent(node).map_or("", |bank| tree.name(bank))
+}
+
+/// How usage is forgotten, with the boundaries that nobody counted yet, and how long at the longest.
+fn pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failure> {
+    let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
+    let mut database = database?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    let longest = pace.of_rows(snapshot.oldest_period().map_err(failure)?).periods;
+    Ok(Some(Pace { due: Present::due(&snapshot, now), longest, ..pace }))
+}
+
+/// The recorded usage by period, where the tree comes from a database that keeps it.
+fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, Failure> {
+    let Some(database) = args.input.database() else { return Ok(Vec::new()) };
+    let mut database = database?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    snapshot.usage_bins(tree.name(node), bank_of(tree, node)).map_err(failure)
+}
+
+impl Site<'_> {
+    /// A bank's name or an association's user, fit to be printed.
+    fn name(&self, node: NodeId) -> Cow<'_, str> {
+        printable(self.tree.name(node))
+    }
+
+    /// The three leaves below a bank that added most to its usage.
+    fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
+        let mut top: Vec<(NodeId, f64)> = Vec::new();
+        let mut todo = vec![bank];
+        while let Some(node) = todo.pop() {
+            if self.tree.kind(node) == NodeKind::Bank {
+                todo.extend(self.tree.children(node));
+                continue;
+            }
+            let usage = self.ranking.counted_usage(self.tree, node);
+            if usage > 0.0 {
+                let at =
+                    top.partition_point(|(other, most)| *most > usage || (*most == usage && *other < node));
+                top.insert(at, (node, usage));
+                top.truncate(3);
+            }
+        }
+        top
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Why one stands where it stands: a user in a bank, or a bank.
+
+use std::io::{self, Write};
+
+use super::Site;
+use crate::ui::figures::{number, ordinal};
+use crate::ui::output::{Cell, Rows, Style, column};
+use crate::ui::screen::BOLD;
+use fairshare::{Explanation, Level, NodeId, NodeKind};
+use fairshare_accounting::store::UsageBin;
+
+/// Siblings of a bank, or members, that are listed.
+const LISTED: usize = 8;
+
+impl Site<'_> {
+    /// A user in a bank.
+    pub(super) fn explain(
+        &self,
+        node: NodeId,
+        explanation: &Explanation,
+        bins: &[UsageBin],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let who = self.screen.paint(BOLD, &self.who(node));
+        self.line(&format!("{who} is {} ({})", self.standing(node), self.policy), out)?;
+        writeln!(out)?;
+        self.middle(node, explanation, out)?;
+        if self.ranking.rank(node).is_some() {
+            self.ahead(node, out)?;
+        }
+        self.even(lost(explanation), node, bins, out)?;
+        self.bins(bins, out)
+    }
+
+    /// A bank.
+    pub(super) fn explain_bank(
+        &self,
+        bank: NodeId,
+        explanation: &Explanation,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let who = self.screen.paint(BOLD, &self.who(bank));
+        let siblings = self.siblings(bank);
+        let place = siblings.iter().position(|(node, _)| *node == bank).map(|at| at + 1);
+        match (self.tree.parent(bank), place) {
+            (Some(_), _) if !self.tree.is_active(bank) => {
+                let text = "is inactive: nobody below it is ranked, whatever its shares";
+                self.line(&format!("{who} {text} ({})", self.policy), out)?;
+            }
+            (Some(above), Some(place)) => {
+                let (place, all) = (ordinal(place), number(siblings.len()));
+                let above = self.name(above);
+                self.line(
+                    &format!("{who} comes {place} of {all} right below {above} ({})", self.policy),
+                    out,
+                )?;
+            }
+            _ => {
+                self.line(&format!("{who} is the root: what is below it competes ({})", self.policy), out)?
+            }
+        }
+        writeln!(out)?;
+        self.middle(bank, explanation, out)?;
+        if siblings.len() > 1 {
+            writeln!(out)?;
+            self.heading("Beside it:", out)?;
+            self.list(&siblings, place, out)?;
+        }
+        let members = self.sorted(self.tree.children(bank).collect());
+        if !members.is_empty() {
+            writeln!(out)?;
+            self.heading("Below it:", out)?;
+            self.list(&members, None, out)?;
+        }
+        let ahead = place.and_then(|place| siblings.get(place.checked_sub(2)?));
+        if let Some((ahead, _)) = ahead.filter(|_| self.tree.is_active(bank)) {
+            self.change(bank, *ahead, out)?;
+        }
+        self.even(lost(explanation), bank, &[], out)
+    }
+
+    /// The levels, and where most was lost.
+    fn middle(&self, node: NodeId, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+        let lost = lost(explanation);
+        self.chain(explanation, lost.map(|level| level.node), out)?;
+        if self.ranking.policy() == fairshare::Policy::Pbs && self.ranking.options().pbs_min_usage > 0.0 {
+            self.item("(usage without what PBS starts everyone with, which no sum contains)", out)?;
+        }
+        writeln!(out)?;
+        let is_bank = self.tree.kind(node) == NodeKind::Bank;
+        match lost {
+            Some(level) => {
+                self.heading(&format!("Most was lost at {}:", self.who(level.node)), out)?;
+                self.level(level, out)
+            }
+            None if explanation.levels.last().is_some_and(|level| self.goes_first(level)) => {
+                let Some(level) = explanation.levels.last() else { return Ok(()) };
+                self.level(level, out)
+            }
+            None if is_bank => self.line("Nothing was lost: no level used more than its share.", out),
+            None if self.ranking.rank(node).is_none() => {
+                let dead = |bank: &NodeId| !self.tree.is_active(*bank);
+                let above = std::iter::successors(self.tree.parent(node), |bank| self.tree.parent(*bank));
+                let whose = match above.filter(dead).last() {
+                    Some(bank) => format!("{} is inactive, and so is everyone below it", self.who(bank)),
+                    None => "An inactive user is not ranked".to_owned(),
+                };
+                self.line(&format!("{whose}: there is nothing to lose or to win."), out)
+            }
+            None => self.line("Nothing was lost: no level used more than its share.", out),
+        }
+    }
+
+    /// What competes with a node, the best first, with the value that decides.
+    fn siblings(&self, node: NodeId) -> Vec<(NodeId, f64)> {
+        self.sorted(
+            self.tree.parent(node).map(|above| self.tree.children(above).collect()).unwrap_or_default(),
+        )
+    }
+
+    fn sorted(&self, nodes: Vec<NodeId>) -> Vec<(NodeId, f64)> {
+        let value = |node: NodeId| {
+            let detail = self.ranking.detail(self.tree, node);
+            detail.weight.or(detail.level_fs).or(detail.fairshare)
+        };
+        let mut sorted: Vec<(NodeId, f64)> =
+            nodes.into_iter().map(|node| (node, value(node).unwrap_or(0.0))).collect();
+        // Who is inactive comes last.
+        let key = |(node, _): &(NodeId, f64)| !self.tree.is_active(*node);
+        sorted.sort_by(|a, b| key(a).cmp(&key(b)).then(b.1.total_cmp(&a.1)).then(a.0.cmp(&b.0)));
+        sorted
+    }
+
+    /// Nodes of one bank as a table: the first of them, and the one at `place`.
+    fn list(&self, nodes: &[(NodeId, f64)], place: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
+        let own = place.map(|place| place - 1);
+        let from =
+            own.map_or(0, |own| own.saturating_sub(LISTED / 2)).min(nodes.len().saturating_sub(LISTED));
+        let rows = nodes.iter().enumerate().skip(from).take(LISTED).map(|(at, (node, value))| {
+            let explained = self.ranking.explain(self.tree, *node);
+            let counted = explained.levels.last().map_or(0.0, |level| level.counted.0);
+            let shares = match self.tree.shares(*node) {
+                fairshare::Shares::Count(count) => Cell::Count(count),
+                fairshare::Shares::Parent => Cell::Text("parent".to_owned()),
+            };
+            let bank = self.tree.kind(*node) == NodeKind::Bank;
+            let active = self.tree.is_active(*node);
+            vec![
+                Cell::Count(at as u64 + 1),
+                Cell::Node { depth: 0, bank, name: self.tree.name(*node).to_owned() },
+                Cell::Text(if bank { "bank" } else { "user" }.to_owned()),
+                shares,
+                Cell::Number(counted),
+                Cell::Text(match (active, self.tree.shares(*node)) {
+                    (false, _) => "inactive".to_owned(),
+                    (true, fairshare::Shares::Parent) if self.policy.is_rank() => String::new(),
+                    _ => self.value(*value),
+                }),
+                if own == Some(at) { Cell::Text("<-".to_owned()) } else { Cell::None },
+            ]
+        });
+        let columns = vec![
+            column("at", "", Style::Count),
+            column("name", "name", Style::Text),
+            column("kind", "", Style::Text),
+            column("shares", "shares", Style::Count),
+            column("usage", self.unit.name(), Style::Usage(self.unit)),
+            column("value", self.value_name(), Style::Count),
+            column("mark", "", Style::Text),
+        ];
+        self.table(Rows { key: "nodes", columns, rows: Box::new(rows) }, out)?;
+        let more = nodes.len().saturating_sub(LISTED);
+        if more > 0 { self.item(&format!("and {} more", number(more)), out) } else { Ok(()) }
+    }
+}
+
+/// The level where most was lost; `None` if each level used at most its share.
+pub(crate) fn lost(explanation: &Explanation) -> Option<&Level> {
+    explanation.levels.get(explanation.worst?)
+}

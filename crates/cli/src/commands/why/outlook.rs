@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What people ask next: who is just ahead, what would change it, when usage has decayed.
+
+use std::io::{self, Write};
+
+use super::Site;
+use crate::ui::figures::{date, duration, number, ordinal};
+use crate::ui::output::{Cell, Rows, Style, column};
+use crate::ui::printable::count;
+use fairshare::{Level, NodeId, NodeKind, Overtake, Policy, Shares};
+use fairshare_accounting::store::{Pace, UsageBin};
+
+/// Boundaries ahead that recorded usage is shown at.
+const BOUNDARIES: u32 = 3;
+
+impl Site<'_> {
+    /// `pbs`: the place in the scheduler's own order, and what it comes from.
+    pub(super) fn walk_place(&self, node: NodeId) -> Option<String> {
+        let place = ordinal(self.walk.as_ref()?.place(node)?);
+        let ratio = self.ranking.usage_over_target(self.tree, node)?;
+        Some(match ratio.is_finite() {
+            true => format!(
+                "{place} in the scheduler's own walk (usage / target {})",
+                number(format!("{ratio:.0}"))
+            ),
+            false => format!("{place} in the scheduler's own walk (no target)"),
+        })
+    }
+
+    /// Who is just ahead of a user, why, and what would change it.
+    pub(super) fn ahead(&self, node: NodeId, out: &mut dyn Write) -> io::Result<()> {
+        let walk = self.walk.as_ref().filter(|_| self.walk_counts());
+        let ahead = walk.map_or_else(|| self.ranking.just_ahead(node), |walk| walk.just_ahead(node));
+        let Some(ahead) = ahead else { return Ok(()) };
+        writeln!(out)?;
+        let place = walk.map_or_else(|| self.ranking.place(ahead), |walk| walk.place(ahead));
+        let place = place.map(ordinal).unwrap_or_default();
+        let text = match self.ranking.compare(self.tree, node, ahead) {
+            Some(comparison) if self.policy.is_rank() => {
+                let (own, other) = (&comparison.decisive.0, &comparison.decisive.1);
+                let values = own.value.zip(other.value).filter(|_| !comparison.equal);
+                let because = match values {
+                    Some((own_value, value)) => format!(
+                        ": {} has {} {}, {} has {}",
+                        self.who(other.node),
+                        self.value_name(),
+                        self.value(value),
+                        self.who(own.node),
+                        self.value(own_value),
+                    ),
+                    None => String::new(),
+                };
+                format!("Just ahead is {} ({place}){because}.", self.who(ahead))
+            }
+            _ => format!("Just ahead is {} ({place}).", self.who(ahead)),
+        };
+        self.line(&text, out)?;
+        self.change(node, ahead, out)
+    }
+
+    /// What would put one before another.
+    pub(super) fn change(&self, node: NodeId, ahead: NodeId, out: &mut dyn Write) -> io::Result<()> {
+        let Some(comparison) = self.ranking.compare(self.tree, node, ahead) else { return Ok(()) };
+        let Some(change) = self.ranking.overtake(&comparison) else { return Ok(()) };
+        let (low, high) = match comparison.decisive {
+            (one, other) if one.node == change.node => (one, other),
+            (one, other) => (other, one),
+        };
+        writeln!(out)?;
+        self.heading("What would change it:", out)?;
+        self.item(&self.overtaking(&low, &high, change), out)?;
+        if let (Some(shares), Some(text)) = (change.shares, self.argument(low.node)) {
+            self.item(
+                &format!("To see all that it moves: flux fairshare what-if --shares {text}={shares}"),
+                out,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The sentence that says it.
+    pub(super) fn overtaking(&self, low: &Level, high: &Level, change: Overtake) -> String {
+        let had = match low.detail.shares {
+            Shares::Count(shares) => number(shares),
+            Shares::Parent => "its parent's".to_owned(),
+        };
+        let shares = change.shares.map(|shares| {
+            let plural = if shares == 1 { "" } else { "s" };
+            format!("with {} share{plural} instead of {had}", number(shares))
+        });
+        let usage = change.usage.map(|usage| {
+            format!(
+                "with less than {} used instead of {}",
+                self.unit.amount(usage),
+                self.unit.amount(low.detail.usage)
+            )
+        });
+        let (low, high) = (self.who(low.node), self.who(high.node));
+        match (shares, usage) {
+            (None, None) => format!("{low} would come before {high} only once {high} uses something."),
+            (shares, usage) => {
+                let ways: Vec<String> = shares.into_iter().chain(usage).collect();
+                format!("{low} would come before {high} {}.", ways.join(", or "))
+            }
+        }
+    }
+
+    /// A node as options of what-if name it, if no shell takes its name apart.
+    fn argument(&self, node: NodeId) -> Option<String> {
+        let text = match self.tree.kind(node) {
+            NodeKind::Bank => self.tree.name(node).to_owned(),
+            NodeKind::Association => {
+                format!("{}/{}", self.tree.name(node), super::bank_of(self.tree, node))
+            }
+        };
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+        text.chars().all(plain).then_some(text)
+    }
+
+    /// When the usage of the level that lost most is even with its shares, if those in it rest.
+    pub(super) fn even(
+        &self,
+        lost: Option<&Level>,
+        node: NodeId,
+        recorded: &[UsageBin],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Some((level, even)) = lost.and_then(|level| Some((level, level.even_usage()?))) else {
+            return Ok(());
+        };
+        let used = level.detail.usage;
+        if !self.policy.is_rank() || even >= used {
+            return Ok(());
+        }
+        let bank = self.tree.kind(level.node) == NodeKind::Bank;
+        let idle = if bank { "if everyone below it is idle" } else { "if idle" };
+        // The bins of a user; whoever else's are taken for new, so that it is not later than said.
+        let bins: Vec<(i64, f64)> = if level.node == node && !recorded.is_empty() {
+            recorded.iter().map(|bin| (bin.period, bin.usage)).collect()
+        } else {
+            vec![(0, used)]
+        };
+        let halvings = (used / even).log2();
+        let pace = if bank { self.pace.map(Pace::of_bank) } else { self.pace_of(recorded) };
+        let when = match self.when_below(even, pace, &bins) {
+            Some((seconds, date)) => format!("in {} ({date})", duration(seconds)),
+            None => format!("once it has halved {halvings:.1} times"),
+        };
+        writeln!(out)?;
+        self.line(
+            &format!(
+                "Beside what the others used {} would be the share of {}. Its usage is back there {when}, {idle} while the \
+                 others go on as they did.",
+                self.unit.amount(even),
+                self.who(level.node),
+            ),
+            out,
+        )
+    }
+
+    /// How the usage of an association with these bins is forgotten.
+    fn pace_of(&self, bins: &[UsageBin]) -> Option<Pace> {
+        Some(self.pace?.of_rows(bins.last().map(|bin| bin.period)))
+    }
+
+    /// When a usage of these bins is at most `wanted`: seconds from now, and the date.
+    fn when_below(&self, wanted: f64, pace: Option<Pace>, bins: &[(i64, f64)]) -> Option<(f64, String)> {
+        let seconds = when_below(self.half_life, pace, self.now, wanted, bins)?;
+        let half_life = self.half_life.or(pace.map(|pace| pace.half_life()));
+        Some((seconds, date(self.now + seconds, half_life.unwrap_or(f64::INFINITY))))
+    }
+
+    /// The recorded usage by period, what it counts now, and what it decays to.
+    pub(super) fn bins(&self, bins: &[UsageBin], out: &mut dyn Write) -> io::Result<()> {
+        let (Some(pace), false) = (self.pace_of(bins), bins.is_empty()) else { return Ok(()) };
+        writeln!(out)?;
+        let left = if pace.factor == 0.5 {
+            "is halved".to_owned()
+        } else {
+            format!("keeps {} of itself", crate::ui::figures::percent(pace.factor))
+        };
+        let unit =
+            if self.unit.name() == "usage" { String::new() } else { format!(", in {}", self.unit.name()) };
+        let heading = format!(
+            "Recorded usage{unit}; every {} each part {left}, the last of {} is dropped:",
+            duration(pace.period),
+            count(pace.periods as usize, "part")
+        );
+        self.heading(&heading, out)?;
+        let next = pace.next_boundary(self.now);
+        let titles: Vec<String> = (0..BOUNDARIES)
+            .map(|ahead| format!("on {}", date(next + f64::from(ahead) * pace.period, pace.half_life())))
+            .collect();
+        let mut columns = vec![
+            column("ended", "jobs ended", Style::Text),
+            column("now", "counts now", Style::Usage(self.unit)),
+        ];
+        const KEYS: [&str; BOUNDARIES as usize] = ["first", "second", "third"];
+        columns
+            .extend(KEYS.iter().zip(&titles).map(|(key, title)| column(key, title, Style::Usage(self.unit))));
+        let row = |name: String, bins: &[(i64, f64)]| {
+            let mut row = vec![Cell::Text(name)];
+            row.push(Cell::Number(pace.left(bins, 0)));
+            row.extend((1..=BOUNDARIES).map(|crossed| Cell::Number(pace.left_then(bins, crossed))));
+            row
+        };
+        let all: Vec<(i64, f64)> = bins.iter().map(|bin| (bin.period, bin.usage)).collect();
+        let mut rows: Vec<Vec<Cell>> =
+            all.iter().map(|bin| row(self.period(&pace, bin.0, next), &[*bin])).collect();
+        rows.push(row("together".to_owned(), &all));
+        self.table(Rows { key: "usage_bins", columns, rows: Box::new(rows.into_iter()) }, out)
+    }
+
+    /// When the jobs of a period ended.
+    fn period(&self, pace: &Pace, period: i64, next: f64) -> String {
+        // Counting may be late: what is called the present period is then an older one.
+        let periods_ago = period + i64::from(pace.due);
+        let end = next - periods_ago as f64 * pace.period;
+        let begin = date(end - pace.period, pace.half_life());
+        match periods_ago {
+            0 => format!("since {begin}"),
+            _ => format!("{begin} to {}", date(end, pace.half_life())),
+        }
+    }
+
+    /// Whether the order that counts is that of OpenPBS's scheduler.
+    pub(super) fn walk_counts(&self) -> bool {
+        self.of_pbs && self.policy == Policy::Pbs
+    }
+}
+
+/// In how many seconds a usage of these (period, usage) has come down to `wanted`, if nothing is added: by a half-life, or else
+/// at the boundaries of a database's periods.
+pub(crate) fn when_below(
+    half_life: Option<f64>,
+    pace: Option<Pace>,
+    now: f64,
+    wanted: f64,
+    bins: &[(i64, f64)],
+) -> Option<f64> {
+    if let Some(half_life) = half_life {
+        let used: f64 = bins.iter().map(|(_, usage)| usage).sum();
+        let seconds = (used / wanted).log2().max(0.0) * half_life;
+        return seconds.is_finite().then_some(seconds);
+    }
+    let pace = pace?;
+    // Boundaries that nobody counted yet may do alone, as soon as somebody counts.
+    if pace.due > 0 && pace.left_then(bins, 0) <= wanted {
+        return Some(0.0);
+    }
+    let crossed = (1..=pace.periods).find(|crossed| pace.left_then(bins, *crossed) <= wanted)?;
+    Some(pace.next_boundary(now) + f64::from(crossed - 1) * pace.period - now)
+}

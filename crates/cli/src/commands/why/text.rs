@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Phrases that explanations are made of: who somebody is, where they stand, one level in words, the levels as a table.
+
+use std::io::{self, Write};
+
+use super::{Site, bank_of};
+use crate::ui::columns::served;
+use crate::ui::figures::{number, ordinal, percent, ratio};
+use crate::ui::output::{Cell, Look, Rows, Style, column};
+use crate::ui::printable::{count, printable};
+use crate::ui::progress::Progress;
+use crate::ui::screen::{BAD, BOLD, GOOD};
+use crate::ui::table::Table;
+use fairshare::{Explanation, InactiveUsage, Level, NodeDetail, NodeId, NodeKind, Policy, Shares};
+
+fn shares(shares: Shares) -> Cell {
+    match shares {
+        Shares::Count(count) => Cell::Count(count),
+        Shares::Parent => Cell::Text("parent".to_owned()),
+    }
+}
+
+impl Site<'_> {
+    pub(super) fn who(&self, node: NodeId) -> String {
+        match self.tree.kind(node) {
+            NodeKind::Bank => format!("bank {}", self.name(node)),
+            NodeKind::Association => {
+                format!("{} in bank {}", self.name(node), printable(bank_of(self.tree, node)))
+            }
+        }
+    }
+
+    /// The place in the queue, and how many are before.
+    pub(super) fn standing(&self, node: NodeId) -> String {
+        let Some((fairshare, place)) = self.ranking.fairshare(node).zip(self.ranking.place(node)) else {
+            return "inactive, without a fair-share".to_owned();
+        };
+        let ahead = match place - 1 {
+            0 => "nobody goes before".to_owned(),
+            1 => "1 goes before".to_owned(),
+            more => format!("{} go before", number(more)),
+        };
+        let tied = match self.ranking.tied_with(node) {
+            0 => String::new(),
+            1 => ", tied with 1 other".to_owned(),
+            more => format!(", tied with {} others", number(more)),
+        };
+        let (place, ranked) = (ordinal(place), number(self.ranking.ranked()));
+        let by_value =
+            format!("{place} of {ranked}: {ahead} {}{tied}; fair-share {fairshare:.6}", self.name(node));
+        match self.walk_place(node) {
+            Some(walk) if self.walk_counts() => format!("{walk}; by the formula's factor {by_value}"),
+            Some(walk) => format!("{by_value}; {walk}"),
+            None => by_value,
+        }
+    }
+
+    /// What the value of a level is called.
+    pub(super) fn value_name(&self) -> &'static str {
+        match self.policy {
+            Policy::WeightedWalk => "weight",
+            Policy::FairTree => "level fair-share",
+            _ => "fair-share",
+        }
+    }
+
+    /// A line of prose, no wider than the screen.
+    pub(super) fn line(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        self.screen.wrapped(text, "", "", out)
+    }
+
+    /// As [`Site::line`], set off from the margin.
+    pub(super) fn item(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        self.screen.wrapped(text, "  ", "    ", out)
+    }
+
+    /// What a part of the text is about.
+    pub(super) fn heading(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        self.line(&self.screen.paint(BOLD, text), out)
+    }
+
+    /// A small table within the text.
+    pub(super) fn table(&self, rows: Rows<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let look = Look { give_up: &["third", "of_shares", "of_usage", "second", "shares"], ..Look::WHOLE };
+        Table::new(self.screen, look).indented(2).print(rows, false, &mut Progress::none(), out).map(|_| ())
+    }
+
+    /// The levels as a table, the middle of a very deep one left out.
+    pub(super) fn chain(
+        &self,
+        explanation: &Explanation,
+        lost: Option<NodeId>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let levels = &explanation.levels;
+        let (head, tail) = (self.levels / 2, levels.len().saturating_sub(self.levels / 2));
+        let mut rows = Vec::new();
+        for (at, level) in levels.iter().enumerate() {
+            let left_out = at >= head && at < tail && lost != Some(level.node);
+            if left_out && at == head {
+                let them = if tail - head == 1 { "it" } else { "them" };
+                let text = format!(".. ({}, --long shows {them})", count(tail - head, "level"));
+                rows.push(vec![Cell::Text(text)]);
+            }
+            if !left_out {
+                rows.push(self.row(level, lost == Some(level.node)));
+            }
+        }
+        self.table(
+            Rows {
+                key: "levels",
+                columns: vec![
+                    column("level", "level", Style::Text),
+                    column("shares", "shares", Style::Count),
+                    column("of_shares", "of level", Style::Percent),
+                    column("usage", self.unit.name(), Style::Usage(self.unit)),
+                    column("of_usage", "of level", Style::Percent),
+                    column("value", self.value_name(), Style::Count),
+                    column("mark", "", Style::Text),
+                ],
+                rows: Box::new(rows.into_iter()),
+            },
+            out,
+        )
+    }
+
+    fn row(&self, level: &Level, lost: bool) -> Vec<Cell> {
+        let counts = self.counts(level.node);
+        let part = |own: f64, all: f64| {
+            if all > 0.0 && counts { Cell::Number(own / all) } else { Cell::Text("-".to_owned()) }
+        };
+        let bank = self.tree.kind(level.node) == NodeKind::Bank;
+        let name = self.tree.name(level.node).to_owned();
+        let mut row = vec![Cell::Node { depth: level.depth, bank, name }];
+        if level.depth == 0 {
+            row.extend([Cell::None, Cell::None, Cell::Number(level.counted.0)]);
+            return row;
+        }
+        let own_shares = if let Shares::Count(count) = level.detail.shares { count as f64 } else { 0.0 };
+        row.extend([
+            shares(level.detail.shares),
+            part(own_shares, level.sibling_shares),
+            Cell::Number(level.counted.0),
+            part(level.counted.0, level.counted.1),
+            level.value.map_or(Cell::None, |value| Cell::Text(self.value_of(level, value))),
+            if lost { Cell::Text("<- most lost here".to_owned()) } else { Cell::None },
+        ]);
+        row
+    }
+
+    /// What is compared with siblings.
+    pub(super) fn value(&self, value: f64) -> String {
+        if self.policy.is_rank() { ratio(value) } else { format!("{value:.6}") }
+    }
+
+    /// As [`Site::value`], but nothing where the value stands for "before all others", as that of a user without own shares.
+    fn value_of(&self, level: &Level, value: f64) -> String {
+        if self.goes_first(level) { String::new() } else { self.value(value) }
+    }
+
+    /// True for a user that `fairshare=parent` puts before all others of the account.
+    pub(super) fn goes_first(&self, level: &Level) -> bool {
+        self.policy.is_rank() && level.detail.shares == Shares::Parent
+    }
+
+    /// One level in words: what was promised, what was used, by whom.
+    pub(super) fn level(&self, level: &Level, out: &mut dyn Write) -> io::Result<()> {
+        let detail = &level.detail;
+        let who = self.who(level.node);
+        if !self.counts(level.node) {
+            return self.item(&format!("{who} is inactive: neither its shares nor its usage count"), out);
+        }
+        let promised = match detail.shares {
+            Shares::Count(0) => format!("{who} has no shares"),
+            Shares::Count(own) if level.sibling_shares > 0.0 => {
+                let part = percent(own as f64 / level.sibling_shares);
+                let all = number(format!("{:.0}", level.sibling_shares));
+                format!("{who} has {} of {all} shares ({part})", number(own))
+            }
+            Shares::Count(_) => format!("{who} has no shares"),
+            Shares::Parent => format!("{who} has no shares of their own (fairshare=parent)"),
+        };
+        self.item(&promised, out)?;
+        let (used, all) = level.counted;
+        if all > 0.0 {
+            let users = self.users(level.node, used);
+            let (part, used, all) = (percent(used / all), self.unit.figure(used), self.unit.amount(all));
+            self.item(&format!("and {used} of the {all} used ({part}){users}"), out)?;
+        } else {
+            self.item("and nothing was used here by anyone", out)?;
+        }
+        if self.goes_first(level) {
+            let bank = self.name(self.tree.parent(level.node).unwrap_or(self.tree.root())).into_owned();
+            let text = format!(
+                "Usage does not move such a user: {} puts them first in bank {bank}, tied with others like them.",
+                self.policy
+            );
+            return self.item(&text, out);
+        }
+        let verdict = match (detail.level_fs, level.value) {
+            (Some(_), Some(value)) => {
+                let served = match served(detail) {
+                    Some("has no shares") => "it has no shares".to_owned(),
+                    Some(served @ "over-served") => self.screen.paint(BAD, served),
+                    Some(served) => self.screen.paint(GOOD, served),
+                    None => String::new(),
+                };
+                format!("{} {}: {served}", self.value_name(), self.value(value))
+            }
+            (None, Some(value)) => self.formula(detail, value),
+            _ => return Ok(()),
+        };
+        self.item(&format!("which makes {verdict}."), out)
+    }
+
+    /// A formula policy's numbers.
+    fn formula(&self, detail: &NodeDetail, value: f64) -> String {
+        match detail.pbs {
+            Some(pbs) if pbs.fairshare_perc > 0.0 => format!(
+                "fair-share {value:.6} = 2^-(tree usage {:.6} / target {:.6})",
+                pbs.fairshare_tree_usage, pbs.fairshare_perc
+            ),
+            Some(_) if detail.shares == Shares::Count(0) => "fair-share 0: it has no shares".to_owned(),
+            Some(_) => "fair-share 0: a bank above it has no shares to give".to_owned(),
+            None => format!(
+                "fair-share {value:.6} from effective usage {:.6} against norm shares {:.6}",
+                detail.effective_usage, detail.norm_shares
+            ),
+        }
+    }
+
+    /// Whose usage it is: the largest below a bank.
+    fn users(&self, node: NodeId, total: f64) -> String {
+        if self.tree.kind(node) == NodeKind::Association || total <= 0.0 {
+            return String::new();
+        }
+        let top = self.top_users(node);
+        let list: Vec<String> = top
+            .iter()
+            .map(|(leaf, usage)| {
+                let place = match self.tree.parent(*leaf) {
+                    Some(bank) if bank == node => String::new(),
+                    _ => format!("/{}", printable(bank_of(self.tree, *leaf))),
+                };
+                let (used, part) = (self.unit.figure(*usage), percent(usage / total));
+                format!("{}{place} {used} ({part})", self.name(*leaf))
+            })
+            .collect();
+        if list.is_empty() { String::new() } else { format!(", most by {}", list.join(", ")) }
+    }
+
+    /// False for whom the options leave out of all sums.
+    pub(super) fn counts(&self, node: NodeId) -> bool {
+        self.tree.is_active(node) || self.ranking.options().inactive_usage == InactiveUsage::Count
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Why one is ahead of another.
+
+use std::cmp::Ordering;
+use std::io::{self, Write};
+
+use super::Site;
+use crate::ui::screen::BOLD;
+use fairshare::{Comparison, Level, NodeId, NodeKind, Policy, Ties, Verdict};
+
+impl Site<'_> {
+    pub(super) fn compare(
+        &self,
+        a: NodeId,
+        b: NodeId,
+        comparison: &Comparison,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let verdict = self.verdict(a, b, comparison);
+        self.line(&self.headline(a, b, verdict), out)?;
+        writeln!(out)?;
+        // Who is ahead comes first, whoever was named first.
+        let swapped = verdict == Some(Verdict::Second);
+        let (front, back) = if swapped { (b, a) } else { (a, b) };
+        for node in [front, back] {
+            if self.tree.kind(node) == NodeKind::Association {
+                self.item(&format!("{}: {}", self.who(node), self.standing(node)), out)?;
+            }
+        }
+        if self.tree.kind(front) == NodeKind::Association {
+            writeln!(out)?;
+        }
+        let pair = |pair: &(Level, Level)| if swapped { (pair.1, pair.0) } else { (pair.0, pair.1) };
+        self.line(&format!("The first bank above both is {}.", self.name(comparison.ancestor)), out)?;
+        if !self.policy.is_rank() {
+            return self.chains(a, b, comparison, swapped, out);
+        }
+        if verdict.is_none() {
+            let (one, other) = pair(&comparison.fork);
+            let text = format!("Right below it are {} and {}:", self.who(one.node), self.who(other.node));
+            self.line(&text, out)?;
+            self.level(&one, out)?;
+            return self.level(&other, out);
+        }
+        self.line(&self.what_counts(comparison, pair(&comparison.fork), pair(&comparison.decisive)), out)?;
+        let (one, other) = pair(&comparison.decisive);
+        for level in [&one, &other] {
+            writeln!(out)?;
+            self.level(level, out)?;
+        }
+        writeln!(out)?;
+        self.line(&self.reason(&one, &other, comparison.equal), out)?;
+        self.change(back, front, out)
+    }
+
+    /// Who is ahead, by the order that the site uses; banks by what decides between those below them.
+    pub(super) fn verdict(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> Option<Verdict> {
+        let banks = [a, b].map(|node| self.tree.kind(node) == NodeKind::Bank);
+        if banks == [true, true] && self.policy.is_rank() {
+            let (one, other) = (comparison.decisive.0.value?, comparison.decisive.1.value?);
+            return Some(match one.total_cmp(&other) {
+                _ if comparison.equal => Verdict::Tied,
+                Ordering::Greater => Verdict::First,
+                Ordering::Less => Verdict::Second,
+                Ordering::Equal => Verdict::Tied,
+            });
+        }
+        if comparison.verdict.is_some()
+            && self.walk_counts()
+            && let Some(order) = self.ranking.pbs_compare(self.tree, a, b)
+        {
+            return Some(match order {
+                Ordering::Less => Verdict::First,
+                Ordering::Greater => Verdict::Second,
+                Ordering::Equal => Verdict::Tied,
+            });
+        }
+        comparison.verdict
+    }
+
+    /// Who is ahead, in one sentence.
+    fn headline(&self, a: NodeId, b: NodeId, verdict: Option<Verdict>) -> String {
+        let names = [a, b].map(|node| self.screen.paint(BOLD, &self.who(node)));
+        let [first, second] = &names;
+        let policy = match self.walk_counts() {
+            true => "pbs, the scheduler's own walk".to_owned(),
+            false if self.policy == Policy::Pbs => "pbs, the formula's factor".to_owned(),
+            false => self.policy.to_string(),
+        };
+        match verdict {
+            Some(Verdict::First) => format!("{first} is ahead of {second} ({policy})"),
+            Some(Verdict::Second) => format!("{second} is ahead of {first} ({policy})"),
+            Some(Verdict::Tied) => format!("{first} is tied with {second} ({policy})"),
+            None => {
+                let inactive = match (self.ranking.rank(a), self.ranking.rank(b)) {
+                    (None, None) => format!("{first} and {second} are inactive and are not ranked"),
+                    (None, _) => format!("{first} is inactive and is not ranked"),
+                    _ => format!("{second} is inactive and is not ranked"),
+                };
+                format!("{inactive}: there is nothing to compare")
+            }
+        }
+    }
+
+    /// Which levels decide.
+    fn what_counts(&self, comparison: &Comparison, fork: (Level, Level), decisive: (Level, Level)) -> String {
+        let (one, other) = (self.who(fork.0.node), self.who(fork.1.node));
+        if comparison.decisive.0.node == comparison.fork.0.node {
+            return format!("What counts is right below it: {one} against {other}.");
+        }
+        let value = fork.0.value.map(|value| self.value(value)).unwrap_or_default();
+        format!(
+            "Right below it {one} and {other} are equal ({} {value}), so what is below them competes as one list. What counts \
+             is {} against {}.",
+            self.value_name(),
+            self.who(decisive.0.node),
+            self.who(decisive.1.node)
+        )
+    }
+
+    /// The numbers of both under a formula policy, and PBS's other order.
+    fn chains(
+        &self,
+        a: NodeId,
+        b: NodeId,
+        comparison: &Comparison,
+        swapped: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.line("Each fair-share is made by the numbers on its own way from the root:", out)?;
+        let mut sides = [(a, &comparison.chains.0), (b, &comparison.chains.1)];
+        if swapped {
+            sides.reverse();
+        }
+        for (node, chain) in sides {
+            writeln!(out)?;
+            self.heading(&self.who(node), out)?;
+            self.chain(chain, None, out)?;
+            if let Some(leaf) = chain.levels.last() {
+                self.level(leaf, out)?;
+            }
+        }
+        let Some(verdict) = comparison.verdict else { return Ok(()) };
+        let Some(order) = self.ranking.pbs_compare(self.tree, a, b) else { return Ok(()) };
+        let deserving = |order: Ordering| match order {
+            Ordering::Less => format!("{} is more deserving", self.who(a)),
+            Ordering::Greater => format!("{} is more deserving", self.who(b)),
+            Ordering::Equal => "both are equally deserving".to_owned(),
+        };
+        let by_factor = match verdict {
+            Verdict::First => Ordering::Less,
+            Verdict::Second => Ordering::Greater,
+            Verdict::Tied => Ordering::Equal,
+        };
+        writeln!(out)?;
+        self.line(
+            &format!("By the factor, where the job formula asks for it: {}.", deserving(by_factor)),
+            out,
+        )?;
+        self.line(
+            &format!(
+                "PBS's scheduler compares usage / target level by level from the root: {}.",
+                deserving(order)
+            ),
+            out,
+        )
+    }
+
+    /// The last sentence under the rank policies.
+    fn reason(&self, one: &Level, other: &Level, equal: bool) -> String {
+        let name = self.value_name();
+        let (Some(first), Some(second)) = (one.value, other.value) else {
+            return "One of them is not ranked.".to_owned();
+        };
+        let (high, low) = if second > first { (other, one) } else { (one, other) };
+        let bank = |node| self.tree.kind(node) == NodeKind::Bank;
+        let whole = |level: &Level| {
+            if bank(level.node) {
+                format!("everyone below {}", self.who(level.node))
+            } else {
+                self.who(level.node)
+            }
+        };
+        if equal {
+            let rule = match (bank(one.node), bank(other.node)) {
+                (false, false) => "neither is put before the other by it",
+                (true, true) => {
+                    "Slurm's program visits the banks in the order of the input; the first user below the later one \
+                     shares the rank of the last user before"
+                }
+                _ => self.user_and_bank(),
+            };
+            return format!("Equal {name}: {rule}.");
+        }
+        if self.goes_first(high) {
+            let whose = self.who(high.node);
+            return format!(
+                "{whose} has no shares of their own (fairshare=parent), and so comes before {}.",
+                whole(low)
+            );
+        }
+        let (more, less) = if second > first { (second, first) } else { (first, second) };
+        let (more, less) = (self.value(more), self.value(less));
+        let compared = match more == less {
+            true => format!("The {name} of the one is more than that of the other"),
+            false if more == "unused" => format!("Who used nothing goes before {name} {less}"),
+            false => format!("{more} is more than {less}"),
+        };
+        format!("{compared}: {} comes before {}.", whole(high), whole(low))
+    }
+
+    /// What a policy does with a user and a bank of equal value.
+    fn user_and_bank(&self) -> &'static str {
+        match (self.policy, self.ranking.options().ties) {
+            (Policy::FairTree, Ties::Documented) => "a user shares the rank of the best user below the bank",
+            (Policy::FairTree, Ties::SlurmProgram) => {
+                "the first user below the bank shares the user's rank, unless a bank that ends the tie comes before"
+            }
+            _ => "a user comes before a bank",
+        }
+    }
+}

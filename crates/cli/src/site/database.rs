@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Which accounting database is meant where none is named.
+//!
+//! A variable of the environment says; else flux-accounting itself does, which was built for one place: the line of its
+//! Python module that holds it costs next to nothing to read, and only where that is not found is Python started; else it
+//! is the place that flux-accounting has on most systems.
+
+use std::cell::OnceCell;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fairshare_accounting::store;
+
+/// The variable that names the database.
+pub(crate) const VARIABLE: &str = "FLUX_FAIRSHARE_DATABASE";
+
+/// Where flux-accounting's commands may lie if Flux does not say.
+const COMMANDS: [&str; 2] = ["/usr/libexec/flux/cmd", "/usr/local/libexec/flux/cmd"];
+
+/// A database, and who says that it is the one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    /// `None` if an option did.
+    pub(crate) by: Option<&'static str>,
+}
+
+/// Which database.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DatabaseArg {
+    /// The accounting database [default: flux-accounting's own]
+    ///
+    /// Unless given, it is the one that the environment variable FLUX_FAIRSHARE_DATABASE names, else the one that
+    /// flux-accounting on this machine was built for, else /var/lib/flux/FluxAccounting.db.
+    #[arg(short, long, value_name = "FILE")]
+    path: Option<PathBuf>,
+    #[arg(skip)]
+    found: OnceCell<Found>,
+}
+
+impl DatabaseArg {
+    /// The database, found once.
+    pub(crate) fn found(&self) -> &Found {
+        self.found.get_or_init(|| match &self.path {
+            Some(path) => Found { path: path.clone(), by: None },
+            None => find(),
+        })
+    }
+
+    /// Whether an option names it.
+    pub(crate) fn is_given(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.found().path
+    }
+}
+
+/// The database that is meant where none is named.
+fn find() -> Found {
+    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        return Found { path: path.into(), by: Some(VARIABLE) };
+    }
+    let commands = command_directories();
+    if let Some(path) = from_module(&commands).or_else(|| from_python("flux".as_ref(), &commands)) {
+        return Found { path, by: Some("flux-accounting's own default") };
+    }
+    Found {
+        path: PathBuf::from(store::DEFAULT_PATH),
+        by: Some("the usual place, as no flux-accounting was found"),
+    }
+}
+
+/// Directories of Flux's commands: those it looks in itself, the one this program lies in, and the usual ones.
+pub(crate) fn command_directories() -> Vec<PathBuf> {
+    let mut directories: Vec<PathBuf> =
+        std::env::var_os("FLUX_EXEC_PATH").iter().flat_map(std::env::split_paths).collect();
+    let program = std::env::current_exe().ok();
+    directories.extend(program.as_deref().and_then(Path::parent).map(Path::to_owned));
+    directories.extend(COMMANDS.map(PathBuf::from));
+    directories
+}
+
+/// True where flux-accounting's command lies.
+fn has_accounting(directory: &Path) -> bool {
+    directory.join("flux-account.py").exists()
+}
+
+/// What flux-accounting's Python module says, without running it.
+fn from_module(commands: &[PathBuf]) -> Option<PathBuf> {
+    // Below the same prefix as the commands: /usr/local/libexec/flux/cmd, /usr/local/lib/python3.11/site-packages.
+    let prefixes = commands.iter().filter(|directory| has_accounting(directory));
+    let libraries = prefixes.flat_map(|directory| {
+        directory
+            .ancestors()
+            .skip(2)
+            .take(3)
+            .flat_map(|prefix| [prefix.join("lib"), prefix.join("lib64"), prefix.to_owned()])
+    });
+    libraries.filter_map(|library| below(&library)).next()
+}
+
+fn below(library: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(library).ok()?.flatten();
+    let pythons = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"python3"));
+    pythons
+        .flat_map(|python| ["site-packages", "dist-packages"].map(|folder| python.path().join(folder)))
+        .find_map(|folder| said(&fs::read_to_string(folder.join("fluxacct/accounting/__init__.py")).ok()?))
+}
+
+/// The value of `DB_PATH = "..."`.
+fn said(module: &str) -> Option<PathBuf> {
+    let line =
+        module.lines().find_map(|line| line.strip_prefix("DB_PATH")?.trim_start().strip_prefix('='))?;
+    let line = line.trim();
+    let quote = line.chars().next().filter(|letter| matches!(letter, '"' | '\''))?;
+    let path = line.get(1..)?.split(quote).next()?;
+    path.starts_with('/').then(|| PathBuf::from(path))
+}
+
+/// What flux-accounting's Python module says when it is run by the Python that Flux was built for, which `flux` starts.
+fn from_python(flux: &OsStr, commands: &[PathBuf]) -> Option<PathBuf> {
+    if !commands.iter().any(|directory| has_accounting(directory)) {
+        return None;
+    }
+    let program = "import fluxacct.accounting; print(fluxacct.accounting.DB_PATH)";
+    let output = Command::new(flux)
+        .args(["python", "-c", program])
+        // Python takes modules out of the directory it is started in first, and this one may be anybody's.
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let path = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    path.starts_with('/').then(|| PathBuf::from(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{from_python, said};
+    use std::path::Path;
+    use std::process::Command;
+
+    #[test]
+    fn python_is_started_where_nobody_can_lay_a_module() {
+        let room = tempfile::tempdir().expect("a directory");
+        let flux = room.path().join("flux");
+        // By a process of its own: a program that this process writes is busy in children that other tests start.
+        let make = "printf '#!/bin/sh\\npwd >\"$0.started\"\\necho /nowhere.db\\n' >flux && chmod +x flux && touch flux-account.py";
+        let made = Command::new("sh").args(["-c", make]).current_dir(room.path()).status();
+        assert!(made.expect("sh runs").success());
+        let found = from_python(flux.as_os_str(), &[room.path().to_owned()]);
+        assert_eq!(found.as_deref(), Some(Path::new("/nowhere.db")));
+        assert_eq!(std::fs::read_to_string(room.path().join("flux.started")).expect("it ran"), "/\n");
+        let found = from_python(flux.as_os_str(), &[room.path().join("elsewhere")]);
+        assert_eq!(found, None, "without flux-accounting nothing is started");
+    }
+
+    #[test]
+    fn what_the_module_says() {
+        let said = |text| said(text).and_then(|path| path.to_str().map(str::to_owned));
+        let module = "DB_SCHEMA_VERSION = 38\nDB_PATH = \"/opt/x/lib/flux/FluxAccounting.db\"\n";
+        assert_eq!(said(module).as_deref(), Some("/opt/x/lib/flux/FluxAccounting.db"));
+        assert_eq!(said("DB_PATH='/a b.db' # here").as_deref(), Some("/a b.db"));
+        assert_eq!(said("DB_PATH = os.path.join(x)"), None);
+        assert_eq!(said("DB_PATH = \"relative.db\""), None);
+        assert_eq!(said(""), None);
+    }
+}

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Arguments that say which tree is meant and how it is ranked.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strum::VariantNames;
+
+use super::database::{DatabaseArg, Found};
+use crate::plugin::ask::InstanceArg;
+use crate::plugin::live_tree::{self, LiveTree};
+use crate::site::mending;
+use crate::ui::figures::{self, Unit};
+use crate::ui::printable::printable;
+use crate::ui::progress::Progress;
+use crate::ui::suggest::did_you_mean;
+use crate::{Failure, failure, fingers, remark};
+use fairshare::{OptionError, Options, Policy, Ranking, Tree};
+use fairshare_accounting::store::{Access, Database, Pace, SitePolicy, StoredAssociation};
+use fairshare_import::{self as formats, Beside, Claim, Format};
+
+/// Which tree.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct Input {
+    #[command(flatten)]
+    database: DatabaseArg,
+    /// A tree from a document instead of the database; - is standard input
+    ///
+    /// Known are our plain JSON document, the output of "flux account export-db" (CSV tables, or JSON with
+    /// --fairshare-emulate), PBS's resource_group file or the output of pbsfs, the output of Slurm's "sshare -a -l -P" or
+    /// "sshare -a --json", and without usages that of "sacctmgr dump" or "sacctmgr show assoc tree -P". The plain document is {"banks": [{"name", "parent": null|NAME, "shares": NUMBER|"parent",
+    /// "usage"?}], "associations": [{"user", "bank", "shares", "usage", "active"?}]}.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "path")]
+    tree: Option<PathBuf>,
+    /// What the document is, where it can't be told from its beginning
+    ///
+    /// One of database, tree, export-db, csv, resource-group, pbsfs, sshare, sshare-json, sacctmgr-dump, sacctmgr-assoc.
+    #[arg(long, value_name = "FORMAT", requires = "tree", conflicts_with = "path", value_parser = format)]
+    format: Option<Format>,
+    /// Usages that go with a resource_group file or with what sacctmgr printed
+    ///
+    /// A list of "name value" per line (or "user/account value"), the output of pbsfs, or the file that PBS's scheduler
+    /// keeps them in (sched_priv/usage). White space ends a name, which may hold colons. Usages of names that a tree of Slurm
+    /// does not have are left out with a note; in PBS they are those of group "unknown".
+    #[arg(long, value_name = "FILE", requires = "tree", conflicts_with = "path")]
+    usage: Option<PathBuf>,
+    /// Shares of PBS's group "unknown", as unknown_shares in sched_config
+    ///
+    /// It goes with a resource_group file; PBS gives the group no shares unless told otherwise, and pbsfs prints what it has.
+    #[arg(long, value_name = "NUMBER", requires = "tree", conflicts_with = "path")]
+    unknown_shares: Option<u64>,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+/// How long to wait for others.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Wait {
+    /// How long to wait for a locked database
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) wait: Duration,
+}
+
+/// How it is ranked.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Rules")]
+pub(crate) struct Rules {
+    /// Options of the policy
+    ///
+    /// ties=documented|slurm-program, pbs.min_usage=NUMBER, dampening=NUMBER, inactive_usage=count|ignore. May be given
+    /// several times. What is not given is as the site chose.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+/// One policy.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[command(next_help_heading = "Rules")]
+pub(crate) struct PolicyArg {
+    /// The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs
+    ///
+    /// Unless given, it is what the site chose ("flux fairshare policy"), else that of the system the tree comes from:
+    /// weighted-walk for flux-accounting, pbs for PBS's files, and for Slurm's output the rule that its columns and NormShares
+    /// show: fair-tree, classic or depth-oblivious.
+    #[arg(long, value_name = "POLICY", value_parser = fingers::policy)]
+    policy: Option<Policy>,
+}
+
+impl PolicyArg {
+    /// The policy of a site: the one that was asked for, else the one it chose.
+    pub(crate) fn over(self, site: SitePolicy) -> Policy {
+        self.policy.unwrap_or(site.policy)
+    }
+
+    /// The policy that was asked for, if any.
+    pub(crate) fn given(self) -> Option<Policy> {
+        self.policy
+    }
+
+    /// The policy for a tree from wherever it comes. Fails if nobody asked for one and `loaded` does not show it.
+    pub(crate) fn of(self, loaded: &Loaded) -> Result<Policy, Failure> {
+        match self.policy {
+            Some(policy) => Ok(policy),
+            None => loaded.decided(),
+        }
+    }
+}
+
+/// The name in `name=value`.
+fn name_of(setting: &str) -> &str {
+    setting.split_once('=').map_or(setting, |(name, _)| name).trim()
+}
+
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
+    // A day; SQLite counts milliseconds in an int.
+    if !(0.0..=86_400.0).contains(&number) {
+        return Err("expected 0 to 86400 seconds".to_owned());
+    }
+    Ok(Duration::from_secs_f64(number))
+}
+
+/// A format by its name.
+fn format(text: &str) -> Result<Format, String> {
+    let name = text.trim().to_lowercase().replace('_', "-");
+    name.parse()
+        .map_err(|error: String| format!("{error}{}", did_you_mean(&name, Format::VARIANTS.iter().copied())))
+}
+
+impl Wait {
+    /// Opens the database of a command that reads nothing else.
+    pub(crate) fn open(self, found: &Found, access: Access) -> Result<Database, Failure> {
+        Database::open(&found.path, access, self.wait)
+            .map_err(|error| mending::unopened(&error, found, access, false))
+    }
+}
+
+impl Rules {
+    /// The site's options, with those that were given in their place.
+    pub(crate) fn over(&self, site: SitePolicy) -> Result<Options, Failure> {
+        let mut options = site.options;
+        for setting in &self.set {
+            options.set(setting).map_err(|error| {
+                let near = did_you_mean(name_of(setting), options.settings().map(|(name, _)| name));
+                let near = if matches!(error, OptionError::UnknownName(_)) { near } else { String::new() };
+                Failure::Message(format!("--set: {error}{near}"))
+            })?;
+        }
+        Ok(options)
+    }
+
+    /// Refuses a setting that none of the policies has a use for.
+    pub(crate) fn apply_to(&self, policies: &[Policy]) -> Result<(), Failure> {
+        let names = self.set.iter().map(|setting| name_of(setting));
+        let useless = |name: &&str| !policies.iter().any(|policy| Options::applies(name, *policy));
+        match names.into_iter().find(useless) {
+            None => Ok(()),
+            Some(name) => {
+                let whose: Vec<&str> = Policy::ALL
+                    .into_iter()
+                    .filter(|policy| Options::applies(name, *policy))
+                    .map(Policy::name)
+                    .collect();
+                let ranked: Vec<&str> = policies.iter().map(|policy| policy.name()).collect();
+                let (ranked, whose) = (ranked.join(" and "), whose.join(" and "));
+                Err(Failure::Message(format!(
+                    "--set: {name} does not apply: the policy is {ranked}, and {name} is for {whose}"
+                )))
+            }
+        }
+    }
+
+    /// True if no option is set.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
+    /// True if an option of this name is set.
+    pub(crate) fn sets(&self, name: &str) -> bool {
+        self.set.iter().any(|setting| name_of(setting) == name)
+    }
+}
+
+impl Input {
+    /// Whether somebody said which tree.
+    pub(crate) fn is_given(&self) -> bool {
+        self.tree.is_some() || self.database.is_given()
+    }
+
+    /// Whether the tree comes from a document.
+    pub(crate) fn is_document(&self) -> bool {
+        self.tree.is_some() && self.format != Some(Format::Database)
+    }
+
+    /// How long to wait for others.
+    pub(crate) fn wait(&self) -> Wait {
+        self.wait
+    }
+
+    /// The file the tree comes from.
+    pub(crate) fn source(&self) -> &Path {
+        self.tree.as_deref().unwrap_or_else(|| self.database.path())
+    }
+
+    /// The database, if the tree comes from one.
+    pub(crate) fn database(&self) -> Option<Result<Database, Failure>> {
+        let found = match &self.tree {
+            None => self.database.found().clone(),
+            Some(tree) if self.format == Some(Format::Database) => Found { path: tree.clone(), by: None },
+            Some(_) => return None,
+        };
+        Some(self.open(&found))
+    }
+
+    fn open(&self, found: &Found) -> Result<Database, Failure> {
+        let opened = Database::open(&found.path, Access::Read, self.wait.wait);
+        opened.map_err(|error| mending::unopened(&error, found, Access::Read, true))
+    }
+
+    /// Takes the live tree of the plugin if no other tree is named and the plugin has one for this user. Otherwise as [`Input::load`].
+    pub(crate) fn load_live(
+        &self,
+        rules: &Rules,
+        instance: &InstanceArg,
+        progress: &mut Progress,
+    ) -> Result<Loaded, Failure> {
+        if self.is_given() {
+            return self.load(rules, progress);
+        }
+        let flux = match instance.connect() {
+            Ok(flux) => flux,
+            Err(failure) if instance.uri.is_some() => return Err(failure),
+            Err(_) => return self.load(rules, progress),
+        };
+        progress.phase("asking the plugin", || 0);
+        let Ok(live) = live_tree::load(&flux) else { return self.load(rules, progress) };
+        let LiveTree { tree, in_force, policy, options, now, half_life, is_node_seconds } = live;
+        Ok(Loaded {
+            tree,
+            source: Source::Plugin { now },
+            half_life,
+            stored: in_force,
+            policy,
+            options: rules.over(SitePolicy { policy, options })?,
+            claims: Vec::new(),
+            document: DocumentFacts::default(),
+            unit: if is_node_seconds { Unit::NodeSeconds } else { Unit::Unknown },
+            pace: None,
+            left_out: Vec::new(),
+        })
+    }
+
+    /// Reads and checks the tree.
+    pub(crate) fn load(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded, Failure> {
+        // A setting that is none is told before anything is read.
+        let mut options = rules.over(SitePolicy::default())?;
+        let source = self.source();
+        progress.phase("reading", || 0);
+        let document = match &self.tree {
+            None => None,
+            Some(file) => {
+                let beside = Beside { usage: self.usage.as_deref(), unknown_shares: self.unknown_shares };
+                formats::load(file, self.format, beside, options.inactive_usage).map_err(failure)?
+            }
+        };
+        let is_document = document.is_some();
+        let mut counted = None;
+        let (builder, stored, from) = match document {
+            Some(document) => {
+                for note in &document.notes {
+                    remark(format_args!("{}: {note}", source.display()));
+                }
+                let undecided = document.undecided.map(|text| format!("{}: {text}", source.display()));
+                let from = From {
+                    policy: document.policy,
+                    undecided,
+                    notes: document.notes,
+                    claims: document.claims,
+                    uncomputed: document.uncomputed,
+                    ..From::default()
+                };
+                (document.builder, Vec::new(), from)
+            }
+            None => {
+                let found = match &self.tree {
+                    None => self.database.found().clone(),
+                    Some(tree) => Found { path: tree.clone(), by: None },
+                };
+                let mut database = self.open(&found)?;
+                let snapshot = database.snapshot().map_err(failure)?;
+                let site = snapshot.site_policy().map_err(failure)?;
+                options = rules.over(site)?;
+                progress.phase("reading", || snapshot.association_estimate());
+                let stored =
+                    snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
+                let pace = Some(snapshot.pace().map_err(failure)?);
+                counted = snapshot.counted_at(figures::now()).map_err(failure)?;
+                let from = From { policy: site.policy, pace, left_out: stored.left_out, ..From::default() };
+                (stored.builder, stored.associations, from)
+            }
+        };
+        progress.phase("building the tree", || 0);
+        let tree = builder.build().map_err(|error| {
+            if is_document { about(source, error) } else { mending::no_tree(source, &error) }
+        })?;
+        let unit = match from.pace {
+            Some(pace) if pace.is_node_seconds() => Unit::NodeSeconds,
+            _ => Unit::Unknown,
+        };
+        let From { policy, undecided, notes, claims, uncomputed, pace, left_out } = from;
+        let document = DocumentFacts { undecided, notes, uncomputed };
+        let source = if is_document { Source::Document } else { Source::Database { counted } };
+        Ok(Loaded {
+            tree,
+            source,
+            half_life: None,
+            stored,
+            policy,
+            options,
+            claims,
+            document,
+            unit,
+            pace,
+            left_out,
+        })
+    }
+}
+
+/// Where a tree comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Source {
+    /// A document.
+    Document,
+    /// The plugin, whose usages are those of this instant in seconds since the epoch.
+    Plugin { now: f64 },
+    /// A database, whose usages were counted at this instant; `None` if flux-accounting counted them, which does not store when.
+    Database { counted: Option<f64> },
+}
+
+/// A tree, and what came with it.
+pub(crate) struct Loaded {
+    pub tree: Tree,
+    /// Where it comes from.
+    pub source: Source,
+    /// Seconds in which usage halves at every instant, as the plugin says.
+    pub half_life: Option<f64>,
+    /// What a database stores of each association, by its list index; empty for a document.
+    pub stored: Vec<StoredAssociation>,
+    /// The rule that the site chose, or that of the system it comes from.
+    pub policy: Policy,
+    /// The site's options, with those that were given in their place.
+    pub options: Options,
+    /// What that system had computed itself.
+    pub claims: Vec<Claim>,
+    /// What else its document shows.
+    pub document: DocumentFacts,
+    /// What its usages count.
+    pub unit: Unit,
+    /// How a database forgets usage.
+    pub pace: Option<Pace>,
+    /// Inactive banks that the options leave out of the tree.
+    pub left_out: Vec<String>,
+}
+
+/// What a document shows besides the tree; nothing of a database.
+#[derive(Default)]
+pub(crate) struct DocumentFacts {
+    /// The sentence that asks for the policy, where the document does not show it.
+    undecided: Option<String>,
+    /// What was left out of the tree, and why.
+    notes: Vec<String>,
+    /// How many FairShares its system had not computed yet.
+    pub uncomputed: usize,
+}
+
+/// What comes with a tree besides it.
+#[derive(Default)]
+struct From {
+    policy: Policy,
+    undecided: Option<String>,
+    notes: Vec<String>,
+    claims: Vec<Claim>,
+    uncomputed: usize,
+    pace: Option<Pace>,
+    left_out: Vec<String>,
+}
+
+impl Loaded {
+    /// The sentence above a table that says where its numbers come from; nothing for a document. `path` is that of the database.
+    pub(crate) fn head(&self, path: &Path) -> Option<String> {
+        match self.source {
+            Source::Document => None,
+            Source::Plugin { .. } => Some("Live, from the plugin.".to_owned()),
+            Source::Database { counted } => {
+                let path = path.display().to_string();
+                let path = printable(&path);
+                Some(match counted {
+                    Some(at) => {
+                        let at = figures::moment(at, figures::now(), &jiff::tz::TimeZone::system());
+                        format!("As of the last count {at}, from {path}.")
+                    }
+                    None => format!("From {path}, as flux-accounting counted."),
+                })
+            }
+        }
+    }
+
+    /// The same for a JSON document: `from`, and when the usages were true.
+    pub(crate) fn source_fact(&self) -> Option<(&'static str, Value)> {
+        let (from, as_of) = match self.source {
+            Source::Document => return None,
+            Source::Plugin { now } => ("plugin", Some(now)),
+            Source::Database { counted } => ("database", counted),
+        };
+        Some(("source", json!({"from": from, "as_of": as_of})))
+    }
+
+    /// The file that error messages name, or the plugin.
+    pub(crate) fn place<'a>(&self, path: &'a Path) -> &'a Path {
+        if matches!(self.source, Source::Plugin { .. }) { Path::new("the plugin") } else { path }
+    }
+
+    /// The rule of the tree, or the error that asks for it.
+    pub(crate) fn decided(&self) -> Result<Policy, Failure> {
+        match &self.document.undecided {
+            None => Ok(self.policy),
+            Some(text) => Err(Failure::Message(text.clone())),
+        }
+    }
+
+    /// True where the document does not show its rule.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.document.undecided.is_some()
+    }
+
+    /// What a JSON document says of what was left out.
+    pub(crate) fn notes(&self) -> Option<(&'static str, Value)> {
+        let notes = &self.document.notes;
+        (!notes.is_empty()).then(|| ("notes", Value::from(notes.clone())))
+    }
+
+    /// What to say where there is no bank of this name.
+    pub(crate) fn no_bank(&self, name: &str) -> String {
+        if self.left_out.iter().any(|bank| bank == name) {
+            format!("bank \"{name}\" is inactive, and inactive_usage=ignore leaves it out")
+        } else {
+            crate::commands::show::no_bank(&self.tree, name)
+        }
+    }
+}
+
+/// An error about what a file says.
+pub(crate) fn about(source: &Path, error: impl std::fmt::Display) -> Failure {
+    Failure::Message(format!("{}: {error}", source.display()))
+}
+
+/// Ranks, and says which file can't be.
+pub(crate) fn rank(
+    source: &Path,
+    tree: &Tree,
+    policy: Policy,
+    options: &Options,
+) -> Result<Ranking, Failure> {
+    tree.rank(policy, options).map_err(|error| about(source, error))
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The tree that a command reads: from an accounting database, a document, or the plugin.
+
+pub(crate) mod database;
+pub(crate) mod input;
+pub(crate) mod mending;
+pub(crate) mod moves;

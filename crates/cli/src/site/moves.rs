@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Who gains and who loses between two rankings: each association, and sums per bank.
+
+use serde_json::Value;
+
+use crate::ui::figures::number;
+use crate::ui::output::{Cell, Column, Report, Rows, Style, column};
+use crate::ui::printable::count;
+use fairshare::tau::kendall_tau;
+use fairshare::{NodeId, Ranking, Tree};
+
+/// A ranked tree.
+#[derive(Clone, Copy)]
+pub(crate) struct Side<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) ranking: &'a Ranking,
+}
+
+/// One association on both sides. It is ranked on the second; on the first it may not be there.
+pub(crate) struct Move {
+    before: Option<NodeId>,
+    after: NodeId,
+    places: (Option<usize>, usize),
+    /// Ranks further up, in associations that are no longer before it.
+    pub(crate) gain: i64,
+}
+
+/// What became of all.
+pub(crate) struct Moves<'a> {
+    before: Side<'a>,
+    after: Side<'a>,
+    /// The greatest gain first; ties in the order of the tree.
+    list: Vec<Move>,
+    winners: usize,
+    losers: usize,
+    tau: Option<f64>,
+}
+
+impl<'a> Moves<'a> {
+    /// All that are ranked after; `before_of` finds an association in the first tree.
+    pub(crate) fn new(
+        before: Side<'a>,
+        after: Side<'a>,
+        before_of: impl Fn(NodeId) -> Option<NodeId>,
+    ) -> Moves<'a> {
+        let place = |side: Side<'_>, node| side.ranking.place(node);
+        let one = |node: NodeId| {
+            let was = before_of(node);
+            let places = (was.and_then(|was| place(before, was)), place(after, node)?);
+            let gain = places.0.map_or(0, |first| first as i64 - places.1 as i64);
+            Some(Move { before: was, after: node, places, gain })
+        };
+        let mut list: Vec<Move> = after.tree.leaves().filter_map(one).collect();
+        let ranks = |moved: &Move| {
+            let rank = before.ranking.rank(moved.before?)?;
+            Some((rank, after.ranking.rank(moved.after)?))
+        };
+        let tau = kendall_tau(&list.iter().filter_map(ranks).collect::<Vec<_>>());
+        let winners = list.iter().filter(|moved| moved.gain > 0).count();
+        let losers = list.iter().filter(|moved| moved.gain < 0).count();
+        list.sort_by(|a, b| b.gain.cmp(&a.gain).then(a.after.cmp(&b.after)));
+        Moves { before, after, list, winners, losers, tau }
+    }
+
+    /// What JSON documents say about all of them.
+    pub(crate) fn facts(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("ranked", self.list.len().into()),
+            ("winners", self.winners.into()),
+            ("losers", self.losers.into()),
+            ("kendall_tau", self.tau.map_or(Value::Null, Value::from)),
+        ]
+    }
+
+    /// The report: titles are what the two sides are called. At most `limit` winners and as many losers.
+    pub(crate) fn report<'r>(
+        &'r self,
+        titles: &'r Titles,
+        facts: Vec<(&'static str, Value)>,
+        limit: Option<usize>,
+    ) -> Report<'r> {
+        let shown: Vec<&Move> = match limit {
+            None => self.list.iter().collect(),
+            Some(limit) => {
+                let first_loser = self.list.len() - self.losers.min(limit);
+                let new = self.list.iter().filter(|moved| moved.places.0.is_none());
+                let winners = self.list.iter().take(self.winners.min(limit));
+                winners.chain(new).chain(self.list.iter().skip(first_loser)).collect()
+            }
+        };
+        let mut notes = Vec::new();
+        let new = self.list.iter().filter(|moved| moved.places.0.is_none()).count();
+        let left_out = (self.winners + self.losers + new).saturating_sub(shown.len());
+        if left_out > 0 && limit.is_some() {
+            notes.push(format!("and {} more (--limit 0 shows all)", number(left_out)));
+        }
+        notes.extend(self.notes(new));
+        let rows = shown.into_iter().map(|moved| self.row(moved));
+        Report {
+            facts,
+            rows: Rows { key: "associations", columns: columns(titles), rows: Box::new(rows) },
+            more: Some(self.banks(limit.is_some())),
+            notes,
+            ..Report::default()
+        }
+    }
+
+    fn notes(&self, new: usize) -> Vec<String> {
+        let stay = self.list.len() - self.winners - self.losers - new;
+        let one = |number, one: &'static str, several: &'static str| if number == 1 { one } else { several };
+        let mut text = format!(
+            "{}: {} {}, {} {}, {} {}",
+            count(self.list.len(), "association"),
+            number(self.winners),
+            one(self.winners, "gains", "gain"),
+            number(self.losers),
+            one(self.losers, "loses", "lose"),
+            number(stay),
+            one(stay, "keeps its place", "keep their place"),
+        );
+        if new > 0 {
+            text.push_str(&format!(", {} {} new", number(new), one(new, "is", "are")));
+        }
+        let tau = match self.tau {
+            Some(tau) => format!("Kendall tau {tau:.6} (1: same order, -1: reversed)"),
+            None => "Kendall tau: nothing to compare, all are tied".to_owned(),
+        };
+        vec![text, tau]
+    }
+
+    fn row(&self, moved: &Move) -> Vec<Cell> {
+        let Side { tree, ranking } = self.after;
+        let rank = |rank: Option<u32>| rank.map_or(Cell::None, |rank| Cell::Count(rank.into()));
+        let was = |of: fn(&Ranking, NodeId) -> Option<f64>| {
+            moved.before.and_then(|was| of(self.before.ranking, was))
+        };
+        vec![
+            Cell::Text(tree.name(moved.after).to_owned()),
+            tree.parent(moved.after).map_or(Cell::None, |bank| Cell::Text(tree.name(bank).to_owned())),
+            moved.places.0.map_or(Cell::None, |place| Cell::Count(place as u64)),
+            Cell::Count(moved.places.1 as u64),
+            if moved.places.0.is_some() { Cell::Gain(moved.gain) } else { Cell::None },
+            was(Ranking::fairshare).into(),
+            ranking.fairshare(moved.after).into(),
+            rank(moved.before.and_then(|was| self.before.ranking.rank(was))),
+            rank(ranking.rank(moved.after)),
+        ]
+    }
+
+    /// Sums over all that is below each bank. Those in which nobody moves are left out of a table that is cut short.
+    fn banks(&self, moved_only: bool) -> Rows<'_> {
+        let tree = self.after.tree;
+        let mut sums = vec![Sum::default(); tree.len()];
+        for moved in &self.list {
+            if let Some(sum) = tree.parent(moved.after).and_then(|bank| sums.get_mut(bank.index())) {
+                sum.add(moved);
+            }
+        }
+        // Each before what is below it, so backwards each is complete when its turn comes.
+        let banks: Vec<NodeId> = tree.banks().collect();
+        for bank in banks.into_iter().rev() {
+            let sum = sums.get(bank.index()).copied().unwrap_or_default();
+            if let Some(above) = tree.parent(bank).and_then(|above| sums.get_mut(above.index())) {
+                above.join(&sum);
+            }
+        }
+        let rows = self.after.ranking.walk(tree).into_iter().filter_map(move |(node, depth)| {
+            let sum = *sums.get(node.index())?;
+            let bank = tree.kind(node) == fairshare::NodeKind::Bank;
+            (bank && sum.users > 0 && (!moved_only || sum.winners + sum.losers > 0)).then(|| {
+                vec![
+                    Cell::Node { depth, bank, name: tree.name(node).to_owned() },
+                    Cell::Count(sum.users),
+                    Cell::Count(sum.winners),
+                    Cell::Count(sum.losers),
+                    Cell::Gain(sum.gain),
+                ]
+            })
+        });
+        Rows {
+            key: "banks",
+            columns: vec![
+                column("bank", "Bank", Style::Text),
+                column("users", "Users", Style::Count),
+                column("winners", "Gain", Style::Count),
+                column("losers", "Lose", Style::Count),
+                column("change", "Places", Style::Count),
+            ],
+            rows: Box::new(rows),
+        }
+    }
+}
+
+/// Sums below one bank.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    users: u64,
+    winners: u64,
+    losers: u64,
+    gain: i64,
+}
+
+impl Sum {
+    fn add(&mut self, moved: &Move) {
+        let (up, down) = (moved.gain > 0, moved.gain < 0);
+        self.join(&Sum { users: 1, winners: up.into(), losers: down.into(), gain: moved.gain });
+    }
+
+    fn join(&mut self, other: &Sum) {
+        self.users += other.users;
+        self.winners += other.winners;
+        self.losers += other.losers;
+        self.gain += other.gain;
+    }
+}
+
+/// What the columns of the two sides are called in a table.
+pub(crate) struct Titles {
+    pub(crate) places: (String, String),
+    pub(crate) fairshares: (String, String),
+}
+
+/// Ranks are for programs, which count them from the end.
+pub(crate) const FOR_PROGRAMS: &[&str] = &["rank_first", "rank_second"];
+
+/// What a table leaves out first.
+pub(crate) const GIVE_UP: &[&str] = &["fairshare_first", "fairshare_second"];
+
+fn columns(titles: &Titles) -> Vec<Column<'_>> {
+    vec![
+        column("user", "User", Style::Text),
+        column("bank", "Bank", Style::Text),
+        column("place_first", &titles.places.0, Style::Count),
+        column("place_second", &titles.places.1, Style::Count),
+        column("change", "Change", Style::Count),
+        column("fairshare_first", &titles.fairshares.0, Style::Fraction),
+        column("fairshare_second", &titles.fairshares.1, Style::Fraction),
+        column("rank_first", "", Style::Count),
+        column("rank_second", "", Style::Count),
+    ]
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the plugin answers, as `top` shows it. Of the whole instance where the plugin tells it, else what guests may see.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::model::{Bank, Job, Snapshot, Standing};
+use crate::commands::{jobs, standing};
+use crate::plugin::answers::{JobsPage, Load, Row, Standing as Answer, Stats};
+use crate::plugin::ask::{Refusal, ask};
+use crate::ui::figures::{duration, number};
+use crate::ui::printable::printable;
+use crate::ui::words::Words;
+use crate::{Failure, failure};
+use fairshare_client::Flux;
+
+/// No more associations, and no more jobs, are asked for each time: nobody reads more, and the plugin has other work.
+const MOST: usize = 2000;
+
+/// Asks for everything once.
+pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
+    let stats: Option<Stats> = match ask(flux, "stats", &json!({})) {
+        Ok(stats) => Some(stats),
+        Err(Refusal::No(_)) => None,
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let all = stats.is_some();
+    let wanted = if all { Map::from_iter([("all".to_owned(), Value::Bool(true))]) } else { Map::new() };
+    let answer: Answer = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
+    let page = jobs::fetch(flux, &Map::new(), MOST)?;
+    let words = Words::of(flux, page.now);
+    Ok(snapshot(stats.as_ref(), &answer, &page, &words))
+}
+
+/// The same from answers.
+pub(crate) fn snapshot(
+    stats: Option<&Stats>,
+    standing: &Answer,
+    page: &JobsPage,
+    words: &Words<'_>,
+) -> Snapshot {
+    let shown = shown_terms(page);
+    let name =
+        |text: &Option<String>| text.as_deref().map(|text| printable(text).into_owned()).unwrap_or_default();
+    let job = |row: &Row| Job {
+        id: row.id,
+        name: words.job(row.id),
+        user: words.user(row.userid),
+        bank: name(&row.bank),
+        queue: name(&row.queue),
+        priority: row.priority,
+        products: shown.iter().filter_map(|at| jobs::product(row, page, *at)).collect(),
+        held_by: held_by(row),
+    };
+    let held = match stats {
+        Some(stats) => stats.held_by_limit.clone(),
+        None => {
+            let mut held: BTreeMap<String, u64> = BTreeMap::new();
+            for limit in page.jobs.iter().flat_map(|row| &row.holds) {
+                *held.entry(limit.clone()).or_default() += 1;
+            }
+            held
+        }
+    };
+    Snapshot {
+        facts: facts(stats, standing, page),
+        banks: stats.map_or_else(|| banks_of_levels(standing), banks),
+        standings: standing.associations.iter().map(|association| of(association, words)).collect(),
+        terms: shown
+            .iter()
+            .filter_map(|at| page.terms.get(*at))
+            .map(|term| printable(term).into_owned())
+            .collect(),
+        jobs: page.jobs.iter().map(job).collect(),
+        held: held
+            .into_iter()
+            .filter(|(_, jobs)| *jobs > 0)
+            .map(|(limit, jobs)| (printable(&limit).into_owned(), jobs))
+            .collect(),
+        cost: stats.map(cost).unwrap_or_default(),
+        trouble: None,
+    }
+}
+
+fn held_by(row: &Row) -> String {
+    let mut names: Vec<&str> = row.holds.iter().map(String::as_str).collect();
+    if row.kept {
+        names.push("others");
+    }
+    printable(&names.join(",")).into_owned()
+}
+
+/// The terms that weigh something, by their places.
+fn shown_terms(page: &JobsPage) -> Vec<usize> {
+    let weighs =
+        |at: &usize| page.weighings.iter().any(|weights| weights.get(*at).is_some_and(|weight| *weight != 0));
+    (0..page.terms.len()).filter(weighs).collect()
+}
+
+fn of(association: &crate::plugin::answers::Association, words: &Words<'_>) -> Standing {
+    let jobs = association.jobs;
+    Standing {
+        user: words.user(association.userid),
+        bank: printable(&association.bank).into_owned(),
+        place: association.rank.map(|rank| (rank.place, rank.of)),
+        fairshare: association.fairshare.unwrap_or(0.0),
+        running: jobs.running,
+        pending: jobs.pending,
+        held: jobs.held,
+    }
+}
+
+/// Two lines: the data, and the jobs.
+fn facts(stats: Option<&Stats>, standing: &Answer, page: &JobsPage) -> Vec<String> {
+    let policy = standing.policy.as_deref().unwrap_or("fair-share as pushed");
+    let mut data =
+        vec![format!("generation {}", number(standing.generation)), printable(policy).into_owned()];
+    if let Some(updated) = stats.and_then(|stats| stats.updated) {
+        data.push(format!("data {} old", duration(standing.now - updated)));
+    }
+    if let Some(refreshed) = standing.refreshed {
+        data.push(format!("refreshed {} ago", duration(standing.now - refreshed)));
+    }
+    let jobs = match stats {
+        _ if standing.generation == 0 => format!(
+            "no data: nothing was pushed since the plugin was loaded, and {}",
+            stats.map_or("all jobs wait".to_owned(), |stats| format!(
+                "{} jobs wait",
+                number(stats.jobs.waiting)
+            ))
+        ),
+        Some(stats) => format!(
+            "{} associations, {} running, {} pending, {} held, {} without data",
+            number(stats.associations),
+            number(stats.jobs.running),
+            number(stats.jobs.pending),
+            number(stats.jobs.held),
+            number(stats.jobs.waiting)
+        ),
+        None => {
+            let running: u64 = standing.associations.iter().map(|association| association.jobs.running).sum();
+            let held = page.jobs.iter().filter(|row| !row.holds.is_empty()).count();
+            format!(
+                "yours: {} running, {} waiting, {} of them held",
+                number(running),
+                number(page.jobs.len()),
+                number(held)
+            )
+        }
+    };
+    let shown = standing.associations.len() as u64;
+    if stats.is_some_and(|stats| stats.associations > shown) {
+        data.push(format!("{} shown", number(shown)));
+    }
+    vec![data.join(", "), jobs]
+}
+
+/// Banks in the order of the tree.
+fn banks(stats: &Stats) -> Vec<Bank> {
+    let parents: BTreeMap<&str, Option<&str>> =
+        stats.banks.iter().map(|bank| (bank.bank.as_str(), bank.parent.as_deref())).collect();
+    let [running, pending, held] =
+        [&stats.running, &stats.pending, &stats.held].map(|loads| below_each(loads, &parents));
+    let count = |jobs: &BTreeMap<&str, u64>, bank: &str| Some(jobs.get(bank).copied().unwrap_or(0));
+    let mut below: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
+    for (at, bank) in stats.banks.iter().enumerate() {
+        below.entry(bank.parent.as_deref()).or_default().push(at);
+    }
+    let mut walk: Vec<(usize, usize)> =
+        below.get(&None).into_iter().flatten().rev().map(|at| (*at, 0)).collect();
+    let mut banks = Vec::new();
+    while let Some((at, depth)) = walk.pop() {
+        // A parent of itself would be walked for ever.
+        let Some(bank) = stats.banks.get(at).filter(|_| banks.len() < stats.banks.len()) else { continue };
+        banks.push(Bank {
+            depth,
+            name: printable(&bank.bank).into_owned(),
+            share: bank.shares_part,
+            usage: bank.usage_part,
+            level_fs: bank.level(),
+            running: count(&running, &bank.bank),
+            pending: count(&pending, &bank.bank),
+            held: count(&held, &bank.bank),
+        });
+        walk.extend(
+            below.get(&Some(bank.bank.as_str())).into_iter().flatten().rev().map(|at| (*at, depth + 1)),
+        );
+    }
+    banks
+}
+
+/// Jobs of each bank, those of the banks below it included.
+fn below_each<'a>(loads: &'a [Load], parents: &BTreeMap<&'a str, Option<&'a str>>) -> BTreeMap<&'a str, u64> {
+    let mut jobs: BTreeMap<&str, u64> = BTreeMap::new();
+    for load in loads {
+        let mut bank = load.bank.as_deref();
+        // A tree is no deeper than it has banks; a circle would have no end.
+        for _ in 0..=parents.len() {
+            let Some(name) = bank else { break };
+            *jobs.entry(name).or_default() += load.jobs;
+            bank = parents.get(name).copied().flatten();
+        }
+    }
+    jobs
+}
+
+/// The banks that a guest sees: those above his associations and beside these.
+fn banks_of_levels(standing: &Answer) -> Vec<Bank> {
+    let mut banks: Vec<Bank> = Vec::new();
+    // The root has no siblings, of which the plugin would tell its part: it has all of the site.
+    let of_root = |depth| if depth == 0 { 1.0 } else { 0.0 };
+    let mut add = |depth, name: &str, share: Option<f64>, usage: Option<f64>, level_fs| {
+        let name = printable(name).into_owned();
+        if !banks.iter().any(|bank| bank.name == name) {
+            banks.push(Bank {
+                depth,
+                name,
+                share: share.unwrap_or(of_root(depth)),
+                usage: usage.unwrap_or(of_root(depth)),
+                level_fs,
+                running: None,
+                pending: None,
+                held: None,
+            });
+        }
+    };
+    for association in &standing.associations {
+        for (depth, level) in association.levels.iter().enumerate().filter(|(_, level)| level.kind == "bank")
+        {
+            add(depth, &level.name, level.shares_part, level.usage_part, level.value);
+            for sibling in level.siblings.iter().filter(|sibling| sibling.kind == "bank") {
+                add(depth, &sibling.name, sibling.shares_part, sibling.usage_part, sibling.value);
+            }
+        }
+    }
+    banks
+}
+
+/// What refreshes and pushes cost.
+fn cost(stats: &Stats) -> Vec<(String, String)> {
+    let mut cost = Vec::new();
+    let mut add = |name: &str, value: String| cost.push((name.to_owned(), value));
+    if let Some(last) = &stats.refresh.last {
+        add("last refresh", milliseconds(last.seconds));
+        add("fair-shares changed", number(last.changed));
+        add("priorities posted", number(last.touched));
+    }
+    if stats.refresh.total > 0 {
+        add("refreshes", number(stats.refresh.total));
+        add("of them each", milliseconds(stats.refresh.seconds_total / stats.refresh.total as f64));
+    }
+    add("stale jobs", number(stats.refresh.lagging));
+    if let Some(last) = &stats.push.last {
+        add("last push", milliseconds(last.seconds));
+    }
+    cost
+}
+
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.3} ms", seconds * 1e3)
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What `top` shows and where in it one is: a function of what the plugin said last and of the keys pressed. No terminal, no
+//! clock, no plugin.
+
+use std::cmp::Ordering;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What the plugin said last, as far as it is shown. Texts may be anybody's: they are made printable where they come in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Snapshot {
+    /// Lines at the top: the plugin's data, what the last refresh cost.
+    pub(crate) facts: Vec<String>,
+    pub(crate) banks: Vec<Bank>,
+    pub(crate) standings: Vec<Standing>,
+    /// Names of the terms, in their order.
+    pub(crate) terms: Vec<String>,
+    pub(crate) jobs: Vec<Job>,
+    /// Held jobs by limit.
+    pub(crate) held: Vec<(String, u64)>,
+    /// What a refresh and a push cost, where he who asks may know.
+    pub(crate) cost: Vec<(String, String)>,
+    /// Something that could not be had, if anything.
+    pub(crate) trouble: Option<String>,
+}
+
+/// A bank.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Bank {
+    pub(crate) depth: usize,
+    pub(crate) name: String,
+    /// Parts of the whole.
+    pub(crate) share: f64,
+    pub(crate) usage: f64,
+    pub(crate) level_fs: Option<f64>,
+    /// Jobs, those of the banks below included; `None` where the caller may not see them.
+    pub(crate) running: Option<u64>,
+    pub(crate) pending: Option<u64>,
+    pub(crate) held: Option<u64>,
+}
+
+/// An association.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Standing {
+    pub(crate) user: String,
+    pub(crate) bank: String,
+    pub(crate) place: Option<(u64, u64)>,
+    pub(crate) fairshare: f64,
+    pub(crate) running: u64,
+    pub(crate) pending: u64,
+    pub(crate) held: u64,
+}
+
+/// A pending job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Job {
+    pub(crate) id: u64,
+    /// Its id as Flux shows it.
+    pub(crate) name: String,
+    pub(crate) user: String,
+    pub(crate) bank: String,
+    pub(crate) queue: String,
+    pub(crate) priority: Option<u64>,
+    /// Products, in the order of the terms.
+    pub(crate) products: Vec<f64>,
+    /// What holds it.
+    pub(crate) held_by: String,
+}
+
+/// The pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Page {
+    #[default]
+    Overview,
+    Standings,
+    Jobs,
+}
+
+impl Page {
+    pub(crate) const ALL: [(Page, &'static str); 3] =
+        [(Page::Overview, "Banks"), (Page::Standings, "Standings"), (Page::Jobs, "Jobs")];
+}
+
+/// What is to be done outside after a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Nothing,
+    Quit,
+    /// Ask the plugin again.
+    Refresh,
+    /// Ask why this job waits.
+    Why(u64),
+}
+
+/// Where one is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) page: Page,
+    /// By which column each page is sorted, counted from 0; and whether the other way round.
+    pub(crate) sort: [(usize, bool); 3],
+    /// Only rows with this text in them.
+    pub(crate) filter: String,
+    /// Whether the filter is being typed.
+    pub(crate) typing: bool,
+    /// The chosen row of each page.
+    pub(crate) chosen: [usize; 3],
+    /// An explanation that covers the page: its lines, and the first of them shown.
+    pub(crate) open: Option<(Vec<String>, usize)>,
+    pub(crate) paused: bool,
+    /// Columns of the page that the screen has no width for; the view sets them when it draws.
+    pub(crate) left_out: Vec<String>,
+    /// Rows of a page that fit; the view says so when it draws.
+    pub(crate) room: usize,
+}
+
+impl Model {
+    /// Which of the three arrays' places is this page's.
+    fn at(&self) -> usize {
+        match self.page {
+            Page::Overview => 0,
+            Page::Standings => 1,
+            Page::Jobs => 2,
+        }
+    }
+
+    /// The titles of the columns that the page can be sorted by.
+    pub(crate) fn titles(&self) -> Vec<String> {
+        let fixed = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect::<Vec<_>>();
+        match self.page {
+            Page::Overview => fixed(&["tree", "share", "usage", "level", "running", "pending", "held"]),
+            Page::Standings => fixed(&["place", "user", "bank", "fair-share", "running", "pending", "held"]),
+            Page::Jobs => {
+                let mut titles = fixed(&["priority", "user", "bank", "queue", "held by"]);
+                titles.extend(self.snapshot.terms.iter().cloned());
+                titles
+            }
+        }
+    }
+
+    /// By what the page is sorted, and whether the other way round.
+    pub(crate) fn sorted_by(&self) -> (String, bool) {
+        let (column, reverse) = self.sort.get(self.at()).copied().unwrap_or_default();
+        (self.titles().get(column).cloned().unwrap_or_default(), reverse)
+    }
+
+    pub(crate) fn banks(&self) -> Vec<&Bank> {
+        self.rows(
+            &self.snapshot.banks,
+            |bank| vec![&bank.name],
+            |column, a, b| match column {
+                1 => b.share.total_cmp(&a.share),
+                2 => b.usage.total_cmp(&a.usage),
+                3 => descending(a.level_fs, b.level_fs),
+                4 => b.running.cmp(&a.running),
+                5 => b.pending.cmp(&a.pending),
+                6 => b.held.cmp(&a.held),
+                _ => Ordering::Equal,
+            },
+        )
+    }
+
+    pub(crate) fn standings(&self) -> Vec<&Standing> {
+        self.rows(
+            &self.snapshot.standings,
+            |standing| vec![&standing.user, &standing.bank],
+            |column, a, b| match column {
+                // Who has no place comes last.
+                0 => a.place.is_none().cmp(&b.place.is_none()).then(a.place.cmp(&b.place)),
+                1 => a.user.cmp(&b.user),
+                2 => a.bank.cmp(&b.bank),
+                3 => b.fairshare.total_cmp(&a.fairshare),
+                4 => b.running.cmp(&a.running),
+                5 => b.pending.cmp(&a.pending),
+                _ => b.held.cmp(&a.held),
+            },
+        )
+    }
+
+    pub(crate) fn jobs(&self) -> Vec<&Job> {
+        self.rows(
+            &self.snapshot.jobs,
+            |job| vec![&job.name, &job.user, &job.bank, &job.queue, &job.held_by],
+            |column, a, b| {
+                let order = match column {
+                    0 => b.priority.cmp(&a.priority),
+                    1 => a.user.cmp(&b.user),
+                    2 => a.bank.cmp(&b.bank),
+                    3 => a.queue.cmp(&b.queue),
+                    4 => b.held_by.cmp(&a.held_by),
+                    term => descending(a.products.get(term - 5).copied(), b.products.get(term - 5).copied()),
+                };
+                order.then(a.id.cmp(&b.id))
+            },
+        )
+    }
+
+    /// Rows of the page as they are shown: filtered and sorted.
+    fn rows<'a, T>(
+        &self,
+        all: &'a [T],
+        texts: impl Fn(&T) -> Vec<&String>,
+        compare: impl Fn(usize, &T, &T) -> Ordering,
+    ) -> Vec<&'a T> {
+        let wanted = self.filter.to_lowercase();
+        let matches = |row: &&T| texts(row).iter().any(|text| text.to_lowercase().contains(&wanted));
+        let mut rows: Vec<&T> = all.iter().filter(matches).collect();
+        let (column, reverse) = self.sort.get(self.at()).copied().unwrap_or_default();
+        rows.sort_by(|a, b| compare(column, a, b));
+        if reverse {
+            rows.reverse();
+        }
+        rows
+    }
+
+    /// How many rows the page has.
+    fn count(&self) -> usize {
+        match self.page {
+            Page::Overview => self.banks().len(),
+            Page::Standings => self.standings().len(),
+            Page::Jobs => self.jobs().len(),
+        }
+    }
+
+    /// The chosen row, where there is one.
+    pub(crate) fn chosen(&self) -> usize {
+        let chosen = self.chosen.get(self.at()).copied().unwrap_or_default();
+        chosen.min(self.count().saturating_sub(1))
+    }
+
+    /// What the plugin said.
+    pub(crate) fn take(&mut self, snapshot: Snapshot) {
+        if !self.paused {
+            self.snapshot = snapshot;
+        }
+    }
+
+    /// An explanation to be read.
+    pub(crate) fn show(&mut self, lines: Vec<String>) {
+        self.open = Some((lines, 0));
+    }
+
+    /// A key.
+    pub(crate) fn press(&mut self, key: KeyEvent) -> Wish {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && matches!(key.code, KeyCode::Char('c')) {
+            return Wish::Quit;
+        }
+        if self.typing {
+            self.type_filter(key.code);
+            return Wish::Nothing;
+        }
+        match key.code {
+            KeyCode::Char('q') if self.open.is_none() => return Wish::Quit,
+            KeyCode::Esc | KeyCode::Char('q' | 'h') | KeyCode::Left if self.open.is_some() => {
+                self.open = None
+            }
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('?') => self.show(HELP.iter().map(|line| (*line).to_owned()).collect()),
+            KeyCode::Char('p' | ' ') => self.paused = !self.paused,
+            KeyCode::Char('g') => return Wish::Refresh,
+            KeyCode::Down | KeyCode::Char('j') => self.go(1),
+            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
+            KeyCode::PageDown => self.go(self.room as isize),
+            KeyCode::PageUp => self.go(-(self.room as isize)),
+            KeyCode::Home => self.go(isize::MIN),
+            KeyCode::End => self.go(isize::MAX),
+            _ if self.open.is_some() => {}
+            KeyCode::Char('1') => self.page = Page::Overview,
+            KeyCode::Char('2') => self.page = Page::Standings,
+            KeyCode::Char('3') => self.page = Page::Jobs,
+            KeyCode::Tab => self.turn(1),
+            KeyCode::BackTab => self.turn(2),
+            KeyCode::Char('/') => self.typing = true,
+            KeyCode::Char('s') => self.sort_by_next(),
+            KeyCode::Char('r') => {
+                let at = self.at();
+                if let Some((_, reverse)) = self.sort.get_mut(at) {
+                    *reverse = !*reverse;
+                }
+            }
+            KeyCode::Enter if self.page == Page::Jobs => {
+                if let Some(job) = self.jobs().get(self.chosen()) {
+                    return Wish::Why(job.id);
+                }
+            }
+            _ => {}
+        }
+        Wish::Nothing
+    }
+
+    fn type_filter(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Enter => self.typing = false,
+            KeyCode::Esc => {
+                self.typing = false;
+                self.filter.clear();
+            }
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Char(letter) if self.filter.chars().count() < LONGEST_FILTER => self.filter.push(letter),
+            _ => {}
+        }
+    }
+
+    /// The page so many further on.
+    fn turn(&mut self, by: usize) {
+        let next = (self.at() + by) % Page::ALL.len();
+        self.page = Page::ALL.get(next).map_or(Page::Overview, |(page, _)| *page);
+    }
+
+    fn sort_by_next(&mut self) {
+        let (at, columns) = (self.at(), self.titles().len().max(1));
+        if let Some((column, reverse)) = self.sort.get_mut(at) {
+            *column = (*column + 1) % columns;
+            *reverse = false;
+        }
+    }
+
+    /// So many rows down, or lines of what is open.
+    fn go(&mut self, by: isize) {
+        if let Some((lines, first)) = &mut self.open {
+            let last = lines.len().saturating_sub(self.room.max(1));
+            *first = first.saturating_add_signed(by).min(last);
+            return;
+        }
+        let (at, chosen, last) = (self.at(), self.chosen(), self.count().saturating_sub(1));
+        if let Some(slot) = self.chosen.get_mut(at) {
+            *slot = chosen.saturating_add_signed(by).min(last);
+        }
+    }
+}
+
+/// No filter is longer.
+const LONGEST_FILTER: usize = 40;
+
+/// What keys do.
+const HELP: [&str; 12] = [
+    "1 2 3, Tab      banks, standings, jobs",
+    "Up Down, j k    the row before, the next; also PgUp PgDn Home End",
+    "Enter           on a job: why it waits; Esc goes back",
+    "s               sort by the next column",
+    "r               the other way round",
+    "/               only rows with a text in them; Enter keeps it, Esc shows all",
+    "p, space        pause",
+    "g               ask again at once",
+    "?               this",
+    "q, Ctrl-C       leave",
+    "",
+    "A bar shows = used within the share, + used beyond it, | the share.",
+];
+
+/// The larger first, what is not there last.
+fn descending(a: Option<f64>, b: Option<f64>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => b.total_cmp(&a),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Screens of `top`, and what keys do.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
+
+use super::gather::snapshot;
+use super::model::{Model, Page, Snapshot, Wish};
+use super::view::{Look, draw};
+use crate::plugin::answers::{JobsPage, Standing, Stats};
+use crate::tests::golden::{check, jobs, standing, stats, words};
+
+fn of_owner() -> Snapshot {
+    let stats: Stats = serde_json::from_value(stats()).expect("stats");
+    of(Some(&stats))
+}
+
+fn of(stats: Option<&Stats>) -> Snapshot {
+    let mut standing: Standing = serde_json::from_value(standing()).expect("a standing");
+    let root = &mut standing.associations[0].levels[0];
+    (root.shares_part, root.usage_part) = (None, None);
+    let page: JobsPage = serde_json::from_value(jobs()).expect("a page");
+    let mut other = standing.associations[0].clone();
+    (other.userid, other.bank, other.rank) = (5003, "phys".to_owned(), None);
+    standing.associations.push(other);
+    snapshot(stats, &standing, &page, &words())
+}
+
+fn model() -> Model {
+    let mut model = Model::default();
+    model.take(of_owner());
+    model
+}
+
+fn press(model: &mut Model, keys: &str) -> Wish {
+    let mut wish = Wish::Nothing;
+    for letter in keys.chars() {
+        let code = match letter {
+            '\n' => KeyCode::Enter,
+            '\t' => KeyCode::Tab,
+            '\x1b' => KeyCode::Esc,
+            '\x08' => KeyCode::Backspace,
+            '↓' => KeyCode::Down,
+            '↑' => KeyCode::Up,
+            '⇟' => KeyCode::PageDown,
+            '⇱' => KeyCode::Home,
+            letter => KeyCode::Char(letter),
+        };
+        wish = model.press(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+    wish
+}
+
+/// The screen as text; what is chosen has a > before it.
+fn drawn(model: &mut Model, (width, height): (u16, u16), colour: bool) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+    terminal.draw(|frame| draw(model, Look { colour, ellipsis: "…" }, frame)).expect("drawn");
+    let buffer = terminal.backend().buffer();
+    let coloured = buffer.content().iter().any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
+    assert!(colour || !coloured, "no colours where none are wanted");
+    let lines = (0..height).map(|row| {
+        let line: String = (0..width).map(|column| buffer[(column, row)].symbol()).collect();
+        line.trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+#[test]
+fn screens_of_the_pages() {
+    for size in [(80, 24), (132, 40)] {
+        let mut screens = String::new();
+        let mut model = model();
+        for (title, keys) in [
+            ("banks", ""),
+            ("banks by usage, only ch", "ss/ch\n"),
+            ("standings", "\x1b\t"),
+            ("jobs", "\t"),
+            ("jobs, the second chosen, sorted by user, reversed, paused", "↓srp"),
+            ("typing a filter that nothing has", "/nothing\x08"),
+            ("help", "\x1b?"),
+        ] {
+            press(&mut model, keys);
+            screens.push_str(&format!(
+                "===== {} x {}: {title}\n{}",
+                size.0,
+                size.1,
+                drawn(&mut model, size, false)
+            ));
+        }
+        check(&format!("top-{}", size.0), usize::from(size.0), &screens);
+    }
+}
+
+#[test]
+fn screens_of_a_guest() {
+    let mut model = Model::default();
+    model.take(of(None));
+    let text = drawn(&mut model, (80, 24), false);
+    check("top-guest", 80, &text);
+    // The plugin tells no part of the root, which has no siblings.
+    let root = text.lines().find(|line| line.starts_with("root")).expect("the root");
+    assert_eq!(root.split_whitespace().collect::<Vec<_>>(), ["root", "100.00", "%", "100.00", "%"]);
+    assert!(text.contains("chem") && text.contains("phys"), "{text}");
+    model.snapshot.trouble = Some("the connection to Flux is lost".to_owned());
+    assert!(drawn(&mut model, (80, 24), true).contains("the connection to Flux is lost"));
+}
+
+#[test]
+fn colours_where_they_are_wanted_and_no_size_is_too_small() {
+    let mut model = model();
+    drawn(&mut model, (80, 24), true);
+    for page in ["1", "2", "3", "?", "\x1b"] {
+        press(&mut model, page);
+        for size in [(1, 1), (10, 3), (20, 5), (40, 12), (300, 100)] {
+            drawn(&mut model, size, true);
+        }
+    }
+}
+
+#[test]
+fn keys() {
+    let mut model = model();
+    drawn(&mut model, (80, 24), false);
+    assert_eq!(press(&mut model, "\t\t\t"), Wish::Nothing);
+    assert_eq!(model.page, Page::Overview);
+    assert_eq!(press(&mut model, "\n"), Wish::Nothing, "banks have no why");
+    assert_eq!(press(&mut model, "3\n"), Wish::Why(22), "the job of the largest priority");
+    assert_eq!(press(&mut model, "↓↓\n"), Wish::Why(24));
+    assert_eq!(press(&mut model, "↑\n"), Wish::Why(21));
+    assert_eq!(press(&mut model, "⇟\n"), Wish::Why(25), "the last");
+    assert_eq!(press(&mut model, "⇱\n"), Wish::Why(22));
+    assert_eq!(press(&mut model, "/phys\n\n"), Wish::Why(22));
+    assert_eq!(model.jobs().len(), 1);
+    assert_eq!(press(&mut model, "/\x1br\n"), Wish::Why(25), "the other way round");
+    // What is typed into a filter is no command.
+    assert_eq!(press(&mut model, "/q"), Wish::Nothing);
+    let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(model.press(control), Wish::Quit, "but this is");
+    press(&mut model, "\x1b");
+    model.show((0..50).map(|line| line.to_string()).collect());
+    drawn(&mut model, (80, 24), false);
+    press(&mut model, "↓↓");
+    assert_eq!(model.open.as_ref().map(|(_, first)| *first), Some(2));
+    press(&mut model, "⇟⇟⇟");
+    assert_eq!(model.open.as_ref().map(|(_, first)| *first), Some(50 - model.room));
+    assert_eq!(press(&mut model, "q"), Wish::Nothing, "back to the page");
+    assert!(model.open.is_none());
+    assert_eq!((press(&mut model, "g"), press(&mut model, "q")), (Wish::Refresh, Wish::Quit));
+    // While it is paused nothing moves.
+    press(&mut model, "p");
+    model.take(Snapshot::default());
+    assert_eq!(model.snapshot.jobs.len(), 5);
+    press(&mut model, "p");
+    model.take(Snapshot::default());
+    assert_eq!(press(&mut model, "3\n↓↑"), Wish::Nothing, "no job, no why");
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The columns of a node: one definition for tables, JSON, CSV and `-o`.
+
+use super::figures::Unit;
+use super::output::{Cell, Column, Style, column};
+use super::suggest::did_you_mean;
+use crate::fingers;
+use fairshare::{NodeDetail, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree};
+use fairshare_accounting::store::StoredAssociation;
+
+/// A ranked tree, and what the database it came from stores of its associations.
+pub(crate) struct View<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) ranking: &'a Ranking,
+    pub(crate) stored: &'a [StoredAssociation],
+    /// `pbs`: the scheduler's own order.
+    pub(crate) walk: Option<PbsWalk>,
+}
+
+/// One node of it.
+pub(crate) struct Node<'a> {
+    view: &'a View<'a>,
+    node: NodeId,
+    depth: usize,
+    detail: NodeDetail,
+}
+
+type Value = fn(&Node<'_>) -> Cell;
+
+/// Every column there is: definition, what it is, how it is read off.
+const COLUMNS: [(Column<'static>, &str, Value); 24] = [
+    (column("name", "Bank/User", Style::Text), "bank or user, indented by depth", name),
+    (column("kind", "Kind", Style::Text), "bank or association", kind),
+    (column("bank", "Bank", Style::Text), "the bank, or the association's bank", bank),
+    (column("parent", "Parent", Style::Text), "the bank above", parent),
+    (column("user", "User", Style::Text), "the user", user),
+    (column("shares", "Shares", Style::Count), "raw shares, or \"parent\"", shares),
+    (
+        column("norm_shares", "NormShares", Style::Fraction),
+        "shares as a part of the whole (of siblings' shares under rank policies)",
+        |node| Cell::Number(node.detail.norm_shares),
+    ),
+    (
+        column("usage", "Usage", Style::Usage(Unit::Unknown)),
+        "usage; node-hours in tables, where it is known to be of nodes",
+        |node| Cell::Number(node.detail.usage),
+    ),
+    (column("norm_usage", "NormUsage", Style::Fraction), "usage as a part of the site's", |node| {
+        Cell::Number(node.detail.norm_usage)
+    }),
+    (
+        column("effective_usage", "EffUsage", Style::Fraction),
+        "the usage the policy compares with the shares",
+        |node| Cell::Number(node.detail.effective_usage),
+    ),
+    (column("level_fs", "LevelFS", Style::Ratio), "norm shares / effective usage among siblings", |node| {
+        node.detail.level_fs.filter(|_| node.detail.shares != Shares::Parent).into()
+    }),
+    (column("weight", "Weight", Style::Ratio), "what weighted-walk sorts siblings by", |node| {
+        node.detail.weight.into()
+    }),
+    (column("place", "Place", Style::Count), "1 for who goes first; who is tied shares one", place),
+    (column("fairshare", "FairShare", Style::Fraction), "0 to 1, larger is more deserving", |node| {
+        node.detail.fairshare.into()
+    }),
+    (column("fairshare_perc", "Perc", Style::Fraction), "pbs: the target", |node| {
+        node.detail.pbs.map(|pbs| pbs.fairshare_perc).into()
+    }),
+    (column("fairshare_tree_usage", "TreeUsage", Style::Fraction), "pbs: the effective usage", |node| {
+        node.detail.pbs.map(|pbs| pbs.fairshare_tree_usage).into()
+    }),
+    (column("fairshare_factor", "Factor", Style::Fraction), "pbs: 2^-(tree usage / target)", |node| {
+        node.detail.pbs.map(|pbs| pbs.fairshare_factor).into()
+    }),
+    (
+        column("usage_over_perc", "Usage/Perc", Style::Quotient),
+        "pbs: what its scheduler compares without a formula",
+        usage_over_perc,
+    ),
+    (column("walk", "Walk", Style::Count), "pbs: the place in its scheduler's own order", walk),
+    (
+        column("stored", "Stored", Style::Fraction),
+        "the fair-share in the database, which the plugin uses until the next update",
+        stored,
+    ),
+    (
+        column("served", "Served", Style::Text),
+        "under-served, over-served, even, or has no (own) shares",
+        |node| served(&node.detail).map_or(Cell::None, text),
+    ),
+    (column("active", "Active", Style::Text), "whether the association may be ranked", active),
+    (column("depth", "Depth", Style::Count), "levels below the root", |node| Cell::Count(node.depth as u64)),
+    (
+        column("bar", "Usage|Share", Style::Bar(BAR)),
+        "effective usage drawn against norm shares (table only)",
+        bar,
+    ),
+];
+
+/// Width of a bar.
+const BAR: usize = 20;
+/// What a table gives up on a narrow terminal, the first first.
+pub(crate) const GIVE_UP: &[&str] = &[
+    "bar",
+    "active",
+    "norm_usage",
+    "norm_shares",
+    "weight",
+    "effective_usage",
+    "level_fs",
+    "fairshare_tree_usage",
+    "fairshare_perc",
+    "served",
+    "usage_over_perc",
+    "shares",
+    "walk",
+];
+
+/// A column chosen for output.
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen {
+    pub(crate) column: Column<'static>,
+    pub(crate) value: Value,
+}
+
+/// The column of this name or, in any case of letters, of this title.
+pub(crate) fn find(name: &str) -> Result<Chosen, String> {
+    let name = fingers::column(name);
+    let is_called = |column: &Column<'_>| {
+        column.key.eq_ignore_ascii_case(name) || column.title.eq_ignore_ascii_case(name)
+    };
+    let known = COLUMNS.iter().find(|(column, ..)| is_called(column));
+    known.map(|(column, _, value)| Chosen { column: *column, value: *value }).ok_or_else(|| {
+        let keys: Vec<&str> = COLUMNS.iter().map(|(column, ..)| column.key).collect();
+        let titles = COLUMNS.iter().map(|(column, ..)| column.title);
+        let near = did_you_mean(name, keys.iter().copied().chain(titles));
+        format!("unknown column \"{name}\"; known are {}{near}", keys.join(", "))
+    })
+}
+
+/// One line per column, for the manual page.
+pub(crate) fn help() -> String {
+    let mut text = "Columns:\n".to_owned();
+    for (column, what, _) in &COLUMNS {
+        text.push_str(&format!("  {:<22}{what}\n", column.key));
+    }
+    text
+}
+
+/// The columns of the JSON document, and of CSV and parsable output.
+pub(crate) fn of_document(policy: Policy) -> Vec<&'static str> {
+    let mut names = vec![
+        "kind",
+        "bank",
+        "parent",
+        "user",
+        "shares",
+        "norm_shares",
+        "usage",
+        "norm_usage",
+        "effective_usage",
+        "level_fs",
+        "weight",
+        "place",
+        "fairshare",
+    ];
+    if policy == Policy::Pbs {
+        names.extend([
+            "fairshare_perc",
+            "fairshare_tree_usage",
+            "fairshare_factor",
+            "usage_over_perc",
+            "walk",
+        ]);
+    }
+    names
+}
+
+/// The columns of a table.
+pub(crate) fn of_table(policy: Policy, long: bool, bars: bool) -> Vec<&'static str> {
+    let mut names = vec!["name", "shares", "norm_shares", "usage", "norm_usage", "effective_usage"];
+    match policy {
+        Policy::WeightedWalk if long => names.extend(["level_fs", "weight", "served"]),
+        _ if policy.is_rank() && long => names.extend(["level_fs", "served"]),
+        _ if policy.is_rank() => names.push("level_fs"),
+        Policy::Pbs => names.extend(["fairshare_perc", "fairshare_tree_usage", "usage_over_perc", "walk"]),
+        _ => {}
+    }
+    names.extend(["place", "fairshare"]);
+    if long {
+        names.push("active");
+    }
+    if bars {
+        names.push("bar");
+    }
+    names
+}
+
+impl View<'_> {
+    /// A node with its numbers.
+    pub(crate) fn node(&self, node: NodeId, depth: usize) -> Node<'_> {
+        Node { view: self, node, depth, detail: self.ranking.detail(self.tree, node) }
+    }
+}
+
+impl Node<'_> {
+    fn is_bank(&self) -> bool {
+        self.view.tree.kind(self.node) == NodeKind::Bank
+    }
+
+    fn name(&self) -> &str {
+        self.view.tree.name(self.node)
+    }
+}
+
+fn text(text: &str) -> Cell {
+    Cell::Text(text.to_owned())
+}
+
+fn name(node: &Node<'_>) -> Cell {
+    Cell::Node { depth: node.depth, bank: node.is_bank(), name: node.name().to_owned() }
+}
+
+fn kind(node: &Node<'_>) -> Cell {
+    text(if node.is_bank() { "bank" } else { "association" })
+}
+
+fn bank(node: &Node<'_>) -> Cell {
+    if node.is_bank() { text(node.name()) } else { parent(node) }
+}
+
+fn parent(node: &Node<'_>) -> Cell {
+    let tree = node.view.tree;
+    tree.parent(node.node).map_or(Cell::None, |bank| text(tree.name(bank)))
+}
+
+fn user(node: &Node<'_>) -> Cell {
+    if node.is_bank() { Cell::None } else { text(node.name()) }
+}
+
+fn shares(node: &Node<'_>) -> Cell {
+    match node.detail.shares {
+        Shares::Count(shares) => Cell::Count(shares),
+        Shares::Parent => text("parent"),
+    }
+}
+
+fn active(node: &Node<'_>) -> Cell {
+    let active = node.view.tree.is_active(node.node);
+    if node.is_bank() && active { Cell::None } else { Cell::Flag(active) }
+}
+
+fn place(node: &Node<'_>) -> Cell {
+    node.view.ranking.place(node.node).map_or(Cell::None, |place| Cell::Count(place as u64))
+}
+
+fn walk(node: &Node<'_>) -> Cell {
+    let place = node.view.walk.as_ref().and_then(|walk| walk.place(node.node));
+    place.map_or(Cell::None, |place| Cell::Count(place as u64))
+}
+
+fn usage_over_perc(node: &Node<'_>) -> Cell {
+    node.view.ranking.usage_over_target(node.view.tree, node.node).into()
+}
+
+fn stored(node: &Node<'_>) -> Cell {
+    let stored = node.view.stored.get(node.view.tree.list_index(node.node));
+    stored.filter(|_| !node.is_bank()).and_then(|stored| stored.fairshare).into()
+}
+
+/// What a level fair-share says in words; `None` where there is none, or the node counts for nothing.
+pub(crate) fn served(detail: &NodeDetail) -> Option<&'static str> {
+    if detail.shares == Shares::Parent {
+        return Some("has no own shares");
+    }
+    let level = detail.level_fs?;
+    if detail.norm_shares == 0.0 && detail.effective_usage == 0.0 && level == 0.0 {
+        return (detail.shares == Shares::Count(0)).then_some("has no shares");
+    }
+    Some(if level > 1.0 {
+        "under-served"
+    } else if level < 1.0 {
+        "over-served"
+    } else {
+        "even"
+    })
+}
+
+fn bar(node: &Node<'_>) -> Cell {
+    if node.depth == 0 {
+        return Cell::None;
+    }
+    let cells = |part: f64| (part.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    Cell::Bar { usage: cells(node.detail.effective_usage), share: cells(node.detail.norm_shares) }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Numbers for people: grouped, with units, and never with more digits than they say something.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit as Time};
+
+/// What a usage counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// flux-accounting's own: shown as node-hours.
+    NodeSeconds,
+    /// Whatever the system that the tree comes from counts.
+    #[default]
+    Unknown,
+}
+
+const HOUR: f64 = 3600.0;
+
+impl Unit {
+    /// A title of a column, or what stands behind a number.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Unit::NodeSeconds => "node-hours",
+            Unit::Unknown => "usage",
+        }
+    }
+
+    /// A usage in a column of its unit, as many decimals as the others have.
+    pub(crate) fn column(self, usage: f64) -> String {
+        match self {
+            Unit::NodeSeconds if usage >= 0.01 * HOUR => decimals(usage / HOUR),
+            _ => self.figure(usage),
+        }
+    }
+
+    /// A usage in its unit, in a sentence that says which.
+    pub(crate) fn figure(self, usage: f64) -> String {
+        match self {
+            Unit::NodeSeconds => hours(usage / HOUR),
+            Unit::Unknown => plain(usage),
+        }
+    }
+
+    /// A usage in a sentence.
+    pub(crate) fn amount(self, usage: f64) -> String {
+        match self {
+            // Hours would hide it.
+            Unit::NodeSeconds if usage != 0.0 && usage.abs() < HOUR / 100.0 => {
+                format!("{} node-seconds", plain(usage))
+            }
+            Unit::NodeSeconds => format!("{} node-hours", self.figure(usage)),
+            Unit::Unknown => self.figure(usage),
+        }
+    }
+}
+
+fn hours(hours: f64) -> String {
+    match hours.abs() {
+        0.0 => "0".to_owned(),
+        small if small < 0.01 => "< 0.01".to_owned(),
+        small if small < 1000.0 => format!("{hours:.2}"),
+        _ => grouped(&format!("{hours:.0}")),
+    }
+}
+
+/// Two decimals behind grouped digits.
+fn decimals(number: f64) -> String {
+    let text = format!("{number:.2}");
+    match text.split_once('.') {
+        Some((whole, part)) if whole.len() <= 9 => format!("{}.{part}", grouped(whole)),
+        _ => grouped(&format!("{number:.0}")),
+    }
+}
+
+/// Two decimals; small ones keep three digits that say something.
+fn plain(number: f64) -> String {
+    if number.fract() == 0.0 || number >= 1000.0 {
+        grouped(&format!("{number:.0}"))
+    } else if number >= 0.1 {
+        format!("{number:.2}")
+    } else if number >= 1e-6 {
+        let decimals = 2 - number.log10().floor() as i32;
+        let text = format!("{number:.*}", usize::try_from(decimals).unwrap_or(2));
+        text.trim_end_matches('0').to_owned()
+    } else {
+        "< 0.000001".to_owned()
+    }
+}
+
+/// A whole number with a comma at each thousand; what is too long to be read is rounded to three digits.
+pub(crate) fn grouped(digits: &str) -> String {
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    if digits.len() > 18 {
+        let number: f64 = digits.parse().unwrap_or(f64::INFINITY);
+        return format!("{sign}{number:.2e}");
+    }
+    let mut text = sign.to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count with a comma at each thousand.
+pub(crate) fn number(count: impl ToString) -> String {
+    grouped(&count.to_string())
+}
+
+/// A term of a sum: whole, or with up to two decimals.
+pub(crate) fn term(number: f64) -> String {
+    let text = format!("{number:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    match text.split_once('.') {
+        Some((whole, part)) => format!("{}.{part}", grouped(whole)),
+        None if text == "-0" => "0".to_owned(),
+        None => grouped(text),
+    }
+}
+
+/// A part of a whole.
+pub(crate) fn percent(part: f64) -> String {
+    match part * 100.0 {
+        0.0 => "0 %".to_owned(),
+        small if small < 0.01 => "< 0.01 %".to_owned(),
+        percent => format!("{percent:.2} %"),
+    }
+}
+
+/// What siblings are compared by: a ratio, of which the very large only say that next to nothing was used.
+pub(crate) fn ratio(number: f64) -> String {
+    match number {
+        0.0 => "0".to_owned(),
+        // Beyond it lies 2^64, flux-accounting's weight of who used nothing.
+        unused if unused > 1e18 => "unused".to_owned(),
+        large if large >= 1e6 => "> 1,000,000".to_owned(),
+        small if small < 0.0001 => "< 0.0001".to_owned(),
+        number => format!("{number:.4}"),
+    }
+}
+
+/// `1st`, `2nd`, `11th`, `1,003rd`.
+pub(crate) fn ordinal(place: usize) -> String {
+    let ending = match (place % 100, place % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{}{ending}", number(place))
+}
+
+/// A length of time in the largest unit that fits twice, rounded up: `9 days`, `36 hours`.
+pub(crate) fn duration(seconds: f64) -> String {
+    for (length, name) in [(86_400.0, "day"), (3600.0, "hour"), (60.0, "minute")] {
+        if seconds >= 2.0 * length || (length == 86_400.0 && seconds == length) {
+            let count = (seconds / length).ceil();
+            return format!(
+                "{} {name}{}",
+                grouped(&format!("{count:.0}")),
+                if count == 1.0 { "" } else { "s" }
+            );
+        }
+    }
+    let count = seconds.max(0.0).ceil();
+    format!("{count:.0} second{}", if count == 1.0 { "" } else { "s" })
+}
+
+/// Reads `7d`, `36h`, `2 weeks`, `P7D`; days are of 24 hours.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let what = || "expected a length of time, like 7d, 36h or \"2 weeks\"".to_owned();
+    let span: Span = text.trim().parse().map_err(|_| what())?;
+    let seconds = span.total((Time::Second, SpanRelativeTo::days_are_24_hours())).map_err(|_| what())?;
+    // A century: beyond it dates end before anybody reads them.
+    if !(0.0..=3.2e9).contains(&seconds) {
+        return Err("expected a length of time from 0 to 100 years".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// The seconds since 1970 now.
+pub(crate) fn now() -> f64 {
+    Timestamp::now().as_duration().as_secs_f64()
+}
+
+/// Returns the local date of an instant, with its time where the half-life of usage, in seconds, is under a week.
+pub(crate) fn date(seconds: f64, half_life: f64) -> String {
+    let instant = Timestamp::from_duration(SignedDuration::from_secs_f64(seconds.clamp(-1e11, 1e11)));
+    let format = if half_life < 7.0 * 86_400.0 { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" };
+    instant.map_or_else(
+        |_| "some day".to_owned(),
+        |instant| instant.to_zoned(TimeZone::system()).strftime(format).to_string(),
+    )
+}
+
+/// An instant where the reader is: its time of day, and its day where that is another than today.
+pub(crate) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
+    let zoned = |seconds: f64| {
+        let since = SignedDuration::try_from_secs_f64(seconds.clamp(-1e11, 1e11));
+        since.and_then(Timestamp::from_duration).ok().map(|instant| instant.to_zoned(zone.clone()))
+    };
+    match (zoned(seconds), zoned(now)) {
+        (Some(then), Some(now)) if then.date() == now.date() => then.strftime("%H:%M:%S").to_string(),
+        (Some(then), _) => then.strftime("%Y-%m-%d %H:%M").to_string(),
+        (None, _) => "some day".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_has_its_time_where_usage_halves_within_a_week() {
+        let week = 7.0 * 86_400.0;
+        let [slow, fast] = [week, week - 1.0].map(|half_life| date(1_774_738_800.0, half_life));
+        assert_eq!(slow.len(), "2026-03-29".len());
+        let (day, time) = fast.split_once(' ').expect("a time");
+        assert_eq!((day, time.len()), (slow.as_str(), "00:00".len()));
+    }
+
+    #[test]
+    fn numbers_say_what_they_can() {
+        let usages = [
+            (0.0, "0", "0"),
+            (1.0, "< 0.01", "1"),
+            (7200.0, "2.00", "7,200"),
+            (3.6e9, "1,000,000", "3,600,000,000"),
+            (0.5, "< 0.01", "0.50"),
+            (0.001234, "< 0.01", "0.00123"),
+            (1e-9, "< 0.01", "< 0.000001"),
+            (3.6e30, "1.00e27", "3.60e30"),
+        ];
+        for (usage, hours, raw) in usages {
+            assert_eq!(
+                (Unit::NodeSeconds.figure(usage), Unit::Unknown.figure(usage)),
+                (hours.into(), raw.into())
+            );
+        }
+        assert_eq!([percent(0.0), percent(1.3e-19), percent(0.25)], ["0 %", "< 0.01 %", "25.00 %"]);
+        let ratios = [0.0, 1e-9, 0.25, 1e7, 18_446_744_073_709_551_616.0, f64::INFINITY].map(ratio);
+        assert_eq!(ratios, ["0", "< 0.0001", "0.2500", "> 1,000,000", "unused", "unused"]);
+        let places = [1, 2, 3, 4, 11, 12, 13, 21, 111, 1003].map(ordinal);
+        assert_eq!(places, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th", "1,003rd"]);
+    }
+
+    #[test]
+    fn terms_have_the_decimals_that_they_need() {
+        let told = [0.0, -0.0, 50_000.0, 1234.5, -1000.0, 0.004, 33_333.333].map(term);
+        assert_eq!(told, ["0", "0", "50,000", "1,234.5", "-1,000", "0", "33,333.33"]);
+    }
+
+    #[test]
+    fn moments_name_the_day_where_it_is_another() {
+        let now = 1_763_776_000.0;
+        assert_eq!(moment(now + 90.0, now, &TimeZone::UTC), "01:48:10");
+        assert_eq!(moment(now + 86_400.0, now, &TimeZone::UTC), "2025-11-23 01:46");
+        assert_eq!(moment(f64::NAN, now, &TimeZone::UTC), "some day");
+    }
+
+    #[test]
+    fn columns_have_equal_decimals() {
+        let column = [0.0, 36.0, 3600.0, 3.6e7 + 1800.0, 3.6e13].map(|usage| Unit::NodeSeconds.column(usage));
+        assert_eq!(column, ["0", "0.01", "1.00", "10,000.50", "10,000,000,000"]);
+    }
+
+    #[test]
+    fn times_are_read_and_told() {
+        for (text, seconds) in
+            [("7d", 604_800), ("36h", 129_600), ("2 weeks", 1_209_600), ("P1D", 86_400), ("1d 12h", 129_600)]
+        {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "7", "soon", "-1d", "900y", "1mo"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+        let told = [0.0, 1.0, 90.0, 7200.0, 86_400.0, 100_000.0, 777_600.0].map(duration);
+        assert_eq!(told, ["0 seconds", "1 second", "90 seconds", "2 hours", "1 day", "28 hours", "9 days"]);
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What people read and type: tables and other forms of output, words, numbers, and hints for typing errors.
+
+pub(crate) mod columns;
+pub(crate) mod figures;
+pub(crate) mod order;
+pub(crate) mod output;
+pub(crate) mod pager;
+pub(crate) mod printable;
+pub(crate) mod progress;
+pub(crate) mod screen;
+pub(crate) mod suggest;
+pub(crate) mod table;
+pub(crate) mod words;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The order siblings are shown in.
+
+use std::cmp::Ordering;
+
+use super::columns::{self, Chosen, View};
+use super::output::Cell;
+use fairshare::{NodeId, Tree};
+
+/// What siblings are sorted by, and whether backwards.
+pub(crate) struct Order {
+    by: By,
+    reverse: bool,
+}
+
+enum By {
+    Rank,
+    Name,
+    List,
+    PbsWalk,
+    Column(Chosen),
+}
+
+impl Order {
+    /// `fairshare`, `name`, `list` or a column, with a leading - backwards.
+    pub(crate) fn parse(text: &str) -> Result<Order, String> {
+        let (key, reverse) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
+        match key {
+            "list" => return Ok(Order { by: By::List, reverse }),
+            "pbs-walk" => return Ok(Order { by: By::PbsWalk, reverse }),
+            _ => {}
+        }
+        let chosen = columns::find(key).map_err(|text| format!("{text}; or list, pbs-walk"))?;
+        let by = match chosen.column.key {
+            // Of places the first is 1: they are no numbers of which the largest comes first.
+            "fairshare" | "place" => By::Rank,
+            "walk" => By::PbsWalk,
+            "name" => By::Name,
+            _ => By::Column(chosen),
+        };
+        Ok(Order { by, reverse })
+    }
+
+    /// Whether it is of one policy only.
+    pub(crate) fn is_pbs_walk(&self) -> bool {
+        matches!(self.by, By::PbsWalk)
+    }
+
+    /// Every node with its depth, parents before children.
+    pub(crate) fn walk(&self, view: &View<'_>) -> Vec<(NodeId, usize)> {
+        let tree = view.tree;
+        let nodes = match &self.by {
+            By::Rank => view.ranking.walk(tree),
+            By::Name => tree.walk(),
+            By::List => tree.walk_list_order(),
+            By::PbsWalk => pbs_walk(view),
+            By::Column(chosen) => return by_column(view, chosen, self.reverse),
+        };
+        if self.reverse { backwards(tree, &nodes) } else { nodes }
+    }
+}
+
+/// As OpenPBS's scheduler compares siblings: the smaller usage / target first.
+fn pbs_walk(view: &View<'_>) -> Vec<(NodeId, usize)> {
+    let mut keyed: Vec<(u64, NodeId)> = Vec::new();
+    view.tree.depth_first(|siblings| {
+        let ratio = |node: NodeId| view.ranking.usage_over_target(view.tree, node).unwrap_or(f64::INFINITY);
+        keyed.clear();
+        // The bits of numbers >= 0 sort as they do.
+        keyed.extend(siblings.iter().map(|&node| (ratio(node).to_bits(), node)));
+        keyed.sort_unstable();
+        for (place, &(_, node)) in siblings.iter_mut().zip(&keyed) {
+            *place = node;
+        }
+    })
+}
+
+/// The same walk with siblings the other way round.
+fn backwards(tree: &Tree, nodes: &[(NodeId, usize)]) -> Vec<(NodeId, usize)> {
+    let mut place = vec![0; tree.len()];
+    for (at, (node, _)) in nodes.iter().enumerate() {
+        if let Some(slot) = place.get_mut(node.index()) {
+            *slot = at;
+        }
+    }
+    tree.depth_first(|siblings| {
+        siblings.sort_unstable_by_key(|node| std::cmp::Reverse(place.get(node.index()).copied()));
+    })
+}
+
+fn by_column(view: &View<'_>, chosen: &Chosen, reverse: bool) -> Vec<(NodeId, usize)> {
+    let tree = view.tree;
+    let values = values(view, chosen);
+    let value = |node: &NodeId| values.get(node.index()).unwrap_or(&Cell::None);
+    tree.depth_first(|siblings| {
+        siblings.sort_by(|a, b| {
+            let order = compare(value(a), value(b));
+            let order = if reverse { order.reverse() } else { order };
+            order.then_with(|| tree.name(*a).cmp(tree.name(*b)))
+        });
+    })
+}
+
+/// The column's value of each node. A bank that has no number of its own goes by the largest below it.
+fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
+    let tree = view.tree;
+    let mut values = vec![Cell::None; tree.len()];
+    for (node, depth) in tree.walk() {
+        if let Some(slot) = values.get_mut(node.index()) {
+            *slot = (chosen.value)(&view.node(node, depth));
+        }
+    }
+    let own: Vec<bool> = values.iter().map(|value| *value != Cell::None).collect();
+    // Banks come before what is below them, so backwards each is complete when its turn comes.
+    let banks: Vec<NodeId> = tree.banks().collect();
+    for node in tree.leaves().chain(banks.into_iter().rev()) {
+        let (Some(bank), Some(value)) = (tree.parent(node), values.get(node.index())) else { continue };
+        let is_number = matches!(value, Cell::Number(_) | Cell::Count(_));
+        if !is_number || own.get(bank.index()) != Some(&false) {
+            continue;
+        }
+        let value = value.clone();
+        if let Some(best) = values.get_mut(bank.index())
+            && compare(&value, best) == Ordering::Less
+        {
+            *best = value;
+        }
+    }
+    values
+}
+
+/// Larger numbers first, texts ascending, nothing last.
+pub(crate) fn compare(a: &Cell, b: &Cell) -> Ordering {
+    match (a, b) {
+        (Cell::Number(a), Cell::Number(b)) => b.total_cmp(a),
+        (Cell::Count(a), Cell::Count(b)) => b.cmp(a),
+        (Cell::Flag(a), Cell::Flag(b)) => b.cmp(a),
+        (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
+        (Cell::None, Cell::None) => Ordering::Equal,
+        (Cell::None, _) => Ordering::Greater,
+        (_, Cell::None) => Ordering::Less,
+        // shares: "parent" after numbers.
+        (Cell::Text(_), _) => Ordering::Greater,
+        (_, Cell::Text(_)) => Ordering::Less,
+        _ => Ordering::Equal,
+    }
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! One report, four ways to print it: table, JSON, CSV, parsable.
+
+use std::io::{self, IsTerminal, Write, stdout};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::figures::Unit;
+use super::pager::Paper;
+use super::printable::{printable, printable_json};
+use super::progress::Progress;
+use super::screen::{Screen, ScreenArgs};
+use super::table::Table;
+
+/// One value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    /// Nothing to say: JSON null, else empty.
+    None,
+    Text(String),
+    /// A name in the tree, which tables put by its depth.
+    Node {
+        depth: usize,
+        bank: bool,
+        name: String,
+    },
+    Count(u64),
+    Number(f64),
+    /// With its sign: better if positive.
+    Gain(i64),
+    Flag(bool),
+    /// A drawing for tables: so many of its cells are used, so many are the share.
+    Bar {
+        usage: usize,
+        share: usize,
+    },
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(number: Option<f64>) -> Self {
+        number.map_or(Cell::None, Cell::Number)
+    }
+}
+
+/// How a table prints a column. The other forms print every number in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Text,
+    Count,
+    /// A number that is a name.
+    Id,
+    /// Six decimals, as sshare.
+    Fraction,
+    /// As [`Style::Ratio`], of a division that may have nothing to divide by.
+    Quotient,
+    /// One decimal.
+    Mean,
+    /// A part, as a percentage.
+    Percent,
+    /// What siblings are compared by: six decimals, but "unused" for what has no bounds.
+    Ratio,
+    /// In its unit.
+    Usage(Unit),
+    /// A term of a sum: as many decimals as say something, up to two.
+    Term,
+    /// A text that ends where the others do.
+    Signed,
+    /// With its sign.
+    Change,
+    /// So many cells wide, where there is one.
+    Bar(usize),
+}
+
+/// A column: its name in JSON, CSV and `-o`, its title in tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) title: &'a str,
+    pub(crate) style: Style,
+}
+
+/// A column in few words.
+pub(crate) const fn column<'a>(key: &'a str, title: &'a str, style: Style) -> Column<'a> {
+    Column { key, title, style }
+}
+
+/// Rows under titles.
+pub(crate) struct Rows<'a> {
+    /// Their key in the JSON document.
+    pub(crate) key: &'static str,
+    pub(crate) columns: Vec<Column<'a>>,
+    pub(crate) rows: Box<dyn Iterator<Item = Vec<Cell>> + 'a>,
+}
+
+/// What a command found out: some facts, and rows.
+pub(crate) struct Report<'a> {
+    /// Keys of the JSON document besides the rows; other forms leave them to [`Report::notes`].
+    pub(crate) facts: Vec<(&'static str, Value)>,
+    pub(crate) rows: Rows<'a>,
+    /// More rows of another kind, for tables and JSON.
+    pub(crate) more: Option<Rows<'a>>,
+    /// What a person reads above the table.
+    pub(crate) before: Vec<String>,
+    /// What a person reads below the table.
+    pub(crate) notes: Vec<String>,
+    /// Lines at the end that are not to be broken.
+    pub(crate) drawing: Vec<String>,
+}
+
+impl Default for Report<'_> {
+    fn default() -> Self {
+        let rows = Rows { key: "rows", columns: Vec::new(), rows: Box::new(std::iter::empty()) };
+        Report {
+            facts: Vec::new(),
+            rows,
+            more: None,
+            before: Vec::new(),
+            notes: Vec::new(),
+            drawing: Vec::new(),
+        }
+    }
+}
+
+impl Report<'_> {
+    /// Leaves columns out.
+    pub(crate) fn hide(&mut self, keys: &'static [&'static str]) {
+        let hidden: Vec<bool> = self.rows.columns.iter().map(|column| keys.contains(&column.key)).collect();
+        self.rows.columns.retain(|column| !keys.contains(&column.key));
+        let rows = std::mem::replace(&mut self.rows.rows, Box::new(std::iter::empty()));
+        self.rows.rows = Box::new(rows.map(move |row| {
+            row.into_iter().zip(&hidden).filter(|(_, hidden)| !**hidden).map(|(cell, _)| cell).collect()
+        }));
+    }
+}
+
+impl Report<'_> {
+    /// The JSON document that [`OutputArgs::print`] would print.
+    pub(crate) fn into_json(self) -> io::Result<Vec<u8>> {
+        let mut document = Vec::new();
+        Json.print(self, Progress::none(), &mut document)?;
+        Ok(document)
+    }
+}
+
+/// A way to print a report.
+trait Output {
+    fn print(&self, report: Report<'_>, progress: Progress, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// Which way.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Print a JSON document: full precision, null for what is absent, "inf" for infinity
+    #[arg(long, group = "output")]
+    pub(crate) json: bool,
+    /// Print comma-separated values (RFC 4180)
+    #[arg(long, group = "output")]
+    csv: bool,
+    /// Print values separated by |; a value with a | in it is quoted as in CSV
+    #[arg(short = 'P', long, group = "output")]
+    parsable: bool,
+    #[command(flatten)]
+    screen: ScreenArgs,
+}
+
+/// What differs from one printing of a report to the next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look<'a> {
+    /// A line of titles above tables, CSV and parsable output.
+    pub(crate) header: bool,
+    /// Columns that a table leaves out, one after the other, while it is too wide for the terminal.
+    pub(crate) give_up: &'a [&'a str],
+    /// What it means for the reader if a term of a sum is left out.
+    pub(crate) parts: &'a str,
+}
+
+impl Look<'_> {
+    /// A table of all its columns, under their titles.
+    pub(crate) const WHOLE: Look<'static> = Look { header: true, give_up: &[], parts: "" };
+}
+
+impl OutputArgs {
+    /// True for the form that people read.
+    pub(crate) fn is_table(self) -> bool {
+        !(self.json || self.csv || self.parsable)
+    }
+
+    /// What is printed on.
+    pub(crate) fn screen(self) -> Screen {
+        self.screen.screen()
+    }
+
+    /// Prints to standard output.
+    pub(crate) fn print(self, report: Report<'_>) -> io::Result<()> {
+        self.print_as(report, Look::WHOLE, Progress::none())
+    }
+
+    /// As [`OutputArgs::print`], in another way than usual, and with the progress of the command up to here.
+    pub(crate) fn print_as(self, report: Report<'_>, look: Look<'_>, progress: Progress) -> io::Result<()> {
+        let terminal = stdout().is_terminal();
+        // Rows on the same screen are progress enough; a table needs them all before it prints the first.
+        let progress = if terminal && !self.is_table() { Progress::none() } else { progress };
+        let screen = self.screen();
+        let mut out = if self.is_table() { Paper::for_people(&screen) } else { Paper::plain() };
+        let header = look.header;
+        let output: &dyn Output = match self {
+            OutputArgs { json: true, .. } => &Json,
+            OutputArgs { csv: true, .. } => &Separated { separator: ",", header, terminal },
+            OutputArgs { parsable: true, .. } => &Separated { separator: "|", header, terminal },
+            _ => &Table::new(&screen, look),
+        };
+        output.print(report, progress, &mut out)?;
+        out.finish()
+    }
+}
+
+struct Json;
+struct Separated {
+    separator: &'static str,
+    header: bool,
+    /// Names of others must not act on one.
+    terminal: bool,
+}
+
+impl Output for Table<'_> {
+    fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
+        for line in &report.before {
+            self.screen.wrapped(&printable(line), "", "  ", out)?;
+        }
+        // Each part is set off from the one before.
+        let mut begun = !report.before.is_empty();
+        for rows in std::iter::once(report.rows).chain(report.more) {
+            begun |= self.print(rows, begun, &mut progress, out)?;
+        }
+        drop(progress);
+        if !report.notes.is_empty() && begun {
+            writeln!(out)?;
+        }
+        for note in &report.notes {
+            self.screen.wrapped(&printable(note), "", "", out)?;
+        }
+        if !report.drawing.is_empty() {
+            writeln!(out)?;
+        }
+        report.drawing.iter().try_for_each(|line| writeln!(out, "{line}"))
+    }
+}
+
+impl Output for Json {
+    fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(b"{")?;
+        for (key, value) in &report.facts {
+            write!(out, "\"{key}\": ")?;
+            out.write_all(printable_json(&serde_json::to_string(value)?).as_bytes())?;
+            out.write_all(b", ")?;
+        }
+        json_rows(report.rows, &mut progress, out)?;
+        if let Some(more) = report.more {
+            out.write_all(b",\n")?;
+            json_rows(more, &mut progress, out)?;
+        }
+        out.write_all(b"}\n")
+    }
+}
+
+fn json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "\"{}\": [", rows.key)?;
+    let mut separator = "\n";
+    for row in progress.over("printing", rows.rows) {
+        out.write_all(separator.as_bytes())?;
+        separator = ",\n";
+        out.write_all(b"{")?;
+        for (index, (cell, column)) in row.iter().zip(&rows.columns).enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(out, "{comma}\"{}\": ", column.key)?;
+            json_cell(cell, out)?;
+        }
+        out.write_all(b"}")?;
+    }
+    out.write_all(b"\n]")
+}
+
+fn json_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
+    match cell {
+        Cell::None | Cell::Bar { .. } => out.write_all(b"null"),
+        Cell::Text(text) | Cell::Node { name: text, .. } => {
+            out.write_all(printable_json(&serde_json::to_string(text)?).as_bytes())
+        }
+        Cell::Count(number) => write!(out, "{number}"),
+        Cell::Gain(number) => write!(out, "{number}"),
+        Cell::Flag(flag) => write!(out, "{flag}"),
+        Cell::Number(number) => Ok(serde_json::to_writer(out, &json_number(*number))?),
+    }
+}
+
+/// A document by itself, to be read by people too.
+pub(crate) fn write_pretty(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(document)?;
+    writeln!(out, "{}", printable_json(&text))
+}
+
+/// A number as our documents write it: JSON has no infinity.
+pub(crate) fn json_number(number: f64) -> Value {
+    if number.is_infinite() {
+        return Value::from(if number > 0.0 { "inf" } else { "-inf" });
+    }
+    Value::from(number)
+}
+
+impl Output for Separated {
+    fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
+        let Rows { columns, rows, .. } = report.rows;
+        if self.header {
+            let titles: Vec<&str> = columns.iter().map(|column| column.key).collect();
+            writeln!(out, "{}", titles.join(self.separator))?;
+        }
+        for row in progress.over("printing", rows) {
+            for (index, cell) in row.iter().enumerate() {
+                if index > 0 {
+                    out.write_all(self.separator.as_bytes())?;
+                }
+                match cell {
+                    Cell::None | Cell::Bar { .. } => {}
+                    Cell::Text(text) | Cell::Node { name: text, .. } => self.text(text, out)?,
+                    Cell::Count(number) => write!(out, "{number}")?,
+                    Cell::Gain(number) => write!(out, "{number}")?,
+                    Cell::Flag(flag) => write!(out, "{flag}")?,
+                    Cell::Number(number) => write!(out, "{number}")?,
+                }
+            }
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
+impl Separated {
+    /// A text, in quotes where it would not be read back as one value; on a terminal nothing in it acts.
+    fn text(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        let text = if self.terminal { printable(text) } else { text.into() };
+        let quoted = text.contains(|letter: char| letter == '"' || letter.is_control())
+            || text.contains(self.separator);
+        if quoted { write!(out, "\"{}\"", text.replace('"', "\"\"")) } else { out.write_all(text.as_bytes()) }
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Texts of others on a terminal: nothing in them acts, and columns stay columns.
+
+use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A text with what a terminal would act upon, or not show, escaped as in a string literal.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        match letter {
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            _ if letter.is_ascii_control() => shown.push_str(&format!("\\x{:02x}", u32::from(letter))),
+            _ if acts(letter) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
+            _ => shown.push(letter),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A JSON document with what a terminal would act upon escaped: it says the same. Of ASCII a serializer escapes all but DEL, and
+/// breaks lines itself.
+pub(crate) fn printable_json(document: &str) -> Cow<'_, str> {
+    let acts = |letter: char| letter >= '\x7f' && acts(letter);
+    if !document.contains(acts) {
+        return Cow::Borrowed(document);
+    }
+    let mut shown = String::with_capacity(document.len() + 8);
+    for letter in document.chars() {
+        if acts(letter) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        } else {
+            shown.push(letter);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Control characters, line separators, and marks that turn the direction of writing.
+fn acts(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// How many cells of a terminal a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
+/// The text's beginning with an ellipsis behind it, together at most `cells` wide. Codes of colours in it take no place, and
+/// all of them stay.
+pub(crate) fn cut(text: &str, cells: usize, ellipsis: &str) -> String {
+    let room = cells.saturating_sub(width(ellipsis));
+    let (mut shown, mut taken, mut full, mut code) = (String::new(), 0, false, false);
+    for letter in text.chars() {
+        if code || letter == '\x1b' {
+            code = letter != 'm';
+            shown.push(letter);
+            continue;
+        }
+        let wide = letter.width().unwrap_or(0);
+        if !full && taken + wide > room {
+            full = true;
+            shown.push_str(ellipsis);
+        }
+        if !full {
+            taken += wide;
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+/// `1 level`, `2 levels`, `1,000 levels`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    format!("{} {what}{}", super::figures::number(number), if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{acts, count, cut, printable, printable_json, width};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn what_acts_is_escaped() {
+        let rows = [
+            ("plain", "plain"),
+            ("日本", "日本"),
+            ("a\x1b[31mb", "a\\x1b[31mb"),
+            ("a\nb\r\tc\0\x7f", "a\\nb\\r\\tc\\x00\\x7f"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{61c}b", "a\\u{61c}b"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(printable(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_document_says_the_same() {
+        let text = "x\u{7f}\u{9b}2J\u{61c}\u{200f}\u{202e}\u{2028}\u{2069}\x1b日本\n\"";
+        for document in [json!({text: [text, 1]}), json!({"plain": "日本"})] {
+            let written = serde_json::to_string_pretty(&document).expect("JSON");
+            let shown = printable_json(&written);
+            assert!(!shown.replace('\n', "").contains(acts), "{shown}");
+            assert_eq!(serde_json::from_str::<Value>(&shown).expect("JSON"), document);
+        }
+        assert_eq!(printable_json("\"\u{9b}\""), "\"\\u009b\"");
+    }
+
+    #[test]
+    fn widths_are_those_of_a_terminal() {
+        assert_eq!([width("abc"), width("日本"), width("e\u{301}")], [3, 4, 1]);
+        assert_eq!(
+            [cut("abcdef", 4, "…"), cut("日本語", 5, "…"), cut("abcdef", 4, "..")],
+            ["abc…", "日本…", "ab.."]
+        );
+        assert_eq!(cut("\x1b[1mabcdef\x1b[0m", 4, "…"), "\x1b[1mabc…\x1b[0m");
+        assert_eq!([count(1, "level"), count(2, "level")], ["1 level", "2 levels"]);
+    }
+}

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A table for people: columns aligned, no wider than the terminal, banks among users, who is below whom.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use anstyle::Style as Paint;
+
+use super::figures::{number, percent, ratio, term};
+use super::output::{Cell, Column, Look, Rows, Style};
+use super::printable::{cut, printable, width};
+use super::progress::Progress;
+use super::screen::{BAD, BOLD, FAINT, GOOD, Screen};
+
+/// How tables are printed on a screen.
+pub(crate) struct Table<'a> {
+    pub(crate) screen: &'a Screen,
+    look: Look<'a>,
+    /// Blanks before each line.
+    margin: usize,
+}
+
+/// Deeper than this a name is not moved further right, but told its depth.
+const DEEPEST_INDENT: usize = 24;
+/// Blanks between two columns.
+const GAP: usize = 2;
+/// No name is shown longer where the line has no end.
+const LONGEST_NAME: usize = 40;
+/// A name is never cut to less.
+const SHORTEST_NAME: usize = 8;
+
+/// Formatted cells, row after row, in one text: a site has millions of them.
+#[derive(Default)]
+struct Lines {
+    text: String,
+    cells: Vec<Shown>,
+    places: Vec<Place>,
+}
+
+/// A formatted cell: where its text ends, codes and all, and how many cells of the terminal it takes.
+#[derive(Clone, Copy)]
+struct Shown {
+    end: usize,
+    width: u32,
+    /// Whether the text stands behind the lines of the tree, which are drawn when it is printed.
+    in_tree: bool,
+}
+
+/// Where a row is in the tree: its depth, and the levels that go on below it, a bit each.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    depth: usize,
+    open: u32,
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn new(screen: &'a Screen, look: Look<'a>) -> Table<'a> {
+        Table { screen, look, margin: 0 }
+    }
+
+    /// The same, further right.
+    pub(crate) fn indented(mut self, margin: usize) -> Table<'a> {
+        self.margin = margin;
+        self
+    }
+
+    /// Prints the rows, after an empty line if `apart`; false if there were none.
+    pub(crate) fn print(
+        &self,
+        rows: Rows<'_>,
+        apart: bool,
+        progress: &mut Progress,
+        out: &mut dyn Write,
+    ) -> io::Result<bool> {
+        let columns = rows.columns;
+        let title = |column: &Column<'_>| if self.look.header { width(column.title) } else { 0 };
+        let mut widths: Vec<usize> = columns.iter().map(title).collect();
+        let mut lines = Lines::default();
+        for row in progress.over("formatting", rows.rows) {
+            let mut place = Place::default();
+            for ((cell, column), room) in row.into_iter().zip(&columns).zip(&mut widths) {
+                if let Cell::Node { depth, .. } = cell {
+                    place.depth = depth;
+                }
+                let (width, in_tree) = self.human(cell, column.style, &mut lines.text);
+                *room = (*room).max(width);
+                lines.cells.push(Shown { end: lines.text.len(), width: width as u32, in_tree });
+            }
+            lines.places.push(place);
+            // A row may end early.
+            let empty = Shown { end: lines.text.len(), width: 0, in_tree: false };
+            lines.cells.resize(lines.places.len() * columns.len(), empty);
+        }
+        if lines.places.is_empty() {
+            return Ok(false);
+        }
+        if apart {
+            writeln!(out)?;
+        }
+        let natural = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP) + self.margin;
+        let deepest = lines.places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
+        let shown = self.fit(&columns, &mut widths, SHORTEST_NAME + self.step() * deepest);
+        find_open(&mut lines.places);
+        // From here on the rows themselves are the sign of life.
+        if self.screen.terminal {
+            *progress = Progress::none();
+        }
+        let print = Print { columns: &columns, widths: &widths, shown: &shown };
+        let mut buffer = String::new();
+        if self.look.header {
+            let mut titles = Lines::default();
+            for column in &columns {
+                titles.text.push_str(&self.screen.paint(BOLD, column.title));
+                let width = width(column.title) as u32;
+                titles.cells.push(Shown { end: titles.text.len(), width, in_tree: false });
+            }
+            self.line(&titles.text, 0, &titles.cells, Place::default(), print, &mut buffer);
+            out.write_all(buffer.as_bytes())?;
+        }
+        let mut from = 0;
+        let rows = lines.cells.chunks(columns.len().max(1)).zip(&lines.places);
+        for (cells, place) in progress.over("printing", rows) {
+            self.line(&lines.text, from, cells, *place, print, &mut buffer);
+            out.write_all(buffer.as_bytes())?;
+            from = cells.last().map_or(from, |cell| cell.end);
+        }
+        let drawn = |(column, shown): (&Column<'_>, &bool)| *shown && matches!(column.style, Style::Bar(_));
+        if self.look.header && columns.iter().zip(&shown).any(drawn) {
+            self.legend(out)?;
+        }
+        self.left_out(&columns, &shown, natural, out)?;
+        Ok(true)
+    }
+
+    /// Names the columns that there was no width for, and the width that shows all. A drawing repeats what other columns say.
+    fn left_out(
+        &self,
+        columns: &[Column<'_>],
+        shown: &[bool],
+        natural: usize,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let is_left_out = |(column, shown): &(&Column<'_>, &bool)| {
+            !**shown && !matches!(column.style, Style::Bar(_)) && !column.title.is_empty()
+        };
+        let left_out: Vec<&Column<'_>> =
+            columns.iter().zip(shown).filter(is_left_out).map(|(column, _)| column).collect();
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        // Where two columns have one title, their keys tell them apart.
+        let is_single = |title: &str| columns.iter().filter(|column| column.title == title).count() == 1;
+        let titles: Vec<&str> = left_out
+            .iter()
+            .map(|column| if is_single(column.title) { column.title } else { column.key })
+            .collect();
+        let mut text = format!("Left out for lack of width: {}", titles.join(", "));
+        if !self.look.parts.is_empty() && left_out.iter().any(|column| column.style == Style::Term) {
+            text.push_str("; ");
+            text.push_str(self.look.parts);
+        }
+        text.push_str(&format!(". COLUMNS={natural} shows all."));
+        let margin = " ".repeat(self.margin);
+        self.screen.wrapped(&text, &margin, &margin, out)
+    }
+
+    /// Makes one line of the cells of a row, whose texts begin at `from`.
+    fn line(
+        &self,
+        text: &str,
+        mut from: usize,
+        cells: &[Shown],
+        place: Place,
+        Print { columns, widths, shown }: Print<'_>,
+        line: &mut String,
+    ) {
+        line.clear();
+        // Blanks are written when something follows them.
+        let mut blanks = self.margin;
+        let mut gap = 0;
+        for (((cell, column), room), shown) in cells.iter().zip(columns).zip(widths).zip(shown) {
+            let own = text.get(from..cell.end).unwrap_or_default();
+            from = cell.end;
+            if !shown {
+                continue;
+            }
+            blanks += gap;
+            gap = GAP;
+            let pad = room.saturating_sub(cell.width as usize);
+            let left = matches!(column.style, Style::Text | Style::Bar(_));
+            if !left {
+                blanks += pad;
+            }
+            if !own.is_empty() {
+                line.extend(std::iter::repeat_n(' ', blanks));
+                blanks = 0;
+                let in_tree = cell.in_tree.then(|| self.indentation(place) + own);
+                let own = in_tree.as_deref().unwrap_or(own);
+                if cell.width as usize > *room {
+                    line.push_str(&cut(own, *room, self.screen.ellipsis()));
+                } else {
+                    line.push_str(own);
+                }
+            }
+            if left {
+                blanks += pad;
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line.push('\n');
+    }
+
+    /// Which columns fit. Names are cut to a part of the line before columns are left out, and to `shortest` when no column is
+    /// left to leave out.
+    fn fit(&self, columns: &[Column<'_>], widths: &mut [usize], shortest: usize) -> Vec<bool> {
+        let mut shown = vec![true; columns.len()];
+        let Some(room) = self.screen.width else { return shown };
+        let room = room.saturating_sub(self.margin);
+        let mut whole = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
+        shrink(columns, &shown, widths, &mut whole, room, shortest.max(room * 2 / 5));
+        for key in self.look.give_up {
+            if whole <= room {
+                break;
+            }
+            for ((column, width), shown) in columns.iter().zip(widths.iter()).zip(&mut shown) {
+                if column.key == *key {
+                    *shown = false;
+                    whole = whole.saturating_sub(width + GAP);
+                }
+            }
+        }
+        shrink(columns, &shown, widths, &mut whole, room, shortest);
+        shown
+    }
+
+    /// How much further right a level of the tree is.
+    fn step(&self) -> usize {
+        if self.screen.tree_lines() { 2 } else { 1 }
+    }
+
+    /// What is before a name of the tree: the lines that lead to it, or blanks.
+    fn indentation(&self, place: Place) -> String {
+        let levels = place.depth.min(DEEPEST_INDENT);
+        if !self.screen.tree_lines() {
+            return " ".repeat(levels);
+        }
+        let mut branch = String::new();
+        for level in 1..=levels {
+            let goes_on = place.open & (1 << level) != 0;
+            branch.push_str(match (level == levels, goes_on) {
+                (true, true) => "├ ",
+                (true, false) => "└ ",
+                (false, true) => "│ ",
+                (false, false) => "  ",
+            });
+        }
+        self.screen.paint(FAINT, &branch)
+    }
+
+    /// Writes a value as a table shows it; how wide it is, and whether it stands in the tree.
+    fn human(&self, cell: Cell, style: Style, out: &mut String) -> (usize, bool) {
+        let mut paint = Paint::new();
+        let text = match (cell, style) {
+            (Cell::None, _) => return (0, false),
+            (Cell::Text(text), _) => self.name(&text),
+            (Cell::Node { depth, bank, name }, _) => {
+                let paint = if bank { BOLD } else { paint };
+                return (self.node(depth, &name, paint, out), true);
+            }
+            (Cell::Bar { usage, share }, Style::Bar(width)) => {
+                out.push_str(&self.bar(usage, share, width));
+                return (width, false);
+            }
+            (Cell::Bar { .. }, _) => String::new(),
+            (Cell::Count(id), Style::Id) => id.to_string(),
+            (Cell::Count(count), _) => number(count),
+            (Cell::Gain(gain), _) => {
+                paint = sign(gain.signum() as f64);
+                format!("{}{}", if gain > 0 { "+" } else { "" }, number(gain))
+            }
+            (Cell::Flag(flag), _) => if flag { "yes" } else { "no" }.to_owned(),
+            (Cell::Number(number), Style::Usage(unit)) => unit.column(number),
+            (Cell::Number(number), Style::Mean) => format!("{number:.1}"),
+            (Cell::Number(number), Style::Percent) => percent(number),
+            (Cell::Number(number), Style::Term) => term(number),
+            (Cell::Number(number), Style::Change) => {
+                paint = sign(number);
+                format!("{number:+.6}")
+            }
+            (Cell::Number(number), Style::Quotient) if number.is_infinite() => "no target".to_owned(),
+            (Cell::Number(ratio), Style::Ratio | Style::Quotient) if (1e3..1e6).contains(&ratio) => {
+                number(format!("{ratio:.0}"))
+            }
+            (Cell::Number(number), Style::Ratio) if !(number == 0.0 || (1e-6..1e6).contains(&number)) => {
+                ratio(number)
+            }
+            (Cell::Number(number), _) if number > 0.0 && number < 5e-7 => "<0.000001".to_owned(),
+            (Cell::Number(number), _) => {
+                let from = out.len();
+                let _ = write!(out, "{number:.6}");
+                return (out.len() - from, false);
+            }
+        };
+        out.push_str(&self.screen.paint(paint, &text));
+        (width(&text), false)
+    }
+
+    /// A text of others, no longer than can be read.
+    fn name(&self, text: &str) -> String {
+        let text = printable(text);
+        if self.screen.width.is_none() && text.len() > LONGEST_NAME && width(&text) > LONGEST_NAME {
+            return cut(&text, LONGEST_NAME, self.screen.ellipsis());
+        }
+        text.into_owned()
+    }
+
+    fn node(&self, depth: usize, name: &str, paint: Paint, out: &mut String) -> usize {
+        let told = if depth > DEEPEST_INDENT { format!("({depth}) ") } else { String::new() };
+        let name = self.name(name);
+        out.push_str(&told);
+        out.push_str(&self.screen.paint(paint, &name));
+        self.step() * depth.min(DEEPEST_INDENT) + width(&told) + width(&name)
+    }
+
+    /// What the parts of a bar are.
+    fn legend(&self, out: &mut dyn Write) -> io::Result<()> {
+        let blocks = self.screen.colour && self.screen.unicode;
+        let mark = |paint, block, letter| self.screen.paint(paint, if blocks { block } else { letter });
+        writeln!(
+            out,
+            "\n{} used within the share, {} used beyond it, {} the share",
+            mark(GOOD, "█", "="),
+            mark(BAD, "█", "+"),
+            mark(FAINT, "│", "|"),
+        )
+    }
+
+    /// Usage up to the share and beyond it, a stroke at the share. Colours say which part is which, or letters do.
+    fn bar(&self, usage: usize, share: usize, width: usize) -> String {
+        let blocks = self.screen.colour && self.screen.unicode;
+        let mut runs: Vec<(Paint, String)> = Vec::new();
+        for at in 0..width {
+            let is_stroke = at + 1 == share;
+            let (paint, block, letter) = match (at < usage, at < share) {
+                (true, true) => (GOOD, "█", "="),
+                (true, false) => (BAD, "█", "+"),
+                (false, true) => (FAINT, "·", "."),
+                (false, false) => (FAINT, " ", " "),
+            };
+            let mark = match (is_stroke, blocks) {
+                (true, true) => "│",
+                (true, false) => "|",
+                (false, true) => block,
+                (false, false) => letter,
+            };
+            match runs.last_mut() {
+                Some((last, run)) if *last == paint => run.push_str(mark),
+                _ => runs.push((paint, mark.to_owned())),
+            }
+        }
+        runs.into_iter().map(|(paint, run)| self.screen.paint(paint, &run)).collect()
+    }
+}
+
+/// Which columns of a table are printed, and how wide.
+#[derive(Clone, Copy)]
+struct Print<'a> {
+    columns: &'a [Column<'a>],
+    widths: &'a [usize],
+    shown: &'a [bool],
+}
+
+/// Takes from the widest columns of names until all fit, or no name is longer than `shortest`.
+fn shrink(
+    columns: &[Column<'_>],
+    shown: &[bool],
+    widths: &mut [usize],
+    whole: &mut usize,
+    room: usize,
+    shortest: usize,
+) {
+    while *whole > room {
+        let names = columns.iter().zip(shown).zip(widths.iter_mut());
+        let names = names.filter(|((column, shown), _)| **shown && column.style == Style::Text);
+        let Some(widest) = names.map(|(_, width)| width).max() else { break };
+        if *widest <= shortest {
+            break;
+        }
+        let less = (*widest - shortest).min(*whole - room).div_ceil(2).max(1);
+        *widest -= less;
+        *whole -= less;
+    }
+}
+
+/// Which levels go on below a row. Backwards: that is known when their last row has been seen.
+fn find_open(places: &mut [Place]) {
+    let mut open = 0u32;
+    for place in places.iter_mut().rev() {
+        let level = place.depth.min(DEEPEST_INDENT) as u32;
+        open &= (2 << level) - 1;
+        place.open = open;
+        open |= 1 << level;
+    }
+}
+
+fn sign(number: f64) -> Paint {
+    if number > 0.0 {
+        GOOD
+    } else if number < 0.0 {
+        BAD
+    } else {
+        Paint::new()
+    }
+}

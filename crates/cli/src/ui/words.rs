@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What numbers of the plugin are called among people: users, jobs, instants.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use jiff::tz::TimeZone;
+
+use super::figures::{duration, moment};
+use super::printable::printable;
+use fairshare_client::{Flux, user_id, user_name};
+
+/// Names of users and jobs, and the time of the answer.
+pub(crate) struct Words<'a> {
+    job: Box<dyn Fn(u64) -> String + 'a>,
+    user: Box<dyn Fn(u32) -> Option<String> + 'a>,
+    /// A look-up may ask a directory service.
+    users: RefCell<HashMap<u32, String>>,
+    zone: TimeZone,
+    /// When the plugin answered.
+    pub(crate) now: f64,
+}
+
+impl<'a> Words<'a> {
+    /// Those of the machine and the instance.
+    pub(crate) fn of(flux: &'a Flux, now: f64) -> Words<'a> {
+        Words::new(|id| flux.job_name(id), user_name, TimeZone::system(), now)
+    }
+
+    /// These.
+    pub(crate) fn new(
+        job: impl Fn(u64) -> String + 'a,
+        user: impl Fn(u32) -> Option<String> + 'a,
+        zone: TimeZone,
+        now: f64,
+    ) -> Words<'a> {
+        Words { job: Box::new(job), user: Box::new(user), users: RefCell::default(), zone, now }
+    }
+
+    /// A job's id as Flux shows it.
+    pub(crate) fn job(&self, id: u64) -> String {
+        (self.job)(id)
+    }
+
+    /// A user's name, or his number.
+    pub(crate) fn user(&self, userid: u32) -> String {
+        let mut users = self.users.borrow_mut();
+        let name =
+            users.entry(userid).or_insert_with(|| (self.user)(userid).unwrap_or_else(|| userid.to_string()));
+        printable(name).into_owned()
+    }
+
+    /// Returns a text of the plugin, which names jobs and users by number, with job ids as Flux shows them and names of users.
+    pub(crate) fn named(&self, text: &str) -> String {
+        let mut named = String::new();
+        let mut last = "";
+        for word in text.split_inclusive(' ') {
+            let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(word.len());
+            let (number, after) = word.split_at(digits);
+            let name = match last {
+                "job " => number.parse().ok().map(|id| self.job(id)),
+                "user " => number.parse().ok().map(|id| self.user(id)),
+                _ => None,
+            };
+            named.push_str(name.as_deref().unwrap_or(number));
+            named.push_str(after);
+            last = word;
+        }
+        named
+    }
+
+    /// When, by the clock of the reader.
+    pub(crate) fn at(&self, instant: f64) -> String {
+        moment(instant, self.now, &self.zone)
+    }
+
+    /// When, by the clock and from now.
+    pub(crate) fn when(&self, instant: f64) -> String {
+        let away = instant - self.now;
+        match away {
+            away if away > 0.5 => format!("{} (in {})", self.at(instant), duration(away)),
+            away if away < -0.5 => format!("{} ({} ago)", self.at(instant), duration(-away)),
+            _ => format!("{} (now)", self.at(instant)),
+        }
+    }
+}
+
+/// The user by whose name Flux is asked. The variable is Flux's own: it makes the connection speak as another, where that
+/// is allowed.
+pub(crate) fn caller() -> u32 {
+    let given = std::env::var("FLUX_HANDLE_USERID").ok().and_then(|text| text.parse().ok());
+    given.unwrap_or_else(|| rustix::process::getuid().as_raw())
+}
+
+/// The name of a user, or the id of one who has none on this machine.
+pub(crate) fn user_or_id(userid: u32) -> String {
+    user_name(userid).map_or_else(|| userid.to_string(), |name| printable(&name).into_owned())
+}
+
+/// A user's id by his name or number.
+pub(crate) fn userid(text: &str) -> Result<u32, String> {
+    let id = text.parse().ok().or_else(|| user_id(text));
+    id.ok_or_else(|| format!("no user \"{}\" on this machine; a number would do as well", printable(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_and_users_in_a_text_get_their_names() {
+        let user = |id| (id == 7).then(|| "ann".to_owned());
+        let words = Words::new(|id| format!("ƒ{id}"), user, TimeZone::UTC, 0.0);
+        for (text, named) in [
+            ("the end of job 12, of user 7: 4 of user 8", "the end of job ƒ12, of user ann: 4 of user 8"),
+            ("job 12", "job ƒ12"),
+            ("4 of 4 jobs of user 7", "4 of 4 jobs of user ann"),
+            ("a job of another user", "a job of another user"),
+            ("", ""),
+        ] {
+            assert_eq!(words.named(text), named);
+        }
+    }
+}
