@@ -10,16 +10,20 @@
 //! | `html` | the pages of `report` and `simulate` |
 //! | `tui` | the screen of `top` |
 //! | `metrics` | the text of `metrics`, its HTTP server and its textfile |
+//! | `outcome.rs` | what a subcommand comes to, and the exit statuses |
+//! | `clock.rs` | the present time, or the one that an option names |
 //! | `fingers.rs` | options and values of Slurm, PBS and flux-accounting, in the words of this command |
 //! | `replaced.rs` | replaces a file as a whole |
 //!
 //! `commands` may use all other folders, and none of them uses `commands`. No two files import each other, directly or through others.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod commands;
 mod fingers;
 mod html;
 mod metrics;
+mod outcome;
 mod plugin;
 mod replaced;
 mod site;
@@ -29,21 +33,15 @@ mod tui;
 mod ui;
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io::{self, ErrorKind, Write, stderr, stdout};
+use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind as Refused};
+use clap::{CommandFactory, Parser};
 
 use commands::Command;
-use ui::printable;
-
-const EXIT_STATUS: &str = "\
-Exit status:
-  0  done
-  1  asked, and the answer is no: there is no such user, bank or job, or it is not for you to see
-  2  an error; the message says what, and the database is as it was unless it says that something is stored";
+use outcome::{Answer, EXIT_STATUS, Failure, Outcome};
+use ui::messages::remark;
 
 /// Fair-share over the flux-accounting database: compute, understand, compare, store, send.
 #[derive(Debug, Parser)]
@@ -51,55 +49,6 @@ Exit status:
 struct Cli {
     #[command(subcommand)]
     command: Command,
-}
-
-/// What a subcommand that did not fail came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    Yes,
-    No,
-}
-
-/// Why a subcommand failed; the text is for the user.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("{0}")]
-    Message(String),
-    #[error("can't write the output: {0}")]
-    Output(#[from] io::Error),
-}
-
-type Outcome = Result<Answer, Failure>;
-
-/// Any error whose text says enough.
-fn failure(error: impl fmt::Display) -> Failure {
-    Failure::Message(error.to_string())
-}
-
-/// A failure after all was stored that was to be: it says so, as an exit status can't. A reader who is gone is none.
-fn after_storing(failure: impl Into<Failure>) -> Failure {
-    match failure.into() {
-        Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),
-        failure => Failure::Message(format!("{failure}; what was to be stored is stored")),
-    }
-}
-
-/// A line on standard output.
-fn say(line: impl fmt::Display) -> io::Result<()> {
-    writeln!(stdout(), "{line}")
-}
-
-/// As much of a line as anybody reads: a name out of a damaged database may be of any length.
-fn readable(line: &str) -> String {
-    printable::cut(line, 4000, "...")
-}
-
-/// A line on standard error, after the command's name. If it can't be written, nobody is there to be told; what the command
-/// was asked to do is not the worse for it. Names of others are in it, so no control character gets through.
-fn remark(text: impl fmt::Display) {
-    let text = text.to_string();
-    let lines: Vec<_> = text.lines().map(|line| readable(&printable::printable(line))).collect();
-    let _ = writeln!(stderr(), "flux-fairshare: {}", lines.join("\n"));
 }
 
 /// Runs the command named by the process's arguments.
@@ -114,7 +63,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refused(error, &arguments),
     };
-    exit(commands::run(cli.command))
+    exit(commands::run(cli.command, Cli::command))
 }
 
 fn exit(outcome: Outcome) -> ExitCode {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::show::facts;
+use crate::outcome::{Answer, Failure, Outcome};
+use crate::site::facts::facts;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
-use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column, json_number};
+use crate::ui::output::{OutputArgs, Report, json_number};
 use crate::ui::progress::Progress;
-use crate::{Answer, Failure, Outcome};
+use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use fairshare::{NodeDetail, NodeId, NodeKind, Options, Policy, Ranking, Ties, Tree};
 use fairshare_import::{Claim, Claimant, Quantity};
 

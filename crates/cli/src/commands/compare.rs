@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare compare`: what another policy would change.
 
-use super::show::options_json;
+use crate::fingers;
+use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
+use crate::site::facts::options_json;
 use crate::site::input::{Input, Loaded, Rules, rank};
 use crate::site::moves::{self, Moves, Side, Titles};
-use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
+use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::{Answer, Failure, Outcome, fingers};
+use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
 
 /// Compare policies on the same tree: who gains, who loses, how much the orders differ

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
+use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::ui::messages::{remark, say};
 use crate::ui::printable::{printable, printable_json};
 use crate::ui::suggest::did_you_mean;
-use crate::{Answer, Failure, Outcome, failure, remark, say};
 use fairshare_protocol::document;
 
 /// What is to be done.

@@ -4,13 +4,15 @@
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 
+use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
 use crate::plugin::ask::{self, InstanceArg};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
-use crate::ui::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use crate::ui::messages::{remark, say};
+use crate::ui::output::{OutputArgs, Report};
+use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::user_or_id;
-use crate::{Answer, Failure, Outcome, after_storing, failure, remark, say};
 use fairshare_accounting::store::{Access, Snapshot, StoredLimit};
 use fairshare_engine::accounts::{Target, measures};
 

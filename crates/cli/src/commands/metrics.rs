@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use crate::commands::standing;
 use crate::metrics::window::Window;
 use crate::metrics::{exposition, families, listen, textfile};
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::answers::{Standing, Stats};
 use crate::plugin::ask::{InstanceArg, Refusal, ask};
+use crate::plugin::standing;
 use crate::ui::figures::parse_duration;
+use crate::ui::messages::remark;
 use crate::ui::printable::printable;
 use crate::ui::words::Words;
-use crate::{Answer, Failure, Outcome, failure, remark};
 use fairshare_client::Flux;
 
 /// Print metrics of the whole instance as OpenMetrics text, once, into a file, or over HTTP

@@ -8,12 +8,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::status::loaded;
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::answers::Stats;
 use crate::plugin::ask::{InstanceArg, NO_DATA, ask, in_a_job};
-use crate::ui::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use crate::ui::messages::{remark, say};
+use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::{count, printable};
+use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::words::Words;
-use crate::{Answer, Failure, Outcome, failure, remark, say};
 use fairshare_client::{Flux, FluxError};
 
 /// Before going back to flux-accounting's plugin: which held jobs it would lose, and how it loses none

@@ -6,7 +6,7 @@ mod compare;
 mod config;
 mod doctor;
 mod generate;
-pub(crate) mod jobs;
+mod jobs;
 mod limit;
 mod metrics;
 mod migrate;
@@ -15,9 +15,9 @@ mod push;
 mod recount;
 mod report;
 mod scrub;
-pub(crate) mod show;
+mod show;
 mod simulate;
-pub(crate) mod standing;
+mod standing;
 mod status;
 mod sync;
 mod top;
@@ -28,7 +28,7 @@ pub(crate) mod why;
 
 use clap::Subcommand;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -60,8 +60,8 @@ pub(crate) enum Command {
     Generate(generate::Args),
 }
 
-/// Runs the subcommand that the arguments name.
-pub(crate) fn run(command: Command) -> Outcome {
+/// Runs the subcommand that the arguments name. `generate` gets the definition of the whole command line.
+pub(crate) fn run(command: Command, definition: fn() -> clap::Command) -> Outcome {
     match command {
         Command::Show(args) => show::run(&args),
         Command::Update(args) => update::run(&args),
@@ -86,6 +86,6 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Doctor(args) => doctor::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Migrate(args) => migrate::run(&args),
-        Command::Generate(args) => generate::run(&args),
+        Command::Generate(args) => generate::run(&args, definition),
     }
 }

@@ -3,11 +3,14 @@
 
 use clap::ArgAction;
 
+use crate::fingers;
+use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::{Rules, Wait, about};
-use crate::ui::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use crate::ui::messages::remark;
+use crate::ui::output::{OutputArgs, Report};
+use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
-use crate::{Answer, Failure, Outcome, after_storing, failure, fingers, remark};
 use fairshare::{Options, Policy};
 use fairshare_accounting::store::{Access, SitePolicy, Snapshot};
 

@@ -3,14 +3,15 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use super::sync::{instant, now};
+use crate::clock::{instant, now};
+use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
 use crate::ui::figures::Unit;
-use crate::ui::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::{Answer, Failure, Outcome, after_storing, failure};
+use crate::ui::rows::{Cell, Rows, Style, column};
 use fairshare_accounting::pipeline::{Counted, Fault, Recount};
 use fairshare_accounting::store::Access;
 

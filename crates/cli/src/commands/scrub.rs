@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare scrub`: old job records go.
 
-use super::sync::{instant, now};
+use crate::clock::{instant, now};
+use crate::outcome::{Answer, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
+use crate::ui::messages::say;
 use crate::ui::printable::count;
-use crate::{Answer, Outcome, after_storing, failure, say};
 use fairshare_accounting::pipeline::scrub::{Scrubbed, scrub};
 use fairshare_accounting::store::Access;
 

@@ -3,21 +3,21 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
-
-use super::update::ROUNDING;
+use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
+use crate::site::facts::facts;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
+use crate::site::names::{no_user, parts_of};
+use crate::site::stale::stale;
 use crate::ui::columns::{self, Chosen, View};
 use crate::ui::figures::{Unit, number};
+use crate::ui::messages::remark;
 use crate::ui::order::Order;
-use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style};
+use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::ui::suggest::did_you_mean;
-use crate::{Answer, Failure, Outcome, remark};
-use fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
-use fairshare_accounting::store::StoredAssociation;
+use crate::ui::rows::{Cell, Look, Rows, Style};
+use fairshare::{NodeId, NodeKind, Policy, Ranking, Tree};
 
 /// Show the tree: shares, usage and fair-share of every bank and user
 ///
@@ -144,23 +144,6 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// `policy` and `options` as JSON documents name them.
-pub(super) fn facts(policy: Policy, options: &Options) -> Vec<(&'static str, Value)> {
-    vec![("policy", policy.name().into()), ("options", options_json(options))]
-}
-
-/// The options as a JSON object; numbers are numbers.
-pub(super) fn options_json(options: &Options) -> Value {
-    let value = |text: String| text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from);
-    Value::Object(
-        options
-            .settings()
-            .into_iter()
-            .map(|(name, text)| (name.to_owned(), value(text)))
-            .collect::<Map<_, _>>(),
-    )
-}
-
 impl Args {
     fn needs_walk(&self, chosen: &[Chosen]) -> bool {
         chosen.iter().any(|chosen| chosen.column.key == "walk")
@@ -190,17 +173,6 @@ impl Args {
         }
         notes
     }
-}
-
-/// How many stored fair-shares are not those of the ranking; digits that flux-accounting does not store do not count.
-pub(super) fn stale(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> usize {
-    let differs = |leaf: &NodeId| {
-        let stored = stored.get(tree.list_index(*leaf)).and_then(|stored| stored.fairshare);
-        ranking
-            .fairshare(*leaf)
-            .is_some_and(|own| stored.is_none_or(|stored| (own - stored).abs() > ROUNDING))
-    };
-    tree.leaves().filter(differs).count()
 }
 
 fn choose(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<Chosen>, Failure> {
@@ -273,34 +245,4 @@ fn select(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, Strin
 
 fn above(tree: &Tree, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     std::iter::successors(tree.parent(node), |bank| tree.parent(*bank))
-}
-
-/// There is no user of this name; maybe a bank was meant, or one of the associations that Slurm has per partition.
-pub(super) fn no_user(tree: &Tree, name: &str) -> String {
-    let text = format!("no user \"{name}\"");
-    if tree.bank(name).is_some() {
-        return format!("{text}: {name} is a bank; to see it: show --bank {name}");
-    }
-    let users = || tree.leaves().map(|leaf| tree.name(leaf));
-    let parts: Vec<&str> = parts_of(tree, name).into_iter().map(|leaf| tree.name(leaf)).collect();
-    if parts.is_empty() {
-        return text + &did_you_mean(name, users());
-    }
-    format!("{text}, but one per partition: {}", parts.join(", "))
-}
-
-/// The associations that a user of Slurm has per partition: `user:partition`.
-pub(super) fn parts_of(tree: &Tree, user: &str) -> Vec<NodeId> {
-    let is_part =
-        |leaf: &NodeId| tree.name(*leaf).strip_prefix(user).is_some_and(|rest| rest.starts_with(':'));
-    tree.leaves().filter(is_part).collect()
-}
-
-/// There is no bank of this name; maybe a user was meant.
-pub(crate) fn no_bank(tree: &Tree, name: &str) -> String {
-    let text = format!("no bank \"{name}\"");
-    match tree.leaves_of(name).next() {
-        Some(_) => format!("{text}: {name} is a user; to see it: show --user {name}"),
-        None => text + &did_you_mean(name, tree.banks().map(|bank| tree.name(bank))),
-    }
 }

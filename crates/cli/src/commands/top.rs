@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::why::job::Teller;
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::answers::Explained;
 use crate::plugin::ask::{InstanceArg, ask};
 use crate::tui::view::Look;
 use crate::tui::{self, gather};
 use crate::ui::figures::parse_duration;
 use crate::ui::screen::{Screen, ScreenArgs};
+use crate::ui::teller::Teller;
 use crate::ui::words::Words;
-use crate::{Answer, Failure, Outcome, failure};
 use fairshare_client::Flux;
 
 /// Watch banks, standings, pending and held jobs on the whole screen

@@ -3,14 +3,16 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use super::show::facts;
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::site::database::DatabaseArg;
+use crate::site::facts::facts;
 use crate::site::input::{PolicyArg, Rules, Wait};
 use crate::site::mending;
-use crate::ui::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use crate::site::stale::ROUNDING;
+use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::{Answer, Failure, Outcome, failure};
+use crate::ui::rows::{Cell, Rows, Style, column};
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::store::{Access, SitePolicy};
 
@@ -48,9 +50,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     output: OutputArgs,
 }
-
-/// flux-accounting stores six decimals: less than this is no move, only more digits.
-pub(super) const ROUNDING: f64 = 5e-7;
 
 pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {

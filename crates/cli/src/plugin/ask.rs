@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::answers::Overruled;
 use super::installed::load_command;
+use crate::outcome::{Failure, failure};
+use crate::ui::messages::remark;
 use crate::ui::printable::printable;
-use crate::{Failure, failure, remark};
 use fairshare_client::{Flux, FluxError};
 
 /// Which instance.

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 use super::ask::{Refusal, ask};
-use crate::failure;
+use crate::outcome::failure;
 use fairshare::{Builder, Options, Policy, Shares, Tree};
 use fairshare_accounting::store::StoredAssociation;
 use fairshare_client::Flux;
@@ -117,7 +117,7 @@ fn read(flux: &Flux) -> Result<Vec<Page>, Refusal> {
 
 fn build(pages: Vec<Page>) -> Result<LiveTree, Refusal> {
     let fail = |text: String| {
-        Refusal::Failed(crate::Failure::Message(format!("the plugin's answer to \"tree\": {text}")))
+        Refusal::Failed(crate::outcome::Failure::Message(format!("the plugin's answer to \"tree\": {text}")))
     };
     let Some(first) = pages.first() else { return Err(fail("no page".to_owned())) };
     let policy: Policy = first.policy.parse().map_err(|error| fail(format!("{error}")))?;

@@ -4,4 +4,6 @@
 pub(crate) mod answers;
 pub(crate) mod ask;
 pub(crate) mod installed;
+pub(crate) mod jobs;
 pub(crate) mod live_tree;
+pub(crate) mod standing;

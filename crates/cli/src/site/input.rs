@@ -8,14 +8,16 @@ use serde_json::{Value, json};
 use strum::VariantNames;
 
 use super::database::{DatabaseArg, Found};
+use crate::fingers;
+use crate::outcome::{Failure, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::plugin::live_tree::{self, LiveTree};
 use crate::site::mending;
 use crate::ui::figures::{self, Unit};
+use crate::ui::messages::remark;
 use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
 use crate::ui::suggest::did_you_mean;
-use crate::{Failure, failure, fingers, remark};
 use fairshare::{OptionError, Options, Policy, Ranking, Tree};
 use fairshare_accounting::store::{Access, Database, Pace, SitePolicy, StoredAssociation};
 use fairshare_import::{self as formats, Beside, Claim, Format};
@@ -446,7 +448,7 @@ impl Loaded {
         if self.left_out.iter().any(|bank| bank == name) {
             format!("bank \"{name}\" is inactive, and inactive_usage=ignore leaves it out")
         } else {
-            crate::commands::show::no_bank(&self.tree, name)
+            crate::site::names::no_bank(&self.tree, name)
         }
     }
 }

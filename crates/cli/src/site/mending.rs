@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use super::database::{Found, VARIABLE};
+use crate::outcome::{Failure, failure};
 use crate::ui::printable::printable;
-use crate::{Failure, failure};
 use fairshare::TreeError;
 use fairshare_accounting::pipeline::PipelineError;
 use fairshare_accounting::store::{Access, Reason, StoreError, StoredLimit, shell_word};

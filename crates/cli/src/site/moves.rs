@@ -4,8 +4,9 @@
 use serde_json::Value;
 
 use crate::ui::figures::number;
-use crate::ui::output::{Cell, Column, Report, Rows, Style, column};
+use crate::ui::output::Report;
 use crate::ui::printable::count;
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use fairshare::tau::kendall_tau;
 use fairshare::{NodeId, Ranking, Tree};
 

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::model::{Bank, Job, Snapshot, Standing};
-use crate::commands::{jobs, standing};
+use crate::outcome::{Failure, failure};
 use crate::plugin::answers::{JobsPage, Load, Row, Standing as Answer, Stats};
 use crate::plugin::ask::{Refusal, ask};
+use crate::plugin::{jobs, standing};
 use crate::ui::figures::{duration, number};
 use crate::ui::printable::printable;
 use crate::ui::words::Words;
-use crate::{Failure, failure};
 use fairshare_client::Flux;
 
 /// No more associations, and no more jobs, are asked for each time: nobody reads more, and the plugin has other work.

@@ -2,9 +2,9 @@
 //! The columns of a node: one definition for tables, JSON, CSV and `-o`.
 
 use super::figures::Unit;
-use super::output::{Cell, Column, Style, column};
 use super::suggest::did_you_mean;
 use crate::fingers;
+use crate::ui::rows::{Cell, Column, Style, column};
 use fairshare::{NodeDetail, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree};
 use fairshare_accounting::store::StoredAssociation;
 

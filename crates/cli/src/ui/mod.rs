@@ -3,12 +3,15 @@
 
 pub(crate) mod columns;
 pub(crate) mod figures;
+pub(crate) mod messages;
 pub(crate) mod order;
 pub(crate) mod output;
 pub(crate) mod pager;
 pub(crate) mod printable;
 pub(crate) mod progress;
+pub(crate) mod rows;
 pub(crate) mod screen;
 pub(crate) mod suggest;
 pub(crate) mod table;
+pub(crate) mod teller;
 pub(crate) mod words;

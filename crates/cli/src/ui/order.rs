@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use super::columns::{self, Chosen, View};
-use super::output::Cell;
+use crate::ui::rows::Cell;
 use fairshare::{NodeId, Tree};
 
 /// What siblings are sorted by, and whether backwards.

@@ -7,10 +7,10 @@ use std::io::{self, Write};
 use anstyle::Style as Paint;
 
 use super::figures::{number, percent, ratio, term};
-use super::output::{Cell, Column, Look, Rows, Style};
 use super::printable::{cut, printable, width};
 use super::progress::Progress;
 use super::screen::{BAD, BOLD, FAINT, GOOD, Screen};
+use crate::ui::rows::{Cell, Column, Look, Rows, Style};
 
 /// How tables are printed on a screen.
 pub(crate) struct Table<'a> {

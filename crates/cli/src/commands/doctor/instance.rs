@@ -10,9 +10,9 @@ use crate::commands::config::{self, Fault};
 use crate::commands::push::{self, Push};
 use crate::commands::status::state::{Check, State};
 use crate::commands::status::{check, plugins, state_of};
+use crate::outcome::{Failure, failure};
 use crate::plugin::ask::{in_a_job, queues};
 use crate::ui::printable::count;
-use crate::{Failure, failure};
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::Flux;
 

@@ -10,10 +10,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::json;
 
 use super::push::Push;
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::site::database::{DatabaseArg, Found};
 use crate::site::input::Wait;
+use crate::ui::messages::say;
 use crate::ui::printable::{printable, printable_json};
-use crate::{Answer, Failure, Outcome, failure, say};
 use fairshare_accounting::store::{Access, Database, StoreError, shell_word};
 use findings::{Books, Finding, Weight, of_books, of_instance};
 use instance::Instance;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::findings::Finding;
 use crate::commands::push;
+use crate::outcome::{Failure, failure};
 use crate::site::mending;
-use crate::{Failure, failure};
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan, Rule};
 use fairshare_accounting::store::{Reason, Snapshot, StoreError, shell_word};

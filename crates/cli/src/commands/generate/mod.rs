@@ -4,17 +4,19 @@
 mod manual;
 mod manual_plugin;
 mod shells;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Arg, Command, CommandFactory, ValueHint};
+use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use strum::VariantNames;
 
-use crate::{Answer, Cli, EXIT_STATUS, Failure, Outcome};
+use crate::outcome::{Answer, EXIT_STATUS, Failure, Outcome};
 use fairshare::Policy;
 use fairshare_import::Format;
 use manual_plugin::Part;
@@ -30,42 +32,45 @@ pub(crate) struct Args {
 /// The name of the program, which is one word; as a subcommand of flux it has two.
 const PROGRAM: &str = "flux-fairshare";
 
-pub(super) fn run(args: &Args) -> Outcome {
-    write(&args.directory)
+pub(super) fn run(args: &Args, definition: fn() -> Command) -> Outcome {
+    write(&args.directory, definition)
         .map_err(|error| Failure::Message(format!("{}: {error}", args.directory.display())))?;
     Ok(Answer::Yes)
 }
 
-fn write(directory: &Path) -> io::Result<()> {
+fn write(directory: &Path, definition: fn() -> Command) -> io::Result<()> {
     let [pages, of_plugin, completions] = ["man1", "man7", "completions"].map(|name| directory.join(name));
     for directory in [&pages, &of_plugin, &completions] {
         fs::create_dir_all(directory)?;
     }
     plugin_page(&of_plugin)?;
-    let mut command = Cli::command();
+    let mut command = definition();
     command.build();
-    page(&command, PROGRAM, &pages)?;
+    page(&command, PROGRAM, &pages, definition)?;
     for subcommand in visible(&command).filter(|command| command.get_name() != "help") {
-        page(subcommand, &format!("{PROGRAM}-{}", subcommand.get_name()), &pages)?;
+        page(subcommand, &format!("{PROGRAM}-{}", subcommand.get_name()), &pages, definition)?;
     }
     // clap_complete 4.6 writes the hyphen of the program's name in two ways: as one where a state is entered, as the other
     // where it is looked up. So no state of a subcommand would ever be found.
     let (looked_up, entered) = (PROGRAM.replace('-', "__subcmd__"), PROGRAM.replace('-', "__"));
-    let script = script_of(Shell::Bash).replace(&looked_up, &entered);
+    let script = script_of(Shell::Bash, definition).replace(&looked_up, &entered);
     fs::write(completions.join(format!("{PROGRAM}.bash")), script + shells::BASH)?;
-    let zsh = script_of(Shell::Zsh);
+    let zsh = script_of(Shell::Zsh, definition);
     // The last thing it does is to answer: what it answers with has to be there before.
     let (body, tail) = zsh.rsplit_once("\nif [ ").unwrap_or((&zsh, ""));
     let body = body.replacen(shells::ZSH_HEAD.0, shells::ZSH_HEAD.1, 1);
     let tail = tail.replacen(shells::ZSH_TAIL.0, shells::ZSH_TAIL.1, 1);
     fs::write(completions.join(format!("_{PROGRAM}")), format!("{body}\n{}\nif [ {tail}", shells::ZSH))?;
-    fs::write(completions.join(format!("{PROGRAM}.fish")), script_of(Shell::Fish) + shells::FISH)?;
+    fs::write(
+        completions.join(format!("{PROGRAM}.fish")),
+        script_of(Shell::Fish, definition) + shells::FISH,
+    )?;
     Ok(())
 }
 
-fn script_of(shell: Shell) -> String {
+fn script_of(shell: Shell, definition: fn() -> Command) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut completed(), PROGRAM, &mut script);
+    clap_complete::generate(shell, &mut completed(definition), PROGRAM, &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
@@ -74,7 +79,7 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
 }
 
 /// One page. What follows the options in the help becomes sections.
-fn page(command: &Command, name: &str, directory: &Path) -> io::Result<()> {
+fn page(command: &Command, name: &str, directory: &Path, definition: fn() -> Command) -> io::Result<()> {
     let source = format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION"));
     let man = clap_mangen::Man::new(command.clone()).title(name).source(source);
     let mut text = Vec::new();
@@ -105,7 +110,7 @@ fn page(command: &Command, name: &str, directory: &Path) -> io::Result<()> {
             writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(key), roff(what))?;
         }
     }
-    let others = visible(&Cli::command())
+    let others = visible(&definition())
         .map(|other| format!("{PROGRAM}-{}", other.get_name()))
         .chain([PROGRAM.to_owned(), "flux".to_owned(), "flux-jobtap".to_owned()])
         .filter(|other| other != name)
@@ -156,8 +161,8 @@ fn roff(text: &str) -> String {
 
 /// The definitions as completions need them: the program under its one-word name, for the scripts take what is completed
 /// apart at spaces; nothing that is hidden; and for each value what may be typed.
-fn completed() -> Command {
-    let command = Cli::command();
+fn completed(definition: fn() -> Command) -> Command {
+    let command = definition();
     let mut columns: Vec<PossibleValue> = Vec::new();
     let show = command.find_subcommand("show").and_then(|show| show.get_after_long_help());
     for (_, entries) in show.map(|help| sections(&help.to_string())).unwrap_or_default() {

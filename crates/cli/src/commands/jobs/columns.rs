@@ -2,7 +2,8 @@
 //! The columns of `flux fairshare jobs`: those of every job, and one for each term.
 
 use crate::plugin::answers::{JobsPage, Row};
-use crate::ui::output::{Cell, Column, Style, column};
+use crate::plugin::jobs::weight;
+use crate::ui::rows::{Cell, Column, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::Words;
 
@@ -222,11 +223,6 @@ pub(super) fn cell(chosen: &Chosen, row: &Row, page: &JobsPage, words: &Words<'_
         "userid" => Cell::Count(row.userid.into()),
         _ => Cell::None,
     }
-}
-
-/// The weight of a term when the job was priced.
-pub(super) fn weight(row: &Row, page: &JobsPage, term: usize) -> Option<i64> {
-    page.weighings.get(row.weighing?)?.get(term).copied()
 }
 
 /// One line per column, for the manual page.

@@ -9,15 +9,18 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value, json};
 
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::answers::{JobsPage, Row};
-use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, ask, queues};
+use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, queues};
+use crate::plugin::jobs::fetch;
+use crate::ui::messages::remark;
 use crate::ui::order::compare;
-use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
+use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
+use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::{Words, caller, userid};
-use crate::{Answer, Failure, Outcome, failure, remark};
 use columns::{Chosen, Columns, GIVE_UP, PARTS, cell};
 use fairshare_client::Flux;
 
@@ -125,11 +128,6 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::No)
 }
 
-/// The product of a term, by its place.
-pub(crate) fn product(row: &Row, page: &JobsPage, term: usize) -> Option<f64> {
-    Some(row.values.get(term)? * columns::weight(row, page, term)? as f64)
-}
-
 /// A job's id in any of Flux's forms.
 pub(super) fn id(flux: &Flux, text: &str) -> Result<u64, String> {
     flux.job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is no job id"))
@@ -213,38 +211,6 @@ fn wanted(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String, Value>
     put("queue", if let [queue] = args.queue.as_slice() { Some(json!(queue)) } else { None });
     put("bank", if let [bank] = args.bank.as_slice() { Some(json!(bank)) } else { None });
     wanted
-}
-
-/// All pages, as one; no further ones once there are so many jobs.
-pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<JobsPage, Refusal> {
-    let mut wanted = wanted.clone();
-    wanted.insert("limit".to_owned(), json!(2000));
-    let mut all: JobsPage = ask(flux, "jobs", &Value::Object(wanted.clone()))?;
-    while let Some(next) = all.next.filter(|_| all.jobs.len() < most) {
-        wanted.insert("after".to_owned(), json!(next));
-        let page: JobsPage = ask(flux, "jobs", &Value::Object(wanted.clone()))?;
-        append(&mut all, page);
-    }
-    Ok(all)
-}
-
-/// Joins the next page. Each has weighings of its own.
-fn append(all: &mut JobsPage, page: JobsPage) {
-    let places: Vec<usize> = page
-        .weighings
-        .into_iter()
-        .map(|weighing| {
-            all.weighings.iter().position(|known| *known == weighing).unwrap_or_else(|| {
-                all.weighings.push(weighing);
-                all.weighings.len() - 1
-            })
-        })
-        .collect();
-    all.jobs.extend(page.jobs.into_iter().map(|mut row| {
-        row.weighing = row.weighing.and_then(|at| places.get(at).copied());
-        row
-    }));
-    all.next = page.next;
 }
 
 fn print(args: &Args, page: &JobsPage, words: &Words<'_>, none: &str) -> Result<(), Failure> {

@@ -5,11 +5,12 @@ use clap::Parser;
 use serde_json::json;
 
 use super::columns::{Chosen, Columns, GIVE_UP, PARTS};
-use super::{Args, append, report, weights};
+use super::{Args, report, weights};
 use crate::plugin::answers::JobsPage;
+use crate::plugin::jobs::append;
 use crate::tests::golden::{check, jobs, screen, words};
-use crate::ui::output::Look;
 use crate::ui::progress::Progress;
+use crate::ui::rows::Look;
 use crate::ui::table::Table;
 
 #[derive(Parser)]

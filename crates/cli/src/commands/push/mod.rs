@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare push`: send the accounting data to the priority plugin.
 
+mod changes;
 mod parts;
 mod preview;
 
@@ -9,20 +10,21 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::sync::now;
+use crate::clock::now;
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::in_a_job;
 use crate::site::database::{DatabaseArg, Found};
 use crate::site::input::Wait;
 use crate::site::mending;
+use crate::ui::messages::{remark, say};
 use crate::ui::printable::{count, printable_json};
-use crate::{Answer, Failure, Outcome, failure, remark, say};
+use changes::Changes;
 use fairshare_accounting::pipeline::fairshare::checked_tree;
 use fairshare_accounting::store::{Access, PolicyData, Snapshot, StoreError};
 use fairshare_client::{Flux, FluxError, user_name};
 use fairshare_import as formats;
 use fairshare_protocol::document;
 use fairshare_protocol::records::{AssociationRecord, BankRecord};
-use parts::Changes;
 use preview::Preview;
 
 /// Send the database to the priority plugin

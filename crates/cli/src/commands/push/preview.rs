@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::parts::Changes;
+use super::changes::Changes;
 use crate::ui::printable::{count, printable};
 use crate::ui::words::user_or_id;
 use fairshare_engine::ids::f58;

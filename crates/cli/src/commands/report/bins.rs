@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 
-use super::data::Number;
+use super::number::Number;
+use crate::outcome::{Failure, failure};
 use crate::site::input::Loaded;
-use crate::{Failure, failure};
 use fairshare::periods::Periods;
 use fairshare::{NodeId, Tree};
 use fairshare_accounting::pipeline::Present;

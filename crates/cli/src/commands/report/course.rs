@@ -8,8 +8,8 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan, Unit, Zoned};
 use serde::Serialize;
 
-use super::data::Number;
-use crate::{Failure, failure};
+use super::number::Number;
+use crate::outcome::{Failure, failure};
 use fairshare::Tree;
 use fairshare_accounting::pipeline::charges::{Charge, Charges};
 use fairshare_accounting::store::Database;

@@ -7,40 +7,20 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::bins::{BankBins, Bins};
 use super::course::Course;
 use super::held::Held;
+use super::number::Number;
 use super::outlook::{self, Forgetting};
-use crate::commands::show::{options_json, stale};
+use crate::site::facts::options_json;
 use crate::site::input::Loaded;
 use crate::site::moves::{Moves, Side};
+use crate::site::stale::stale;
 use crate::ui::figures::Unit;
 use fairshare::{NodeId, Policy, Ranking, Shares, Tree};
-
-/// A number as the document writes it: whole ones without a point, others with seven digits or as many as are before the
-/// point, none that JSON does not know.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Number(pub(super) f64);
-
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Number(number) = *self;
-        if !number.is_finite() {
-            return serializer.serialize_none();
-        }
-        let digits = (6 - number.abs().log10().max(-400.0).floor() as i32).max(0);
-        let scale = 10f64.powi(digits);
-        let rounded = if scale.is_finite() { (number * scale).round() / scale } else { number };
-        // Beyond that not every whole number is one.
-        if rounded.fract() == 0.0 && rounded.abs() < 9e15 {
-            return serializer.serialize_i64(rounded as i64);
-        }
-        serializer.serialize_f64(rounded)
-    }
-}
 
 /// All that is shown.
 #[derive(Debug, Serialize)]

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 use serde_json::{Map, json};
 
-use super::data::Number;
-use crate::Failure;
-use crate::commands::jobs;
+use super::number::Number;
+use crate::outcome::Failure;
 use crate::plugin::answers::{JobsPage, Row, Stats};
 use crate::plugin::ask::{InstanceArg, Refusal, ask as ask_plugin};
+use crate::plugin::jobs;
 use crate::site::input::Input;
 use crate::ui::words::Words;
 use fairshare_client::Flux;

@@ -9,6 +9,7 @@ mod bins;
 mod course;
 mod data;
 mod held;
+mod number;
 mod outlook;
 #[cfg(test)]
 mod tests;
@@ -18,13 +19,13 @@ use std::time::Duration;
 
 use crate::html::page::{Page, file};
 use crate::html::report;
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
 use crate::ui::figures::{self, parse_duration};
 use crate::ui::pager::Paper;
 use crate::ui::printable::printable_json;
 use crate::ui::progress::Progress;
-use crate::{Answer, Failure, Outcome, failure};
 use bins::Bins;
 use course::Course;
 use data::{Document, Made};

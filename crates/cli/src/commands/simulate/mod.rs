@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare simulate`: a job history replayed under other rules, on a cluster in virtual time.
 
+mod history;
 mod page;
 mod print;
 mod read;
@@ -18,18 +19,19 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
-use self::print::Told;
-use self::read::{History, Size};
+use self::history::{History, Size};
+use self::print::{By, Told};
 use self::scenarios::{Common, Plan, Sweep, product};
+use crate::fingers;
 use crate::html::page::file;
+use crate::outcome::{Answer, Failure, Outcome};
 use crate::site::input::{Input, Rules};
+use crate::ui::messages::remark;
 use crate::ui::output::OutputArgs;
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::{Answer, Failure, Outcome, fingers, remark};
 use fairshare::Policy;
 use fairshare_accounting::store::PolicyData;
 use fairshare_simulate::{Means, Measures, Scheduler, Trace, replay};
@@ -45,16 +47,6 @@ Keys of --sweep:
 
 /// How often progress is looked at.
 const GLANCE: Duration = Duration::from_millis(100);
-
-/// What is told apart below the scenarios.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::AsRefStr)]
-#[strum(serialize_all = "lowercase")]
-pub(super) enum By {
-    /// Banks
-    Bank,
-    /// Sizes, in cores
-    Size,
-}
 
 /// Replay a job history under other policies, weights, half-lives, limits and refresh intervals
 ///
@@ -184,7 +176,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         file::replace(report, page.as_bytes())
             .map_err(|error| Failure::Message(format!("{}: {error}", report.display())))?;
     }
-    print::print(args, &told, facts, before, progress)?;
+    print::print(args.output, args.by, &told, facts, before, progress)?;
     Ok(Answer::Yes)
 }
 

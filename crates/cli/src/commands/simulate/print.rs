@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What simulations came to: a row for each scenario, and rows for its banks and sizes.
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::{Args, By};
 use crate::ui::figures::number;
-use crate::ui::output::{Cell, Column, Look, Report, Rows, Style, column};
+use crate::ui::output::OutputArgs;
+use crate::ui::output::Report;
 use crate::ui::progress::Progress;
+use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use fairshare_simulate::{Group, Measures, Spread};
 
 /// What a table leaves out first where it is too wide.
@@ -22,6 +24,16 @@ const GIVE_UP: &[&str] = &[
     "makespan",
     "wait_p95",
 ];
+
+/// What is told apart below the scenarios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::AsRefStr)]
+#[strum(serialize_all = "lowercase")]
+pub(super) enum By {
+    /// Banks
+    Bank,
+    /// Sizes, in cores
+    Size,
+}
 
 /// What is told of all scenarios together.
 pub(super) type Facts = Vec<(&'static str, Value)>;
@@ -177,16 +189,17 @@ pub(super) fn document(told: &[Told], facts: Facts) -> std::io::Result<Vec<u8>> 
 }
 
 pub(super) fn print(
-    args: &Args,
+    output: OutputArgs,
+    by: Option<By>,
     told: &[Told],
     facts: Facts,
     before: Vec<String>,
     progress: Progress,
 ) -> std::io::Result<()> {
-    let people = args.output.is_table();
-    let by = args.by.or((people).then_some(By::Bank)).filter(|_| !args.output.json);
-    let mut report = Report { before, ..report(told, facts, by, people) };
-    if !people && !args.output.json && args.by.is_some() {
+    let people = output.is_table();
+    let shown = by.or((people).then_some(By::Bank)).filter(|_| !output.json);
+    let mut report = Report { before, ..report(told, facts, shown, people) };
+    if !people && !output.json && by.is_some() {
         report.rows = report.more.take().unwrap_or(report.rows);
     }
     if people {
@@ -196,7 +209,7 @@ pub(super) fn print(
                 .to_owned(),
         ];
     }
-    args.output.print_as(report, Look { give_up: GIVE_UP, ..Look::WHOLE }, progress)
+    output.print_as(report, Look { give_up: GIVE_UP, ..Look::WHOLE }, progress)
 }
 
 /// A time in three digits and a unit.

@@ -7,68 +7,15 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
+use super::history::{History, LONGEST_RUN, Size};
 use super::swf;
+use crate::outcome::{Failure, failure};
 use crate::site::database::Found;
 use crate::site::input::Wait;
-use crate::{Failure, failure};
 use fairshare_accounting::pipeline::resources;
 use fairshare_accounting::store::{Access, PastJob};
 use fairshare_engine::ids::UserId;
-use fairshare_simulate::{Party, Trace};
-
-/// Longer than ten years no job runs, in seconds. While one does and a job that would fit waits behind another, the order is looked at
-/// at each refresh: ten years of 30 s take 11 s to replay, and 1e11 s would take an hour.
-pub(super) const LONGEST_RUN: f64 = 10.0 * 365.25 * 86_400.0;
-
-/// How sizes are read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
-    pub(super) cores_per_node: u32,
-    pub(super) whole_nodes: bool,
-}
-
-impl Size {
-    /// Nodes, cores and GPUs of a job of which only cores are known.
-    pub(super) fn of_cores(self, cores: u32) -> [u32; 3] {
-        self.rounded(cores.div_ceil(self.cores_per_node.max(1)), cores, 0)
-    }
-
-    fn rounded(self, nodes: u32, cores: u32, gpus: u32) -> [u32; 3] {
-        let cores =
-            if self.whole_nodes { nodes.saturating_mul(self.cores_per_node).max(cores) } else { cores };
-        [nodes, cores, gpus]
-    }
-}
-
-/// What was read.
-#[derive(Debug, Default)]
-pub(super) struct History {
-    pub(super) trace: Trace,
-    /// Of the cluster, where the history tells.
-    pub(super) nodes: Option<u64>,
-    pub(super) cores: Option<u64>,
-    /// Jobs of which it is not told how long they ran, or on what.
-    pub(super) skipped: usize,
-    /// What jobs waited in truth: how many, and all together.
-    pub(super) waits: (u64, f64),
-}
-
-impl History {
-    pub(super) fn push(
-        &mut self,
-        party: Party,
-        submit: f64,
-        wait: Option<f64>,
-        times: (f64, f64),
-        size: [u32; 3],
-    ) {
-        if let Some(wait) = wait {
-            self.waits.0 += 1;
-            self.waits.1 += wait;
-        }
-        self.trace.push(party, submit, times, size);
-    }
-}
+use fairshare_simulate::Party;
 
 /// What a file is.
 enum Kind {

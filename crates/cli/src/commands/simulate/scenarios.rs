@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
 
+use crate::fingers;
+use crate::outcome::Failure;
 use crate::ui::figures::parse_duration;
 use crate::ui::suggest::did_you_mean;
-use crate::{Failure, fingers};
 use fairshare::Policy;
 use fairshare_accounting::store::{LimitRecord, PolicyData};
 use fairshare_engine::accounts::measures;

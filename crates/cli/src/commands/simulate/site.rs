@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use crate::outcome::{Failure, failure};
 use crate::site::input::{Loaded, Rules};
-use crate::{Failure, failure};
 use fairshare::{NodeId, NodeKind, Policy, Shares, Tree};
 use fairshare_accounting::store::{ConfigRecord, Database, PolicyData, SitePolicy, TreeRecord};
 use fairshare_engine::ids::UserId;

@@ -9,16 +9,18 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::why::job::Teller;
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::answers::{Association, Standing};
-use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, ask};
+use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal};
+use crate::plugin::standing::fetch;
 use crate::ui::figures::Unit;
-use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column, write_pretty};
+use crate::ui::messages::remark;
+use crate::ui::output::{OutputArgs, Report, write_pretty};
 use crate::ui::pager::Paper;
 use crate::ui::progress::Progress;
+use crate::ui::rows::{Cell, Look, Rows, Style, column};
+use crate::ui::teller::Teller;
 use crate::ui::words::{Words, caller, userid};
-use crate::{Answer, Failure, Outcome, failure, remark};
-use fairshare_client::Flux;
 
 /// Show where you stand, your limits and how much of them is used
 ///
@@ -100,29 +102,6 @@ fn wanted(all: bool, user: Option<u32>, bank: Option<&str>) -> Map<String, Value
     wanted.extend(bank.map(|bank| ("bank".to_owned(), json!(bank))));
     wanted.extend(all.then(|| ("all".to_owned(), json!(true))));
     wanted
-}
-
-/// All pages, as one document; no further ones once there are so many associations.
-pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<Value, Refusal> {
-    let mut wanted = wanted.clone();
-    wanted.insert("limit".to_owned(), json!(100));
-    let mut all: Value = ask(flux, "standing", &Value::Object(wanted.clone()))?;
-    let mut next = all.get("next").cloned().unwrap_or_default();
-    let count = |all: &Value| all.get("associations").and_then(Value::as_array).map_or(0, Vec::len);
-    while !next.is_null() && count(&all) < most {
-        wanted.insert("after".to_owned(), next);
-        let mut page: Value = ask(flux, "standing", &Value::Object(wanted.clone()))?;
-        next = page.get("next").cloned().unwrap_or_default();
-        let more = page.get_mut("associations").map(Value::take);
-        if let (Some(Value::Array(list)), Some(Value::Array(mut more))) = (all.get_mut("associations"), more)
-        {
-            list.append(&mut more);
-        }
-    }
-    if let Some(all) = all.as_object_mut() {
-        all.remove("next");
-    }
-    Ok(all)
 }
 
 fn nobody(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>) -> String {

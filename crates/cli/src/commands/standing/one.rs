@@ -3,12 +3,12 @@
 
 use std::io::{self, Write};
 
-use crate::commands::why::job::Teller;
 use crate::commands::why::job::shares;
 use crate::plugin::answers::{Association, Level, Limit, Sibling, Standing};
 use crate::ui::figures::{duration, number, ordinal, percent, ratio};
-use crate::ui::output::{Cell, Rows, Style, column};
 use crate::ui::printable::count;
+use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::teller::Teller;
 
 /// Cells of a bar that shows usage against a share.
 const BAR: usize = 20;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Screens of a standing.
 
-use crate::commands::why::job::Teller;
 use crate::plugin::answers::Standing;
 use crate::tests::golden::{check, screen, standing, words};
+use crate::ui::teller::Teller;
 use serde_json::{Value, json};
 
 fn screens(name: &str, document: Value, long: bool, caller: u32) -> String {

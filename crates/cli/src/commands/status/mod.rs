@@ -10,14 +10,16 @@ use indicatif::HumanDuration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::in_a_job;
 use crate::plugin::installed::load_command;
 use crate::site::database::DatabaseArg;
-use crate::ui::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
+use crate::ui::messages::remark;
+use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
+use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::words::user_or_id;
-use crate::{Answer, Failure, Outcome, failure, remark};
 use fairshare_client::{Flux, FluxError, user_id};
 use fairshare_engine::ids::f58;
 use fairshare_protocol::records::UNLIMITED;

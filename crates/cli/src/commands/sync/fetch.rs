@@ -6,11 +6,11 @@
 
 use std::path::Path;
 
+use crate::outcome::{Failure, failure};
 use crate::site::database::Found;
 use crate::site::input::Wait;
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::{Failure, failure};
 use fairshare_accounting::pipeline::fetch::{self, Fetched, Fetching, Listing};
 use fairshare_accounting::store::{Access, JobRecord, Snapshot};
 use fairshare_client::Flux;

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use super::arguments::Args;
+use super::done::Done;
 use super::fetch::Stored;
-use super::{Args, Done};
 use crate::ui::figures::Unit;
-use crate::ui::output::{Cell, Report, Rows, Style, column};
+use crate::ui::output::Report;
 use crate::ui::printable::{count, printable};
+use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::words::user_or_id;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{Plan, Tally};

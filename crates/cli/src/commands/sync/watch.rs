@@ -4,10 +4,12 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::{Args, store_all};
+use super::arguments::Args;
+use super::steps::store_all;
 use crate::commands::push::{self, Push};
+use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::ui::messages::remark;
 use crate::ui::printable::count;
-use crate::{Answer, Failure, Outcome, failure, remark};
 use fairshare_accounting::pipeline::watch::{Cause, Done, System, watch};
 use fairshare_accounting::store::PolicyData;
 
@@ -80,7 +82,7 @@ fn is_near(one: f64, other: f64) -> bool {
 }
 
 /// What was stored.
-fn news(done: &super::Done) -> Vec<String> {
+fn news(done: &super::done::Done) -> Vec<String> {
     let mut news = Vec::new();
     let mut add = |number: usize, text: String| {
         if number > 0 {

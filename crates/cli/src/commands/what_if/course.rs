@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::edits::any;
-use crate::commands::why::bank_of;
+use crate::outcome::{Failure, failure};
 use crate::site::input::{Input, Loaded};
+use crate::site::names::bank_of;
 use crate::ui::figures::{date, now, number, ordinal};
 use crate::ui::printable::printable;
 use crate::ui::screen::{FAINT, GOOD, Screen};
-use crate::{Failure, failure};
 use fairshare::{NodeId, NodeKind, Ranking, Tree};
 use fairshare_accounting::pipeline::Present;
 use fairshare_accounting::store::{Database, Pace, UsageBin};

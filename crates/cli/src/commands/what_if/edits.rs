@@ -3,12 +3,12 @@
 
 use std::str::FromStr;
 
-use crate::commands::why::bank_of;
+use crate::outcome::{Failure, failure};
 use crate::site::input::Loaded;
+use crate::site::names::bank_of;
 use crate::ui::figures::{Unit, number};
 use crate::ui::printable::printable;
 use crate::ui::suggest::did_you_mean;
-use crate::{Failure, failure};
 use fairshare::{self, Builder, NodeId, NodeKind, Tree};
 
 /// `NAME=SHARES`

@@ -10,14 +10,15 @@ use serde_json::json;
 
 use self::course::Course;
 use self::edits::{Edits, NewUser, Shares, Used};
-use super::show::options_json;
+use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
+use crate::site::facts::options_json;
 use crate::site::input::{Input, PolicyArg, Rules, rank};
 use crate::site::moves::{self, Moves, Side, Titles};
 use crate::ui::figures::{duration, parse_duration};
-use crate::ui::output::{Look, OutputArgs};
+use crate::ui::output::OutputArgs;
 use crate::ui::progress::Progress;
-use crate::{Answer, Failure, Outcome};
+use crate::ui::rows::Look;
 use fairshare::NodeId;
 
 /// Show who would move if something were different; nothing is changed

@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Site, bank_of};
+use super::site::Site;
+use crate::site::names::bank_of;
 use crate::ui::output::json_number;
 use fairshare::{Comparison, Explanation, Level, NodeId, NodeKind, Shares, Verdict};
 use fairshare_accounting::store::UsageBin;

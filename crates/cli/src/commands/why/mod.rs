@@ -2,98 +2,37 @@
 //! `flux fairshare why`: what made a fair-share, or why one user is ahead of another; why a job waits, or why one goes before
 //! another.
 
+mod arguments;
 pub(super) mod job;
 mod json;
 mod one;
 mod outlook;
+mod site;
 mod text;
 mod two;
 
-use std::borrow::Cow;
 use std::io::Write;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use super::show::{no_user, options_json, parts_of};
-use crate::plugin::ask::InstanceArg;
-use crate::site::input::{Input, PolicyArg, Rules, rank};
-use crate::ui::figures::{self, Unit, parse_duration};
+use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::site::facts::options_json;
+use crate::site::input::rank;
+use crate::site::names::{bank_of, no_user, parts_of};
+use crate::ui::figures::{self};
+use crate::ui::messages::remark;
 use crate::ui::output::write_pretty;
 use crate::ui::pager::Paper;
 use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
-use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::suggest::did_you_mean;
-use crate::{Answer, Failure, Outcome, failure, remark};
-use fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
+pub(super) use arguments::Args;
+use fairshare::{NodeId, NodeKind, Policy, Tree};
 use fairshare_accounting::pipeline::Present;
 use fairshare_accounting::store::{Pace, UsageBin};
 pub(super) use one::lost;
 pub(super) use outlook::when_below;
-
-/// Explain why a job waits, or a user's or a bank's fair-share, or why one is ahead of another, in words and numbers
-///
-/// Of a job, which may be named in any form in which Flux writes its id: what its priority is made of, which limits hold it now and
-/// until when at the latest, what else keeps it, and what would help. Of two jobs: the term that decides, or the level of the
-/// tree. The answers are the plugin's own: everybody may ask for his own jobs, the instance owner for all. Names of users that
-/// look like ids are taken for users.
-///
-/// Of users and banks: the live tree of the plugin is explained where that answers and neither a database nor a document is named;
-/// otherwise the database. The first line says which.
-///
-/// For one: the levels from the root down, where most was lost, who is just ahead, what would change it, and when usage has
-/// decayed back to the share. For two: the first bank above both, the two nodes right below it, and which shares and whose
-/// usage made the values that decide.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// The job; or the user, with /BANK if in several; or a bank
-    #[arg(value_name = "JOBID|USER[/BANK]")]
-    first: String,
-    /// The job, the user, or the bank, to compare with
-    #[arg(value_name = "JOBID2|USER2[/BANK2]")]
-    second: Option<String>,
-    #[command(flatten)]
-    input: Input,
-    #[command(flatten)]
-    policy: PolicyArg,
-    #[command(flatten)]
-    rules: Rules,
-    /// Show every level of a very deep tree
-    #[arg(short, long, help_heading = "Output")]
-    long: bool,
-    /// Print a JSON document
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-    /// How fast usage is forgotten, like 7d, where the tree does not say; a database does
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
-    half_life: Option<Duration>,
-    #[command(flatten)]
-    instance: InstanceArg,
-    #[command(flatten)]
-    screen: ScreenArgs,
-}
-
-/// A ranked tree and how to talk about it.
-struct Site<'a> {
-    tree: &'a Tree,
-    ranking: &'a Ranking,
-    policy: Policy,
-    /// Levels of one chain shown at most.
-    levels: usize,
-    unit: Unit,
-    screen: &'a Screen,
-    /// How the database forgets usage.
-    pace: Option<Pace>,
-    /// How usage is forgotten, where that was said.
-    half_life: Option<f64>,
-    /// Seconds since 1970.
-    now: f64,
-    /// `pbs`: the scheduler's own order.
-    walk: Option<PbsWalk>,
-    /// Whether the tree is a PBS site's.
-    of_pbs: bool,
-}
+use site::Site;
 
 pub(super) fn run(args: &Args) -> Outcome {
     let mut texts = [Some(&args.first), args.second.as_ref()].into_iter().flatten();
@@ -261,10 +200,6 @@ fn one(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failu
     }
 }
 
-pub(super) fn bank_of(tree: &Tree, node: NodeId) -> &str {
-    tree.parent(node).map_or("", |bank| tree.name(bank))
-}
-
 /// How usage is forgotten, with the boundaries that nobody counted yet, and how long at the longest.
 fn pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failure> {
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
@@ -280,31 +215,4 @@ fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, F
     let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;
     snapshot.usage_bins(tree.name(node), bank_of(tree, node)).map_err(failure)
-}
-
-impl Site<'_> {
-    /// A bank's name or an association's user, fit to be printed.
-    fn name(&self, node: NodeId) -> Cow<'_, str> {
-        printable(self.tree.name(node))
-    }
-
-    /// The three leaves below a bank that added most to its usage.
-    fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
-        let mut top: Vec<(NodeId, f64)> = Vec::new();
-        let mut todo = vec![bank];
-        while let Some(node) = todo.pop() {
-            if self.tree.kind(node) == NodeKind::Bank {
-                todo.extend(self.tree.children(node));
-                continue;
-            }
-            let usage = self.ranking.counted_usage(self.tree, node);
-            if usage > 0.0 {
-                let at =
-                    top.partition_point(|(other, most)| *most > usage || (*most == usage && *other < node));
-                top.insert(at, (node, usage));
-                top.truncate(3);
-            }
-        }
-        top
-    }
 }

@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
-use super::Site;
+use super::site::Site;
 use crate::ui::figures::{number, ordinal};
-use crate::ui::output::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::screen::BOLD;
 use fairshare::{Explanation, Level, NodeId, NodeKind};
 use fairshare_accounting::store::UsageBin;

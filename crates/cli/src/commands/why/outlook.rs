@@ -3,10 +3,10 @@
 
 use std::io::{self, Write};
 
-use super::Site;
+use super::site::Site;
 use crate::ui::figures::{date, duration, number, ordinal};
-use crate::ui::output::{Cell, Rows, Style, column};
 use crate::ui::printable::count;
+use crate::ui::rows::{Cell, Rows, Style, column};
 use fairshare::{Level, NodeId, NodeKind, Overtake, Policy, Shares};
 use fairshare_accounting::store::{Pace, UsageBin};
 
@@ -110,7 +110,7 @@ impl Site<'_> {
         let text = match self.tree.kind(node) {
             NodeKind::Bank => self.tree.name(node).to_owned(),
             NodeKind::Association => {
-                format!("{}/{}", self.tree.name(node), super::bank_of(self.tree, node))
+                format!("{}/{}", self.tree.name(node), crate::site::names::bank_of(self.tree, node))
             }
         };
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);

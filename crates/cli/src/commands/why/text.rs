@@ -3,12 +3,13 @@
 
 use std::io::{self, Write};
 
-use super::{Site, bank_of};
+use super::site::Site;
+use crate::site::names::bank_of;
 use crate::ui::columns::served;
 use crate::ui::figures::{number, ordinal, percent, ratio};
-use crate::ui::output::{Cell, Look, Rows, Style, column};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
+use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::screen::{BAD, BOLD, GOOD};
 use crate::ui::table::Table;
 use fairshare::{Explanation, InactiveUsage, Level, NodeDetail, NodeId, NodeKind, Policy, Shares};

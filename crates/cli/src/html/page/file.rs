@@ -6,7 +6,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::{Failure, replaced};
+use crate::outcome::Failure;
+use crate::replaced;
 
 /// Refuses what could not be replaced, before any work is done for it.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {

@@ -2,11 +2,13 @@
 //! What the plugin answers to `explain`, `standing`, `jobs` and `stats`, as far as it is shown. Keys that another version
 //! of the plugin has besides are passed over.
 
+mod overruled;
 mod standing;
 mod stats;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+pub(crate) use overruled::Overruled;
 pub(crate) use standing::{Association, Level, Limit, Sibling, Standing};
 pub(crate) use stats::{Load, Stats};
 
@@ -20,26 +22,6 @@ pub(crate) struct Explained {
     pub(crate) jobs: Vec<Job>,
     #[serde(default)]
     pub(crate) refused: Vec<Refused>,
-}
-
-/// A job that has another priority in Flux than the plugin gave it: another priority plugin decides.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub(crate) struct Overruled {
-    pub(crate) job: u64,
-    pub(crate) posted: u64,
-    pub(crate) in_flux: u64,
-    /// When the first such job was found, in seconds since the epoch.
-    pub(crate) since: f64,
-}
-
-impl Overruled {
-    /// The sentence for a person.
-    pub(crate) fn sentence(&self, job: &str) -> String {
-        format!(
-            "another priority plugin decides: job {job} has priority {} in Flux, mf_priority gave it {}",
-            self.in_flux, self.posted
-        )
-    }
 }
 
 /// A job that is not explained.

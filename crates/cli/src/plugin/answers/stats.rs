@@ -31,7 +31,7 @@ pub(crate) struct Stats {
     /// Associations whose counters differ from a recount, where one was asked for.
     pub(crate) drift: Option<u64>,
     /// Set while another priority plugin decides.
-    pub(crate) overruled: Option<super::Overruled>,
+    pub(crate) overruled: Option<super::overruled::Overruled>,
 }
 
 /// Active jobs by state. Each counts in exactly one.

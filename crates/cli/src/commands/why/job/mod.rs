@@ -7,30 +7,23 @@ mod one;
 mod tests;
 mod two;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde_json::{Value, json};
 
 pub(crate) use two::shares;
 
-use super::Args;
+use super::arguments::Args;
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::answers::{Explained, Job, Standing};
 use crate::plugin::ask::{Refusal, ask};
-use crate::ui::output::{Look, Rows, write_pretty};
+use crate::ui::messages::remark;
+use crate::ui::output::write_pretty;
 use crate::ui::pager::Paper;
 use crate::ui::printable::printable;
-use crate::ui::progress::Progress;
-use crate::ui::screen::{BOLD, Screen};
-use crate::ui::table::Table;
+use crate::ui::teller::Teller;
 use crate::ui::words::Words;
-use crate::{Answer, Failure, Outcome, failure, remark};
 use fairshare_client::{Flux, user_id};
-
-/// What is told, and on what.
-pub(crate) struct Teller<'a> {
-    pub(crate) screen: &'a Screen,
-    pub(crate) words: &'a Words<'a>,
-}
 
 /// Whether a text is meant as a job's id. Names of users are texts as well: what could be either is a user, who may be
 /// told apart by one of the other forms that an id has.
@@ -138,34 +131,4 @@ fn standings(flux: &Flux, jobs: [&Job; 2]) -> Option<[Standing; 2]> {
     };
     let [one, other] = jobs;
     Some([of(one)?, of(other)?])
-}
-
-impl Teller<'_> {
-    /// A line of prose, no wider than the screen. Texts of others in it do not act on a terminal; ours of colour are put
-    /// on top, where it is known what they mark.
-    pub(crate) fn line(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
-        self.screen.wrapped(&printable(text), "", "", out)
-    }
-
-    /// As [`Teller::line`], set off from the margin.
-    pub(crate) fn item(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
-        self.screen.wrapped(&printable(text), "  ", "    ", out)
-    }
-
-    /// What a part of the text is about.
-    pub(crate) fn heading(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
-        self.screen.wrapped(&self.screen.paint(BOLD, &printable(text)), "", "", out)
-    }
-
-    /// Rows below a text.
-    pub(crate) fn table(&self, rows: Rows<'_>, give_up: &[&str], out: &mut dyn Write) -> io::Result<()> {
-        let table = Table::new(self.screen, Look { give_up, ..Look::WHOLE }).indented(2);
-        table.print(rows, false, &mut Progress::none(), out).map(|_| ())
-    }
-
-    /// A job and whose it is.
-    pub(crate) fn who(&self, job: &Job) -> String {
-        let bank = job.bank.as_ref().map(|bank| format!(" in bank {bank}")).unwrap_or_default();
-        format!("{} of {}{bank}", self.words.job(job.id), self.words.user(job.userid))
-    }
 }

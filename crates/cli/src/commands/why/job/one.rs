@@ -3,11 +3,11 @@
 
 use std::io::{self, Write};
 
-use super::Teller;
 use crate::plugin::answers::{Explained, Hold, Job, Price};
 use crate::ui::figures::{duration, number, ordinal};
-use crate::ui::output::{Cell, Rows, Style, column};
 use crate::ui::printable::count;
+use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::teller::Teller;
 
 impl Teller<'_> {
     /// All about one job.

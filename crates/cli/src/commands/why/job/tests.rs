@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::decide::{Cause, Side, decide, obstacles};
-use super::{Teller, is_job, may_be_job};
+use super::{is_job, may_be_job};
 use crate::plugin::answers::{Explained, Job, Standing};
 use crate::tests::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
+use crate::ui::teller::Teller;
 
 fn job(value: Value) -> Job {
     serde_json::from_value(value).expect("a job")

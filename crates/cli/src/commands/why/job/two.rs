@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::Teller;
 use super::decide::{Cause, Side, Verdict, obstacles, parting};
 use crate::plugin::answers::{Association, Job, Level, Standing, Term};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
-use crate::ui::output::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::teller::Teller;
 
 /// Where the associations of both stand.
 type Standings<'a> = Option<(&'a Standing, &'a Standing)>;

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The arguments of `sync`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::clock::instant;
+use crate::site::database::DatabaseArg;
+use crate::site::input::{PolicyArg, Rules, Wait, seconds};
+use crate::ui::output::OutputArgs;
+use fairshare_accounting::pipeline::Rule;
+
+/// Fetch ended jobs, count usage, rank, and push, as one
+///
+/// Does what "flux account-fetch-job-records", "account-update-usage", "account-update-fshare" and
+/// "account-priority-update" do one after the other. All that is stored is stored in one transaction: whatever happens,
+/// the database is as before or as after. Prints nothing unless there is something to be said, on a terminal, or asked to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) database: DatabaseArg,
+    #[command(flatten)]
+    pub(super) wait: Wait,
+    /// The Flux instance; otherwise the enclosing or the system's
+    #[arg(long, value_name = "URI", help_heading = "Input")]
+    pub(super) uri: Option<String>,
+    /// Also take the jobs of a job archive, as flux-core wrote it before 0.40
+    #[arg(short, long, value_name = "ARCHIVE", help_heading = "Input")]
+    pub(super) copy: Option<PathBuf>,
+    /// Do only this; may be given several times
+    #[arg(long, value_name = "STEP")]
+    pub(super) only: Vec<Step>,
+    /// Stay, and do it when jobs ended or the database changed
+    ///
+    /// Ended jobs are taken up every SECONDS (30 unless given), a change of the database within a second or two. It outlives
+    /// a restart of Flux and a database that is locked or replaced. SIGHUP makes it sync and push at once, SIGTERM end.
+    /// systemd is told when it is ready and that it is alive; there is a line for each change.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        default_missing_value = "30",
+        value_parser = seconds,
+        conflicts_with_all = ["only", "copy", "now", "dry_run"]
+    )]
+    pub(super) watch: Option<Duration>,
+    /// The rule that makes usage of jobs: exact or flux-accounting
+    ///
+    /// exact counts each job once, in the half-life period in which it ended, whenever its record comes, and lets all
+    /// usage decay at every boundary. flux-accounting stores what "flux account-update-usage" would, to the last digit.
+    #[arg(long, value_name = "RULE", default_value = "exact", help_heading = "Rules")]
+    pub(super) usage_rule: Rule,
+    #[command(flatten)]
+    pub(super) policy: PolicyArg,
+    #[command(flatten)]
+    pub(super) rules: Rules,
+    /// The time it is, in seconds since the epoch; for tests and recounts
+    #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
+    pub(super) now: Option<f64>,
+    /// Store and send nothing; show what would change
+    #[arg(short = 'n', long)]
+    pub(super) dry_run: bool,
+    /// With --dry-run: show this many in the table, 0 is all
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]
+    pub(super) limit: usize,
+    /// Say what was done, also when not on a terminal
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) verbose: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+/// What can be done apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Step {
+    /// Bring records of ended jobs into the database
+    Fetch,
+    /// Count usage
+    Usage,
+    /// Compute fair-shares
+    Fairshare,
+    /// Send the database to the plugin
+    Push,
+}
+
+impl Args {
+    pub(super) fn asks(&self, step: Step) -> bool {
+        self.only.is_empty() || self.only.contains(&step)
+    }
+
+    pub(super) fn stores(&self) -> bool {
+        [Step::Fetch, Step::Usage, Step::Fairshare].into_iter().any(|step| self.asks(step))
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The steps of `sync` in the database.
+
+use super::arguments::{Args, Step};
+use super::done::Done;
+use super::fetch::Fetch;
+use super::told::tell;
+use crate::clock::now;
+use crate::commands::push;
+use crate::outcome::{Failure, failure};
+use crate::site::mending;
+use crate::ui::progress::Progress;
+use fairshare_accounting::pipeline::fairshare::Ranked;
+use fairshare_accounting::pipeline::{PipelineError, Plan};
+use fairshare_accounting::store::{Access, Snapshot};
+use fairshare_client::Flux;
+
+/// The steps in the database, as one transaction. What somebody should know goes to `note`, asked or not.
+pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure> {
+    let mut done = Done::default();
+    if args.stores() {
+        let mut progress = Progress::start();
+        let mut flux = None;
+        let fetch = if args.asks(Step::Fetch) {
+            let fetch = Fetch { found: args.database.found(), wait: args.wait, now: now(args.now) };
+            let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
+            Some(fetch.begin(flux, &mut progress)?)
+        } else {
+            None
+        };
+        let mut database = args.wait.open(args.database.found(), Access::Write)?;
+        let snapshot = database.snapshot().map_err(failure)?;
+        if let Some(begun) = fetch {
+            done.fetched = Some(begun.store(
+                &snapshot,
+                args.copy.as_deref().map(|path| (path, args.wait)),
+                &mut progress,
+            )?);
+        }
+        if args.asks(Step::Usage) {
+            match usage(args, &snapshot, &mut progress) {
+                Ok(plan) => done.usage = Some(plan),
+                // A clock that was set back is no reason to lose what was fetched, as Flux may have forgotten those jobs
+                // when it is there again, nor a reason to withhold edits from the plugin.
+                Err(error @ PipelineError::ClockWentBack { .. }) if !args.dry_run => {
+                    done.uncounted = Some(error);
+                }
+                Err(error) => return Err(failure(error)),
+            }
+        }
+        if args.asks(Step::Fairshare) {
+            done.ranked = Some(fairshare(args, &snapshot, &mut progress)?);
+        }
+        if args.dry_run {
+            if args.asks(Step::Push) {
+                push::judged_snapshot(&snapshot, now(args.now))?.into_iter().for_each(&mut *note);
+            }
+            drop(snapshot);
+        } else {
+            progress.phase("storing", || 0);
+            snapshot.commit().map_err(failure)?;
+        }
+    }
+    if let Some(stored) = &done.fetched {
+        stored.tell(args.database.path(), note);
+    }
+    if let Some(plan) = &done.usage {
+        tell(args, &plan.tally, note);
+    }
+    Ok(done)
+}
+
+fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Plan, PipelineError> {
+    progress.phase("counting", || snapshot.association_estimate());
+    let now = now(args.now);
+    let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.at(done))?;
+    let changes = &plan.changes;
+    progress.phase("writing usage", || {
+        (changes.usages.len() + changes.newest.len() + changes.bins.len() + changes.away.len()) as u64
+    });
+    plan.write(snapshot, &mut |done| progress.at(done))?;
+    Ok(plan)
+}
+
+fn fairshare(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked, Failure> {
+    progress.phase("ranking", || snapshot.association_estimate());
+    let site = snapshot.site_policy().map_err(failure)?;
+    let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
+    let ranked =
+        Ranked::new(snapshot, policy, &options, &mut |done| progress.at(done)).map_err(mending::failed)?;
+    progress.phase("writing fair-shares", || ranked.changes.len() as u64);
+    ranked.write(snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+    Ok(ranked)
+}

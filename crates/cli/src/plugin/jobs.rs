@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The pages of the plugin's answer to `jobs`.
+
+use serde_json::{Map, Value, json};
+
+use super::answers::{JobsPage, Row};
+use super::ask::{Refusal, ask};
+use fairshare_client::Flux;
+
+/// The product of a term, by its place.
+pub(crate) fn product(row: &Row, page: &JobsPage, term: usize) -> Option<f64> {
+    Some(row.values.get(term)? * weight(row, page, term)? as f64)
+}
+
+/// The weight of a term when the job was priced.
+pub(crate) fn weight(row: &Row, page: &JobsPage, term: usize) -> Option<i64> {
+    page.weighings.get(row.weighing?)?.get(term).copied()
+}
+
+/// All pages, as one; no further ones once there are so many jobs.
+pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<JobsPage, Refusal> {
+    let mut wanted = wanted.clone();
+    wanted.insert("limit".to_owned(), json!(2000));
+    let mut all: JobsPage = ask(flux, "jobs", &Value::Object(wanted.clone()))?;
+    while let Some(next) = all.next.filter(|_| all.jobs.len() < most) {
+        wanted.insert("after".to_owned(), json!(next));
+        let page: JobsPage = ask(flux, "jobs", &Value::Object(wanted.clone()))?;
+        append(&mut all, page);
+    }
+    Ok(all)
+}
+
+/// Joins the next page. Each has weighings of its own.
+pub(crate) fn append(all: &mut JobsPage, page: JobsPage) {
+    let places: Vec<usize> = page
+        .weighings
+        .into_iter()
+        .map(|weighing| {
+            all.weighings.iter().position(|known| *known == weighing).unwrap_or_else(|| {
+                all.weighings.push(weighing);
+                all.weighings.len() - 1
+            })
+        })
+        .collect();
+    all.jobs.extend(page.jobs.into_iter().map(|mut row| {
+        row.weighing = row.weighing.and_then(|at| places.get(at).copied());
+        row
+    }));
+    all.next = page.next;
+}
