@@ -51,11 +51,11 @@ struct Pair {
     quantity: Quantity,
     theirs: f64,
     ours: Option<f64>,
-    verdict: Verdict,
+    verdict: ValueMatch,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum ValueMatch {
     Equal,
     /// As near as usages can tell that were cut to whole numbers.
     WithinRounding,
@@ -71,7 +71,7 @@ struct Tried {
 
 impl Tried {
     fn agreeing(&self) -> usize {
-        self.pairs.iter().filter(|pair| pair.verdict != Verdict::Different).count()
+        self.pairs.iter().filter(|pair| pair.verdict != ValueMatch::Different).count()
     }
 }
 
@@ -192,10 +192,10 @@ fn ours(quantity: Quantity, detail: &NodeDetail) -> Option<f64> {
 /// PBS computes in single precision.
 const SINGLE: f64 = 1e-6;
 
-fn verdict(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> Verdict {
-    let Some(ours) = ours else { return Verdict::Different };
+fn verdict(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> ValueMatch {
+    let Some(ours) = ours else { return ValueMatch::Different };
     if ours == claim.value {
-        return Verdict::Equal;
+        return ValueMatch::Equal;
     }
     let off = (ours - claim.value).abs();
     let single = matches!(claim.quantity, Quantity::TreePercentage | Quantity::TreeUsage);
@@ -203,13 +203,13 @@ fn verdict(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> 
     let unit = claim.half_unit * 1.000_001 + if single { SINGLE } else { 1e-12 } * ours.abs().max(1.0);
     // What is not a number, or infinite on one side only, is far off.
     if !off.is_finite() {
-        Verdict::Different
+        ValueMatch::Different
     } else if off <= unit {
-        Verdict::Equal
+        ValueMatch::Equal
     } else if off <= unit + rounding() {
-        Verdict::WithinRounding
+        ValueMatch::WithinRounding
     } else {
-        Verdict::Different
+        ValueMatch::Different
     }
 }
 
@@ -264,12 +264,12 @@ fn print(
     let mut counts: BTreeMap<Quantity, (usize, usize)> = BTreeMap::new();
     for pair in &best.pairs {
         let (agree, of) = counts.entry(pair.quantity).or_default();
-        *agree += usize::from(pair.verdict != Verdict::Different);
+        *agree += usize::from(pair.verdict != ValueMatch::Different);
         *of += 1;
     }
-    let rounded = best.pairs.iter().filter(|pair| pair.verdict == Verdict::WithinRounding).count();
+    let rounded = best.pairs.iter().filter(|pair| pair.verdict == ValueMatch::WithinRounding).count();
     let mut different: Vec<&Pair> =
-        best.pairs.iter().filter(|pair| pair.verdict == Verdict::Different).collect();
+        best.pairs.iter().filter(|pair| pair.verdict == ValueMatch::Different).collect();
     let off = |pair: &Pair| pair.ours.map_or(f64::INFINITY, |ours| (ours - pair.theirs).abs());
     different.sort_by(|a, b| off(b).total_cmp(&off(a)).then(a.node.cmp(&b.node)));
     let shown = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };

@@ -6,7 +6,7 @@ use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::options_json;
 use crate::site::input::{Input, Loaded, Rules, rank};
-use crate::site::moves::{self, Moves, Side, Titles};
+use crate::site::moves::{self, Moves, RankedTree, Titles};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
@@ -97,7 +97,7 @@ fn two(
     mut progress: Progress,
 ) -> Outcome {
     progress.phase("sorting", || 0);
-    let side = |ranking| Side { tree: &loaded.tree, ranking };
+    let side = |ranking| RankedTree { tree: &loaded.tree, ranking };
     let moves = Moves::new(side(first), side(second), Some);
     let (first, second) = (first.policy().name(), second.policy().name());
     let titles = Titles {

@@ -53,7 +53,7 @@ pub(crate) struct Args {
 const BETWEEN_RECOUNTS: Duration = Duration::from_secs(300);
 
 /// The plugin, asked again and again.
-struct Source<'a> {
+struct PolledPlugin<'a> {
     args: &'a Args,
     flux: Option<Flux>,
     window: Window,
@@ -62,8 +62,12 @@ struct Source<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let mut source =
-        Source { args, flux: None, window: Window::new(args.window.as_secs_f64().max(1.0)), recount: None };
+    let mut source = PolledPlugin {
+        args,
+        flux: None,
+        window: Window::new(args.window.as_secs_f64().max(1.0)),
+        recount: None,
+    };
     if let Some(address) = args.listen {
         let listener =
             TcpListener::bind(address).map_err(|error| failure(format_args!("{address}: {error}")))?;
@@ -96,7 +100,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-impl Source<'_> {
+impl PolledPlugin<'_> {
     /// The metrics, or the one that says that there are none: an alert goes by it.
     fn text_or_down(&mut self) -> String {
         self.ask().unwrap_or_else(|failure| {

@@ -50,7 +50,7 @@ pub(crate) struct Args {
 
 /// A held job.
 #[derive(Debug, Deserialize)]
-struct Held {
+struct HeldJob {
     id: u64,
     userid: u32,
     bank: Option<String>,
@@ -63,12 +63,12 @@ struct Held {
 }
 
 #[derive(Debug, Deserialize)]
-struct Page {
-    jobs: Vec<Held>,
+struct HeldJobsPage {
+    jobs: Vec<HeldJob>,
     next: Option<u64>,
 }
 
-impl Held {
+impl HeldJob {
     fn is_lost(&self) -> bool {
         self.fate != "held"
     }
@@ -105,10 +105,10 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.to_upstream {
         return print(args, &flux, "held", jobs);
     }
-    let would_rest = |job: &Held| !job.kept && (args.all || job.is_lost());
+    let would_rest = |job: &HeldJob| !job.kept && (args.all || job.is_lost());
     let rested = rest(&flux, jobs.into_iter().filter(would_rest).collect())?;
     // Of some it turns out only now that others keep them.
-    let kept: Vec<Held> = held(&flux)?.into_iter().filter(|job| job.is_beyond_help(args.all)).collect();
+    let kept: Vec<HeldJob> = held(&flux)?.into_iter().filter(|job| job.is_beyond_help(args.all)).collect();
     let words = Words::of(&flux, 0.0);
     for job in &kept {
         remark(format_args!(
@@ -150,11 +150,11 @@ fn has_data(flux: &Flux) -> Result<(), Failure> {
     Ok(())
 }
 
-fn held(flux: &Flux) -> Result<Vec<Held>, Failure> {
+fn held(flux: &Flux) -> Result<Vec<HeldJob>, Failure> {
     let mut held = Vec::new();
     let mut payload = json!({});
     loop {
-        let page: Page = ask(flux, "hand_over", &payload)?;
+        let page: HeldJobsPage = ask(flux, "hand_over", &payload)?;
         held.extend(page.jobs);
         match page.next {
             Some(after) => payload = json!({ "after": after }),
@@ -164,7 +164,7 @@ fn held(flux: &Flux) -> Result<Vec<Held>, Failure> {
 }
 
 /// Jobs in DEPEND by names of limits of which flux-accounting's plugin does not know.
-fn lost(flux: &Flux) -> Result<Vec<Held>, Failure> {
+fn lost(flux: &Flux) -> Result<Vec<HeldJob>, Failure> {
     const DEPEND: u64 = 2;
     let name = loaded(flux)?.unwrap_or_default();
     let query = json!({ "name": name }).to_string();
@@ -183,7 +183,7 @@ fn lost(flux: &Flux) -> Result<Vec<Held>, Failure> {
 /// By id of a job the names that flux-accounting's plugin knows that it carries.
 type Known<'a> = HashMap<&'a str, &'a Value>;
 
-fn lost_job(job: &Value, known: &Known<'_>) -> Option<Held> {
+fn lost_job(job: &Value, known: &Known<'_>) -> Option<HeldJob> {
     let id = job["id"].as_u64()?;
     let known: &[Value] =
         known.get(id.to_string().as_str()).and_then(|deps| deps.as_array()).map_or(&[], |deps| deps);
@@ -196,7 +196,7 @@ fn lost_job(job: &Value, known: &Known<'_>) -> Option<Held> {
     let userid = u32::try_from(job["userid"].as_u64()?).ok()?;
     let bank = job["bank"].as_str().map(str::to_owned);
     let urgency = job["urgency"].as_i64();
-    (!names.is_empty()).then_some(Held { id, userid, bank, urgency, names, kept: false, fate })
+    (!names.is_empty()).then_some(HeldJob { id, userid, bank, urgency, names, kept: false, fate })
 }
 
 fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
@@ -205,7 +205,7 @@ fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
 }
 
 /// Has jobs rest. What lets a job go is printed before anything is done to it.
-fn rest(flux: &Flux, jobs: Vec<Held>) -> Outcome {
+fn rest(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
     let words = Words::of(flux, 0.0);
     say("#!/bin/sh")?;
     say("# Lets jobs go that rest since flux-accounting's plugin was to be loaded.")?;
@@ -261,7 +261,7 @@ fn rested(jobs: usize) -> String {
     }
 }
 
-fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<Held>) -> Outcome {
+fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HeldJob>) -> Outcome {
     let words = Words::of(flux, 0.0);
     let lost = jobs.iter().filter(|job| job.is_lost()).count();
     let beyond_help = jobs.iter().filter(|job| job.is_beyond_help(false)).count();

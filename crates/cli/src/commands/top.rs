@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::answers::Explained;
 use crate::plugin::ask::{InstanceArg, ask};
-use crate::tui::view::Look;
+use crate::tui::view::TerminalLook;
 use crate::tui::{self, gather};
 use crate::ui::figures::parse_duration;
 use crate::ui::screen::{Screen, ScreenArgs};
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     // Before the screen is taken over: an error is to be read.
     let first = gather::gather(&flux)?;
     let screen = args.screen.screen();
-    let look = Look { colour: screen.colour, ellipsis: screen.ellipsis() };
+    let look = TerminalLook { colour: screen.colour, ellipsis: screen.ellipsis() };
     tui::run(&flux, args.delay.max(Duration::from_millis(200)), look, first, &why).map_err(failure)?;
     Ok(Answer::Yes)
 }

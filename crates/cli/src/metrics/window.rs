@@ -16,12 +16,12 @@ const MOST_LOOKS: f64 = 1000.0;
 #[derive(Debug)]
 pub(crate) struct Window {
     seconds: f64,
-    looks: VecDeque<Look>,
+    looks: VecDeque<Observation>,
 }
 
 /// What was to be seen at an instant.
 #[derive(Clone, Debug)]
-struct Look {
+struct Observation {
     when: f64,
     /// By bank, those below it included.
     banks: BTreeMap<String, Seen>,
@@ -71,7 +71,7 @@ impl Window {
         if self.looks.iter().nth_back(1).is_some_and(|before| stats.now - before.when < finest) {
             self.looks.pop_back();
         }
-        self.looks.push_back(Look { when: stats.now, banks: seen(stats) });
+        self.looks.push_back(Observation { when: stats.now, banks: seen(stats) });
         // The look that the window begins in is still of it.
         while self.looks.get(1).is_some_and(|second| second.when <= stats.now - self.seconds) {
             self.looks.pop_front();
@@ -109,7 +109,7 @@ impl Window {
     }
 
     /// The looks with the time that each stands for. A single one stands for itself.
-    fn spans(&self) -> Vec<(&Look, f64)> {
+    fn spans(&self) -> Vec<(&Observation, f64)> {
         if let (1, Some(only)) = (self.looks.len(), self.looks.back()) {
             return vec![(only, 1.0)];
         }

@@ -31,7 +31,7 @@ pub(crate) struct LiveTree {
 
 /// An answer of the plugin to `tree`.
 #[derive(Deserialize)]
-struct Page {
+struct TreePage {
     now: f64,
     generation: u64,
     policy: String,
@@ -101,11 +101,11 @@ pub(crate) fn load(flux: &Flux) -> Result<LiveTree, Refusal> {
     build(pages)
 }
 
-fn read(flux: &Flux) -> Result<Vec<Page>, Refusal> {
-    let mut pages: Vec<Page> = Vec::new();
+fn read(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {
+    let mut pages: Vec<TreePage> = Vec::new();
     let mut after = 0;
     loop {
-        let page: Page = ask(flux, "tree", &json!({"after": after}))?;
+        let page: TreePage = ask(flux, "tree", &json!({"after": after}))?;
         let next = page.next;
         pages.push(page);
         match next {
@@ -115,7 +115,7 @@ fn read(flux: &Flux) -> Result<Vec<Page>, Refusal> {
     }
 }
 
-fn build(pages: Vec<Page>) -> Result<LiveTree, Refusal> {
+fn build(pages: Vec<TreePage>) -> Result<LiveTree, Refusal> {
     let fail = |text: String| {
         Refusal::Failed(crate::outcome::Failure::Message(format!("the plugin's answer to \"tree\": {text}")))
     };

@@ -12,7 +12,7 @@ use fairshare::{NodeId, Ranking, Tree};
 
 /// A ranked tree.
 #[derive(Clone, Copy)]
-pub(crate) struct Side<'a> {
+pub(crate) struct RankedTree<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) ranking: &'a Ranking,
 }
@@ -28,8 +28,8 @@ pub(crate) struct Move {
 
 /// What became of all.
 pub(crate) struct Moves<'a> {
-    before: Side<'a>,
-    after: Side<'a>,
+    before: RankedTree<'a>,
+    after: RankedTree<'a>,
     /// The greatest gain first; ties in the order of the tree.
     list: Vec<Move>,
     winners: usize,
@@ -40,11 +40,11 @@ pub(crate) struct Moves<'a> {
 impl<'a> Moves<'a> {
     /// All that are ranked after; `before_of` finds an association in the first tree.
     pub(crate) fn new(
-        before: Side<'a>,
-        after: Side<'a>,
+        before: RankedTree<'a>,
+        after: RankedTree<'a>,
         before_of: impl Fn(NodeId) -> Option<NodeId>,
     ) -> Moves<'a> {
-        let place = |side: Side<'_>, node| side.ranking.place(node);
+        let place = |side: RankedTree<'_>, node| side.ranking.place(node);
         let one = |node: NodeId| {
             let was = before_of(node);
             let places = (was.and_then(|was| place(before, was)), place(after, node)?);
@@ -130,7 +130,7 @@ impl<'a> Moves<'a> {
     }
 
     fn row(&self, moved: &Move) -> Vec<Cell> {
-        let Side { tree, ranking } = self.after;
+        let RankedTree { tree, ranking } = self.after;
         let rank = |rank: Option<u32>| rank.map_or(Cell::None, |rank| Cell::Count(rank.into()));
         let was = |of: fn(&Ranking, NodeId) -> Option<f64>| {
             moved.before.and_then(|was| of(self.before.ranking, was))

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::model::{Bank, Job, Snapshot, Standing};
+use super::model::{BankLine, JobLine, Snapshot, StandingLine};
 use crate::outcome::{Failure, failure};
-use crate::plugin::answers::{JobsPage, Load, Row, Standing as Answer, Stats};
+use crate::plugin::answers::{JobsPage, Load, Row, Standing, Stats};
 use crate::plugin::ask::{Refusal, ask};
 use crate::plugin::{jobs, standing};
 use crate::ui::figures::{duration, number};
@@ -27,7 +27,7 @@ pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
     };
     let all = stats.is_some();
     let wanted = if all { Map::from_iter([("all".to_owned(), Value::Bool(true))]) } else { Map::new() };
-    let answer: Answer = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
+    let answer: Standing = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
     let page = jobs::fetch(flux, &Map::new(), MOST)?;
     let words = Words::of(flux, page.now);
     Ok(snapshot(stats.as_ref(), &answer, &page, &words))
@@ -36,14 +36,14 @@ pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
 /// The same from answers.
 pub(crate) fn snapshot(
     stats: Option<&Stats>,
-    standing: &Answer,
+    standing: &Standing,
     page: &JobsPage,
     words: &Words<'_>,
 ) -> Snapshot {
     let shown = shown_terms(page);
     let name =
         |text: &Option<String>| text.as_deref().map(|text| printable(text).into_owned()).unwrap_or_default();
-    let job = |row: &Row| Job {
+    let job = |row: &Row| JobLine {
         id: row.id,
         name: words.job(row.id),
         user: words.user(row.userid),
@@ -98,9 +98,9 @@ fn shown_terms(page: &JobsPage) -> Vec<usize> {
     (0..page.terms.len()).filter(weighs).collect()
 }
 
-fn of(association: &crate::plugin::answers::Association, words: &Words<'_>) -> Standing {
+fn of(association: &crate::plugin::answers::AssociationStanding, words: &Words<'_>) -> StandingLine {
     let jobs = association.jobs;
-    Standing {
+    StandingLine {
         user: words.user(association.userid),
         bank: printable(&association.bank).into_owned(),
         place: association.rank.map(|rank| (rank.place, rank.of)),
@@ -112,7 +112,7 @@ fn of(association: &crate::plugin::answers::Association, words: &Words<'_>) -> S
 }
 
 /// Two lines: the data, and the jobs.
-fn facts(stats: Option<&Stats>, standing: &Answer, page: &JobsPage) -> Vec<String> {
+fn facts(stats: Option<&Stats>, standing: &Standing, page: &JobsPage) -> Vec<String> {
     let policy = standing.policy.as_deref().unwrap_or("fair-share as pushed");
     let mut data =
         vec![format!("generation {}", number(standing.generation)), printable(policy).into_owned()];
@@ -157,7 +157,7 @@ fn facts(stats: Option<&Stats>, standing: &Answer, page: &JobsPage) -> Vec<Strin
 }
 
 /// Banks in the order of the tree.
-fn banks(stats: &Stats) -> Vec<Bank> {
+fn banks(stats: &Stats) -> Vec<BankLine> {
     let parents: BTreeMap<&str, Option<&str>> =
         stats.banks.iter().map(|bank| (bank.bank.as_str(), bank.parent.as_deref())).collect();
     let [running, pending, held] =
@@ -173,7 +173,7 @@ fn banks(stats: &Stats) -> Vec<Bank> {
     while let Some((at, depth)) = walk.pop() {
         // A parent of itself would be walked for ever.
         let Some(bank) = stats.banks.get(at).filter(|_| banks.len() < stats.banks.len()) else { continue };
-        banks.push(Bank {
+        banks.push(BankLine {
             depth,
             name: printable(&bank.bank).into_owned(),
             share: bank.shares_part,
@@ -206,14 +206,14 @@ fn below_each<'a>(loads: &'a [Load], parents: &BTreeMap<&'a str, Option<&'a str>
 }
 
 /// The banks that a guest sees: those above his associations and beside these.
-fn banks_of_levels(standing: &Answer) -> Vec<Bank> {
-    let mut banks: Vec<Bank> = Vec::new();
+fn banks_of_levels(standing: &Standing) -> Vec<BankLine> {
+    let mut banks: Vec<BankLine> = Vec::new();
     // The root has no siblings, of which the plugin would tell its part: it has all of the site.
     let of_root = |depth| if depth == 0 { 1.0 } else { 0.0 };
     let mut add = |depth, name: &str, share: Option<f64>, usage: Option<f64>, level_fs| {
         let name = printable(name).into_owned();
         if !banks.iter().any(|bank| bank.name == name) {
-            banks.push(Bank {
+            banks.push(BankLine {
                 depth,
                 name,
                 share: share.unwrap_or(of_root(depth)),

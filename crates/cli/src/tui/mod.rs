@@ -14,7 +14,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use crate::ui::printable::printable;
 use fairshare_client::Flux;
 use model::{Model, Snapshot, Wish};
-use view::Look;
+use view::TerminalLook;
 
 /// Returns the lines that explain the job with this id, for a terminal of this width.
 type Explain<'a> = &'a dyn Fn(&Flux, u64, u16) -> Vec<String>;
@@ -23,7 +23,7 @@ type Explain<'a> = &'a dyn Fn(&Flux, u64, u16) -> Vec<String>;
 pub(crate) fn run(
     flux: &Flux,
     delay: Duration,
-    look: Look,
+    look: TerminalLook,
     first: Snapshot,
     explain: Explain<'_>,
 ) -> std::io::Result<()> {
@@ -38,7 +38,7 @@ pub(crate) fn run(
 fn watch(
     flux: &Flux,
     delay: Duration,
-    look: Look,
+    look: TerminalLook,
     model: &mut Model,
     explain: Explain<'_>,
     terminal: &mut ratatui::DefaultTerminal,

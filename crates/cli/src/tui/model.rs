@@ -11,11 +11,11 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub(crate) struct Snapshot {
     /// Lines at the top: the plugin's data, what the last refresh cost.
     pub(crate) facts: Vec<String>,
-    pub(crate) banks: Vec<Bank>,
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) banks: Vec<BankLine>,
+    pub(crate) standings: Vec<StandingLine>,
     /// Names of the terms, in their order.
     pub(crate) terms: Vec<String>,
-    pub(crate) jobs: Vec<Job>,
+    pub(crate) jobs: Vec<JobLine>,
     /// Held jobs by limit.
     pub(crate) held: Vec<(String, u64)>,
     /// What a refresh and a push cost, where he who asks may know.
@@ -26,7 +26,7 @@ pub(crate) struct Snapshot {
 
 /// A bank.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Bank {
+pub(crate) struct BankLine {
     pub(crate) depth: usize,
     pub(crate) name: String,
     /// Parts of the whole.
@@ -41,7 +41,7 @@ pub(crate) struct Bank {
 
 /// An association.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Standing {
+pub(crate) struct StandingLine {
     pub(crate) user: String,
     pub(crate) bank: String,
     pub(crate) place: Option<(u64, u64)>,
@@ -53,7 +53,7 @@ pub(crate) struct Standing {
 
 /// A pending job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Job {
+pub(crate) struct JobLine {
     pub(crate) id: u64,
     /// Its id as Flux shows it.
     pub(crate) name: String,
@@ -69,16 +69,16 @@ pub(crate) struct Job {
 
 /// The pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Page {
+pub(crate) enum TopPage {
     #[default]
     Overview,
     Standings,
     Jobs,
 }
 
-impl Page {
-    pub(crate) const ALL: [(Page, &'static str); 3] =
-        [(Page::Overview, "Banks"), (Page::Standings, "Standings"), (Page::Jobs, "Jobs")];
+impl TopPage {
+    pub(crate) const ALL: [(TopPage, &'static str); 3] =
+        [(TopPage::Overview, "Banks"), (TopPage::Standings, "Standings"), (TopPage::Jobs, "Jobs")];
 }
 
 /// What is to be done outside after a key.
@@ -96,7 +96,7 @@ pub(crate) enum Wish {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) snapshot: Snapshot,
-    pub(crate) page: Page,
+    pub(crate) page: TopPage,
     /// By which column each page is sorted, counted from 0; and whether the other way round.
     pub(crate) sort: [(usize, bool); 3],
     /// Only rows with this text in them.
@@ -118,9 +118,9 @@ impl Model {
     /// Which of the three arrays' places is this page's.
     fn at(&self) -> usize {
         match self.page {
-            Page::Overview => 0,
-            Page::Standings => 1,
-            Page::Jobs => 2,
+            TopPage::Overview => 0,
+            TopPage::Standings => 1,
+            TopPage::Jobs => 2,
         }
     }
 
@@ -128,9 +128,11 @@ impl Model {
     pub(crate) fn titles(&self) -> Vec<String> {
         let fixed = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect::<Vec<_>>();
         match self.page {
-            Page::Overview => fixed(&["tree", "share", "usage", "level", "running", "pending", "held"]),
-            Page::Standings => fixed(&["place", "user", "bank", "fair-share", "running", "pending", "held"]),
-            Page::Jobs => {
+            TopPage::Overview => fixed(&["tree", "share", "usage", "level", "running", "pending", "held"]),
+            TopPage::Standings => {
+                fixed(&["place", "user", "bank", "fair-share", "running", "pending", "held"])
+            }
+            TopPage::Jobs => {
                 let mut titles = fixed(&["priority", "user", "bank", "queue", "held by"]);
                 titles.extend(self.snapshot.terms.iter().cloned());
                 titles
@@ -144,7 +146,7 @@ impl Model {
         (self.titles().get(column).cloned().unwrap_or_default(), reverse)
     }
 
-    pub(crate) fn banks(&self) -> Vec<&Bank> {
+    pub(crate) fn banks(&self) -> Vec<&BankLine> {
         self.rows(
             &self.snapshot.banks,
             |bank| vec![&bank.name],
@@ -160,7 +162,7 @@ impl Model {
         )
     }
 
-    pub(crate) fn standings(&self) -> Vec<&Standing> {
+    pub(crate) fn standings(&self) -> Vec<&StandingLine> {
         self.rows(
             &self.snapshot.standings,
             |standing| vec![&standing.user, &standing.bank],
@@ -177,7 +179,7 @@ impl Model {
         )
     }
 
-    pub(crate) fn jobs(&self) -> Vec<&Job> {
+    pub(crate) fn jobs(&self) -> Vec<&JobLine> {
         self.rows(
             &self.snapshot.jobs,
             |job| vec![&job.name, &job.user, &job.bank, &job.queue, &job.held_by],
@@ -216,9 +218,9 @@ impl Model {
     /// How many rows the page has.
     fn count(&self) -> usize {
         match self.page {
-            Page::Overview => self.banks().len(),
-            Page::Standings => self.standings().len(),
-            Page::Jobs => self.jobs().len(),
+            TopPage::Overview => self.banks().len(),
+            TopPage::Standings => self.standings().len(),
+            TopPage::Jobs => self.jobs().len(),
         }
     }
 
@@ -266,9 +268,9 @@ impl Model {
             KeyCode::Home => self.go(isize::MIN),
             KeyCode::End => self.go(isize::MAX),
             _ if self.open.is_some() => {}
-            KeyCode::Char('1') => self.page = Page::Overview,
-            KeyCode::Char('2') => self.page = Page::Standings,
-            KeyCode::Char('3') => self.page = Page::Jobs,
+            KeyCode::Char('1') => self.page = TopPage::Overview,
+            KeyCode::Char('2') => self.page = TopPage::Standings,
+            KeyCode::Char('3') => self.page = TopPage::Jobs,
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(2),
             KeyCode::Char('/') => self.typing = true,
@@ -279,7 +281,7 @@ impl Model {
                     *reverse = !*reverse;
                 }
             }
-            KeyCode::Enter if self.page == Page::Jobs => {
+            KeyCode::Enter if self.page == TopPage::Jobs => {
                 if let Some(job) = self.jobs().get(self.chosen()) {
                     return Wish::Why(job.id);
                 }
@@ -304,8 +306,8 @@ impl Model {
 
     /// The page so many further on.
     fn turn(&mut self, by: usize) {
-        let next = (self.at() + by) % Page::ALL.len();
-        self.page = Page::ALL.get(next).map_or(Page::Overview, |(page, _)| *page);
+        let next = (self.at() + by) % TopPage::ALL.len();
+        self.page = TopPage::ALL.get(next).map_or(TopPage::Overview, |(page, _)| *page);
     }
 
     fn sort_by_next(&mut self) {

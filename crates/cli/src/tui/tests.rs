@@ -7,8 +7,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::gather::snapshot;
-use super::model::{Model, Page, Snapshot, Wish};
-use super::view::{Look, draw};
+use super::model::{Model, Snapshot, TopPage, Wish};
+use super::view::{TerminalLook, draw};
 use crate::plugin::answers::{JobsPage, Standing, Stats};
 use crate::tests::golden::{check, jobs, standing, stats, words};
 
@@ -56,7 +56,7 @@ fn press(model: &mut Model, keys: &str) -> Wish {
 /// The screen as text; what is chosen has a > before it.
 fn drawn(model: &mut Model, (width, height): (u16, u16), colour: bool) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-    terminal.draw(|frame| draw(model, Look { colour, ellipsis: "…" }, frame)).expect("drawn");
+    terminal.draw(|frame| draw(model, TerminalLook { colour, ellipsis: "…" }, frame)).expect("drawn");
     let buffer = terminal.backend().buffer();
     let coloured = buffer.content().iter().any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
     assert!(colour || !coloured, "no colours where none are wanted");
@@ -124,7 +124,7 @@ fn keys() {
     let mut model = model();
     drawn(&mut model, (80, 24), false);
     assert_eq!(press(&mut model, "\t\t\t"), Wish::Nothing);
-    assert_eq!(model.page, Page::Overview);
+    assert_eq!(model.page, TopPage::Overview);
     assert_eq!(press(&mut model, "\n"), Wish::Nothing, "banks have no why");
     assert_eq!(press(&mut model, "3\n"), Wish::Why(22), "the job of the largest priority");
     assert_eq!(press(&mut model, "↓↓\n"), Wish::Why(24));

@@ -9,19 +9,19 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 
-use super::model::{Model, Page};
+use super::model::{Model, TopPage};
 use crate::ui::figures::{number, percent, ratio, term};
 use crate::ui::printable::{cut, width};
 
 /// What a terminal can show.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct TerminalLook {
     pub(crate) colour: bool,
     pub(crate) ellipsis: &'static str,
 }
 
 /// A column: title, width, whether its text ends where the others do. A width of 0 takes what is left.
-struct Column {
+struct ScreenColumn {
     title: String,
     width: usize,
     right: bool,
@@ -30,7 +30,7 @@ struct Column {
 }
 
 /// A row: the text of each column.
-type Row = Vec<Text>;
+type ScreenRow = Vec<Text>;
 
 /// A text, and how it is to look.
 struct Text {
@@ -50,7 +50,7 @@ fn plain(text: impl Into<String>) -> Text {
     Text { text: text.into(), tone: Tone::Plain }
 }
 
-impl Look {
+impl TerminalLook {
     fn style(self, tone: Tone) -> Style {
         match tone {
             Tone::Plain => Style::new(),
@@ -63,7 +63,7 @@ impl Look {
 }
 
 /// Draws it, and notes how many rows there was room for.
-pub(crate) fn draw(model: &mut Model, look: Look, frame: &mut Frame<'_>) {
+pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>) {
     let facts = model.snapshot.facts.len().min(2) as u16;
     let [top, tabs, body, foot] = Layout::vertical([
         Constraint::Length(facts),
@@ -82,12 +82,12 @@ pub(crate) fn draw(model: &mut Model, look: Look, frame: &mut Frame<'_>) {
         return draw_open(model, look, frame, body);
     }
     match model.page {
-        Page::Overview => draw_overview(model, look, frame, body),
-        Page::Standings => {
+        TopPage::Overview => draw_overview(model, look, frame, body),
+        TopPage::Standings => {
             let (columns, rows) = standings(model);
             table(model, look, frame, body, columns, rows);
         }
-        Page::Jobs => {
+        TopPage::Jobs => {
             let (columns, rows) = jobs(model);
             table(model, look, frame, body, columns, rows);
         }
@@ -96,14 +96,14 @@ pub(crate) fn draw(model: &mut Model, look: Look, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(tab_line(model)), tabs);
 }
 
-fn fitted(text: &str, room: u16, look: Look) -> String {
+fn fitted(text: &str, room: u16, look: TerminalLook) -> String {
     let room = usize::from(room);
     if width(text) <= room { text.to_owned() } else { cut(text, room, look.ellipsis) }
 }
 
 fn tab_line(model: &Model) -> Line<'static> {
     let mut spans = Vec::new();
-    for (at, (page, name)) in Page::ALL.iter().enumerate() {
+    for (at, (page, name)) in TopPage::ALL.iter().enumerate() {
         let style = match *page == model.page {
             true => Style::new().add_modifier(Modifier::REVERSED),
             false => Style::new(),
@@ -133,14 +133,14 @@ fn foot_line(model: &Model) -> String {
         Some(trouble) => trouble.clone(),
         None if model.open.is_some() => "Up Down  scroll   Esc  back   q  back".to_owned(),
         None if model.typing => "Enter  keep   Esc  show all".to_owned(),
-        None if model.page == Page::Jobs => {
+        None if model.page == TopPage::Jobs => {
             "q quit  Tab page  s sort  r reverse  / filter  Enter why  p pause  ? help".to_owned()
         }
         None => "q quit  Tab page  s sort  r reverse  / filter  p pause  ? help".to_owned(),
     }
 }
 
-fn draw_open(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rect) {
+fn draw_open(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area: Rect) {
     model.room = usize::from(area.height);
     frame.render_widget(Clear, area);
     let Some((lines, first)) = &model.open else { return };
@@ -150,7 +150,7 @@ fn draw_open(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// Banks, and below them in two columns what is held and what it costs.
-fn draw_overview(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rect) {
+fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area: Rect) {
     let below = model.snapshot.held.len().max(model.snapshot.cost.len()).clamp(1, 7) as u16 + 2;
     let [above, below] =
         Layout::vertical([Constraint::Min(2), Constraint::Length(below.min(area.height.saturating_sub(3)))])
@@ -168,7 +168,7 @@ fn draw_overview(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rec
 }
 
 /// A title and below it names with their values.
-fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: Look) -> Vec<Line<'static>> {
+fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: TerminalLook) -> Vec<Line<'static>> {
     let room = usize::from(area.width).saturating_sub(2);
     let mut lines = vec![Line::default(), Line::styled(title.to_owned(), look.style(Tone::Bold))];
     let values = pairs.iter().map(|(_, value)| width(value)).max().unwrap_or(0);
@@ -187,19 +187,19 @@ const BAR_TITLE: &str = "Used|Share";
 /// The places of the columns that count jobs, on the page of banks.
 const JOBS: Range<usize> = 4..7;
 
-fn banks(model: &Model, room: u16) -> (Vec<Column>, Vec<Row>) {
+fn banks(model: &Model, room: u16) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     let bar = if room >= 100 { 30 } else { 20 };
     // Guests do not see the jobs of whole banks.
     let has_jobs = model.snapshot.banks.iter().any(|bank| bank.pending.is_some());
     let mut columns = vec![
-        Column { title: "Bank".into(), width: 0, right: false, leave: 0 },
-        Column { title: "Share".into(), width: 9, right: true, leave: 0 },
-        Column { title: "Used".into(), width: 9, right: true, leave: 0 },
-        Column { title: "Level".into(), width: 9, right: true, leave: 1 },
-        Column { title: "Running".into(), width: 7, right: true, leave: 4 },
-        Column { title: "Pending".into(), width: 7, right: true, leave: 2 },
-        Column { title: "Held".into(), width: 6, right: true, leave: 2 },
-        Column { title: BAR_TITLE.into(), width: bar, right: false, leave: 3 },
+        ScreenColumn { title: "Bank".into(), width: 0, right: false, leave: 0 },
+        ScreenColumn { title: "Share".into(), width: 9, right: true, leave: 0 },
+        ScreenColumn { title: "Used".into(), width: 9, right: true, leave: 0 },
+        ScreenColumn { title: "Level".into(), width: 9, right: true, leave: 1 },
+        ScreenColumn { title: "Running".into(), width: 7, right: true, leave: 4 },
+        ScreenColumn { title: "Pending".into(), width: 7, right: true, leave: 2 },
+        ScreenColumn { title: "Held".into(), width: 6, right: true, leave: 2 },
+        ScreenColumn { title: BAR_TITLE.into(), width: bar, right: false, leave: 3 },
     ];
     let as_tree = model.sorted_by().0 == "tree" && model.filter.is_empty();
     let rows = model.banks().into_iter().map(|bank| {
@@ -220,7 +220,7 @@ fn banks(model: &Model, room: u16) -> (Vec<Column>, Vec<Row>) {
             plain(if bank.depth == 0 { String::new() } else { self::bar(bank.usage, bank.share, bar) }),
         ]
     });
-    let mut rows: Vec<Row> = rows.collect();
+    let mut rows: Vec<ScreenRow> = rows.collect();
     if !has_jobs {
         columns.drain(JOBS);
         rows.iter_mut().for_each(|row| drop(row.drain(JOBS)));
@@ -228,15 +228,15 @@ fn banks(model: &Model, room: u16) -> (Vec<Column>, Vec<Row>) {
     (columns, rows)
 }
 
-fn standings(model: &Model) -> (Vec<Column>, Vec<Row>) {
+fn standings(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     let columns = vec![
-        Column { title: "Place".into(), width: 13, right: true, leave: 0 },
-        Column { title: "User".into(), width: 0, right: false, leave: 0 },
-        Column { title: "Bank".into(), width: 16, right: false, leave: 0 },
-        Column { title: "FairShare".into(), width: 10, right: true, leave: 0 },
-        Column { title: "Running".into(), width: 7, right: true, leave: 1 },
-        Column { title: "Pending".into(), width: 7, right: true, leave: 2 },
-        Column { title: "Held".into(), width: 6, right: true, leave: 1 },
+        ScreenColumn { title: "Place".into(), width: 13, right: true, leave: 0 },
+        ScreenColumn { title: "User".into(), width: 0, right: false, leave: 0 },
+        ScreenColumn { title: "Bank".into(), width: 16, right: false, leave: 0 },
+        ScreenColumn { title: "FairShare".into(), width: 10, right: true, leave: 0 },
+        ScreenColumn { title: "Running".into(), width: 7, right: true, leave: 1 },
+        ScreenColumn { title: "Pending".into(), width: 7, right: true, leave: 2 },
+        ScreenColumn { title: "Held".into(), width: 6, right: true, leave: 1 },
     ];
     let rows = model.standings().into_iter().map(|standing| {
         let place = standing.place.map(|(place, of)| format!("{} of {}", number(place), number(of)));
@@ -253,19 +253,19 @@ fn standings(model: &Model) -> (Vec<Column>, Vec<Row>) {
     (columns, rows.collect())
 }
 
-fn jobs(model: &Model) -> (Vec<Column>, Vec<Row>) {
+fn jobs(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     let mut columns = vec![
-        Column { title: "JobId".into(), width: 13, right: false, leave: 0 },
-        Column { title: "User".into(), width: 10, right: false, leave: 0 },
-        Column { title: "Bank".into(), width: 10, right: false, leave: 4 },
-        Column { title: "Queue".into(), width: 8, right: false, leave: 5 },
-        Column { title: "Priority".into(), width: 11, right: true, leave: 0 },
+        ScreenColumn { title: "JobId".into(), width: 13, right: false, leave: 0 },
+        ScreenColumn { title: "User".into(), width: 10, right: false, leave: 0 },
+        ScreenColumn { title: "Bank".into(), width: 10, right: false, leave: 4 },
+        ScreenColumn { title: "Queue".into(), width: 8, right: false, leave: 5 },
+        ScreenColumn { title: "Priority".into(), width: 11, right: true, leave: 0 },
     ];
     for (at, name) in model.snapshot.terms.iter().enumerate() {
         let leave = if at == 0 { 1 } else { 6 };
-        columns.push(Column { title: name.clone(), width: 9, right: true, leave });
+        columns.push(ScreenColumn { title: name.clone(), width: 9, right: true, leave });
     }
-    columns.push(Column { title: "Held by".into(), width: 0, right: false, leave: 0 });
+    columns.push(ScreenColumn { title: "Held by".into(), width: 0, right: false, leave: 0 });
     let rows = model.jobs().into_iter().map(|job| {
         let mut row = vec![
             plain(job.name.clone()),
@@ -291,15 +291,15 @@ const LEAST: usize = 14;
 
 fn table(
     model: &mut Model,
-    look: Look,
+    look: TerminalLook,
     frame: &mut Frame<'_>,
     area: Rect,
-    mut columns: Vec<Column>,
-    rows: Vec<Row>,
+    mut columns: Vec<ScreenColumn>,
+    rows: Vec<ScreenRow>,
 ) {
     let room = usize::from(area.width);
     let mut shown = vec![true; columns.len()];
-    let needed = |columns: &[Column], shown: &[bool]| {
+    let needed = |columns: &[ScreenColumn], shown: &[bool]| {
         let widths = columns.iter().zip(shown).filter(|(_, shown)| **shown);
         widths.map(|(column, _)| if column.width == 0 { LEAST } else { column.width } + 1).sum::<usize>()
     };
@@ -313,7 +313,7 @@ fn table(
             *slot = false;
         }
     }
-    let is_left_out = |(column, shown): &(&Column, &bool)| !**shown && column.title != BAR_TITLE;
+    let is_left_out = |(column, shown): &(&ScreenColumn, &bool)| !**shown && column.title != BAR_TITLE;
     let left_out = columns.iter().zip(&shown).filter(is_left_out);
     model.left_out = left_out.map(|(column, _)| column.title.clone()).collect();
     let left = (room + 1).saturating_sub(needed(&columns, &shown));
@@ -323,8 +323,10 @@ fn table(
     model.room = usize::from(area.height).saturating_sub(1);
     let chosen = model.chosen();
     let first = chosen.saturating_sub(model.room.saturating_sub(1));
-    let titles =
-        columns.iter().map(|column| Text { text: column.title.clone(), tone: Tone::Bold }).collect::<Row>();
+    let titles = columns
+        .iter()
+        .map(|column| Text { text: column.title.clone(), tone: Tone::Bold })
+        .collect::<ScreenRow>();
     let mut lines = vec![line(&titles, &columns, &shown, look)];
     if rows.is_empty() {
         lines.push(Line::from("nothing to show"));
@@ -341,7 +343,7 @@ fn table(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn line(row: &Row, columns: &[Column], shown: &[bool], look: Look) -> Line<'static> {
+fn line(row: &ScreenRow, columns: &[ScreenColumn], shown: &[bool], look: TerminalLook) -> Line<'static> {
     let mut spans = Vec::new();
     for ((text, column), _) in row.iter().zip(columns).zip(shown).filter(|(_, shown)| **shown) {
         let own = if width(&text.text) > column.width {

@@ -9,10 +9,10 @@ use super::screen::Screen;
 
 /// Standard output. What fits the terminal goes there; with the first line that does not a pager is started and gets all.
 pub(crate) struct Paper {
-    state: State,
+    state: PagerState,
 }
 
-enum State {
+enum PagerState {
     /// Nothing is printed yet: whether a pager is needed is not known.
     Waiting {
         text: Vec<u8>,
@@ -29,14 +29,14 @@ enum State {
 impl Paper {
     /// Standard output as it is.
     pub(crate) fn plain() -> Paper {
-        Paper { state: State::Direct(BufWriter::with_capacity(1 << 16, stdout())) }
+        Paper { state: PagerState::Direct(BufWriter::with_capacity(1 << 16, stdout())) }
     }
 
     /// With a pager, if somebody looks at it.
     pub(crate) fn for_people(screen: &Screen) -> Paper {
         match screen.rows {
             Some(rows) if screen.pager => {
-                Paper { state: State::Waiting { text: Vec::new(), lines: 0, rows } }
+                Paper { state: PagerState::Waiting { text: Vec::new(), lines: 0, rows } }
             }
             _ => Paper::plain(),
         }
@@ -49,16 +49,16 @@ impl Paper {
     }
 
     /// Decides, if that is still to be done, and hands on what was kept.
-    fn settle(&mut self, long: bool) -> io::Result<&mut State> {
-        if let State::Waiting { text, .. } = &mut self.state {
+    fn settle(&mut self, long: bool) -> io::Result<&mut PagerState> {
+        if let PagerState::Waiting { text, .. } = &mut self.state {
             let text = std::mem::take(text);
             let pager = if long { start() } else { None };
             let mut state = match pager {
                 Some(mut pager) => {
                     let input = pager.stdin.take().map(|input| BufWriter::with_capacity(1 << 16, input));
-                    State::Paged { input, pager }
+                    PagerState::Paged { input, pager }
                 }
-                None => State::Direct(BufWriter::with_capacity(1 << 16, stdout())),
+                None => PagerState::Direct(BufWriter::with_capacity(1 << 16, stdout())),
             };
             state.write_all(&text)?;
             self.state = state;
@@ -69,7 +69,7 @@ impl Paper {
 
 impl Write for Paper {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let State::Waiting { text, lines, rows } = &mut self.state {
+        if let PagerState::Waiting { text, lines, rows } = &mut self.state {
             text.extend_from_slice(bytes);
             *lines += bytes.iter().filter(|byte| **byte == b'\n').count();
             if *lines >= *rows {
@@ -85,17 +85,17 @@ impl Write for Paper {
     }
 }
 
-impl State {
+impl PagerState {
     fn writer(&mut self) -> Option<&mut dyn Write> {
         match self {
-            State::Waiting { text, .. } => Some(text),
-            State::Direct(out) => Some(out),
-            State::Paged { input, .. } => input.as_mut().map(|input| input as &mut dyn Write),
+            PagerState::Waiting { text, .. } => Some(text),
+            PagerState::Direct(out) => Some(out),
+            PagerState::Paged { input, .. } => input.as_mut().map(|input| input as &mut dyn Write),
         }
     }
 }
 
-impl Write for State {
+impl Write for PagerState {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer().map_or(Ok(bytes.len()), |writer| writer.write(bytes))
     }
@@ -107,7 +107,7 @@ impl Write for State {
 
 impl Drop for Paper {
     fn drop(&mut self) {
-        if let State::Paged { input, pager } = &mut self.state {
+        if let PagerState::Paged { input, pager } = &mut self.state {
             // The end of its input is the end of what it waits for.
             drop(input.take());
             let _ = pager.wait();

@@ -34,7 +34,7 @@ const SHORTEST_NAME: usize = 8;
 struct Lines {
     text: String,
     cells: Vec<Shown>,
-    places: Vec<Place>,
+    places: Vec<TreePosition>,
 }
 
 /// A formatted cell: where its text ends, codes and all, and how many cells of the terminal it takes.
@@ -48,7 +48,7 @@ struct Shown {
 
 /// Where a row is in the tree: its depth, and the levels that go on below it, a bit each.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct TreePosition {
     depth: usize,
     open: u32,
 }
@@ -77,7 +77,7 @@ impl<'a> Table<'a> {
         let mut widths: Vec<usize> = columns.iter().map(title).collect();
         let mut lines = Lines::default();
         for row in progress.over("formatting", rows.rows) {
-            let mut place = Place::default();
+            let mut place = TreePosition::default();
             for ((cell, column), room) in row.into_iter().zip(&columns).zip(&mut widths) {
                 if let Cell::Node { depth, .. } = cell {
                     place.depth = depth;
@@ -114,7 +114,7 @@ impl<'a> Table<'a> {
                 let width = width(column.title) as u32;
                 titles.cells.push(Shown { end: titles.text.len(), width, in_tree: false });
             }
-            self.line(&titles.text, 0, &titles.cells, Place::default(), print, &mut buffer);
+            self.line(&titles.text, 0, &titles.cells, TreePosition::default(), print, &mut buffer);
             out.write_all(buffer.as_bytes())?;
         }
         let mut from = 0;
@@ -170,7 +170,7 @@ impl<'a> Table<'a> {
         text: &str,
         mut from: usize,
         cells: &[Shown],
-        place: Place,
+        place: TreePosition,
         Print { columns, widths, shown }: Print<'_>,
         line: &mut String,
     ) {
@@ -239,7 +239,7 @@ impl<'a> Table<'a> {
     }
 
     /// What is before a name of the tree: the lines that lead to it, or blanks.
-    fn indentation(&self, place: Place) -> String {
+    fn indentation(&self, place: TreePosition) -> String {
         let levels = place.depth.min(DEEPEST_INDENT);
         if !self.screen.tree_lines() {
             return " ".repeat(levels);
@@ -393,7 +393,7 @@ fn shrink(
 }
 
 /// Which levels go on below a row. Backwards: that is known when their last row has been seen.
-fn find_open(places: &mut [Place]) {
+fn find_open(places: &mut [TreePosition]) {
     let mut open = 0u32;
     for place in places.iter_mut().rev() {
         let level = place.depth.min(DEEPEST_INDENT) as u32;

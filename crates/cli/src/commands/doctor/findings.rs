@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::instance::{Instance, Loaded};
+use super::instance::{Instance, LoadedPlugin};
 use crate::commands::config::Fault;
 use crate::commands::status::state::State;
 use crate::plugin::installed::load_command;
@@ -402,7 +402,7 @@ pub(super) fn of_instance(
         let text = format!("{}; {last} answers last", overruled.sentence(&f58(overruled.job)));
         found.push(Finding::action("overruled", text, format!("flux jobtap remove {last}")));
     }
-    let Some(Loaded { state, check }) = &instance.loaded else {
+    let Some(LoadedPlugin { state, check }) = &instance.loaded else {
         if let Some(text) = &instance.of_job {
             found.push(Finding::action("not-the-site", text, "flux --parent fairshare doctor".to_owned()));
             return found;

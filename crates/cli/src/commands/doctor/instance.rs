@@ -22,7 +22,7 @@ pub(super) struct Instance {
     /// The job manager's plugins, in the order in which Flux calls them.
     pub plugins: Vec<String>,
     /// What the priority plugin says of itself, if one is loaded.
-    pub loaded: Option<Loaded>,
+    pub loaded: Option<LoadedPlugin>,
     /// That the instance is that of a job, in words, and without a priority plugin.
     pub of_job: Option<String>,
     /// The named queues of Flux's configuration; empty if there are none.
@@ -34,7 +34,7 @@ pub(super) struct Instance {
 }
 
 /// What the plugin says of itself.
-pub(super) struct Loaded {
+pub(super) struct LoadedPlugin {
     pub state: State,
     pub check: Option<Check>,
 }
@@ -50,7 +50,7 @@ impl Instance {
         let plugins = plugins(&flux)?;
         let mut instance = Instance { queues: queues(&flux), refused: on_disk(&flux), ..Instance::default() };
         if let Some(name) = plugins.iter().find(|name| name.starts_with("mf_priority")) {
-            instance.loaded = Some(Loaded { state: state_of(&flux, name)?, check: check(&flux)? });
+            instance.loaded = Some(LoadedPlugin { state: state_of(&flux, name)?, check: check(&flux)? });
         }
         instance.plugins = plugins;
         instance.of_job = if instance.loaded.is_none() { in_a_job(&flux) } else { None };

@@ -58,7 +58,7 @@ const SPRIO: [(char, char, &str); 4] =
 
 /// A column chosen for output.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Chosen {
+pub(super) enum ChosenColumn {
     /// One of every job, by its place in the table.
     Fixed(usize),
     /// A term, by its place; weighted or not.
@@ -103,12 +103,12 @@ impl Columns {
     }
 
     /// The terms' own columns.
-    pub(super) fn of_terms(&self) -> impl Iterator<Item = Chosen> {
-        (0..self.terms.len()).map(|term| Chosen::Term(term, !self.normalized))
+    pub(super) fn of_terms(&self) -> impl Iterator<Item = ChosenColumn> {
+        (0..self.terms.len()).map(|term| ChosenColumn::Term(term, !self.normalized))
     }
 
     /// The columns of a list of names, or of one of sprio's formats.
-    pub(super) fn parse(&self, text: &str) -> Result<Vec<Chosen>, String> {
+    pub(super) fn parse(&self, text: &str) -> Result<Vec<ChosenColumn>, String> {
         if text.contains('%') {
             return self.parse_sprio(text);
         }
@@ -116,12 +116,13 @@ impl Columns {
     }
 
     /// The column of this name or title.
-    pub(super) fn find(&self, name: &str) -> Result<Chosen, String> {
+    pub(super) fn find(&self, name: &str) -> Result<ChosenColumn, String> {
         let is_called = |text: &str| text.eq_ignore_ascii_case(name);
         let fixed = COLUMNS.iter().position(|(column, ..)| is_called(column.key) || is_called(column.title));
         let term = || self.keys.iter().position(|key| is_called(key));
-        if let Some(found) =
-            fixed.map(Chosen::Fixed).or_else(|| term().map(|at| Chosen::Term(at, !self.normalized)))
+        if let Some(found) = fixed
+            .map(ChosenColumn::Fixed)
+            .or_else(|| term().map(|at| ChosenColumn::Term(at, !self.normalized)))
         {
             return Ok(found);
         }
@@ -136,7 +137,7 @@ impl Columns {
     }
 
     /// sprio's `%.15i %Y %F`; widths say nothing to us.
-    fn parse_sprio(&self, text: &str) -> Result<Vec<Chosen>, String> {
+    fn parse_sprio(&self, text: &str) -> Result<Vec<ChosenColumn>, String> {
         let mut chosen = Vec::new();
         for part in text.split('%').skip(1) {
             let part = part.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
@@ -149,17 +150,17 @@ impl Columns {
         Ok(chosen)
     }
 
-    fn letter(&self, letter: char) -> Option<Chosen> {
+    fn letter(&self, letter: char) -> Option<ChosenColumn> {
         if letter == ' ' {
             return None;
         }
         if let Some(at) = COLUMNS.iter().position(|(_, theirs, _)| *theirs == letter) {
-            return Some(Chosen::Fixed(at));
+            return Some(ChosenColumn::Fixed(at));
         }
         let (_, weighted, name) =
             SPRIO.iter().find(|(normal, weighted, _)| [*normal, *weighted].contains(&letter))?;
         let at = self.keys.iter().position(|key| key == name)?;
-        Some(Chosen::Term(at, letter == *weighted))
+        Some(ChosenColumn::Term(at, letter == *weighted))
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
@@ -167,10 +168,12 @@ impl Columns {
     }
 
     /// How a column is printed.
-    pub(super) fn column(&self, chosen: &Chosen) -> Column<'_> {
+    pub(super) fn column(&self, chosen: &ChosenColumn) -> Column<'_> {
         match chosen {
-            Chosen::Fixed(at) => COLUMNS.get(*at).map_or(column("", "", Style::Text), |(column, ..)| *column),
-            Chosen::Term(at, weighted) => {
+            ChosenColumn::Fixed(at) => {
+                COLUMNS.get(*at).map_or(column("", "", Style::Text), |(column, ..)| *column)
+            }
+            ChosenColumn::Term(at, weighted) => {
                 let key = self.keys.get(*at).map_or("", String::as_str);
                 let title = self.titles.get(*at).map_or("", String::as_str);
                 column(key, title, if *weighted { Style::Term } else { Style::Fraction })
@@ -184,7 +187,13 @@ fn is_fixed(name: &str) -> bool {
 }
 
 /// The value of a column of a job.
-pub(super) fn cell(chosen: &Chosen, row: &Row, page: &JobsPage, words: &Words<'_>, is_table: bool) -> Cell {
+pub(super) fn cell(
+    chosen: &ChosenColumn,
+    row: &Row,
+    page: &JobsPage,
+    words: &Words<'_>,
+    is_table: bool,
+) -> Cell {
     let text = |text: &Option<String>| text.clone().map_or(Cell::None, Cell::Text);
     let count = |count: Option<u64>| count.map_or(Cell::None, Cell::Count);
     let time = |time: Option<f64>| match time {
@@ -192,7 +201,7 @@ pub(super) fn cell(chosen: &Chosen, row: &Row, page: &JobsPage, words: &Words<'_
         time => time.into(),
     };
     let at = match chosen {
-        Chosen::Term(term, weighted) => {
+        ChosenColumn::Term(term, weighted) => {
             let value = row.values.get(*term).copied();
             return match (value, weight(row, page, *term)) {
                 (Some(value), Some(weight)) if *weighted => Cell::Number(value * weight as f64),
@@ -200,7 +209,7 @@ pub(super) fn cell(chosen: &Chosen, row: &Row, page: &JobsPage, words: &Words<'_
                 _ => Cell::None,
             };
         }
-        Chosen::Fixed(at) => *at,
+        ChosenColumn::Fixed(at) => *at,
     };
     match COLUMNS.get(at).map_or("", |(column, ..)| column.key) {
         "id" => Cell::Text(words.job(row.id)),
@@ -239,6 +248,6 @@ pub(super) fn help() -> String {
 }
 
 /// Whether it is the column of ids.
-pub(super) fn is_id(chosen: &Chosen) -> bool {
-    *chosen == Chosen::Fixed(0)
+pub(super) fn is_id(chosen: &ChosenColumn) -> bool {
+    *chosen == ChosenColumn::Fixed(0)
 }

@@ -21,7 +21,7 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::{Words, caller, userid};
-use columns::{Chosen, Columns, GIVE_UP, PARTS, cell};
+use columns::{ChosenColumn, Columns, GIVE_UP, PARTS, cell};
 use fairshare_client::Flux;
 
 /// Show the priorities of pending jobs and the terms that they are made of
@@ -227,7 +227,7 @@ fn print(args: &Args, page: &JobsPage, words: &Words<'_>, none: &str) -> Result<
 
 /// The weights that priorities were made of. They are of one kind, but for jobs that are still to be priced after a push.
 fn weights<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<'a> {
-    let terms: Vec<Chosen> = columns.of_terms().collect();
+    let terms: Vec<ChosenColumn> = columns.of_terms().collect();
     let mut shown: Vec<_> = terms.iter().map(|term| columns.column(term)).collect();
     for column in &mut shown {
         column.style = Style::Term;
@@ -257,7 +257,7 @@ fn report<'a>(
     let keys = sort_keys(&args.order, columns).map_err(|text| format!("-S: {text}"))?;
     let mut rows: Vec<&Row> = page.jobs.iter().collect();
     rows.sort_by(|a, b| {
-        let by = |(chosen, reverse): &(Chosen, bool)| ordered(chosen, *reverse, a, b, page, words);
+        let by = |(chosen, reverse): &(ChosenColumn, bool)| ordered(chosen, *reverse, a, b, page, words);
         keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
     let shown = chosen.iter().map(|chosen| columns.column(chosen)).collect();
@@ -276,17 +276,17 @@ fn report<'a>(
 }
 
 /// The columns that nobody has to ask for: of terms, those that weigh something.
-fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<Chosen> {
+fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<ChosenColumn> {
     let mut names = vec!["id", "user", "bank", "queue", "priority"];
     if long {
         names.extend(["state", "urgency", "nodes", "cores", "submitted"]);
     }
-    let mut chosen: Vec<Chosen> = names.iter().filter_map(|name| columns.find(name).ok()).collect();
-    let weighs = |term: &Chosen| match term {
-        Chosen::Term(at, _) => {
+    let mut chosen: Vec<ChosenColumn> = names.iter().filter_map(|name| columns.find(name).ok()).collect();
+    let weighs = |term: &ChosenColumn| match term {
+        ChosenColumn::Term(at, _) => {
             page.weighings.iter().any(|weights| weights.get(*at).is_some_and(|weight| *weight != 0))
         }
-        Chosen::Fixed(_) => true,
+        ChosenColumn::Fixed(_) => true,
     };
     chosen.extend(columns.of_terms().filter(|term| long || weighs(term)));
     let mut names = Vec::new();
@@ -307,7 +307,7 @@ fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<
     chosen
 }
 
-fn sort_keys(text: &str, columns: &Columns) -> Result<Vec<(Chosen, bool)>, String> {
+fn sort_keys(text: &str, columns: &Columns) -> Result<Vec<(ChosenColumn, bool)>, String> {
     let keys = text.split(',').map(str::trim).filter(|key| !key.is_empty());
     keys.map(|key| {
         let (name, reverse) = match key.strip_prefix('-') {
@@ -320,7 +320,14 @@ fn sort_keys(text: &str, columns: &Columns) -> Result<Vec<(Chosen, bool)>, Strin
 }
 
 /// As sprio sorts: the smallest first, unless backwards; what has no value is last in any case.
-fn ordered(chosen: &Chosen, reverse: bool, a: &Row, b: &Row, page: &JobsPage, words: &Words<'_>) -> Ordering {
+fn ordered(
+    chosen: &ChosenColumn,
+    reverse: bool,
+    a: &Row,
+    b: &Row,
+    page: &JobsPage,
+    words: &Words<'_>,
+) -> Ordering {
     let [first, second] = [a, b].map(|row| cell(chosen, row, page, words, false));
     // Ids are written in a way that does not sort as they do.
     let order = match columns::is_id(chosen) {

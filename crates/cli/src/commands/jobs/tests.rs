@@ -4,7 +4,7 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::columns::{Chosen, Columns, GIVE_UP, PARTS};
+use super::columns::{ChosenColumn, Columns, GIVE_UP, PARTS};
 use super::{Args, report, weights};
 use crate::plugin::answers::JobsPage;
 use crate::plugin::jobs::append;
@@ -14,14 +14,14 @@ use crate::ui::rows::Look;
 use crate::ui::table::Table;
 
 #[derive(Parser)]
-struct Command {
+struct JobsCommand {
     #[command(flatten)]
     args: Args,
 }
 
 fn args(text: &str) -> Args {
     let words = std::iter::once("jobs").chain(text.split_whitespace());
-    Command::try_parse_from(words).expect("arguments").args
+    JobsCommand::try_parse_from(words).expect("arguments").args
 }
 
 fn page() -> JobsPage {
@@ -82,11 +82,14 @@ fn formats_by_name_and_by_letter() {
     assert_eq!(
         columns.parse("%.15i %9u %F%f"),
         columns.parse("JobId,user,fairshare").map(|mut list| {
-            list.push(Chosen::Term(0, false));
+            list.push(ChosenColumn::Term(0, false));
             list
         })
     );
-    assert_eq!(columns.parse("queue_term, AGE"), Ok(vec![Chosen::Term(1, true), Chosen::Term(4, true)]));
+    assert_eq!(
+        columns.parse("queue_term, AGE"),
+        Ok(vec![ChosenColumn::Term(1, true), ChosenColumn::Term(4, true)])
+    );
     let error = columns.parse("priorty").expect_err("unknown");
     assert!(
         error.starts_with("unknown column \"priorty\"; known are id, user, ")

@@ -17,7 +17,7 @@ const RECORDS: usize = 500;
 
 /// An open push, and how large its parts may be.
 #[derive(Deserialize)]
-struct Push {
+struct OpenPush {
     push: u64,
     max_records: usize,
     max_bytes: usize,
@@ -53,7 +53,7 @@ fn put<T: for<'de> Deserialize<'de>>(
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) => return Ok(None),
         Err(error) => return Err(refused(&error)),
     };
-    let push: Push = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
+    let push: OpenPush = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
     let sent = send_parts(flux, &push, data, owner);
     if sent.is_err() {
         // The plugin has ended a push of which it refused a part, and forgets any other in a minute.
@@ -67,7 +67,7 @@ fn put<T: for<'de> Deserialize<'de>>(
 
 fn send_parts(
     flux: &Flux,
-    push: &Push,
+    push: &OpenPush,
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
 ) -> Result<(), Failure> {
@@ -94,7 +94,7 @@ fn send_parts(
 
 struct Sending<'a> {
     flux: &'a Flux,
-    push: &'a Push,
+    push: &'a OpenPush,
     progress: Progress,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Preview {
     /// How many would stand elsewhere in their queues.
     moved: usize,
     /// Those that move most.
-    moves: Vec<Move>,
+    moves: Vec<MovedJob>,
     /// Jobs that would end.
     rejected: Vec<Rejected>,
     rejected_count: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Preview {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Move {
+struct MovedJob {
     id: u64,
     userid: u32,
     bank: Option<String>,

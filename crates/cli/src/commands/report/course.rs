@@ -22,16 +22,16 @@ const HOUR: f64 = 3600.0;
 const DAY: f64 = 24.0 * HOUR;
 
 /// How long the steps are, by how long a time is shown.
-const STEPS: [(f64, Step); 4] = [
-    (4.0 * DAY, Step::Hour),
-    (120.0 * DAY, Step::Day),
-    (3.0 * 365.0 * DAY, Step::Week),
-    (f64::INFINITY, Step::Month),
+const STEPS: [(f64, TimeStep); 4] = [
+    (4.0 * DAY, TimeStep::Hour),
+    (120.0 * DAY, TimeStep::Day),
+    (3.0 * 365.0 * DAY, TimeStep::Week),
+    (f64::INFINITY, TimeStep::Month),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Step {
+pub(super) enum TimeStep {
     Hour,
     Day,
     Week,
@@ -41,7 +41,7 @@ pub(super) enum Step {
 /// Usage by bank over time, as the page has it; the oldest step first.
 #[derive(Debug, Serialize)]
 pub(super) struct Course {
-    step: Step,
+    step: TimeStep,
     /// What each step is called where the page was made.
     labels: Vec<String>,
     /// When each step began, and when the last one ended.
@@ -137,7 +137,7 @@ fn spread(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f
     cells
 }
 
-impl Step {
+impl TimeStep {
     /// The steps that hold a time: what each is called, and where they meet. Days are those of the zone.
     fn cut(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
         let mut at = self.start(&zoned(begin, zone)?)?;
@@ -159,32 +159,34 @@ impl Step {
 
     fn span(self) -> Span {
         match self {
-            Step::Hour => 1.hour(),
-            Step::Day => 1.day(),
-            Step::Week => 1.week(),
-            Step::Month => 1.month(),
+            TimeStep::Hour => 1.hour(),
+            TimeStep::Day => 1.day(),
+            TimeStep::Week => 1.week(),
+            TimeStep::Month => 1.month(),
         }
     }
 
     /// When the step began that holds an instant.
     fn start(self, at: &Zoned) -> Option<Zoned> {
         match self {
-            Step::Hour => at.round(jiff::ZonedRound::new().smallest(Unit::Hour).mode(jiff::RoundMode::Trunc)),
-            Step::Day => at.start_of_day(),
-            Step::Week => {
+            TimeStep::Hour => {
+                at.round(jiff::ZonedRound::new().smallest(Unit::Hour).mode(jiff::RoundMode::Trunc))
+            }
+            TimeStep::Day => at.start_of_day(),
+            TimeStep::Week => {
                 let since_monday = i64::from(at.weekday().to_monday_zero_offset());
                 at.checked_sub(since_monday.days()).and_then(|monday| monday.start_of_day())
             }
-            Step::Month => at.first_of_month().and_then(|first| first.start_of_day()),
+            TimeStep::Month => at.first_of_month().and_then(|first| first.start_of_day()),
         }
         .ok()
     }
 
     fn label(self, at: &Zoned) -> String {
         let form = match self {
-            Step::Hour => "%Y-%m-%d %H:%M",
-            Step::Day | Step::Week => "%Y-%m-%d",
-            Step::Month => "%Y-%m",
+            TimeStep::Hour => "%Y-%m-%d %H:%M",
+            TimeStep::Day | TimeStep::Week => "%Y-%m-%d",
+            TimeStep::Month => "%Y-%m",
         };
         at.strftime(form).to_string()
     }
@@ -215,10 +217,17 @@ mod tests {
     #[test]
     fn steps_are_those_of_the_clocks() {
         let rows = [
-            (Step::Hour, "2026-03-29T00:30", "2026-03-29T04:00", "2026-03-29 00:00", "2026-03-29 03:00", 3),
-            (Step::Day, "2026-03-28T12:00", "2026-03-31T00:01", "2026-03-28", "2026-03-31", 4),
-            (Step::Week, "2026-03-29T23:00", "2026-04-06T00:00", "2026-03-23", "2026-03-30", 2),
-            (Step::Month, "2025-12-31T00:00", "2026-03-01T00:01", "2025-12", "2026-03", 4),
+            (
+                TimeStep::Hour,
+                "2026-03-29T00:30",
+                "2026-03-29T04:00",
+                "2026-03-29 00:00",
+                "2026-03-29 03:00",
+                3,
+            ),
+            (TimeStep::Day, "2026-03-28T12:00", "2026-03-31T00:01", "2026-03-28", "2026-03-31", 4),
+            (TimeStep::Week, "2026-03-29T23:00", "2026-04-06T00:00", "2026-03-23", "2026-03-30", 2),
+            (TimeStep::Month, "2025-12-31T00:00", "2026-03-01T00:01", "2025-12", "2026-03", 4),
         ];
         for (step, begin, end, first, last, many) in rows {
             let (labels, edges) = step.cut(at(begin), at(end), &zone()).expect("steps");
@@ -229,9 +238,9 @@ mod tests {
         }
         // The night on which an hour is left out has a day of 23.
         let (_, edges) =
-            Step::Day.cut(at("2026-03-29T00:00"), at("2026-03-29T12:00"), &zone()).expect("steps");
+            TimeStep::Day.cut(at("2026-03-29T00:00"), at("2026-03-29T12:00"), &zone()).expect("steps");
         assert_eq!(edges[1] - edges[0], 23.0 * HOUR);
-        let (labels, edges) = Step::Hour.cut(0.0, 1e7, &zone()).expect("steps");
+        let (labels, edges) = TimeStep::Hour.cut(0.0, 1e7, &zone()).expect("steps");
         assert_eq!((labels.len(), edges.len()), (MOST, MOST + 1), "the newest of many");
         assert!(edges[MOST] >= 1e7);
     }

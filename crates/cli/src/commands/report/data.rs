@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use super::bins::{BankBins, Bins};
 use super::course::Course;
-use super::held::Held;
+use super::held::HeldJobs;
 use super::number::Number;
 use super::outlook::{self, Forgetting};
 use crate::site::facts::options_json;
 use crate::site::input::Loaded;
-use crate::site::moves::{Moves, Side};
+use crate::site::moves::{Moves, RankedTree};
 use crate::site::stale::stale;
 use crate::ui::figures::Unit;
 use fairshare::{NodeId, Policy, Ranking, Shares, Tree};
@@ -51,7 +51,7 @@ pub(super) struct Document<'a> {
     users: Users<'a>,
     usage: Option<BankBins>,
     course: Option<Course>,
-    held: Option<Held>,
+    held: Option<HeldJobs>,
 }
 
 /// A policy beside the one that counts.
@@ -126,7 +126,7 @@ pub(super) struct Made<'a> {
     pub(super) bins: &'a Bins,
     pub(super) course: Option<Course>,
     pub(super) forgetting: Forgetting,
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<HeldJobs>,
 }
 
 impl<'a> Document<'a> {
@@ -179,7 +179,7 @@ impl Forgetting {
 }
 
 fn compared(tree: &Tree, first: &Ranking, ranking: &Ranking) -> Compared {
-    let side = |ranking| Side { tree, ranking };
+    let side = |ranking| RankedTree { tree, ranking };
     let moves = Moves::new(side(first), side(ranking), Some);
     Compared { policy: ranking.policy().name(), moves: moves.facts().into_iter().collect() }
 }

@@ -23,16 +23,16 @@ const LISTED: usize = 1000;
 /// The answer, or why there is none.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Held {
+pub(super) enum HeldJobs {
     /// What is held.
-    Answer(Answer),
+    Answer(HeldJobsAnswer),
     /// Why nothing is known.
     Unknown(String),
 }
 
 /// What is held.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer {
+pub(super) struct HeldJobsAnswer {
     /// When the plugin said so.
     when: Number,
     /// Whether it is about everybody's jobs, or those of who asked.
@@ -44,14 +44,14 @@ pub(super) struct Answer {
     by_limit: Vec<(String, u64)>,
     /// By bank: pending and held jobs.
     by_bank: Vec<(String, u64, u64)>,
-    jobs: Vec<Job>,
+    jobs: Vec<HeldJobRow>,
     /// Held jobs that are not among those.
     more: u64,
 }
 
 /// A held job.
 #[derive(Debug, Serialize)]
-struct Job {
+struct HeldJobRow {
     id: String,
     user: String,
     bank: Option<String>,
@@ -63,20 +63,20 @@ struct Job {
 }
 
 /// Asks. The page is as good without the answer, so whatever prevents it is only said there.
-pub(super) fn ask(instance: &InstanceArg, input: &Input) -> Held {
+pub(super) fn ask(instance: &InstanceArg, input: &Input) -> HeldJobs {
     if input.is_document() && instance.uri.is_none() {
-        return Held::Unknown("The tree comes from a document: no plugin was asked.".to_owned());
+        return HeldJobs::Unknown("The tree comes from a document: no plugin was asked.".to_owned());
     }
     match answer(instance) {
-        Ok(Some(answer)) => Held::Answer(answer),
-        Ok(None) => Held::Unknown(
+        Ok(Some(answer)) => HeldJobs::Answer(answer),
+        Ok(None) => HeldJobs::Unknown(
             "The plugin has no data: nothing was pushed since it was loaded, and all jobs wait.".to_owned(),
         ),
-        Err(failure) => Held::Unknown(format!("No plugin answered: {failure}.")),
+        Err(failure) => HeldJobs::Unknown(format!("No plugin answered: {failure}.")),
     }
 }
 
-fn answer(instance: &InstanceArg) -> Result<Option<Answer>, Failure> {
+fn answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>, Failure> {
     let flux = instance.connect()?;
     let stats: Option<Stats> = match ask_plugin(&flux, "stats", &json!({})) {
         Ok(stats) => Some(stats),
@@ -87,12 +87,12 @@ fn answer(instance: &InstanceArg) -> Result<Option<Answer>, Failure> {
     Ok((page.generation > 0).then(|| told(stats.as_ref(), &page, &flux)))
 }
 
-fn told(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> Answer {
+fn told(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> HeldJobsAnswer {
     of(stats, page, &Words::of(flux, page.now))
 }
 
 /// The same from answers.
-pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> Answer {
+pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> HeldJobsAnswer {
     let held: Vec<&Row> = page.jobs.iter().filter(|row| !row.holds.is_empty()).collect();
     let by_limit: BTreeMap<String, u64> = match stats {
         Some(stats) => stats.held_by_limit.clone(),
@@ -102,7 +102,7 @@ pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> A
     by_limit.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let count = held.len() as u64;
     let all = stats.map_or(count, |stats| stats.jobs.held);
-    let job = |row: &&Row| Job {
+    let job = |row: &&Row| HeldJobRow {
         id: words.job(row.id),
         user: words.user(row.userid),
         bank: row.bank.clone(),
@@ -112,7 +112,7 @@ pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> A
         submitted: row.submitted.map(Number),
         holds: row.holds.clone(),
     };
-    Answer {
+    HeldJobsAnswer {
         when: Number(page.now),
         everybody: stats.is_some(),
         running: stats.map(|stats| stats.jobs.running),

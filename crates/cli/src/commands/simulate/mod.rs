@@ -22,7 +22,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use self::history::{History, Size};
-use self::print::{By, Told};
+use self::print::{GroupBy, Told};
 use self::scenarios::{Common, Plan, Sweep, product};
 use crate::fingers;
 use crate::html::page::file;
@@ -93,7 +93,7 @@ pub(crate) struct Args {
     threads: Option<NonZeroUsize>,
     /// What the second table shows; with --csv, print this in place of the scenarios
     #[arg(long, value_name = "WHAT", help_heading = "Output")]
-    by: Option<By>,
+    by: Option<GroupBy>,
     /// Write also a page of HTML that shows all of it in a browser; the file is replaced as a whole, and a link is refused
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     report: Option<PathBuf>,

@@ -28,7 +28,7 @@ const GIVE_UP: &[&str] = &[
 /// What is told apart below the scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::AsRefStr)]
 #[strum(serialize_all = "lowercase")]
-pub(super) enum By {
+pub(super) enum GroupBy {
     /// Banks
     Bank,
     /// Sizes, in cores
@@ -92,7 +92,7 @@ impl Form {
         row
     }
 
-    fn groups(self, told: &Told, by: Option<By>) -> Vec<Vec<Cell>> {
+    fn groups(self, told: &Told, by: Option<GroupBy>) -> Vec<Vec<Cell>> {
         let banks = told.measures.banks.iter().map(|(bank, (group, share))| {
             ("bank", bank.to_string(), group, Some(share.promised), share.delivered)
         });
@@ -146,11 +146,11 @@ fn of_scenarios() -> Vec<Column<'static>> {
     columns
 }
 
-fn of_groups(by: Option<By>) -> Vec<Column<'static>> {
+fn of_groups(by: Option<GroupBy>) -> Vec<Column<'static>> {
     let mut columns = vec![column("scenario", "Scenario", Style::Text)];
     columns.extend(by.is_none().then(|| column("by", "By", Style::Text)));
     let title = match by {
-        Some(By::Size) => "Size",
+        Some(GroupBy::Size) => "Size",
         _ => "Bank",
     };
     columns.extend([
@@ -165,7 +165,7 @@ fn of_groups(by: Option<By>) -> Vec<Column<'static>> {
 
 /// What was found out: the facts, a row for each scenario, and rows for the groups of all. Programs that read JSON, pages among
 /// them, get both kinds of groups and numbers in full; a table and CSV those that were asked for.
-fn report(told: &[Told], mut facts: Facts, by: Option<By>, people: bool) -> Report<'_> {
+fn report(told: &[Told], mut facts: Facts, by: Option<GroupBy>, people: bool) -> Report<'_> {
     let form = Form { people };
     let settings: Vec<Value> =
         told.iter().map(|told| json!({"scenario": told.name, "settings": told.settings})).collect();
@@ -190,14 +190,14 @@ pub(super) fn document(told: &[Told], facts: Facts) -> std::io::Result<Vec<u8>> 
 
 pub(super) fn print(
     output: OutputArgs,
-    by: Option<By>,
+    by: Option<GroupBy>,
     told: &[Told],
     facts: Facts,
     before: Vec<String>,
     progress: Progress,
 ) -> std::io::Result<()> {
     let people = output.is_table();
-    let shown = by.or((people).then_some(By::Bank)).filter(|_| !output.json);
+    let shown = by.or((people).then_some(GroupBy::Bank)).filter(|_| !output.json);
     let mut report = Report { before, ..report(told, facts, shown, people) };
     if !people && !output.json && by.is_some() {
         report.rows = report.more.take().unwrap_or(report.rows);

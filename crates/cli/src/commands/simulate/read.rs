@@ -18,26 +18,26 @@ use fairshare_engine::ids::UserId;
 use fairshare_simulate::Party;
 
 /// What a file is.
-enum Kind {
+enum HistoryFile {
     Database,
     Swf(Box<dyn BufRead>),
 }
 
-fn open(path: &Path) -> std::io::Result<Kind> {
+fn open(path: &Path) -> std::io::Result<HistoryFile> {
     let mut file = File::open(path)?;
     let mut beginning = [0; 16];
     let many = file.read(&mut beginning)?;
     file.seek(SeekFrom::Start(0))?;
     Ok(match beginning.get(..many) {
-        Some(b"SQLite format 3\0") => Kind::Database,
-        Some([0x1f, 0x8b, ..]) => Kind::Swf(Box::new(BufReader::new(MultiGzDecoder::new(file)))),
-        _ => Kind::Swf(Box::new(BufReader::new(file))),
+        Some(b"SQLite format 3\0") => HistoryFile::Database,
+        Some([0x1f, 0x8b, ..]) => HistoryFile::Swf(Box::new(BufReader::new(MultiGzDecoder::new(file)))),
+        _ => HistoryFile::Swf(Box::new(BufReader::new(file))),
     })
 }
 
 /// True for an accounting database.
 pub(super) fn is_database(path: &Path) -> Result<bool, Failure> {
-    Ok(matches!(open(path).map_err(|error| at(path, &error))?, Kind::Database))
+    Ok(matches!(open(path).map_err(|error| at(path, &error))?, HistoryFile::Database))
 }
 
 fn at(path: &Path, error: &dyn std::fmt::Display) -> Failure {
@@ -46,7 +46,9 @@ fn at(path: &Path, error: &dyn std::fmt::Display) -> Failure {
 
 /// Nodes and cores of the cluster, as far as the first lines of a trace tell.
 pub(super) fn cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure> {
-    let Kind::Swf(lines) = open(path).map_err(|error| at(path, &error))? else { return Ok((None, None)) };
+    let HistoryFile::Swf(lines) = open(path).map_err(|error| at(path, &error))? else {
+        return Ok((None, None));
+    };
     Ok(swf::cluster(lines))
 }
 
@@ -54,8 +56,8 @@ pub(super) fn cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure
 pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Failure> {
     let mut history = History::default();
     match open(path).map_err(|error| at(path, &error))? {
-        Kind::Swf(lines) => swf::read(lines, size, &mut history).map_err(|error| at(path, &error))?,
-        Kind::Database => {
+        HistoryFile::Swf(lines) => swf::read(lines, size, &mut history).map_err(|error| at(path, &error))?,
+        HistoryFile::Database => {
             let mut database = wait.open(&Found { path: path.to_owned(), by: None }, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
             snapshot.past_jobs(&mut |job| record(&job, size, &mut history)).map_err(failure)?;

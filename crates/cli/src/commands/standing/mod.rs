@@ -10,7 +10,7 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::answers::{Association, Standing};
+use crate::plugin::answers::{AssociationStanding, Standing};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal};
 use crate::plugin::standing::fetch;
 use crate::ui::figures::Unit;
@@ -133,9 +133,9 @@ fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
 
 /// A line for each.
 fn list(args: &Args, standing: &Standing, words: &Words<'_>) -> Result<(), Failure> {
-    let mut associations: Vec<&Association> = standing.associations.iter().collect();
+    let mut associations: Vec<&AssociationStanding> = standing.associations.iter().collect();
     if args.all {
-        let place = |association: &Association| association.rank.map_or(u64::MAX, |rank| rank.place);
+        let place = |association: &AssociationStanding| association.rank.map_or(u64::MAX, |rank| rank.place);
         associations.sort_by_key(|association| (place(association), association.userid));
     }
     let rows = associations.into_iter().map(|association| {

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use crate::commands::why::job::shares;
-use crate::plugin::answers::{Association, Level, Limit, Sibling, Standing};
+use crate::plugin::answers::{AssociationStanding, Level, Limit, Sibling, Standing};
 use crate::ui::figures::{duration, number, ordinal, percent, ratio};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
@@ -19,7 +19,7 @@ impl Teller<'_> {
     /// All about an association. `caller` is who asks.
     pub(crate) fn association(
         &self,
-        association: &Association,
+        association: &AssociationStanding,
         standing: &Standing,
         long: bool,
         caller: u32,
@@ -57,7 +57,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    fn limits(&self, association: &Association, out: &mut dyn Write) -> io::Result<()> {
+    fn limits(&self, association: &AssociationStanding, out: &mut dyn Write) -> io::Result<()> {
         let set: Vec<&Limit> = association.limits.iter().filter(|limit| limit.limit_is.is_some()).collect();
         let unlimited = association.limits.len() - set.len();
         if set.is_empty() {
@@ -102,7 +102,7 @@ impl Teller<'_> {
     }
 
     /// The levels from the root down, with their siblings where these are wanted and may be seen.
-    fn way(&self, association: &Association, long: bool) -> Rows<'_> {
+    fn way(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
         let mut rows = Vec::new();
         for (depth, level) in association.levels.iter().enumerate() {
             let mark = if level.worst { " <" } else { "" };
@@ -152,7 +152,12 @@ impl Teller<'_> {
     }
 
     /// When usage is back at even.
-    fn even(&self, association: &Association, standing: &Standing, out: &mut dyn Write) -> io::Result<()> {
+    fn even(
+        &self,
+        association: &AssociationStanding,
+        standing: &Standing,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         writeln!(out)?;
         let worst = association.levels.iter().find(|level| level.worst);
         if let Some(worst) = worst {
@@ -209,7 +214,7 @@ fn is_alone(standing: &Standing) -> bool {
 }
 
 /// The place in one sentence.
-fn place(association: &Association, standing: &Standing, who: &str) -> String {
+fn place(association: &AssociationStanding, standing: &Standing, who: &str) -> String {
     let fairshare = association.fairshare.map(|fairshare| format!("fair-share {fairshare:.6}"));
     let with = |text: String| match &fairshare {
         Some(fairshare) => format!("{text}; {fairshare}."),
@@ -241,7 +246,7 @@ fn place(association: &Association, standing: &Standing, who: &str) -> String {
     }
 }
 
-fn jobs(association: &Association) -> String {
+fn jobs(association: &AssociationStanding) -> String {
     let jobs = association.jobs;
     let many = |number: u64, what: &str| count(usize::try_from(number).unwrap_or(usize::MAX), what);
     format!(

@@ -98,14 +98,14 @@ pub(super) fn summary(args: &Args, done: &Done) -> String {
 
 /// One association of which something would change.
 #[derive(Default)]
-struct Move {
+struct AssociationChange {
     usage: Option<(f64, f64)>,
     fairshare: Option<(Option<f64>, f64)>,
 }
 
 /// The table of --dry-run.
 pub(super) fn print(args: &Args, done: &Done) -> std::io::Result<()> {
-    let mut moves: BTreeMap<(&str, &str), Move> = BTreeMap::new();
+    let mut moves: BTreeMap<(&str, &str), AssociationChange> = BTreeMap::new();
     if let Some(Plan { ledger, changes, .. }) = &done.usage {
         for (at, usage) in &changes.usages {
             if let Some(account) = ledger.accounts.get(*at) {
@@ -124,7 +124,8 @@ pub(super) fn print(args: &Args, done: &Done) -> std::io::Result<()> {
     let total = moves.len();
     let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
     let mut rows: Vec<_> = moves.into_iter().collect();
-    let distance = |moved: &Move| moved.usage.map_or(0.0, |(before, after)| (after - before).abs());
+    let distance =
+        |moved: &AssociationChange| moved.usage.map_or(0.0, |(before, after)| (after - before).abs());
     rows.sort_by(|(_, one), (_, other)| distance(other).total_cmp(&distance(one)));
     let mut notes = Vec::new();
     if total > limit {

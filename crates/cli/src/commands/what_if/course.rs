@@ -25,28 +25,28 @@ const DAY: f64 = 86_400.0;
 const PLOT: usize = 30;
 
 /// Who rests, and how their usage is forgotten.
-pub(super) struct Course {
+pub(super) struct Forecast {
     /// As they were named.
     named: Vec<NodeId>,
     /// The associations meant, or all if nobody was named.
     resting: Vec<NodeId>,
     now: f64,
-    pace: Forgetting,
+    pace: UsageDecay,
 }
 
-enum Forgetting {
+enum UsageDecay {
     /// By half, every so many seconds, all the time.
     Steady { half_life: f64 },
     /// At the boundaries of a database's periods.
-    Bins { pace: Pace, bins: Bins },
+    Bins { pace: Pace, bins: PeriodUsages },
 }
 
-impl Forgetting {
+impl UsageDecay {
     /// Returns the half-life in seconds.
     fn half_life(&self) -> f64 {
         match self {
-            Forgetting::Steady { half_life } => *half_life,
-            Forgetting::Bins { pace, .. } => pace.half_life(),
+            UsageDecay::Steady { half_life } => *half_life,
+            UsageDecay::Bins { pace, .. } => pace.half_life(),
         }
     }
 }
@@ -55,10 +55,10 @@ impl Forgetting {
 const ONE_BY_ONE: usize = 1000;
 
 /// The recorded usage of associations by period, by (user, bank).
-type Bins = HashMap<(String, String), Vec<(i64, f64)>>;
+type PeriodUsages = HashMap<(String, String), Vec<(i64, f64)>>;
 
 /// One step of the way.
-struct Step {
+struct ForecastStep {
     date: String,
     place: Option<usize>,
     fairshare: Option<f64>,
@@ -67,35 +67,35 @@ struct Step {
 /// The way of one user, and what was taken for granted.
 pub(super) struct Followed {
     of: Option<NodeId>,
-    steps: Vec<Step>,
+    steps: Vec<ForecastStep>,
     ranked: usize,
 }
 
-impl Course {
+impl Forecast {
     pub(super) fn new(
         input: &Input,
         loaded: &Loaded,
         tree: &Tree,
         idle: &[String],
         half_life: Option<Duration>,
-    ) -> Result<Course, Failure> {
+    ) -> Result<Forecast, Failure> {
         let named: Vec<NodeId> = idle.iter().map(|name| any(tree, name)).collect::<Result<_, _>>()?;
         let everyone = if named.is_empty() { below(tree, tree.root()) } else { Vec::new() };
         let resting: Vec<NodeId> = named.iter().flat_map(|node| below(tree, *node)).chain(everyone).collect();
         let now = now();
         let half_life = half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life);
         let pace = match (half_life, loaded.pace, input.database()) {
-            (Some(half_life), ..) => Forgetting::Steady { half_life },
+            (Some(half_life), ..) => UsageDecay::Steady { half_life },
             (None, Some(pace), Some(database)) => {
                 let (due, bins) = bins(database?, tree, &resting, now)?;
-                Forgetting::Bins { pace: Pace { due, ..pace }, bins }
+                UsageDecay::Bins { pace: Pace { due, ..pace }, bins }
             }
             _ => {
                 let text = "--in: the tree does not say how fast usage is forgotten; --half-life 7d would";
                 return Err(Failure::Message(text.to_owned()));
             }
         };
-        Ok(Course { named, resting, now, pace })
+        Ok(Forecast { named, resting, now, pace })
     }
 
     /// Lets the usage of those who rest decay, step by step, and ranks at each. The tree and the ranking are those of the end.
@@ -116,7 +116,7 @@ impl Course {
             let Some(node) = of else { return };
             let (place, fairshare) = (ranking.place(node), ranking.fairshare(node));
             let date = date(self.now + at, self.pace.half_life());
-            steps.push(Step { date, place, fairshare });
+            steps.push(ForecastStep { date, place, fairshare });
         };
         record(0.0, ranking);
         // Nobody looks at the way of several.
@@ -136,7 +136,7 @@ impl Course {
     fn moments(&self, length: f64) -> Vec<f64> {
         let steps = STEPS as f64;
         match &self.pace {
-            Forgetting::Bins { pace, .. } => {
+            UsageDecay::Bins { pace, .. } => {
                 // Between two boundaries nothing changes.
                 let crossed = pace.boundaries(self.now, self.now + length);
                 let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
@@ -151,16 +151,16 @@ impl Course {
                 }
                 moments
             }
-            Forgetting::Steady { .. } => (1..=STEPS).map(|at| length * at as f64 / steps).collect(),
+            UsageDecay::Steady { .. } => (1..=STEPS).map(|at| length * at as f64 / steps).collect(),
         }
     }
 
     /// What is left of a usage after so many seconds.
     fn left(&self, tree: &Tree, leaf: NodeId, used: f64, at: f64) -> f64 {
         match &self.pace {
-            Forgetting::Steady { half_life } if *half_life > 0.0 => used * (-at / half_life).exp2(),
-            Forgetting::Steady { .. } => 0.0,
-            Forgetting::Bins { pace, bins } => {
+            UsageDecay::Steady { half_life } if *half_life > 0.0 => used * (-at / half_life).exp2(),
+            UsageDecay::Steady { .. } => 0.0,
+            UsageDecay::Bins { pace, bins } => {
                 let crossed = pace.boundaries(self.now, self.now + at);
                 let key = (tree.name(leaf).to_owned(), bank_of(tree, leaf).to_owned());
                 let own = bins.get(&key).map(Vec::as_slice).unwrap_or_default();
@@ -180,10 +180,15 @@ impl Course {
 }
 
 /// What is recorded of these associations, and how many boundaries passed that nobody counted yet.
-fn bins(mut database: Database, tree: &Tree, of: &[NodeId], now: f64) -> Result<(u32, Bins), Failure> {
+fn bins(
+    mut database: Database,
+    tree: &Tree,
+    of: &[NodeId],
+    now: f64,
+) -> Result<(u32, PeriodUsages), Failure> {
     let snapshot = database.snapshot().map_err(failure)?;
     let due = Present::due(&snapshot, now);
-    let mut bins = Bins::new();
+    let mut bins = PeriodUsages::new();
     let mut take = |user: &str, bank: &str, bin: UsageBin| {
         bins.entry((user.to_owned(), bank.to_owned())).or_default().push((bin.period, bin.usage));
     };

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use self::course::Course;
+use self::course::Forecast;
 use self::edits::{Edits, NewUser, Shares, Used};
 use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::options_json;
 use crate::site::input::{Input, PolicyArg, Rules, rank};
-use crate::site::moves::{self, Moves, Side, Titles};
+use crate::site::moves::{self, Moves, RankedTree, Titles};
 use crate::ui::figures::{duration, parse_duration};
 use crate::ui::output::OutputArgs;
 use crate::ui::progress::Progress;
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut course = None;
     if let Some(later) = args.later {
         told.push(args.in_words(later));
-        let rule = Course::new(&args.input, &loaded, &tree, &args.idle, args.half_life)?;
+        let rule = Forecast::new(&args.input, &loaded, &tree, &args.idle, args.half_life)?;
         course = Some(rule.follow(&mut tree, &mut after, later.as_secs_f64())?);
     }
     progress.phase("sorting", || 0);
@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             *slot = Some(leaf);
         }
     }
-    let side = |tree, ranking| Side { tree, ranking };
+    let side = |tree, ranking| RankedTree { tree, ranking };
     let moves = Moves::new(side(&loaded.tree, &before), side(&tree, &after), |leaf| {
         by_list.get(tree.list_index(leaf)).copied().flatten()
     });

@@ -9,7 +9,7 @@ mod stats;
 use serde::Deserialize;
 
 pub(crate) use overruled::Overruled;
-pub(crate) use standing::{Association, Level, Limit, Sibling, Standing};
+pub(crate) use standing::{AssociationStanding, Level, Limit, Sibling, Standing};
 pub(crate) use stats::{Load, Stats};
 
 /// The answer to `explain`.

@@ -17,12 +17,12 @@ pub(crate) struct Standing {
     pub(crate) public: Option<String>,
     pub(crate) half_life: Option<f64>,
     pub(crate) refreshed: Option<f64>,
-    pub(crate) associations: Vec<Association>,
+    pub(crate) associations: Vec<AssociationStanding>,
 }
 
 /// An association.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Association {
+pub(crate) struct AssociationStanding {
     pub(crate) userid: u32,
     pub(crate) bank: String,
     #[serde(default)]
@@ -39,7 +39,7 @@ pub(crate) struct Association {
     pub(crate) projects: Vec<String>,
     pub(crate) default_project: Option<String>,
     #[serde(default)]
-    pub(crate) jobs: Jobs,
+    pub(crate) jobs: JobCounts,
     #[serde(default)]
     pub(crate) limits: Vec<Limit>,
     pub(crate) rank: Option<Rank>,
@@ -49,7 +49,7 @@ pub(crate) struct Association {
 
 /// The jobs of an association, counted.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(crate) struct Jobs {
+pub(crate) struct JobCounts {
     #[serde(default)]
     pub(crate) held: u64,
     #[serde(default)]

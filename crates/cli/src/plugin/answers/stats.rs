@@ -18,14 +18,14 @@ pub(crate) struct Stats {
     pub(crate) updated: Option<f64>,
     pub(crate) associations: u64,
     pub(crate) queues: u64,
-    pub(crate) jobs: Jobs,
+    pub(crate) jobs: InstanceJobCounts,
     pub(crate) held_by_limit: BTreeMap<String, u64>,
     pub(crate) pending: Vec<Load>,
     pub(crate) held: Vec<Load>,
     pub(crate) running: Vec<Load>,
     pub(crate) banks: Vec<Bank>,
     pub(crate) refresh: Refresh,
-    pub(crate) push: Push,
+    pub(crate) push: PushStats,
     pub(crate) requests: BTreeMap<String, Requests>,
     pub(crate) waiting_requests: u64,
     /// Associations whose counters differ from a recount, where one was asked for.
@@ -37,7 +37,7 @@ pub(crate) struct Stats {
 /// Active jobs by state. Each counts in exactly one.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Jobs {
+pub(crate) struct InstanceJobCounts {
     pub(crate) pending: u64,
     pub(crate) held: u64,
     pub(crate) running: u64,
@@ -112,7 +112,7 @@ pub(crate) struct LastRefresh {
 /// What pushes cost.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Push {
+pub(crate) struct PushStats {
     pub(crate) total: u64,
     pub(crate) seconds_total: f64,
     pub(crate) last: Option<LastPush>,

@@ -146,7 +146,7 @@ fn loaded(change: impl FnOnce(&mut Value)) -> Instance {
     let state = serde_json::from_value(state).expect("a state");
     Instance {
         plugins: vec!["mf_priority.so".to_owned()],
-        loaded: Some(Loaded { state, check: None }),
+        loaded: Some(LoadedPlugin { state, check: None }),
         ..Instance::default()
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::decide::{Cause, Side, Verdict, obstacles, parting};
-use crate::plugin::answers::{Association, Job, Level, Standing, Term};
+use crate::plugin::answers::{AssociationStanding, Job, Level, Standing, Term};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
@@ -242,7 +242,7 @@ impl Teller<'_> {
         &self,
         ahead: &Job,
         behind: &Job,
-        standings: Option<(&Association, &Association)>,
+        standings: Option<(&AssociationStanding, &AssociationStanding)>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         if ahead.userid == behind.userid && ahead.bank == behind.bank {
@@ -281,7 +281,7 @@ impl Teller<'_> {
         };
         self.line(&text, out)?;
         self.table(levels(&[mine, theirs]), &["shares", "usage"], out)?;
-        let place = |association: &Association| {
+        let place = |association: &AssociationStanding| {
             association.rank.map(|rank| {
                 format!("{} of {}", ordinal(usize::try_from(rank.place).unwrap_or(0)), number(rank.of))
             })
