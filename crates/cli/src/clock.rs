@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The present time, or the one that an option names.
+//! The present time, or the time that an option names.
 
 use std::time::SystemTime;
 

@@ -10,9 +10,9 @@
 //! | `html` | the pages of `report` and `simulate` |
 //! | `tui` | the screen of `top` |
 //! | `metrics` | the text of `metrics`, its HTTP server and its textfile |
-//! | `outcome.rs` | what a subcommand comes to, and the exit statuses |
-//! | `clock.rs` | the present time, or the one that an option names |
-//! | `fingers.rs` | options and values of Slurm, PBS and flux-accounting, in the words of this command |
+//! | `outcome.rs` | the outcome of a subcommand, and the exit statuses |
+//! | `clock.rs` | the present time, or the time that an option names |
+//! | `fingers.rs` | translates options and values of Slurm, PBS and flux-accounting to those of this command |
 //! | `replaced.rs` | replaces a file as a whole |
 //!
 //! `commands` may use all other folders, and none of them uses `commands`. No two files import each other, directly or through others.

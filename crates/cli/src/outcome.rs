@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a subcommand comes to, and the exit statuses.
+//! The outcome of a subcommand, and the exit statuses.
 
 use std::fmt;
 use std::io::{self, ErrorKind};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Names of banks and users in a tree, and what is said of a name that is not there.
+//! Names of banks and users in a tree, and the messages about names that the tree does not have.
 
 use crate::ui::suggest::did_you_mean;
 use fairshare::{NodeId, Tree};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The whole screen of `flux fairshare top`: it asks the plugin, draws, and reads keys until the user quits.
+//! The screen of `flux fairshare top`: asks the plugin, draws the answers, and reads keys until the user quits.
 
 pub(crate) mod gather;
 mod model;

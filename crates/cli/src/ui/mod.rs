@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What people read and type: tables and other forms of output, words, numbers, and hints for typing errors.
+//! Output: tables, JSON and CSV, the pager, progress, wording of numbers and names, and hints for typing errors.
 
 pub(crate) mod columns;
 pub(crate) mod figures;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The examples of manual pages.
+//! Tests of the examples in manual pages.
 
 use clap::CommandFactory;
 

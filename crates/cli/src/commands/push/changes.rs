@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a push changes, in numbers of records.
+//! The changes of a push, in numbers of records.
 
 use serde::{Deserialize, Serialize};
 

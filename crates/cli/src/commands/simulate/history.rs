@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A job history as it was read.
+//! The job history that a simulation replays.
 
 use fairshare_simulate::{Party, Trace};
 

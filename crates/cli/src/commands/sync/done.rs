@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the steps of `sync` in the database came to.
+//! The results of the steps of `sync` in the database.
 
 use super::fetch::Stored;
 use crate::outcome::{Failure, after_storing, failure};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The job by which the plugin finds that another priority plugin decides.
+//! A job whose priority another priority plugin has set.
 
 use serde::{Deserialize, Serialize};
 
