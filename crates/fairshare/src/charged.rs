@@ -9,10 +9,10 @@
 
 use std::collections::HashMap;
 
-use super::formula::{self, Formula};
+use super::formula::More;
 use super::sums::Sums;
 use super::tree::Flags;
-use super::{NodeId, Policy, Ranking, Ties, Tree};
+use super::{NodeId, Ranking, Tree};
 
 /// Answers for one tree and its ranking. The first question about the children of a bank sorts them, later ones cost
 /// O(log siblings) a level.
@@ -54,16 +54,16 @@ impl<'a> Charged<'a> {
             return self.ranking.fairshare(leaf);
         }
         let path = self.path(leaf);
-        if !self.ranking.policy().is_rank() {
-            return self.by_formula(&path, recorded, usage);
-        }
-        match self.ahead(&path, recorded, usage) {
-            Some(ahead) => {
-                let ranked = self.ranking.ranked();
-                Some((ranked - ahead as usize) as f64 / ranked as f64)
-            }
-            None => self.ranked_anew(leaf, recorded, usage),
-        }
+        let policy = self.ranking.policy();
+        let fairshare = if !policy.is_rank() {
+            self.by_formula(&path, recorded, usage)
+        } else if policy.compares_quotients() {
+            let ranked = self.ranking.ranked();
+            self.ahead(&path, recorded, usage).map(|ahead| (ranked - ahead as usize) as f64 / ranked as f64)
+        } else {
+            None
+        };
+        fairshare.or_else(|| self.ranked_anew(leaf, recorded, usage))
     }
 
     /// Whether a question could only be answered by ranking the tree.
@@ -86,21 +86,11 @@ impl<'a> Charged<'a> {
 
     fn by_formula(&self, path: &[NodeId], recorded: f64, usage: f64) -> Option<f64> {
         let Charged { tree, ranking, .. } = self;
-        let options = &ranking.options;
-        // A usage that everyone starts with adds nothing to the banks.
-        let counted = |usage: f64| match ranking.policy {
-            Policy::Pbs if usage == options.pbs_min_usage => 0.0,
-            _ => usage,
-        };
-        let more = formula::More { own: usage - recorded, above: counted(usage) - counted(recorded) };
-        let sums = &ranking.sums;
-        Some(match ranking.policy {
-            Policy::Classic => along(&super::ranking::classic(options), tree, sums, path, more),
-            Policy::DepthOblivious => {
-                along(&super::ranking::depth_oblivious(options), tree, sums, path, more)
-            }
-            _ => along(&super::ranking::pbs(options), tree, sums, path, more),
-        })
+        let initial = ranking.policy.initial_usage(&ranking.options);
+        // A usage that every node starts with adds nothing to the banks.
+        let counted = |usage: f64| if initial == Some(usage) { 0.0 } else { usage };
+        let more = More { own: usage - recorded, above: counted(usage) - counted(recorded) };
+        ranking.policy.rules().charged_factor(tree, ranking, path, more)
     }
 
     /// How many ranked associations go before it; `None` if that is not the whole answer.
@@ -109,7 +99,8 @@ impl<'a> Charged<'a> {
         let sums = &ranking.sums;
         let any_parent =
             || tree.leaves().chain(tree.banks()).any(|node| tree.flags(node).has(Flags::PARENT_SHARES));
-        if *self.has_parent_shares.get_or_insert_with(any_parent) || ranking.options.ties != Ties::Documented
+        if *self.has_parent_shares.get_or_insert_with(any_parent)
+            || ranking.policy.uses_list_order(&ranking.options)
         {
             return None;
         }
@@ -204,8 +195,4 @@ pub(super) fn is_near(a: f64, b: f64, scale: f64) -> bool {
     let highest = 1e17;
     (a > highest && b > highest)
         || (a.is_finite() && b.is_finite() && (a - b).abs() <= 1e-12 * a.max(b).max(1.0))
-}
-
-fn along(formula: &impl Formula, tree: &Tree, sums: &Sums, path: &[NodeId], more: formula::More) -> f64 {
-    formula.factor(formula::along(formula, tree, sums, path, more))
 }

@@ -96,14 +96,19 @@ pub(super) struct More {
     pub above: f64,
 }
 
-/// The numbers of an association that has used more; `path` leads to it from right below the root.
-pub(super) fn along(
+/// Returns the fair-share of the association at the end of `path` if it had used more.
+pub(super) fn charged_factor(
     formula: &impl Formula,
     tree: &Tree,
     sums: &Sums,
     path: &[NodeId],
     more: More,
-) -> Numbers {
+) -> f64 {
+    formula.factor(along(formula, tree, sums, path, more))
+}
+
+/// The numbers of an association that has used more; `path` leads to it from right below the root.
+fn along(formula: &impl Formula, tree: &Tree, sums: &Sums, path: &[NodeId], more: More) -> Numbers {
     let root_usage = formula.usage(tree, sums, tree.root()) + more.above;
     // The banks of the path that have shares of their own.
     let mut handed_down = vec![(0, formula.root())];

@@ -33,7 +33,8 @@
 //! - `why`: the first common ancestor of two associations, and the pair below it that decided.
 //! - `charged`: where one would stand with another usage.
 //! - `tau`: how far two orders agree.
-//! - `outlook`: who is just ahead, what would change it, and OpenPBS's own walk.
+//! - `policy`: the ranking policies, a file each: its rule, what it shows, and what only its program has (OpenPBS's own walk).
+//! - `outlook`: who is just ahead, and what would change it.
 //!
 //! - `accrual`: what a job counts at an instant, also while it runs, and usage in units that do not decay.
 //! - `periods`, `accounting`: where usage comes from, job by job and period by period: the exact rule and flux-accounting's.
@@ -67,9 +68,9 @@ pub use charged::Charged;
 pub use error::{TreeError, shortened};
 pub use inactive::inactive_banks;
 pub use options::{InactiveUsage, OptionError, Options, Ties};
-pub use outlook::{Overtake, PbsWalk};
-pub use policy::{ParsePolicyError, Policy};
-pub use ranking::{NodeDetail, PbsDetail, RankError, Ranking};
+pub use outlook::Overtake;
+pub use policy::{ParsePolicyError, PbsDetail, PbsWalk, Policy};
+pub use ranking::{NodeDetail, RankError, Ranking};
 pub use site::{Association, Bank, Shares, Site};
 pub use tree::{MAX_USAGE, NodeId, NodeKind, Tree};
 pub use why::{Comparison, Explanation, Level, Verdict};

@@ -113,14 +113,15 @@ impl Options {
         Ok(())
     }
 
-    /// True if the option of this name means something to the policy.
+    /// Returns true if the ranking policy uses the option of this name, or all of them do.
     pub fn applies(name: &str, policy: Policy) -> bool {
-        match name {
-            "ties" => policy == Policy::FairTree,
-            "pbs.min_usage" => policy == Policy::Pbs,
-            "dampening" => matches!(policy, Policy::Classic | Policy::DepthOblivious),
-            _ => true,
-        }
+        let uses = |policy: Policy| policy.rules().options().contains(&name);
+        uses(policy) || !Policy::ALL.into_iter().any(uses)
+    }
+
+    /// Returns these options for usages that are `factor` times as large.
+    pub fn scaled(self, factor: f64) -> Options {
+        Options { pbs_min_usage: self.pbs_min_usage * factor, ..self }
     }
 
     /// Every option as (name, value), in the form [`Options::set`] reads.

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a policy makes of a tree: the rank and fair-share of each node, and the numbers they came from.
+//! What a ranking policy makes of a tree: the rank and fair-share of each node, and the numbers they came from.
 
 use std::fmt;
 
 use super::formula::{self, Formula, Numbers};
 use super::names::bytes;
-use super::policy::classic::Classic;
-use super::policy::depth_oblivious::DepthOblivious;
-use super::policy::fair_tree;
-use super::policy::pbs::Pbs;
-use super::policy::weighted_walk::{self, WeightedWalk};
-use super::sums::{Sums, ratio};
+use super::sums::{Sums, level, ratio};
 use super::tree::Flags;
-use super::walk::Visit;
-use super::{NodeId, Options, Policy, Shares, Ties, Tree};
+use super::walk::{SiblingRule, Visit};
+use super::{NodeId, Options, PbsDetail, Policy, Shares, Tree};
 
 /// The outcome of one [`Tree::rank`]. Valid for that tree until its usages or shares change; details are computed
 /// when asked for.
@@ -25,7 +20,7 @@ pub struct Ranking {
     /// Per association; 0 is none.
     rank: Vec<u32>,
     order: Vec<NodeId>,
-    /// Formula policies: per node.
+    /// Formula policies: per node. Empty under a rank policy.
     factor: Vec<f64>,
     /// Formula policies: per bank.
     pub(super) numbers: Vec<Numbers>,
@@ -58,17 +53,6 @@ pub struct NodeDetail {
     pub fairshare: Option<f64>,
     /// `pbs` only.
     pub pbs: Option<PbsDetail>,
-}
-
-/// OpenPBS's names for its numbers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PbsDetail {
-    /// The target: product of the parts of the siblings' shares from the root down.
-    pub fairshare_perc: f64,
-    /// The effective usage; larger is less deserving.
-    pub fairshare_tree_usage: f64,
-    /// 2^-(tree usage / perc); 0 without shares.
-    pub fairshare_factor: f64,
 }
 
 /// Why a tree can't be ranked by a policy.
@@ -114,40 +98,22 @@ impl Tree {
         ranking: &mut Ranking,
     ) -> Result<(), RankError> {
         self.check(policy)?;
-        let Ranking { sums, rank, order, factor, numbers, visit, .. } = ranking;
-        let initial_usage = if policy == Policy::Pbs { options.pbs_min_usage } else { 0.0 };
-        sums.fill(self, options, initial_usage);
-        rank.clear();
-        rank.resize(self.leaf_count() as usize, 0);
-        order.clear();
-        order.reserve(rank.len());
-        factor.clear();
-        numbers.clear();
-        match (policy, options.ties) {
-            (Policy::WeightedWalk, _) => visit.run(&WeightedWalk, self, sums, rank, order),
-            (Policy::FairTree, Ties::Documented) => {
-                visit.run(&fair_tree::Documented, self, sums, rank, order)
-            }
-            (Policy::FairTree, Ties::SlurmProgram) => {
-                visit.run(&fair_tree::SlurmProgram, self, sums, rank, order);
-            }
-            (Policy::Classic, _) => formula::run(&classic(options), self, sums, numbers, factor),
-            (Policy::DepthOblivious, _) => {
-                formula::run(&depth_oblivious(options), self, sums, numbers, factor)
-            }
-            (Policy::Pbs, _) => formula::run(&pbs(options), self, sums, numbers, factor),
-        }
-        if !policy.is_rank() {
-            visit.by_value(self, factor, rank, order);
-        }
         ranking.policy = policy;
         ranking.options = *options;
+        ranking.sums.fill(self, options, policy.initial_usage(options).unwrap_or(0.0));
+        ranking.rank.clear();
+        ranking.rank.resize(self.leaf_count() as usize, 0);
+        ranking.order.clear();
+        ranking.order.reserve(ranking.rank.len());
+        ranking.factor.clear();
+        ranking.numbers.clear();
+        policy.rules().rank(self, ranking);
         Ok(())
     }
 
     /// Whether a policy can rank it, whatever the usages.
     pub fn check(&self, policy: Policy) -> Result<(), RankError> {
-        if !matches!(policy, Policy::WeightedWalk | Policy::Pbs) {
+        if policy.rules().takes_parent_shares() {
             return Ok(());
         }
         // The root's shares are never used.
@@ -158,18 +124,6 @@ impl Tree {
             None => Ok(()),
         }
     }
-}
-
-pub(super) fn classic(options: &Options) -> Classic {
-    Classic { dampening: options.dampening }
-}
-
-pub(super) fn depth_oblivious(options: &Options) -> DepthOblivious {
-    DepthOblivious { dampening: options.dampening }
-}
-
-pub(super) fn pbs(options: &Options) -> Pbs {
-    Pbs { min_usage: options.pbs_min_usage }
 }
 
 impl Ranking {
@@ -195,7 +149,7 @@ impl Ranking {
 
     /// 0 to 1; `None` for what has no rank (formula policies give one to banks too).
     pub fn fairshare(&self, node: NodeId) -> Option<f64> {
-        if self.policy.is_rank() {
+        if self.factor.is_empty() {
             return self.rank(node).map(|rank| f64::from(rank) / self.ranked() as f64);
         }
         let is_bank = node.index() >= self.rank.len();
@@ -204,9 +158,11 @@ impl Ranking {
 
     /// Own usage and all usage below (`pbs`: with the minimum usage of that policy).
     pub fn usage(&self, tree: &Tree, node: NodeId) -> f64 {
-        if self.policy == Policy::Pbs {
-            return pbs(&self.options).usage(tree, &self.sums, node);
-        }
+        self.policy.rules().usage(tree, self, node)
+    }
+
+    /// Returns own usage and all usage below, without what the ranking policy adds.
+    pub(super) fn recorded_usage(&self, tree: &Tree, node: NodeId) -> f64 {
         match tree.bank_number(node) {
             Some(_) => self.sums.usage_of(tree, node),
             None => tree.own_usage(node).unwrap_or(0.0),
@@ -228,14 +184,7 @@ impl Ranking {
             fairshare: self.fairshare(node),
             pbs: None,
         };
-        match self.policy {
-            Policy::WeightedWalk | Policy::FairTree => self.sibling_numbers(tree, node, &mut detail),
-            Policy::Classic => self.site_numbers(tree, node, &classic(&self.options), &mut detail),
-            Policy::DepthOblivious => {
-                self.site_numbers(tree, node, &depth_oblivious(&self.options), &mut detail);
-            }
-            Policy::Pbs => self.pbs_numbers(tree, node, &mut detail),
-        }
+        self.policy.rules().add_numbers(tree, self, node, &mut detail);
         detail
     }
 
@@ -264,7 +213,7 @@ impl Ranking {
     /// What siblings are compared by, larger is more deserving; `None` for the root.
     pub fn value(&self, tree: &Tree, node: NodeId) -> Option<f64> {
         tree.parent(node)?;
-        if !self.policy.is_rank() {
+        if !self.factor.is_empty() {
             return self.factor.get(node.index()).copied();
         }
         let detail = self.detail(tree, node);
@@ -274,7 +223,7 @@ impl Ranking {
     /// The shares and the usage that a node competes in, itself included.
     pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
         let arena = self.sums.arena_of(tree, node) as usize;
-        let usage = if self.policy == Policy::FairTree { &self.sums.total } else { &self.sums.usage };
+        let usage = self.policy.rules().whole_usage(&self.sums);
         (self.sums.shares.get(arena).copied().unwrap_or(0.0), usage.get(arena).copied().unwrap_or(0.0))
     }
 
@@ -284,7 +233,19 @@ impl Ranking {
         columns.into_iter().chain([self.sums.memory(), self.visit.memory()]).sum()
     }
 
-    fn sibling_numbers(&self, tree: &Tree, node: NodeId, detail: &mut NodeDetail) {
+    /// Ranks by a depth-first visit.
+    pub(super) fn rank_by_visit(&mut self, rule: &impl SiblingRule, tree: &Tree) {
+        self.visit.run(rule, tree, &self.sums, &mut self.rank, &mut self.order);
+    }
+
+    /// Ranks by the fair-share that a formula gives each node.
+    pub(super) fn rank_by_formula(&mut self, formula: &impl Formula, tree: &Tree) {
+        formula::run(formula, tree, &self.sums, &mut self.numbers, &mut self.factor);
+        self.visit.by_value(tree, &self.factor, &mut self.rank, &mut self.order);
+    }
+
+    /// Adds the numbers of a node among its siblings to `detail`.
+    pub(super) fn add_sibling_numbers(&self, tree: &Tree, node: NodeId, detail: &mut NodeDetail) {
         if tree.parent(node).is_none() {
             return;
         }
@@ -303,37 +264,25 @@ impl Ranking {
         };
         let shares = shares as f64 * counted;
         detail.norm_shares = ratio(shares, sibling_shares);
-        detail.level_fs = Some(fair_tree::level(shares, sibling_shares, detail.usage, sibling_usage));
-        if self.policy == Policy::WeightedWalk {
-            detail.weight = Some(weighted_walk::weight(shares, sibling_shares, detail.usage, sibling_usage));
-        }
+        detail.level_fs = Some(level(shares, sibling_shares, detail.usage, sibling_usage));
     }
 
-    fn site_numbers(&self, tree: &Tree, node: NodeId, formula: &impl Formula, detail: &mut NodeDetail) {
+    /// Adds the numbers that a formula hands down to a node to `detail`, and returns them.
+    pub(super) fn add_formula_numbers(
+        &self,
+        formula: &impl Formula,
+        tree: &Tree,
+        node: NodeId,
+        detail: &mut NodeDetail,
+    ) -> Numbers {
         let numbers = formula::numbers(formula, tree, &self.sums, &self.numbers, node);
         detail.norm_shares = numbers.norm_shares;
         detail.effective_usage = numbers.effective_usage;
-    }
-
-    fn pbs_numbers(&self, tree: &Tree, node: NodeId, detail: &mut NodeDetail) {
-        let rule = pbs(&self.options);
-        let numbers = formula::numbers(&rule, tree, &self.sums, &self.numbers, node);
-        if tree.parent(node).is_some() {
-            let above = self.sums.arena_of(tree, node) as usize;
-            let has_target = self.numbers.get(above).is_some_and(|above| above.norm_shares != 0.0);
-            let counts = has_target && !self.sums.ignores(tree, node);
-            let shares = if counts { shares_of(tree, node) } else { 0.0 };
-            detail.norm_shares = ratio(shares, self.siblings(tree, node).0);
-        }
-        detail.effective_usage = numbers.effective_usage;
-        detail.pbs = Some(PbsDetail {
-            fairshare_perc: numbers.norm_shares,
-            fairshare_tree_usage: numbers.effective_usage,
-            fairshare_factor: rule.factor(numbers),
-        });
+        numbers
     }
 }
 
-fn shares_of(tree: &Tree, node: NodeId) -> f64 {
+/// Returns the number of shares of a node, 0 with [`Shares::Parent`].
+pub(super) fn shares_of(tree: &Tree, node: NodeId) -> f64 {
     if let Shares::Count(count) = tree.shares(node) { count as f64 } else { 0.0 }
 }

@@ -148,3 +148,16 @@ impl Sums {
 pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
+
+/// Returns the level fair-share of a node with shares of its own: its part of the shares / its part of the usage.
+pub(super) fn level(shares: f64, sibling_shares: f64, usage: f64, parent_usage: f64) -> f64 {
+    let part = ratio(shares, sibling_shares);
+    let used = ratio(usage, parent_usage);
+    if part == 0.0 {
+        0.0
+    } else if used == 0.0 {
+        f64::INFINITY
+    } else {
+        part / used
+    }
+}

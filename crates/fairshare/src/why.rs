@@ -3,9 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::policy::{fair_tree, pbs, weighted_walk};
-use super::walk::SiblingRule;
-use super::{NodeDetail, NodeId, Policy, Ranking, Ties, Tree};
+use super::{NodeDetail, NodeId, Ranking, Tree};
 
 /// One node on the way from the root to a leaf, with what its figures were measured against.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,36 +113,12 @@ impl Ranking {
     /// count what it has.
     pub fn counted_usage(&self, tree: &Tree, leaf: NodeId) -> f64 {
         let usage = tree.own_usage(leaf).unwrap_or(0.0);
-        let is_initial = self.policy == Policy::Pbs && usage == self.options.pbs_min_usage;
+        let is_initial = self.policy.initial_usage(&self.options) == Some(usage);
         if is_initial || self.sums.ignores(tree, leaf) { 0.0 } else { usage }
     }
 
-    /// OpenPBS's pairwise walk: at the first level where the paths differ the smaller usage / perc is more deserving (`Less`),
-    /// a perc of 0 loses, two of 0 are equal and end the walk, equal ones go a level deeper; equal to the end of the shorter
-    /// path is equal. Not transitive where leaves are at different depths. `None` under another policy.
-    pub fn pbs_compare(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Ordering> {
-        if self.policy != Policy::Pbs {
-            return None;
-        }
-        let figures = |node: NodeId| {
-            let detail = self.detail(tree, node);
-            (detail.usage, detail.pbs.map_or(0.0, |pbs| pbs.fairshare_perc))
-        };
-        for (a, b) in self.path(tree, first).into_iter().zip(self.path(tree, second)) {
-            if a == b {
-                continue;
-            }
-            match pbs::more_deserving(figures(a), figures(b)) {
-                Some(Ordering::Equal) => {}
-                Some(decided) => return Some(decided),
-                None => break,
-            }
-        }
-        Some(Ordering::Equal)
-    }
-
     /// Nodes from the root down to `node`, without banks that take their parent's shares.
-    fn path(&self, tree: &Tree, node: NodeId) -> Vec<NodeId> {
+    pub(super) fn path(&self, tree: &Tree, node: NodeId) -> Vec<NodeId> {
         let mut path = vec![node];
         let mut above = tree.parent(node);
         while let Some(bank) = above {
@@ -167,10 +141,10 @@ impl Ranking {
         };
         let value = self.value(tree, node).filter(|_| self.takes_part(tree, node));
         let detail = self.detail(tree, node);
-        let counted = match self.policy {
-            Policy::Pbs if depth > 0 => (self.recorded(tree, node), self.siblings(tree, node).1),
-            Policy::Pbs => (self.recorded(tree, node), self.recorded(tree, node)),
-            _ => (detail.usage, sibling_usage),
+        let counted = match self.policy.initial_usage(&self.options) {
+            Some(_) if depth > 0 => (self.recorded(tree, node), self.siblings(tree, node).1),
+            Some(_) => (self.recorded(tree, node), self.recorded(tree, node)),
+            None => (detail.usage, sibling_usage),
         };
         Level { node, depth, detail, sibling_shares, sibling_usage, counted, value }
     }
@@ -204,18 +178,16 @@ impl Ranking {
 
     /// Whether two banks were visited as one.
     fn merges(&self, tree: &Tree, pair: &(Level, Level)) -> bool {
-        let visited_in_turn = self.policy == Policy::FairTree && self.options.ties == Ties::SlurmProgram;
-        !visited_in_turn && tree.is_bank(pair.0.node) && tree.is_bank(pair.1.node) && self.equal(pair)
+        !self.policy.uses_list_order(&self.options)
+            && tree.is_bank(pair.0.node)
+            && tree.is_bank(pair.1.node)
+            && self.equal(pair)
     }
 
     /// Whether a rank policy takes two values for equal.
     fn equal(&self, (a, b): &(Level, Level)) -> bool {
         let (Some(one), Some(other)) = (a.value, b.value) else { return false };
         let (high, low) = if one >= other { (one, other) } else { (other, one) };
-        match self.policy {
-            Policy::WeightedWalk => weighted_walk::WeightedWalk.equal(high, low),
-            Policy::FairTree => fair_tree::Documented.equal(high, low),
-            _ => false,
-        }
+        self.policy.rules().is_tie(high, low)
     }
 }

@@ -23,6 +23,7 @@ use strum::{Display, EnumString, VariantNames};
 
 pub use claims::{Claim, Claimant, Quantity};
 pub use documents::{policy_data, policy_text};
+pub use slurm::SLURM_FORMULAS;
 
 /// What stands for standard input.
 const STDIN: &str = "-";

@@ -12,7 +12,7 @@ use crate::ui::output::{OutputArgs, Report, json_number};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use fairshare::{NodeDetail, NodeId, NodeKind, Options, Policy, Ranking, Ties, Tree};
-use fairshare_import::{Claim, Claimant, Quantity};
+use fairshare_import::{Claim, Claimant, Quantity, SLURM_FORMULAS};
 
 /// Compare the values in a document with ours: how many agree, and which do not
 ///
@@ -119,17 +119,16 @@ fn not_computed(number: usize) -> String {
 /// The rules to try: the one asked for, or those that the system may have used.
 fn candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
     let options = loaded.options;
-    let formulas = [Policy::Classic, Policy::DepthOblivious];
     let policies = match (args.policy.given(), loaded.policy) {
         (Some(policy), _) => vec![policy],
-        (None, policy) if loaded.is_undecided() => [policy].into_iter().chain(formulas).collect(),
-        (None, Policy::Classic | Policy::DepthOblivious) => formulas.to_vec(),
+        (None, policy) if loaded.is_undecided() => [policy].into_iter().chain(SLURM_FORMULAS).collect(),
+        (None, policy) if SLURM_FORMULAS.contains(&policy) => SLURM_FORMULAS.to_vec(),
         (None, policy) => vec![policy],
     };
     let mut candidates = Vec::new();
     for policy in policies {
         candidates.push((policy, options));
-        if policy == Policy::FairTree && !args.rules.sets("ties") {
+        if Options::applies("ties", policy) && !args.rules.sets("ties") {
             candidates.push((policy, Options { ties: Ties::SlurmProgram, ..options }));
         }
     }
@@ -338,11 +337,9 @@ fn print(
 }
 
 fn rule(best: &Tried, tried: usize) -> String {
-    let ties = match (best.policy, best.options.ties) {
-        (Policy::FairTree, Ties::SlurmProgram) => " with ties=slurm-program",
-        (Policy::FairTree, Ties::Documented) => " with ties=documented",
-        _ => "",
-    };
+    let settings = best.options.settings();
+    let ties = settings.iter().find(|(name, _)| *name == "ties" && Options::applies(name, best.policy));
+    let ties = ties.map(|(name, value)| format!(" with {name}={value}")).unwrap_or_default();
     let among = if tried > 1 { format!(", which agrees best of {tried} rules") } else { String::new() };
     format!("by {}{ties}{among}", best.policy)
 }

@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let options = loaded.options;
     let policy = args.policy.of(&loaded)?;
     args.rules.apply_to(&[policy])?;
-    if order.is_pbs_walk() && policy != Policy::Pbs {
+    if order.is_pbs_walk() && !policy.has_scheduler_walk() {
         let text = format!("--sort: that order is of policy pbs, not of {policy}; add --policy pbs");
         return Err(Failure::Message(text));
     }
@@ -152,12 +152,8 @@ impl Args {
     /// What a person should know about the table.
     fn notes(&self, policy: Policy, ranking: &Ranking, stale: Option<usize>) -> Vec<String> {
         let mut notes = Vec::new();
-        if policy == Policy::Pbs && self.columns.is_empty() {
-            notes.push(
-                "Place and FairShare are of the formula's factor, 2^-(TreeUsage / Perc). Walk is the place in the order of \
-                 the scheduler itself, which without a formula compares Usage/Perc level by level: --sort pbs-walk shows it."
-                    .to_owned(),
-            );
+        if self.columns.is_empty() {
+            notes.extend(policy.table_note().map(str::to_owned));
         }
         if let Some(stale) = stale.filter(|stale| *stale > 0) {
             let with =

@@ -164,28 +164,14 @@ pub(crate) fn of_document(policy: Policy) -> Vec<&'static str> {
         "place",
         "fairshare",
     ];
-    if policy == Policy::Pbs {
-        names.extend([
-            "fairshare_perc",
-            "fairshare_tree_usage",
-            "fairshare_factor",
-            "usage_over_perc",
-            "walk",
-        ]);
-    }
+    names.extend(policy.document_columns());
     names
 }
 
 /// The columns of a table.
 pub(crate) fn of_table(policy: Policy, long: bool, bars: bool) -> Vec<&'static str> {
     let mut names = vec!["name", "shares", "norm_shares", "usage", "norm_usage", "effective_usage"];
-    match policy {
-        Policy::WeightedWalk if long => names.extend(["level_fs", "weight", "served"]),
-        _ if policy.is_rank() && long => names.extend(["level_fs", "served"]),
-        _ if policy.is_rank() => names.push("level_fs"),
-        Policy::Pbs => names.extend(["fairshare_perc", "fairshare_tree_usage", "usage_over_perc", "walk"]),
-        _ => {}
-    }
+    names.extend(policy.table_columns(long));
     names.extend(["place", "fairshare"]);
     if long {
         names.push("active");
@@ -292,4 +278,19 @@ fn bar(node: &Node<'_>) -> Cell {
     }
     let cells = |part: f64| (part.clamp(0.0, 1.0) * BAR as f64).round() as usize;
     Cell::Bar { usage: cells(node.detail.effective_usage), share: cells(node.detail.norm_shares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_column_that_a_ranking_policy_names_exists() {
+        for policy in Policy::ALL {
+            let names = [of_table(policy, false, true), of_table(policy, true, true), of_document(policy)];
+            for name in names.concat() {
+                assert!(find(name).is_ok_and(|found| found.column.key == name), "{policy}: {name}");
+            }
+        }
+    }
 }

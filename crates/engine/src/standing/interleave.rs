@@ -6,13 +6,13 @@
 //! level from the root; the rank policies compare their siblings by the same quotient, with shares as the target. A charge
 //! changes the place of the nodes of one path among their siblings: O(depth * log siblings).
 //!
-//! Formula policies but `pbs` have no such levels: there [`fairshare::Charged`] says where an association
-//! would stand after its own earlier jobs, all others unchanged.
+//! Slurm's formulas have no such levels ([`fairshare::Policy::compares_quotients`]): there [`fairshare::Charged`] says where an
+//! association would stand after its own earlier jobs, all others unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Index, Standing};
-use fairshare::{Charged, NodeId, Policy, Ranking, Shares, Tree};
+use fairshare::{Charged, NodeId, Ranking, Tree};
 
 /// A sibling by its quotient; non-negative numbers sort as their bits do.
 type Sibling = (u64, NodeId);
@@ -45,15 +45,14 @@ impl Node {
 }
 
 impl Turns {
-    /// The associations that take turns, each with how many jobs it has. `None` under a policy without levels. Inactive
+    /// The associations that take turns, each with how many jobs it has. `None` if the ranking policy has no such levels. Inactive
     /// associations take none.
     pub fn new(
         tree: &Tree,
         ranking: &Ranking,
         pending: impl IntoIterator<Item = (NodeId, usize)>,
     ) -> Option<Turns> {
-        let policy = ranking.policy();
-        if !policy.is_rank() && policy != Policy::Pbs {
+        if !ranking.policy().compares_quotients() {
             return None;
         }
         let root = tree.root();
@@ -187,12 +186,7 @@ impl Turns {
 
 fn node_of(tree: &Tree, ranking: &Ranking, node: NodeId) -> Node {
     let detail = ranking.detail(tree, node);
-    let target = match (detail.pbs, detail.shares) {
-        (Some(pbs), _) => pbs.fairshare_perc,
-        (None, Shares::Count(shares)) => shares as f64,
-        // It is visited before all others.
-        (None, Shares::Parent) => f64::INFINITY,
-    };
+    let target = ranking.policy().target(&detail);
     Node { above: tree.parent(node), usage: detail.usage, target, left: 0 }
 }
 

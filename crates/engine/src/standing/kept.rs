@@ -7,8 +7,8 @@
 use super::cell::Cell;
 use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
 use crate::ids::{BankName, UserId};
+use fairshare::Ranking;
 use fairshare::accrual::{HalfLife, MAX_PUSHED, MAX_TIME};
-use fairshare::{Policy, Ranking, Ties};
 
 /// A job that is over and that no push covers: for [`Standing::ended`].
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ impl Standing {
     pub fn as_pushed(&self) -> Option<AsPushed> {
         let site = self.site.as_ref()?;
         let rules = &site.rules;
-        if rules.policy == Policy::FairTree && rules.options.ties == Ties::SlurmProgram {
+        if rules.policy.uses_list_order(&rules.options) {
             return None;
         }
         let mut tree = site.tree.clone();

@@ -245,7 +245,7 @@ impl Standing {
     /// tree.
     pub fn scaled_options(&self, options: &Options, now: f64) -> Options {
         let factor = self.site.as_ref().map_or(1.0, |site| site.scale.factor(now));
-        Options { pbs_min_usage: options.pbs_min_usage * factor, ..*options }
+        options.scaled(factor)
     }
 
     /// The earliest instant up to which the ended jobs of any association in the tree are counted, beyond `since`.

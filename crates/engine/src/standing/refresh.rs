@@ -6,7 +6,6 @@ use std::collections::BinaryHeap;
 
 use super::cell::Cell;
 use super::{Index, Ranked, Standing};
-use fairshare::Policy;
 use fairshare::accrual::{MAX_TIME, Scale, readable};
 
 /// One association whose fair-share is another one now.
@@ -211,7 +210,9 @@ impl Standing {
         }
         // A jump back leaves nothing behind, but what looked ahead from there has to be looked at once more.
         work.all = early;
-        let absolute = site.rules.policy == Policy::Pbs && site.rules.options.pbs_min_usage > 0.0;
+        // An initial usage does not decay, so time alone can change the ranks.
+        let initial_usage = site.rules.policy.initial_usage(&site.rules.options);
+        let absolute = initial_usage.is_some_and(|usage| usage > 0.0);
         work.moved |= absolute && site.scale.half_life().seconds().is_some() && work.last != Some(now);
         work.stage = Stage::Cells(0);
     }
@@ -255,8 +256,7 @@ impl Standing {
 
     fn rank(&mut self) {
         let Some(site) = self.site.as_mut() else { return };
-        let mut options = site.rules.options;
-        options.pbs_min_usage *= site.scale.factor(self.work.now);
+        let options = site.rules.options.scaled(site.scale.factor(self.work.now));
         // The push has made sure that the policy can rank this tree.
         self.work.done.ranked = site.tree.rank_into(site.rules.policy, &options, &mut site.ranking).is_ok();
         site.is_ranked |= self.work.done.ranked;

@@ -4,15 +4,57 @@
 //! F = 2^-(effective usage / norm shares / dampening). The effective usage lies between a node's own usage and its
 //! parent's effective usage, by its part of the siblings' shares: who shares a bank with a heavy user pays for it.
 
-use crate::formula::{Formula, Numbers, Step, halved};
+use super::{Policy, RankingPolicy};
+use crate::formula::{self, Formula, More, Numbers, Step, halved};
+use crate::tree::{NodeId, Tree};
+use crate::{NodeDetail, Options, Ranking};
 
-/// The rule of this policy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Classic {
-    pub dampening: f64,
+impl Policy {
+    /// Slurm before Fair Tree: 2^-(effective usage / norm shares).
+    pub const Classic: Policy = Policy::new(&Classic);
 }
 
-impl Formula for Classic {
+struct Classic;
+
+impl RankingPolicy for Classic {
+    fn name(&self) -> &'static str {
+        "classic"
+    }
+
+    fn is_rank(&self) -> bool {
+        false
+    }
+
+    fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
+        ranking.rank_by_formula(&rule(&ranking.options), tree);
+    }
+
+    fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
+        ranking.add_formula_numbers(&rule(&ranking.options), tree, node, detail);
+    }
+
+    fn options(&self) -> &'static [&'static str] {
+        &["dampening"]
+    }
+
+    fn takes_parent_shares(&self) -> bool {
+        true
+    }
+
+    fn charged_factor(&self, tree: &Tree, ranking: &Ranking, path: &[NodeId], more: More) -> Option<f64> {
+        Some(formula::charged_factor(&rule(&ranking.options), tree, &ranking.sums, path, more))
+    }
+}
+
+struct Rule {
+    dampening: f64,
+}
+
+fn rule(options: &Options) -> Rule {
+    Rule { dampening: options.dampening }
+}
+
+impl Formula for Rule {
     fn root(&self) -> Numbers {
         Numbers { norm_shares: 1.0, effective_usage: 1.0 }
     }
@@ -33,7 +75,7 @@ impl Formula for Classic {
     }
 }
 
-/// The fair-share of Slurm's formula policies.
+/// Returns the fair-share by Slurm's formulas.
 pub(super) fn factor(numbers: Numbers, dampening: f64) -> f64 {
     if numbers.norm_shares > 0.0 {
         halved(numbers.effective_usage / numbers.norm_shares / dampening)

@@ -5,15 +5,57 @@
 //! where r leads further the way the ancestors went, and goes to 0 the further they are off their target.
 
 use super::classic::factor;
-use crate::formula::{Formula, Numbers, Step};
+use super::{Policy, RankingPolicy};
+use crate::formula::{self, Formula, More, Numbers, Step};
+use crate::tree::{NodeId, Tree};
+use crate::{NodeDetail, Options, Ranking};
 
-/// The rule of this policy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DepthOblivious {
-    pub dampening: f64,
+impl Policy {
+    /// Slurm's variant of classic for deep and uneven trees.
+    pub const DepthOblivious: Policy = Policy::new(&DepthOblivious);
 }
 
-impl Formula for DepthOblivious {
+struct DepthOblivious;
+
+impl RankingPolicy for DepthOblivious {
+    fn name(&self) -> &'static str {
+        "depth-oblivious"
+    }
+
+    fn is_rank(&self) -> bool {
+        false
+    }
+
+    fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
+        ranking.rank_by_formula(&rule(&ranking.options), tree);
+    }
+
+    fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
+        ranking.add_formula_numbers(&rule(&ranking.options), tree, node, detail);
+    }
+
+    fn options(&self) -> &'static [&'static str] {
+        &["dampening"]
+    }
+
+    fn takes_parent_shares(&self) -> bool {
+        true
+    }
+
+    fn charged_factor(&self, tree: &Tree, ranking: &Ranking, path: &[NodeId], more: More) -> Option<f64> {
+        Some(formula::charged_factor(&rule(&ranking.options), tree, &ranking.sums, path, more))
+    }
+}
+
+struct Rule {
+    dampening: f64,
+}
+
+fn rule(options: &Options) -> Rule {
+    Rule { dampening: options.dampening }
+}
+
+impl Formula for Rule {
     fn root(&self) -> Numbers {
         Numbers { norm_shares: 1.0, effective_usage: 1.0 }
     }

@@ -5,32 +5,85 @@
 //! are compared exactly and the first user below an account shares the rank of a user equal to that account. All in 64
 //! bit: Slurm divides in 80, so ties that exist in one width only are ranked differently.
 
-use crate::sums::{Sums, ratio};
+use super::{Policy, RankingPolicy};
+use crate::sums::{Sums, level};
 use crate::tree::{Flags, NodeId, Tree};
 use crate::walk::SiblingRule;
+use crate::{NodeDetail, Options, Ranking, Ties};
+
+impl Policy {
+    /// Slurm's Fair Tree: visit the tree by level fair-share, exact ties, rank / N.
+    pub const FairTree: Policy = Policy::new(&FairTree);
+}
+
+struct FairTree;
+
+impl RankingPolicy for FairTree {
+    fn name(&self) -> &'static str {
+        "fair-tree"
+    }
+
+    fn is_rank(&self) -> bool {
+        true
+    }
+
+    fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
+        match ranking.options.ties {
+            Ties::Documented => ranking.rank_by_visit(&Documented, tree),
+            Ties::SlurmProgram => ranking.rank_by_visit(&SlurmProgram, tree),
+        }
+    }
+
+    fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
+        ranking.add_sibling_numbers(tree, node, detail);
+    }
+
+    fn options(&self) -> &'static [&'static str] {
+        &["ties"]
+    }
+
+    fn takes_parent_shares(&self) -> bool {
+        true
+    }
+
+    /// Slurm divides by the usage of the bank, which can have usage of its own beside that of its children.
+    fn whole_usage<'a>(&self, sums: &'a Sums) -> &'a [f64] {
+        &sums.total
+    }
+
+    fn is_tie(&self, high: f64, low: f64) -> bool {
+        high == low
+    }
+
+    fn uses_list_order(&self, options: &Options) -> bool {
+        options.ties == Ties::SlurmProgram
+    }
+
+    fn value_name(&self) -> &'static str {
+        "level fair-share"
+    }
+
+    fn table_columns(&self, long: bool) -> &'static [&'static str] {
+        if long { &["level_fs", "served"] } else { &["level_fs"] }
+    }
+
+    fn user_and_bank_tie(&self, options: &Options) -> &'static str {
+        match options.ties {
+            Ties::Documented => "a user shares the rank of the best user below the bank",
+            Ties::SlurmProgram => {
+                "the first user below the bank shares the user's rank, unless a bank that ends the tie comes before"
+            }
+        }
+    }
+}
 
 /// Equal accounts are visited as one, as Slurm's documentation says.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Documented;
+struct Documented;
 
 /// Equal accounts are visited one after the other, as Slurm's program does: it means to merge them, but looks for a tie
 /// with the next account in a way that never finds one. The first child of the second account still inherits the tie,
 /// be it an account without users, or one with `Shares::Parent`, in which the tie then ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SlurmProgram;
-
-/// The level fair-share of a node with shares of its own.
-pub(crate) fn level(shares: f64, sibling_shares: f64, usage: f64, parent_usage: f64) -> f64 {
-    let part = ratio(shares, sibling_shares);
-    let used = ratio(usage, parent_usage);
-    if part == 0.0 {
-        0.0
-    } else if used == 0.0 {
-        f64::INFINITY
-    } else {
-        part / used
-    }
-}
+struct SlurmProgram;
 
 fn value(tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
     let at = arena as usize;

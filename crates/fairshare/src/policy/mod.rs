@@ -1,50 +1,248 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The ranking rules behind one enum.
+//! The ranking policies: what one has to answer, and the table of all of them. Each ranking policy is one file in this directory.
+// Each file declares its ranking policy as a constant of `Policy`, which code names as it would name a variant of an enum.
+#![allow(non_upper_case_globals)]
 
-pub(super) mod classic;
-pub(super) mod depth_oblivious;
-pub(super) mod fair_tree;
+mod classic;
+mod depth_oblivious;
+mod fair_tree;
 pub(super) mod pbs;
-pub(super) mod weighted_walk;
+mod weighted_walk;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::panic::RefUnwindSafe;
 use std::str::FromStr;
 
-/// A rule that turns shares and usages into fair-shares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// flux-accounting: visit the tree by weight, rank / N.
-    #[default]
-    WeightedWalk,
-    /// Slurm's Fair Tree: the same idea, exact ties.
-    FairTree,
-    /// Slurm before Fair Tree: 2^-(effective usage / norm shares).
-    Classic,
-    /// Slurm's variant of classic for deep and uneven trees.
-    DepthOblivious,
-    /// OpenPBS's `fairshare_factor`.
-    Pbs,
-}
+pub use pbs::{PbsDetail, PbsWalk};
+
+use super::formula::More;
+use super::sums::Sums;
+use super::{NodeDetail, NodeId, Options, Ranking, Shares, Tree};
 
 impl Policy {
-    /// Every policy, the default first.
+    /// Every ranking policy, the default first. A new ranking policy gets a row here.
     pub const ALL: [Policy; 5] =
         [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
+}
 
-    /// The name used in text.
-    pub fn name(self) -> &'static str {
-        match self {
-            Policy::WeightedWalk => "weighted-walk",
-            Policy::FairTree => "fair-tree",
-            Policy::Classic => "classic",
-            Policy::DepthOblivious => "depth-oblivious",
-            Policy::Pbs => "pbs",
+/// A rule that turns shares and usages into fair-shares. The methods with a body suit most ranking policies.
+pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
+    /// Returns the name that users type and documents contain.
+    fn name(&self) -> &'static str;
+
+    /// Returns true if the fair-share is rank / N, with ranks from a depth-first visit of the tree, and false if a formula computes
+    /// the fair-share.
+    fn is_rank(&self) -> bool;
+
+    /// Ranks the associations of `tree`. `ranking` contains the options and the sums, and no ranks yet. Implementations call
+    /// [`Ranking::rank_by_visit`] or [`Ranking::rank_by_formula`], which are generic: no node costs a dynamic call.
+    fn rank(&self, tree: &Tree, ranking: &mut Ranking);
+
+    /// Adds the numbers of this ranking policy to `detail`, which contains those that all ranking policies have.
+    fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail);
+
+    /// Returns the names of the options that only some ranking policies use, this one among them.
+    fn options(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns true if the ranking policy can rank nodes with [`Shares::Parent`].
+    fn takes_parent_shares(&self) -> bool {
+        false
+    }
+
+    /// Returns the usage that each node starts with. Sums never contain this usage. `None`: nodes start with nothing.
+    fn initial_usage(&self, _: &Options) -> Option<f64> {
+        None
+    }
+
+    /// Returns the usage of a node as commands show it.
+    fn usage(&self, tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
+        ranking.recorded_usage(tree, node)
+    }
+
+    /// Returns by bank the usage that the usages of its children are parts of.
+    fn whole_usage<'a>(&self, sums: &'a Sums) -> &'a [f64] {
+        &sums.usage
+    }
+
+    /// Returns true if siblings are ordered by usage / target at each level, the smaller first.
+    fn compares_quotients(&self) -> bool {
+        self.is_rank()
+    }
+
+    /// Returns the target of a node: what its usage is divided by if siblings are ordered by usage / target.
+    fn target(&self, detail: &NodeDetail) -> f64 {
+        match detail.shares {
+            Shares::Count(shares) => shares as f64,
+            // Such a node is visited before all others.
+            Shares::Parent => f64::INFINITY,
         }
     }
 
-    /// True where the place in a walk makes the fair-share (rank / N), false where a formula does.
+    /// Returns true if siblings with these values are tied; `high >= low`. A ranking policy with a formula ties none.
+    fn is_tie(&self, _high: f64, _low: f64) -> bool {
+        false
+    }
+
+    /// Returns true if tied banks are visited one after the other in the order of the input, instead of as one bank.
+    fn uses_list_order(&self, _: &Options) -> bool {
+        false
+    }
+
+    /// Returns the fair-share by formula of the association at the end of `path`, if it had used more. `None` if only ranking the
+    /// whole tree gives the answer.
+    fn charged_factor(&self, _: &Tree, _: &Ranking, _path: &[NodeId], _: More) -> Option<f64> {
+        None
+    }
+
+    /// Returns true if the scheduler has an order of its own ([`Ranking::pbs_walk`]) beside that of the fair-shares.
+    fn has_scheduler_walk(&self) -> bool {
+        false
+    }
+
+    /// Returns what people call the value that siblings are compared by.
+    fn value_name(&self) -> &'static str {
+        "fair-share"
+    }
+
+    /// Returns the columns that a table has for this ranking policy only.
+    fn table_columns(&self, _long: bool) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns the columns that a JSON document has for this ranking policy only.
+    fn document_columns(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns what people should know about the columns of the table.
+    fn table_note(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns how a user and a bank with tied values are ranked, as a clause of a sentence.
+    fn user_and_bank_tie(&self, _: &Options) -> &'static str {
+        "a user comes before a bank"
+    }
+
+    /// Returns how the formula makes the fair-share `value`, as a clause of a sentence.
+    fn explain_factor(&self, detail: &NodeDetail, value: f64) -> String {
+        format!(
+            "fair-share {value:.6} from effective usage {:.6} against norm shares {:.6}",
+            detail.effective_usage, detail.norm_shares
+        )
+    }
+}
+
+/// A ranking policy, as a value that is copied and compared. The constants and [`Policy::ALL`] are all there are.
+#[derive(Clone, Copy)]
+pub struct Policy(&'static dyn RankingPolicy);
+
+impl Policy {
+    /// Makes a value of the rules of a ranking policy.
+    pub(crate) const fn new(rules: &'static dyn RankingPolicy) -> Policy {
+        Policy(rules)
+    }
+
+    /// Returns the rules of the ranking policy.
+    pub(crate) fn rules(self) -> &'static dyn RankingPolicy {
+        self.0
+    }
+
+    /// Returns the name that users type and documents contain.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Returns true if the fair-share is rank / N, with ranks from a depth-first visit of the tree, and false if a formula computes
+    /// the fair-share.
     pub fn is_rank(self) -> bool {
-        matches!(self, Policy::WeightedWalk | Policy::FairTree)
+        self.0.is_rank()
+    }
+
+    /// Returns the usage that each node starts with, in the units of the options. Sums never contain this usage.
+    pub fn initial_usage(self, options: &Options) -> Option<f64> {
+        self.0.initial_usage(options)
+    }
+
+    /// Returns true if siblings are ordered by usage / target at each level, the smaller first.
+    pub fn compares_quotients(self) -> bool {
+        self.0.compares_quotients()
+    }
+
+    /// Returns the target of a node: what its usage is divided by if siblings are ordered by usage / target.
+    pub fn target(self, detail: &NodeDetail) -> f64 {
+        self.0.target(detail)
+    }
+
+    /// Returns true if the order of the input decides between tied banks.
+    pub fn uses_list_order(self, options: &Options) -> bool {
+        self.0.uses_list_order(options)
+    }
+
+    /// Returns true if the scheduler has an order of its own ([`Ranking::pbs_walk`]) beside that of the fair-shares.
+    pub fn has_scheduler_walk(self) -> bool {
+        self.0.has_scheduler_walk()
+    }
+
+    /// Returns what people call the value that siblings are compared by.
+    pub fn value_name(self) -> &'static str {
+        self.0.value_name()
+    }
+
+    /// Returns the columns that a table has for this ranking policy only.
+    pub fn table_columns(self, long: bool) -> &'static [&'static str] {
+        self.0.table_columns(long)
+    }
+
+    /// Returns the columns that a JSON document has for this ranking policy only.
+    pub fn document_columns(self) -> &'static [&'static str] {
+        self.0.document_columns()
+    }
+
+    /// Returns what people should know about the columns of the table.
+    pub fn table_note(self) -> Option<&'static str> {
+        self.0.table_note()
+    }
+
+    /// Returns how a user and a bank with tied values are ranked, as a clause of a sentence.
+    pub fn user_and_bank_tie(self, options: &Options) -> &'static str {
+        self.0.user_and_bank_tie(options)
+    }
+
+    /// Returns how the formula makes the fair-share `value`, as a clause of a sentence.
+    pub fn explain_factor(self, detail: &NodeDetail, value: f64) -> String {
+        self.0.explain_factor(detail, value)
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        let [first, ..] = Policy::ALL;
+        first
+    }
+}
+
+// Names are unique: the test `policy_names` parses each of them.
+impl PartialEq for Policy {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Policy {}
+
+impl Hash for Policy {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

@@ -4,19 +4,58 @@
 //! Weight = part of the siblings' shares / part of the siblings' usage. Siblings are visited by descending weight, users
 //! before banks; equal users share a rank, equal banks are visited as one, a user and a bank never share a rank.
 
+use super::{Policy, RankingPolicy};
 use crate::sums::Sums;
 use crate::tree::{NodeId, Tree};
 use crate::walk::SiblingRule;
+use crate::{NodeDetail, Ranking, Shares};
 
 /// 2^64, the weight of whoever used nothing: no weight is higher.
 const HIGHEST: f64 = 18_446_744_073_709_551_616.0;
 
-/// The rule of this policy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WeightedWalk;
+impl Policy {
+    /// flux-accounting: visit the tree by weight, rank / N.
+    pub const WeightedWalk: Policy = Policy::new(&WeightedWalk);
+}
 
-/// The weight of a node among its siblings.
-pub(crate) fn weight(shares: f64, sibling_shares: f64, usage: f64, sibling_usage: f64) -> f64 {
+struct WeightedWalk;
+
+impl RankingPolicy for WeightedWalk {
+    fn name(&self) -> &'static str {
+        "weighted-walk"
+    }
+
+    fn is_rank(&self) -> bool {
+        true
+    }
+
+    fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
+        ranking.rank_by_visit(self, tree);
+    }
+
+    fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
+        ranking.add_sibling_numbers(tree, node, detail);
+        let (true, Shares::Count(shares)) = (tree.parent(node).is_some(), detail.shares) else { return };
+        let shares = if ranking.sums.ignores(tree, node) { 0.0 } else { shares as f64 };
+        let (sibling_shares, sibling_usage) = ranking.siblings(tree, node);
+        detail.weight = Some(weight(shares, sibling_shares, detail.usage, sibling_usage));
+    }
+
+    fn is_tie(&self, high: f64, low: f64) -> bool {
+        self.equal(high, low)
+    }
+
+    fn value_name(&self) -> &'static str {
+        "weight"
+    }
+
+    fn table_columns(&self, long: bool) -> &'static [&'static str] {
+        if long { &["level_fs", "weight", "served"] } else { &["level_fs"] }
+    }
+}
+
+/// Returns the weight of a node among its siblings.
+fn weight(shares: f64, sibling_shares: f64, usage: f64, sibling_usage: f64) -> f64 {
     if shares == 0.0 {
         return 0.0;
     }

@@ -46,7 +46,7 @@ fn a_very_deep_tree() {
         let (top, bottom) =
             (tree.leaf("u1", "b1").expect("leaf"), tree.leaf("u99999", "b99999").expect("leaf"));
         for policy in Policy::ALL {
-            if parent_shares && matches!(policy, Policy::WeightedWalk | Policy::Pbs) {
+            if parent_shares && [Policy::WeightedWalk, Policy::Pbs].contains(&policy) {
                 continue;
             }
             let ranking = tree.rank(policy, &Options::default()).expect("a ranking");

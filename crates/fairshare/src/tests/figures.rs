@@ -2,8 +2,7 @@
 //! Figures worked out by hand: what is shown of a node, what would change it, what a job counts, what is held in memory.
 
 use super::super::outlook::Overtake;
-use super::super::policy::{pbs, weighted_walk::WeightedWalk};
-use super::super::walk::SiblingRule as _;
+use super::super::policy::pbs;
 use super::{site, tree};
 use crate::decay::{Decaying, decayed, interval};
 use crate::*;
@@ -112,12 +111,10 @@ fn the_more_deserving_of_two_by_usage_and_target() {
 #[test]
 fn equal_weights_are_nearer_than_the_measure() {
     let half = 0.5 + f64::EPSILON;
-    assert!(!WeightedWalk.equal(half, 0.5), "the measure itself is too far");
-    assert!(WeightedWalk.equal(0.5 + f64::EPSILON / 2.0, 0.5));
-    assert!(
-        WeightedWalk.equal(4.0 + 2.0 * f64::EPSILON, 4.0)
-            && !WeightedWalk.equal(4.0 + 8.0 * f64::EPSILON, 4.0)
-    );
+    let is_tie = |high, low| Policy::WeightedWalk.rules().is_tie(high, low);
+    assert!(!is_tie(half, 0.5), "the measure itself is too far");
+    assert!(is_tie(0.5 + f64::EPSILON / 2.0, 0.5));
+    assert!(is_tie(4.0 + 2.0 * f64::EPSILON, 4.0) && !is_tie(4.0 + 8.0 * f64::EPSILON, 4.0));
 }
 
 /// Norm shares, effective usage and fair-share of two users, one of them inactive and not counted.
@@ -338,12 +335,11 @@ fn options_are_set_by_name_and_concern_some_policies() {
         let (name, value) = setting.split_once('=').expect("a setting");
         assert!(options.settings().contains(&(name, value.to_owned())), "{setting}: {options:?}");
     }
-    use Policy::{Classic, DepthOblivious, FairTree, Pbs, WeightedWalk};
     for (name, policies) in [
-        ("ties", &[FairTree][..]),
-        ("pbs.min_usage", &[Pbs]),
-        ("dampening", &[Classic, DepthOblivious]),
-        ("inactive_usage", &[Classic, DepthOblivious, FairTree, Pbs, WeightedWalk]),
+        ("ties", &[Policy::FairTree][..]),
+        ("pbs.min_usage", &[Policy::Pbs]),
+        ("dampening", &[Policy::Classic, Policy::DepthOblivious]),
+        ("inactive_usage", &Policy::ALL),
     ] {
         for policy in Policy::ALL {
             assert_eq!(Options::applies(name, policy), policies.contains(&policy), "{name} {policy}");

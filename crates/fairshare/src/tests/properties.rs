@@ -75,7 +75,7 @@ pub(super) fn options() -> impl Strategy<Value = Options> {
 pub(super) fn policies(kind: Kind) -> impl Iterator<Item = Policy> {
     Policy::ALL
         .into_iter()
-        .filter(move |policy| kind == Kind::Counted || !matches!(policy, Policy::WeightedWalk | Policy::Pbs))
+        .filter(move |policy| kind == Kind::Counted || ![Policy::WeightedWalk, Policy::Pbs].contains(policy))
 }
 
 fn ranked(site: &Site, policy: Policy, options: &Options) -> (Tree, Ranking) {

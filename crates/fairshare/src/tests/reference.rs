@@ -84,8 +84,8 @@ pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> Result {
     let root = site.banks.iter().find(|row| row.parent.is_none()).expect("root");
     let root = tree(site, &root.name, options);
     let mut out = Result::new();
-    match policy {
-        Policy::WeightedWalk | Policy::FairTree => {
+    match policy.name() {
+        "weighted-walk" | "fair-tree" => {
             let mut walk = Walk { policy, ties: options.ties, left: root.ranked(), rank: root.ranked(), out };
             let mut top = entries(policy, &root);
             if walk.is_program() {
@@ -95,7 +95,7 @@ pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> Result {
             let ranked = root.ranked() as f64;
             return walk.out.into_iter().map(|(key, rank)| (key, rank / ranked)).collect();
         }
-        Policy::Classic => {
+        "classic" => {
             let mut step = |site: &Level| {
                 let shares = site.norm_shares();
                 let usage = match site.part {
@@ -111,7 +111,7 @@ pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> Result {
             };
             descend(&root, (1.0, 1.0), root.usage(), true, &mut step, &factor, &mut out);
         }
-        Policy::DepthOblivious => {
+        "depth-oblivious" => {
             let mut step = |site: &Level| {
                 let shares = site.norm_shares();
                 if site.below_root {
@@ -138,10 +138,11 @@ pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> Result {
             };
             descend(&root, (1.0, 1.0), root.usage(), true, &mut step, &factor, &mut out);
         }
-        Policy::Pbs => {
+        "pbs" => {
             let total = root.pbs_usage(options.pbs_min_usage);
             pbs(&root, (1.0, 0.0), total, true, options.pbs_min_usage, &mut out);
         }
+        _ => panic!("policy {policy} has no reference"),
     }
     out
 }
@@ -243,9 +244,10 @@ fn entries(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
     let mut competitors = bank.competitors();
     competitors.sort_by_key(|node| node.list);
     let shares: f64 = competitors.iter().map(|node| node.share_count()).sum();
-    let usage: f64 = match policy {
-        Policy::FairTree => bank.usage(),
-        _ => competitors.iter().map(|node| node.usage()).sum(),
+    let usage: f64 = if policy == Policy::FairTree {
+        bank.usage()
+    } else {
+        competitors.iter().map(|node| node.usage()).sum()
     };
     let value = |node: &Node| {
         if node.shares == Shares::Parent {
@@ -288,10 +290,10 @@ impl Walk {
     }
 
     fn equal(&self, a: f64, b: f64) -> bool {
-        match self.policy {
-            Policy::FairTree => a == b,
-            _ => (a - b).abs() < f64::EPSILON * a.abs().max(b.abs()).max(1.0),
+        if self.policy == Policy::FairTree {
+            return a == b;
         }
+        (a - b).abs() < f64::EPSILON * a.abs().max(b.abs()).max(1.0)
     }
 
     fn visit(&mut self, siblings: &mut Vec<(f64, Node)>, inherited: bool) {

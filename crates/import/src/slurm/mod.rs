@@ -57,6 +57,9 @@ struct User<'a> {
     printed: Printed,
 }
 
+/// Slurm's ranking policies with a formula. Its output does not always show by which of them Slurm computed a FairShare.
+pub const SLURM_FORMULAS: [Policy; 2] = [Policy::Classic, Policy::DepthOblivious];
+
 /// All rows of a document. Accounts come after those above them.
 #[derive(Default)]
 struct Sheet<'a> {

@@ -27,7 +27,7 @@ use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
 use crate::ui::suggest::did_you_mean;
 pub(super) use arguments::Args;
-use fairshare::{NodeId, NodeKind, Policy, Tree};
+use fairshare::{NodeId, NodeKind, Tree};
 use fairshare_accounting::pipeline::Present;
 use fairshare_accounting::store::{Pace, UsageBin};
 pub(super) use one::lost;
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         half_life: args.half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life),
         now,
         walk: ranking.pbs_walk(tree),
-        of_pbs: loaded.policy == Policy::Pbs,
+        site_has_walk: loaded.policy.has_scheduler_walk(),
     };
     // A shell that completes names ends them in a slash, where a bank could follow.
     let whole =

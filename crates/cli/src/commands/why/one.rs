@@ -84,7 +84,7 @@ impl Site<'_> {
     fn middle(&self, node: NodeId, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
         let lost = lost(explanation);
         self.chain(explanation, lost.map(|level| level.node), out)?;
-        if self.ranking.policy() == fairshare::Policy::Pbs && self.ranking.options().pbs_min_usage > 0.0 {
+        if self.policy.initial_usage(self.ranking.options()).is_some_and(|usage| usage > 0.0) {
             self.item("(usage without what PBS starts everyone with, which no sum contains)", out)?;
         }
         writeln!(out)?;

@@ -7,7 +7,7 @@ use super::site::Site;
 use crate::ui::figures::{date, duration, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
-use fairshare::{Level, NodeId, NodeKind, Overtake, Policy, Shares};
+use fairshare::{Level, NodeId, NodeKind, Overtake, Shares};
 use fairshare_accounting::store::{Pace, UsageBin};
 
 /// Boundaries ahead that recorded usage is shown at.
@@ -225,7 +225,7 @@ impl Site<'_> {
 
     /// Whether the order that counts is that of OpenPBS's scheduler.
     pub(super) fn walk_counts(&self) -> bool {
-        self.of_pbs && self.policy == Policy::Pbs
+        self.site_has_walk && self.policy.has_scheduler_walk()
     }
 }
 

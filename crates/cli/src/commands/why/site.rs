@@ -26,8 +26,8 @@ pub(super) struct Site<'a> {
     pub(super) now: f64,
     /// `pbs`: the scheduler's own order.
     pub(super) walk: Option<PbsWalk>,
-    /// Whether the tree is a PBS site's.
-    pub(super) of_pbs: bool,
+    /// True if the ranking policy of the site has a scheduler's own order.
+    pub(super) site_has_walk: bool,
 }
 
 impl Site<'_> {

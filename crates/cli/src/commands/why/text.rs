@@ -12,7 +12,7 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::screen::{BAD, BOLD, GOOD};
 use crate::ui::table::Table;
-use fairshare::{Explanation, InactiveUsage, Level, NodeDetail, NodeId, NodeKind, Policy, Shares};
+use fairshare::{Explanation, InactiveUsage, Level, NodeId, NodeKind, Shares};
 
 fn shares(shares: Shares) -> Cell {
     match shares {
@@ -58,11 +58,7 @@ impl Site<'_> {
 
     /// What the value of a level is called.
     pub(super) fn value_name(&self) -> &'static str {
-        match self.policy {
-            Policy::WeightedWalk => "weight",
-            Policy::FairTree => "level fair-share",
-            _ => "fair-share",
-        }
+        self.policy.value_name()
     }
 
     /// A line of prose, no wider than the screen.
@@ -208,26 +204,10 @@ impl Site<'_> {
                 };
                 format!("{} {}: {served}", self.value_name(), self.value(value))
             }
-            (None, Some(value)) => self.formula(detail, value),
+            (None, Some(value)) => self.policy.explain_factor(detail, value),
             _ => return Ok(()),
         };
         self.item(&format!("which makes {verdict}."), out)
-    }
-
-    /// A formula policy's numbers.
-    fn formula(&self, detail: &NodeDetail, value: f64) -> String {
-        match detail.pbs {
-            Some(pbs) if pbs.fairshare_perc > 0.0 => format!(
-                "fair-share {value:.6} = 2^-(tree usage {:.6} / target {:.6})",
-                pbs.fairshare_tree_usage, pbs.fairshare_perc
-            ),
-            Some(_) if detail.shares == Shares::Count(0) => "fair-share 0: it has no shares".to_owned(),
-            Some(_) => "fair-share 0: a bank above it has no shares to give".to_owned(),
-            None => format!(
-                "fair-share {value:.6} from effective usage {:.6} against norm shares {:.6}",
-                detail.effective_usage, detail.norm_shares
-            ),
-        }
     }
 
     /// Whose usage it is: the largest below a bank.

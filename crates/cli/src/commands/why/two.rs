@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use super::site::Site;
 use crate::ui::screen::BOLD;
-use fairshare::{Comparison, Level, NodeId, NodeKind, Policy, Ties, Verdict};
+use fairshare::{Comparison, Level, NodeId, NodeKind, Verdict};
 
 impl Site<'_> {
     pub(super) fn compare(
@@ -83,8 +83,8 @@ impl Site<'_> {
         let names = [a, b].map(|node| self.screen.paint(BOLD, &self.who(node)));
         let [first, second] = &names;
         let policy = match self.walk_counts() {
-            true => "pbs, the scheduler's own walk".to_owned(),
-            false if self.policy == Policy::Pbs => "pbs, the formula's factor".to_owned(),
+            true => format!("{}, the scheduler's own walk", self.policy),
+            false if self.policy.has_scheduler_walk() => format!("{}, the formula's factor", self.policy),
             false => self.policy.to_string(),
         };
         match verdict {
@@ -188,7 +188,7 @@ impl Site<'_> {
                     "Slurm's program visits the banks in the order of the input; the first user below the later one \
                      shares the rank of the last user before"
                 }
-                _ => self.user_and_bank(),
+                _ => self.policy.user_and_bank_tie(self.ranking.options()),
             };
             return format!("Equal {name}: {rule}.");
         }
@@ -207,16 +207,5 @@ impl Site<'_> {
             false => format!("{more} is more than {less}"),
         };
         format!("{compared}: {} comes before {}.", whole(high), whole(low))
-    }
-
-    /// What a policy does with a user and a bank of equal value.
-    fn user_and_bank(&self) -> &'static str {
-        match (self.policy, self.ranking.options().ties) {
-            (Policy::FairTree, Ties::Documented) => "a user shares the rank of the best user below the bank",
-            (Policy::FairTree, Ties::SlurmProgram) => {
-                "the first user below the bank shares the user's rank, unless a bank that ends the tie comes before"
-            }
-            _ => "a user comes before a bank",
-        }
     }
 }
