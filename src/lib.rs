@@ -52,12 +52,14 @@
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`;
 //! - an RPC method: a file in `plugin/methods/`, and a row of `METHODS` in `plugin/methods.rs` with the role that may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;
-//! - a ranking policy: a file in `crates/fairshare/src/policy/`, and its name in `mod.rs` there;
+//! - a ranking policy: a file in `crates/fairshare/src/policy/` that implements `RankingPolicy`, and a row of `Policy::ALL` in `mod.rs`
+//!   there;
 //! - a command: a file in `crates/cli/src/commands/`, and a row of `Command` in `mod.rs` there;
 //! - a page for a browser: its content, put into the frame of `crates/cli/src/html/page/mod.rs`.
 //!
 //! Two tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor: `a_ninth_limit_is_a_row` and
-//! `a_fifth_factor_is_a_row` build an engine with one more row.
+//! `a_fifth_factor_is_a_row` build an engine with one more row. `a_new_factor_keeps_the_promise_of_max_wait_behind` shows that a new
+//! factor cannot break that promise.
 //!
 //! # Architecture invariants
 //! - The core (`fairshare`, `engine`) does no I/O, reads no clock, has no `unsafe` code and does not panic. Time, ids and text are
