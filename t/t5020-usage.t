@@ -5,7 +5,7 @@ test_description='flux fairshare sync beside flux account-update-usage: equal wh
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 
-# fault U1 THEIRS OURS RECOUNT: what both programs come to, and what recount says of theirs.
+# fault U1 THEIRS OURS RECOUNT: the usage by update-usage and by sync, and the differences that recount reports.
 fault() {
 	local line
 	line=$(grep "^$1 | " faults) && echo "$line" &&
@@ -23,15 +23,15 @@ test_expect_success 'the rule flux-accounting equals it across boundaries and ou
 test_expect_success 'each fault of update-usage is played in both' '
 	flux python "$T_DIR/scripts/usage-faults.py" "$FAIRSHARE_UNDER_TEST" >faults; rc=$?; cat faults; test $rc = 0 && test $(wc -l <faults) = 11
 '
-test_expect_success 'U1 the past counts once after a boundary' 'fault U1 1110 610 U1'
-test_expect_success 'U2 a job just before a boundary does not keep the past from decay' 'fault U2 1100 550 U2'
-test_expect_success 'U3 three equal users fare equally' 'fault U3 1110/1100/500 610/550/500 "U1 U2 U3"'
-test_expect_success 'U4 all boundaries of an outage are made good at once: until then they are due' 'fault U4 500 125 due'
-test_expect_success 'U5 the first decay comes at the first boundary' 'fault U5 1000 500 U5'
-test_expect_success 'U6 a job counts in the period in which it ended' 'fault U6 1010 510 U6'
-test_expect_success 'U7 a record that comes late counts' 'fault U7 100 1100 U7'
-test_expect_success 'U8 users beside sub-banks count in the bank' 'fault U8 10 1010 U8'
-test_expect_success 'U9 a job without a bank counts in the default bank' 'fault U9 0 1000 U9'
+test_expect_success 'U1 the past counts once after a boundary' 'fault U1 1110 610 "A 1110>610, u1 1110>610"'
+test_expect_success 'U2 a job just before a boundary does not keep the past from decay' 'fault U2 1100 550 "A 1100>550, u1 1100>550"'
+test_expect_success 'U3 three equal users fare equally' 'fault U3 1110/1100/500 610/550/500 "A 2710>1660, u1 1110>610, u2 1100>550"'
+test_expect_success 'U4 all boundaries of an outage are made good at once: until then they are due' 'fault U4 500 125 "A 500>125 due, u1 500>125 due"'
+test_expect_success 'U5 the first decay comes at the first boundary' 'fault U5 1000 500 "A 1000>500, u1 1000>500"'
+test_expect_success 'U6 a job counts in the period in which it ended' 'fault U6 1010 510 "A 1010>510, u1 1010>510"'
+test_expect_success 'U7 a record that comes late counts' 'fault U7 100 1100 "A 100>1100, u1 100>1100"'
+test_expect_success 'U8 users beside sub-banks count in the bank' 'fault U8 10 1010 "A 10>1010 due"'
+test_expect_success 'U9 a job without a bank counts in the default bank' 'fault U9 0 1000 "A 0>1000 due, u1 0>1000 due"'
 test_expect_success 'U10 a failure is one, with the reason' 'fault U10 0 2 ".*no row for cluster.*"'
-test_expect_success 'U11 a change of half-life keeps the history' 'fault U11 10 510 U11'
+test_expect_success 'U11 a change of half-life keeps the history' 'fault U11 10 510 "A 10>510, u1 10>510"'
 test_done

@@ -32,7 +32,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "polic
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "limit" -d 'Show, set or take back limits on GPUs, whole banks, and users over all their banks'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push" -d 'Send the database to the priority plugin'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "sync" -d 'Fetch ended jobs, count usage, rank, and push, as one'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "recount" -d 'Count all usage anew from the records, and say where the stored usage differs and why'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "recount" -d 'Count all usage anew from the records, and show where the stored usage differs'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "usage" -d 'Show who used how much: node, core and GPU hours out of the records of ended jobs'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "scrub" -d 'Remove the records of jobs that ended long ago'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare policies on the same tree: who gains, who loses, how much the orders differ'

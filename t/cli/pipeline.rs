@@ -152,14 +152,6 @@ fn the_clock_going_back_and_a_lock_are_errors() {
 }
 
 #[test]
-fn a_recount_says_on_a_terminal_that_it_is_stored() {
-    let site = small("recount_stored");
-    let command = format!("PROGRAM recount --write --now {} -p {}", END + 100.0, site.path());
-    let Some(ran) = super::table::on_screen((100, 50), "xterm", &command) else { return };
-    assert!(ran.ok().split(": stored").nth(1).is_some_and(|rest| rest.contains("was put right")), "{ran:?}");
-}
-
-#[test]
 fn what_a_schema_lacks_is_named() {
     let site = small("sync_schema");
     site.sql(
@@ -269,7 +261,7 @@ fn a_name_that_is_not_there_is_told() {
 }
 
 #[test]
-fn recount_puts_right_when_asked_to() {
+fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
     let site = small("recount_write");
     site.sql("UPDATE association_table SET job_usage = 7 WHERE username = 'ann'");
     let now = (END + 100.0).to_string();
@@ -278,6 +270,17 @@ fn recount_puts_right_when_asked_to() {
     let text = recount(&[]).ok().to_owned();
     assert!(text.contains("differs; nothing was written") && text.contains("ann"), "{text}");
     assert_eq!(site.bytes(), before);
+    let told = recount(&["--json"]).json();
+    let ann = told["differences"].as_array().and_then(|rows| rows.iter().find(|row| row["user"] == "ann"));
+    let ann = ann.expect("a difference");
+    let values = ["stored", "recounted", "difference"].map(|key| ann[key].as_f64().unwrap_or(f64::NAN));
+    assert_eq!((values, ann["due"].as_bool()), ([7.0, 20.0, 13.0], Some(true)));
+    // Removed records can only make the recount lower than the stored usage.
+    assert!(!text.contains("the oldest record ended on"), "{text}");
+    sync(&site, END + 100.0, &[]).ok();
+    site.sql("UPDATE association_table SET job_usage = 70 WHERE username = 'ann'");
+    let text = recount(&[]).ok().to_owned();
+    assert!(text.contains("the oldest record ended on") && !text.contains("due:"), "{text}");
     recount(&["--write"]).ok();
     assert_eq!(stored(&site)[0].1, 20.0);
     assert!(recount(&[]).ok().contains("usage of 0 associations and 0 banks differs"));

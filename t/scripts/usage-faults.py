@@ -5,8 +5,8 @@
 
 usage: flux python usage-faults.py PROGRAM [FAULT...]
 
-One line each: fault, what is counted, update-usage's number, the exact rule's, and what `flux fairshare recount` says of
-the database that update-usage wrote. The real update_job_usage runs here, with a clock of ours.
+One line each: fault, what is counted, update-usage's number, the exact rule's, and the differences that `flux fairshare
+recount` reports for the database that update-usage wrote. The real update_job_usage runs here, with a clock of ours.
 """
 import contextlib
 import json
@@ -96,14 +96,14 @@ class Site:
             return db.execute(sql, values).fetchone()[0]
 
     def recount(self):
-        """The faults that our recount finds in what update-usage wrote."""
+        """The differences that recount reports for the database that update-usage wrote."""
         command = [self.program, "recount", "--json", "--now", repr(self.now), "-p", self.paths[0]]
         done = subprocess.run(command, capture_output=True, text=True)
         if not done.stdout:
             return done.stderr.strip()
-        found = json.loads(done.stdout)
-        rows = {fault for row in found["differences"] for fault in (row["faults"] or "").split()}
-        return " ".join(sorted(rows | set(found["faults"]), key=lambda fault: int(fault[1:]) if fault[1:].isdigit() else 99))
+        differences = sorted(json.loads(done.stdout)["differences"], key=lambda row: (row["user"] or row["bank"], row["bank"]))
+        show = lambda row: f'{row["user"] or row["bank"]} {row["stored"]:g}>{row["recounted"]:g}{" due" * row["due"]}'
+        return ", ".join(show(row) for row in differences if row["bank"] != "root")
 
 
 def u1(site):

@@ -9,7 +9,6 @@
 //! One fault of a database taken over is taken out: right after a boundary flux-accounting writes an association's past
 //! into bin 0 as well as into the older bins. It shows as a stored usage that is bin 0 alone.
 
-use super::blame::Trace;
 use super::found::Found;
 use super::grouped::{Counting, Grouped};
 use super::start::Start;
@@ -40,20 +39,18 @@ pub(super) struct Run<'a> {
     pub(super) decay_time: f64,
 }
 
+/// Plans one run at the time `now`, in seconds since the epoch. If `recount` is true, counts all usage from the records.
 pub(super) fn plan(
     snapshot: &Snapshot<'_>,
     now: f64,
-    traces: Option<&mut Vec<(usize, f64, Trace)>>,
+    recount: bool,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Plan, PipelineError> {
     let settings = snapshot.usage_settings()?;
     let (end, half_life) = (settings.period_end, settings.half_life);
     let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
     let marks = snapshot.marks()?;
-    let ledger = match traces {
-        Some(_) => snapshot.ledger_to_recount(progress)?,
-        None => snapshot.ledger(progress)?,
-    };
+    let ledger = if recount { snapshot.ledger_to_recount(progress)? } else { snapshot.ledger(progress)? };
     let key = |account: &Account| Marks::key(&account.user, ledger.bank_name(account));
     let keys: Vec<u64> = ledger.accounts.iter().map(key).collect();
     let known = keys.iter().map(|key| marks.as_ref().map_or(0.0, |marks| marks.newest(*key))).collect();
@@ -70,10 +67,9 @@ pub(super) fn plan(
         start: Start::default(),
         decay_time: snapshot.pace()?.half_life(),
     };
-    run.start = Start::of(&run, snapshot, now, traces.is_some())?;
+    run.start = Start::of(&run, snapshot, now, recount)?;
     let mut tally = Tally { recounted: run.start.recount, ..Tally::default() };
     let mut found = Found::new(&ledger, &run, snapshot.jobs_name_banks()?, &mut tally);
-    found.traces = traces;
     found.read(snapshot, &run)?;
     let Found { jobs, newest, unplaced, .. } = found;
     tally.waiting = unplaced.len();

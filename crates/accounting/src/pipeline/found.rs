@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 
-use super::blame::Trace;
 use super::exact::Run;
 use super::grouped::Counting;
 use super::placing::Placing;
@@ -30,8 +29,6 @@ pub(super) struct Found<'a> {
     is_same: bool,
     /// Where nothing is remembered, by association: true if jobs that name no bank are counted.
     nameless: Option<Vec<bool>>,
-    /// For a recount from the records: association, end and what else there is to say of each job.
-    pub(super) traces: Option<&'a mut Vec<(usize, f64, Trace)>>,
 }
 
 impl<'a> Found<'a> {
@@ -54,7 +51,6 @@ impl<'a> Found<'a> {
             names_banks,
             is_same: run.marks.is_some_and(|marks| marks.associations == run.associations()),
             nameless: None,
-            traces: None,
             unplaced: Vec::new(),
             oldest_kept: run.current.saturating_sub(ratio.max(4)),
         }
@@ -160,13 +156,6 @@ impl<'a> Found<'a> {
         self.tally.from_the_future += usize::from(periods_ago < 0);
         if let Some(newest) = self.newest.get_mut(at) {
             *newest = newest.max(run.counted_to(ended));
-        }
-        if let Some(traces) = &mut self.traces {
-            let to_boundary = run.periods.start(run.periods.index(ended) + 1) - ended;
-            let before_change = ended <= run.settings.reconfigured;
-            let trace =
-                Trace { age, usage, to_boundary, row: job.row, without_bank: by_default, before_change };
-            traces.push((at, ended, trace));
         }
         self.jobs.push(Counting { group, age, ended, usage, continuous });
     }

@@ -12,7 +12,6 @@
 
 mod accounting;
 mod banks;
-mod blame;
 pub mod charges;
 mod continuous;
 mod error;
@@ -32,9 +31,8 @@ mod start;
 mod tests;
 pub mod watch;
 
-pub use blame::Fault;
 pub use error::PipelineError;
-pub use recount::{Counted, Difference, Recount};
+pub use recount::{Difference, Recount};
 pub use start::Present;
 use strum::{Display, EnumString};
 
@@ -114,7 +112,7 @@ impl Plan {
     ) -> Result<Plan, PipelineError> {
         snapshot.check_usage_schema()?;
         match rule {
-            Rule::Exact => exact::plan(snapshot, now, None, progress),
+            Rule::Exact => exact::plan(snapshot, now, false, progress),
             Rule::FluxAccounting => accounting::plan(snapshot, now, progress),
         }
     }

@@ -4,7 +4,8 @@
 
 use super::exact::Run;
 use super::placing::Placing;
-use super::{PipelineError, blame, resources};
+use super::recount::is_close;
+use super::{PipelineError, resources};
 use crate::store::{Snapshot, Which};
 use fairshare::periods;
 
@@ -31,5 +32,5 @@ pub(super) fn are_counted(
         }
     })?;
     let stored = run.ledger.accounts.iter().map(|account| account.usage);
-    Ok(stored.zip(sums).map(|(stored, sum)| blame::is_close(&[stored], &[sum])).collect())
+    Ok(stored.zip(sums).map(|(stored, sum)| is_close(stored, sum)).collect())
 }

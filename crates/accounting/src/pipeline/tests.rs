@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{Counted, PipelineError, Plan, Present, Recount, Rule, Tally};
+use super::{PipelineError, Plan, Present, Recount, Rule, Tally};
 use crate::store::{Access, Database};
 
 /// The tables and columns that counting needs.
@@ -127,10 +127,10 @@ impl Site {
     fn recount(&self, now: f64) -> Result<Recount, PipelineError> {
         let mut database = Database::open(&self.path, Access::Write, Duration::ZERO)?;
         let snapshot = database.snapshot()?;
-        let counted = Counted::new(&snapshot, now, &mut |_| ())?;
-        counted.plan.write(&snapshot, &mut |_| ())?;
+        let recount = Recount::new(&snapshot, now, &mut |_| ())?;
+        recount.plan.write(&snapshot, &mut |_| ())?;
         snapshot.commit()?;
-        Ok(counted.explain())
+        Ok(recount)
     }
 
     /// The stored usage of users 1, 2 and 3.

@@ -338,15 +338,6 @@ impl Snapshot<'_> {
         Ok(former)
     }
 
-    /// When the first association was made; `None` where that is not known.
-    pub fn oldest_association(&self) -> Result<Option<f64>, StoreError> {
-        if !self.needed_table("association_table")?.has("creation_time") {
-            return Ok(None);
-        }
-        let sql = "SELECT CAST(min(creation_time) AS real) FROM association_table WHERE creation_time > 0";
-        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.fail(&error))
-    }
-
     /// A table that must exist and have row numbers, and the `SELECT` of these columns and the row number.
     pub(super) fn numbered(
         &self,

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare recount`: all usage from the records, and what is wrong with the stored one.
-
-use std::io::{IsTerminal, Write, stderr};
+//! `flux fairshare recount`: counts all usage from the records, and compares the result with the stored usage.
 
 use crate::clock::{instant, now};
 use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
-use crate::ui::figures::Unit;
+use crate::ui::figures::{Unit, date};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Rows, Style, column};
-use fairshare_accounting::pipeline::{Counted, Fault, Recount};
+use fairshare_accounting::pipeline::{Difference, Recount};
 use fairshare_accounting::store::Access;
 
-/// Count all usage anew from the records, and say where the stored usage differs and why
+/// Count all usage anew from the records, and show where the stored usage differs
 ///
-/// Counts by the exact rule, as far back as usage is kept, and compares. Why a number differs is concluded from the
-/// numbers: the history is played with each known fault of flux-accounting's rule until the stored bins come out. What no
-/// fault explains may come from records that were removed, from lengths or weights that changed, or from an edit.
+/// Counts by the exact rule, as far back as usage is kept, and compares. If the next "flux fairshare sync" stores the recounted
+/// usage, the difference is due. Other differences come from faults of flux-accounting's programs, from edits of the database,
+/// from changed half-lives or weights, or from removed records. The recount lacks the usage of removed records.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -45,72 +43,53 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     progress.phase("counting", || snapshot.association_estimate());
-    let counted = Counted::new(&snapshot, now(args.now), &mut |done| progress.at(done)).map_err(failure)?;
+    let recount = Recount::new(&snapshot, now(args.now), &mut |done| progress.at(done)).map_err(failure)?;
+    let half_life = snapshot.usage_settings().map_err(failure)?.half_life;
     if args.write {
-        progress.phase("writing", || counted.plan.changes.bins.len() as u64);
-        counted.plan.write(&snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+        progress.phase("writing", || recount.plan.changes.bins.len() as u64);
+        recount.plan.write(&snapshot, &mut |done| progress.at(done)).map_err(failure)?;
         progress.phase("storing", || 0);
         snapshot.commit().map_err(failure)?;
-        // To explain may take long, and nobody has to wait for that to know that all is stored.
-        if stderr().is_terminal() {
-            drop(progress);
-            let _ = writeln!(stderr(), "{}: stored", args.database.path().display());
-            progress = Progress::start();
-        }
     } else {
         drop(snapshot);
     }
     drop(database);
-    progress.phase("explaining", || 0);
-    let recount = counted.explain();
     drop(progress);
-    print(args, &recount).map_err(|error| if args.write { after_storing(error) } else { error })?;
+    print(args, &recount, half_life)
+        .map_err(|error| if args.write { after_storing(error) } else { error })?;
     Ok(Answer::Yes)
 }
 
-fn print(args: &Args, recount: &Recount) -> Result<(), Failure> {
+fn print(args: &Args, recount: &Recount, half_life: f64) -> Result<(), Failure> {
     let ledger = &recount.plan.ledger;
     let mut rows = Vec::new();
-    let named = |faults: &[Fault]| faults.iter().map(Fault::to_string).collect::<Vec<_>>().join(" ");
-    for one in &recount.differences {
-        let Some(account) = ledger.accounts.get(one.account) else { continue };
-        let faults = match one.faults.as_slice() {
-            [] if one.is_due => "due".to_owned(),
-            [] => "?".to_owned(),
-            faults => named(faults),
-        };
-        let user = Cell::Text(account.user.clone());
-        rows.push((user, ledger.bank_name(account).to_owned(), one.stored, one.recounted, faults));
+    for one in &recount.associations {
+        let Some(account) = ledger.accounts.get(one.index) else { continue };
+        rows.push((Cell::Text(account.user.clone()), ledger.bank_name(account).to_owned(), *one));
     }
-    for (bank, stored, recounted, fault) in &recount.banks {
-        let fault = fault.map_or(String::new(), |fault| fault.to_string());
-        rows.push((Cell::None, bank.clone(), *stored, *recounted, fault));
+    for one in &recount.banks {
+        let Some(bank) = ledger.banks.get(one.index) else { continue };
+        rows.push((Cell::None, bank.name.clone(), *one));
     }
     let total = rows.len();
-    rows.sort_by(|one, other| (other.3 - other.2).abs().total_cmp(&(one.3 - one.2).abs()));
+    let size = |row: &(Cell, String, Difference)| (row.2.recounted - row.2.stored).abs();
+    rows.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
     let mut notes = Vec::new();
     if total > limit {
         notes.push(format!("and {} more (--limit 0 shows all)", total - limit));
     }
-    for (fault, times) in &recount.faults {
-        let what = match fault {
-            Fault::UsersBesideBanks => "bank",
-            Fault::Silence => "record",
-            _ => "association",
-        };
-        notes.push(format!("{fault}, {}: {}", count(*times, what), fault.what()));
+    let due = recount.associations.iter().filter(|one| one.is_due).count();
+    if due > 0 && !args.write {
+        notes
+            .push(format!("{} due: \"flux fairshare sync\" stores these numbers", count(due, "association")));
     }
-    let due = recount.differences.iter().filter(|one| one.is_due).count();
-    if due > 0 {
+    let would_lose = recount.associations.iter().any(|one| !one.is_due && one.recounted < one.stored);
+    if let Some(since) = recount.records_since.filter(|_| would_lose) {
         notes.push(format!(
-            "due, {}: boundaries passed or jobs ended since the last count; \"flux fairshare sync\" stores these numbers",
-            count(due, "association")
+            "the oldest record ended on {}; if older records were removed, the recount lacks their usage",
+            date(since, half_life)
         ));
-    }
-    let unexplained = recount.differences.iter().filter(|one| one.faults.is_empty() && !one.is_due).count();
-    if unexplained > 0 {
-        notes.push(format!("?, {}: no known fault gives these numbers", count(unexplained, "association")));
     }
     let tally = &recount.plan.tally;
     if tally.records == 0 {
@@ -123,19 +102,17 @@ fn print(args: &Args, recount: &Recount) -> Result<(), Failure> {
         "{} counted for {}: usage of {} and {} {}",
         count(tally.counted, "record"),
         count(ledger.accounts.len(), "association"),
-        count(recount.differences.len(), "association"),
+        count(recount.associations.len(), "association"),
         count(recount.banks.len(), "bank"),
         if args.write { "was put right" } else { "differs; nothing was written" }
     ));
-    let faults: serde_json::Map<String, serde_json::Value> =
-        recount.faults.iter().map(|(fault, times)| (fault.to_string(), (*times).into())).collect();
     args.output.print(Report {
         facts: vec![
             ("counted", tally.counted.into()),
             ("in_default_bank", tally.in_default_bank.into()),
             ("unreadable", tally.unreadable_count.into()),
             ("without_association", tally.waiting.into()),
-            ("faults", faults.into()),
+            ("records_since", recount.records_since.into()),
         ],
         rows: Rows {
             key: "differences",
@@ -144,15 +121,17 @@ fn print(args: &Args, recount: &Recount) -> Result<(), Failure> {
                 column("bank", "Bank", Style::Text),
                 column("stored", "Stored", Style::Usage(Unit::Unknown)),
                 column("recounted", "Recounted", Style::Usage(Unit::Unknown)),
-                column("faults", "Faults", Style::Text),
+                column("difference", "Difference", Style::Usage(Unit::Unknown)),
+                column("due", "Due", Style::Text),
             ],
-            rows: Box::new(rows.into_iter().take(limit).map(|(user, bank, stored, recounted, faults)| {
+            rows: Box::new(rows.into_iter().take(limit).map(|(user, bank, one)| {
                 vec![
                     user,
                     Cell::Text(bank),
-                    Cell::Number(stored),
-                    Cell::Number(recounted),
-                    Cell::Text(faults),
+                    Cell::Number(one.stored),
+                    Cell::Number(one.recounted),
+                    Cell::Number(one.recounted - one.stored),
+                    Cell::Flag(one.is_due),
                 ]
             })),
         },

@@ -101,7 +101,7 @@ fn usage_that_flux_accounting_counts_never_rises_while_its_user_is_idle() {
     site.job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.job(2, 2, "A", BEGIN + 900.0, 64.0);
     site.run_by(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
-    // Its first decay comes a half-life late (U5); from then on it decays at each boundary.
+    // Its first decay comes a half-life late (fault U5 of `docs/design/usage.md`); from then on it decays at each boundary.
     site.job(3, 3, "B", END + 2.0 * H, 1.0);
     for step in 0..6 {
         site.run_by(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");

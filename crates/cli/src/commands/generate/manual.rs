@@ -242,7 +242,7 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
             ),
         ],
         "recount" => &[
-            ("flux fairshare recount", "Where the stored usage differs from the records, and why."),
+            ("flux fairshare recount", "Where the stored usage differs from the records."),
             ("flux fairshare recount --write && flux fairshare update && flux fairshare push", "Mend it."),
         ],
         "scrub" => &[
