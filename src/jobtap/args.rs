@@ -4,10 +4,9 @@
 //! IN and OUT are shared by all plugins of one call, so OUT is only ever merged into. Both are jansson objects that
 //! Flux hands out by reference; unpacking key by key would build a table of keys for every call.
 
-use super::build::build;
 use super::json::Json;
 use super::{Plugin, c_line_within, sys};
-use jansson_sys::{json_integer, json_object_set_new, json_object_update, json_t};
+use jansson_sys::{json_decref, json_integer, json_loadb, json_object_set_new, json_object_update, json_t};
 use serde::Serialize;
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
@@ -203,12 +202,23 @@ impl<'a> Args<'a> {
         unsafe { sys::flux_jobtap_error(plugin.raw(), self.raw, c"%s".as_ptr(), text.as_ptr()) };
     }
 
-    /// Merges the members of what serializes as an object into the answer.
+    /// Merges the members of `object`, which serializes as a JSON object, into the answer.
+    ///
+    /// The members go through a JSON text: jansson's parser is the only code here that makes jansson values (see
+    /// docs/evidence/less.md).
     pub fn merge<T: Serialize>(self, object: &T) -> Result<(), BadArgs> {
-        let object = build(object).map_err(|unfit| BadArgs(unfit.to_string()))?;
+        let text = serde_json::to_vec(object).map_err(|error| BadArgs(error.to_string()))?;
         let out = self.root(OUT)?;
+        // SAFETY: jansson reads `text.len()` bytes and keeps none of them. A null error is not filled.
+        let object = unsafe { json_loadb(text.as_ptr().cast(), text.len(), 0, null_mut()) };
+        drop(text);
+        if object.is_null() {
+            return Err(BadArgs("jansson cannot parse the answer".to_owned()));
+        }
         // SAFETY: both are alive; OUT takes references of its own to the members.
-        let rc = unsafe { json_object_update(out, object.as_ptr()) };
+        let rc = unsafe { json_object_update(out, object) };
+        // SAFETY: the reference is ours, and not used after this.
+        unsafe { json_decref(object) };
         if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
     }
 }

@@ -6,7 +6,6 @@
 
 mod args;
 mod asks;
-mod build;
 mod call;
 mod caller;
 mod error;
@@ -33,7 +32,6 @@ mod timers;
 mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
-pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_line_within, c_text};
 pub use caller::{Caller, Request, Role};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the plugin costs: heap per live job and per association, and the time of a reprioritize that changes nothing,
-//! against a plugin that does nothing and (if `UPSTREAM_PLUGIN` names it) upstream's. A measurement, run by hand:
-//! `cargo test --test abi -- --ignored --nocapture cost`, with PLUGIN_UNDER_TEST a release build.
+//! against a plugin that does nothing and (if `UPSTREAM_PLUGIN` names it) upstream's; and the time and peak memory of a query.
+//! Measurements, run by hand: `cargo test --test abi -- --ignored --nocapture cost`, with PLUGIN_UNDER_TEST a release build.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::{Site, association, job_in, plugin};
+use super::{SO, Site, association, job_in, plugin};
 
 const PLUGIN: &str = "MF_COST_OF";
 const ASSOCIATIONS: u32 = 50_000;
@@ -117,6 +117,46 @@ fn of_one() {
     // Host and plugin together; the host's share is what "nothing" shows.
     println!("cost: {} bytes per job, host's own included", (jobs - before) / JOBS as i64);
     let start = allocated();
-    site.host.remove(super::SO).unwrap();
+    site.host.remove(SO).unwrap();
     println!("cost: {} bytes freed by removal", start - allocated());
+}
+
+const QUERIED: u32 = 100_000;
+
+/// Returns a value of this process's status in kilobytes.
+fn status(field: &str) -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let value = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    value.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Prints what one query costs: milliseconds, the best of seven, from the callback to the text that Flux sends; and by how much
+/// the peak of the resident memory rises.
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_a_query() {
+    let site = Site::empty(plugin());
+    site.host.load(&site.so.path(), None).unwrap();
+    let records: Vec<_> = (0..QUERIED).map(|n| association(10_000 + n, "A", json!({}))).collect();
+    site.rpc("rec_update", &json!({"data": records})).unwrap();
+    drop(records);
+    let mut times = Vec::new();
+    let (mut bytes, mut rise) = (0, 0);
+    for _ in 0..7 {
+        // SAFETY: malloc_trim(3) has no preconditions.
+        unsafe { libc::malloc_trim(0) };
+        std::fs::write("/proc/self/clear_refs", "5").unwrap();
+        let before = status("VmRSS");
+        let start = super::push_cost::now();
+        let text = site.host.query_text(SO).unwrap();
+        times.push((super::push_cost::now() - start) * 1e3);
+        rise = rise.max(status("VmHWM") - before);
+        bytes = text.len();
+    }
+    times.sort_by(f64::total_cmp);
+    let (best, median) = (times[0], times[times.len() / 2]);
+    println!(
+        "cost: query of {QUERIED}: best {best:.0} ms, median {median:.0} ms, {bytes} bytes, peak +{} MB",
+        rise / 1024
+    );
 }

@@ -123,16 +123,21 @@ impl Args {
     }
 
     pub(super) fn get(&self, side: c_int) -> Option<Value> {
+        serde_json::from_str(&self.text(side)?).ok()
+    }
+
+    /// Returns one side as JSON text, or `None` if nothing was set.
+    pub(super) fn text(&self, side: c_int) -> Option<String> {
         let mut text = std::ptr::null_mut();
         // SAFETY: `raw` lives; on success `text` is a malloc'd, NUL-terminated string that is ours.
         if unsafe { (self.abi.args_get)(self.raw.as_ptr(), side, &mut text) } < 0 {
             return None;
         }
         // SAFETY: see above.
-        let value = unsafe { rust_text(text) }.and_then(|text| serde_json::from_str(&text).ok());
+        let copy = unsafe { rust_text(text) };
         // SAFETY: malloc'd by json_dumps, not used after this.
         unsafe { (self.abi.free_text)(text.cast()) };
-        value
+        copy
     }
 
     /// Merges an object into one side.

@@ -348,13 +348,21 @@ impl Host {
     /// # Errors
     /// The text that the command would print.
     pub fn query(&self, basename: &str) -> Result<Value, String> {
+        serde_json::from_str(&self.query_text(basename)?).map_err(|error| error.to_string())
+    }
+
+    /// Returns the plugin's OUT document as the text that Flux would send.
+    ///
+    /// # Errors
+    /// The text that the command would print.
+    pub fn query_text(&self, basename: &str) -> Result<String, String> {
         let plugin = self.find(basename).ok_or(format!("{basename}: plugin not found"))?;
         let out = json!({"name": plugin.basename(), "path": plugin.path()});
         let args = Args::new(self.abi, None, Some(&out)).ok_or("out of memory")?;
         if plugin.call(self, "plugin.query", &args) < 0 {
             return Err("plugin.query failed".into());
         }
-        args.get(OUT).ok_or_else(|| "plugin.query returned no document".into())
+        args.text(OUT).ok_or_else(|| "plugin.query returned no document".into())
     }
 
     /// Calls one topic of one plugin with arguments of the caller's choice, as no real host would: hostile IN
