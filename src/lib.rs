@@ -41,7 +41,7 @@
 //! - `engine/keepers.rs`: dependencies of other plugins; `engine/in_priority.rs`: how jobs past DEPEND are held;
 //! - `engine/answers/mod.rs`: the answers to `why`.
 //!
-//! In this crate `plugin/mod.rs` lists the callbacks, `plugin/pace.rs` limits how often guests may ask, and
+//! In this crate `plugin/mod.rs` lists the callbacks, `plugin/pace.rs` limits the time that requests of guests take, and
 //! `plugin/remember/mod.rs` saves the snapshot. The documentation of the crate `fairshare` explains the ranking policies.
 //!
 //! # Where to add

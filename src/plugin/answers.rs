@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Requests that every user may send: when they are answered. Those of guests in their turn ([`super::pace`]); those that need to know
-//! how a queue is when the job manager has told.
+//! When the plugin answers the methods that every user may call. Requests of guests are paced ([`super::pace`]); an `explain` waits until
+//! the job manager has reported the states of the queues that it names.
 
 use super::MfPriority;
 use super::pace::Verdict;
-use super::queue_states::QueueState;
+use super::queue_states::{Name, QueueState};
 use super::services::error;
 use crate::jobtap::{EAGAIN, EINVAL, Host, Kept, Method, Reply, Request};
 use fairshare_engine::engine::{Event, Timer};
@@ -13,46 +13,36 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
 
-/// What is answered in one turn of the reactor, before others get theirs.
+/// The time that delayed requests may take before the reactor serves others.
 const TURN: Duration = Duration::from_millis(2);
 const QUEUE_STATUS: &CStr = c"job-manager.queue-status";
-/// So many requests wait for the states of queues; more are answered without.
-const MOST_PARKED: usize = 1000;
-/// No payload is longer: a list of 2,000 job ids is shorter. What waits is kept as it came.
+/// Bytes of a payload. A list of 2,000 job ids is shorter.
 const LONGEST: usize = 64 * 1024;
 
-/// A request that was put aside.
-pub(super) struct Asked {
-    pub method: &'static Method<MfPriority>,
-    pub kept: Kept,
-    /// The guest who sent it; `None` for the instance owner and admins.
+/// A request that is answered later.
+pub(super) struct Delayed {
+    method: &'static Method<MfPriority>,
+    kept: Kept,
+    /// The guest who sent the request; `None` for the instance owner and admins.
     guest: Option<u32>,
-    /// It waited for the states of its queues already.
+    /// Whether the request has waited for the states of its queues.
     knows_queues: bool,
 }
 
-impl Asked {
-    fn new(method: &'static Method<MfPriority>, request: &Request<'_>) -> Asked {
-        let caller = request.caller;
-        let guest = (!caller.is_privileged()).then_some(caller.userid);
-        Asked { method, kept: request.keep(), guest, knows_queues: false }
-    }
-}
-
-/// How often a method was called.
+/// Calls of a method.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Calls {
     pub total: u64,
-    /// Of these, those that had to wait for their turn.
+    /// Calls that were delayed by pacing.
     pub deferred: u64,
-    /// Those that were refused for want of room.
+    /// Calls that were refused as too long or too many.
     pub refused: u64,
 }
 
-/// By the name of the method.
+/// Calls by the name of the method.
 pub(super) type AllCalls = BTreeMap<&'static str, Calls>;
 
-/// The number of the question which scheduler is loaded; queues are asked about by numbers from 1 on.
+/// The number of the request that finds out which scheduler is loaded. Requests about queues have numbers from 1 on.
 const SCHEDULER: u32 = 0;
 
 /// Asks whether sched-simple answers, which keeps the jobs of all queues in one list.
@@ -60,66 +50,58 @@ pub(super) fn ask_scheduler(host: Host<'_, MfPriority>) {
     host.ask_service(SCHEDULER, c"sched-simple.ping", "{}");
 }
 
-fn ask_queue(host: Host<'_, MfPriority>, number: u32, name: Option<String>) {
-    let payload = name.map_or_else(|| serde_json::json!({}), |name| serde_json::json!({"name": name}));
-    host.ask_service(number, QUEUE_STATUS, &payload.to_string());
+fn ask_queues(host: Host<'_, MfPriority>, questions: Vec<(u32, Name)>) {
+    for (number, name) in questions {
+        let payload = name.map_or_else(|| serde_json::json!({}), |name| serde_json::json!({"name": name}));
+        host.ask_service(number, QUEUE_STATUS, &payload.to_string());
+    }
 }
 
 impl MfPriority {
-    /// A request has come that every user may send.
-    pub(super) fn asked(
+    /// Handles a request of a method that every user may call. Returns `None` if the request is answered later.
+    pub(super) fn receive(
         &self,
         host: Host<'_, Self>,
         method: &'static Method<Self>,
         request: &Request<'_>,
     ) -> Option<Reply> {
-        let caller = request.caller;
-        let mut calls = Calls { total: 1, ..Calls::default() };
+        let user = request.caller.userid;
+        let guest = (!request.caller.is_privileged()).then_some(user);
+        let delay = || Delayed { method, kept: request.keep(), guest, knows_queues: false };
+        let mut all_calls = self.calls.borrow_mut();
+        let calls = all_calls.entry(method.title()).or_default();
+        calls.total += 1;
         if let Some(length) = request.payload.map(str::len).filter(|length| *length > LONGEST) {
-            self.count_call(method, Calls { refused: 1, ..calls });
+            calls.refused += 1;
             let text = format!("a request of {length} bytes; at most {LONGEST} are read");
             return Some(Err(error(EINVAL, text)));
         }
-        let verdict = match caller.is_privileged() {
-            true => Verdict::Now,
-            false => {
-                let keep = || Asked::new(method, request);
-                self.pace.borrow_mut().ask(caller.userid, host.now(), keep)
-            }
-        };
-        let refused = match verdict {
-            Verdict::Now => None,
-            Verdict::Later => {
-                calls.deferred = 1;
-                None
-            }
-            Verdict::Full(seconds) => {
-                calls.refused = 1;
-                Some(seconds)
-            }
-        };
-        self.count_call(method, calls);
-        if let Some(seconds) = refused {
-            let user = caller.userid;
-            let text = format!("too many requests of user {user} wait already; try again in {seconds} s");
-            return Some(Err(error(EAGAIN, text)));
-        }
-        if calls.deferred > 0 {
-            self.arm_answers(host);
-            return None;
-        }
-        let guest = (!caller.is_privileged()).then_some(caller.userid);
-        self.charged(host, guest, || {
-            if self.needs_queues(host, method, request) {
-                self.park(host, Asked::new(method, request));
+        match guest.map(|user| self.pace.borrow_mut().admit(user, host.now(), delay)) {
+            None | Some(Verdict::Now) => drop(all_calls),
+            Some(Verdict::Later) => {
+                calls.deferred += 1;
+                drop(all_calls);
+                self.arm_answers(host);
                 return None;
             }
-            Some((method.answer)(self, host, request))
+            Some(Verdict::Full(seconds)) => {
+                calls.refused += 1;
+                let text = format!("too many requests of user {user} wait already; try again in {seconds} s");
+                return Some(Err(error(EAGAIN, text)));
+            }
+        }
+        self.charge(host, guest, || {
+            let stale = self.stale_queues(host, method, request);
+            if stale.is_empty() {
+                return Some((method.answer)(self, host, request));
+            }
+            self.park(host, delay(), stale);
+            None
         })
     }
 
-    /// Work for a guest, whose turn comes the later for it.
-    fn charged<R>(&self, host: Host<'_, Self>, guest: Option<u32>, work: impl FnOnce() -> R) -> R {
+    /// Runs `work`, and charges the guest for the time that it takes.
+    fn charge<R>(&self, host: Host<'_, Self>, guest: Option<u32>, work: impl FnOnce() -> R) -> R {
         let began = Instant::now();
         let result = work();
         if let Some(user) = guest {
@@ -128,73 +110,65 @@ impl MfPriority {
         result
     }
 
-    fn count_call(&self, method: &Method<Self>, calls: Calls) {
-        let mut all = self.calls.borrow_mut();
-        let known = all.entry(method.title()).or_default();
-        known.total += calls.total;
-        known.deferred += calls.deferred;
-        known.refused += calls.refused;
+    fn answer(&self, host: Host<'_, Self>, delayed: Delayed) {
+        let reply = delayed.kept.request().and_then(|request| (delayed.method.answer)(self, host, &request));
+        delayed.kept.answer(reply);
     }
 
-    fn answer_kept(&self, host: Host<'_, Self>, asked: Asked) {
-        let reply = asked.kept.request().and_then(|request| (asked.method.answer)(self, host, &request));
-        asked.kept.answer(reply);
-    }
-
-    pub(super) fn arm_answers(&self, host: Host<'_, Self>) {
-        let due = self.pace.borrow_mut().due(host.now());
-        if let Some(seconds) = due {
+    fn arm_answers(&self, host: Host<'_, Self>) {
+        let seconds = self.pace.borrow_mut().seconds_to_next(host.now());
+        if let Some(seconds) = seconds {
             host.arm(Timer::Answer.index(), seconds.max(0.001));
         }
     }
 
-    /// Those whose turn has come.
-    pub(super) fn answer_in_turn(&self, host: Host<'_, Self>) {
+    /// Answers delayed requests for `TURN`, and arms the timer for the rest.
+    pub(super) fn answer_delayed(&self, host: Host<'_, Self>) {
         let began = Instant::now();
         while began.elapsed() < TURN {
-            let next = self.pace.borrow_mut().next(host.now());
-            let Some(asked) = next else { break };
-            self.charged(host, asked.guest, || {
-                let lacks = |request: Request<'_>| self.needs_queues(host, asked.method, &request);
-                if !asked.knows_queues && asked.kept.request().is_ok_and(lacks) {
-                    self.park(host, asked)
-                } else {
-                    self.answer_kept(host, asked)
-                }
+            let next = self.pace.borrow_mut().take_next(host.now());
+            let Some(delayed) = next else { break };
+            self.charge(host, delayed.guest, || {
+                let stale = match delayed.kept.request() {
+                    Ok(request) if !delayed.knows_queues => self.stale_queues(host, delayed.method, &request),
+                    _ => Vec::new(),
+                };
+                if stale.is_empty() { self.answer(host, delayed) } else { self.park(host, delayed, stale) }
             });
         }
         self.arm_answers(host);
     }
 
-    /// Whether a question is about a queue of which nobody has asked just now.
-    fn needs_queues(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> bool {
-        if method.name != c"explain" {
-            return false;
-        }
-        let names = self.queues_of(request);
-        let mut queues = self.queues.borrow_mut();
-        queues.parked() < MOST_PARKED && queues.lacks(&names, host.now())
+    /// Returns the queues whose states the job manager must report before the request is answered.
+    fn stale_queues(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Vec<Name> {
+        let names = if method.name == c"explain" { self.queues_of(request) } else { Vec::new() };
+        self.queues.borrow_mut().stale(names, host.now())
     }
 
-    /// Has a request wait until the job manager has told how its queues are.
-    fn park(&self, host: Host<'_, Self>, asked: Asked) {
-        let names = asked.kept.request().map(|request| self.queues_of(&request)).unwrap_or_default();
-        if let Some(user) = asked.guest {
-            self.pace.borrow_mut().set_aside(user);
-        }
-        let questions = self.queues.borrow_mut().park(asked, names, host.now());
-        questions.into_iter().for_each(|(number, name)| ask_queue(host, number, name));
+    /// Delays a request until the job manager has reported the states of these queues.
+    fn park(&self, host: Host<'_, Self>, delayed: Delayed, names: Vec<Name>) {
+        let delayed = Delayed { knows_queues: true, ..delayed };
+        self.pace.borrow_mut().park(delayed.guest, delayed);
+        let questions = self.queues.borrow_mut().number_questions(names);
+        ask_queues(host, questions);
+    }
+
+    /// Answers the parked requests of owners. Those of guests are paced again, because thousands of explanations take seconds.
+    fn unpark(&self, host: Host<'_, Self>) {
+        let owners = self.pace.borrow_mut().unpark();
+        self.arm_answers(host);
+        owners.into_iter().for_each(|delayed| self.answer(host, delayed));
     }
 
     /// Asks for the engine which queues are stopped.
-    pub(super) fn ask_queues(&self, host: Host<'_, Self>, names: Vec<Option<QueueName>>) {
+    pub(super) fn ask_for_engine(&self, host: Host<'_, Self>, names: Vec<Option<QueueName>>) {
         let names = names.into_iter().map(|name| name.map(|name| name.as_str().to_owned())).collect();
         let questions = self.queues.borrow_mut().ask_for_engine(names);
-        questions.into_iter().for_each(|(number, name)| ask_queue(host, number, name));
+        ask_queues(host, questions);
     }
 
-    /// How a queue is.
-    pub(super) fn told_queue(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
+    /// Handles what a service of Flux replied to the question `number`.
+    pub(super) fn receive_reply(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
         if number == SCHEDULER {
             let _ = self.drive(host, None, Event::OneQueueList(reply.is_some()));
             return;
@@ -208,29 +182,18 @@ impl MfPriority {
             let _ = self.drive(host, None, Event::QueueStates(states));
             return;
         }
-        let ready = self.queues.borrow_mut().told(number, state, host.now());
-        self.go_on(host, ready);
-        self.answer_in_turn(host);
-    }
-
-    /// Requests that waited for the states of queues: those of guests have their turn again, by what they have left then.
-    fn go_on(&self, host: Host<'_, Self>, ready: Vec<Asked>) {
-        let (guests, owners): (Vec<_>, Vec<_>) = ready.into_iter().partition(|asked| asked.guest.is_some());
-        // Each is put before those that came later.
-        for asked in guests.into_iter().rev() {
-            if let Some(user) = asked.guest {
-                self.pace.borrow_mut().back(user, Asked { knows_queues: true, ..asked });
-            }
+        let are_all_known = self.queues.borrow_mut().note(number, state, host.now());
+        if are_all_known {
+            self.unpark(host);
         }
-        self.arm_answers(host);
-        owners.into_iter().for_each(|asked| self.answer_kept(host, asked));
+        self.answer_delayed(host);
     }
 
-    /// After a panic nothing that was asked of Flux is answered, and the timer of answers may have been lost. It may be what
-    /// panics, and each panic has all jobs compared: it waits a little.
-    pub(super) fn answers_recover(&self, host: Host<'_, Self>) {
+    /// Restores the delayed requests after a panic: Flux will not reply to questions that were open, and the timer may be lost. The panic
+    /// may come from an answer to a guest, and each panic makes the engine compare all jobs: guests wait for a while.
+    pub(super) fn recover_answers(&self, host: Host<'_, Self>) {
         self.pace.borrow_mut().pause(host.now());
-        let waiting = self.queues.borrow_mut().lost();
-        self.go_on(host, waiting);
+        self.queues.borrow_mut().drop_questions();
+        self.unpark(host);
     }
 }

@@ -153,7 +153,7 @@ impl MfPriority {
                 return Outcome::Done;
             }
             Effect::AskQueues(names) => {
-                self.ask_queues(host, names);
+                self.ask_for_engine(host, names);
                 return Outcome::Done;
             }
             Effect::Subscribe(id) => plugin.job_subscribe(id.0),

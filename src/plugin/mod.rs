@@ -24,7 +24,7 @@ mod tests;
 mod why;
 
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
-use answers::{AllCalls, Asked};
+use answers::{AllCalls, Delayed};
 use costs::Costs;
 use engine::SharedEngine;
 use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer};
@@ -62,7 +62,7 @@ pub struct MfPriority {
     rejected: RefCell<Option<String>>,
     remember: RefCell<Remember>,
     /// How fast guests are answered.
-    pace: RefCell<Pace<Asked>>,
+    pace: RefCell<Pace<Delayed>>,
     queues: RefCell<QueueStates>,
     calls: RefCell<AllCalls>,
     /// The log line of the load, kept until the first conf.update: Flux may still refuse a plugin whose name is taken after its
@@ -176,7 +176,7 @@ impl Jobtap for MfPriority {
         request: &Request<'_>,
     ) -> Option<Reply> {
         if methods::is_everybodys(method) {
-            return self.asked(host, method, request);
+            return self.receive(host, method, request);
         }
         if request.caller.is_privileged() && self.engine.view(|view| view.is_doubtful()) == Some(true) {
             let _ = self.drive(host, None, Event::TryAgain);
@@ -189,7 +189,7 @@ impl Jobtap for MfPriority {
     }
 
     fn answered(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
-        self.told_queue(host, number, reply);
+        self.receive_reply(host, number, reply);
     }
 
     fn timer(&self, host: Host<'_, Self>, timer: usize) {
@@ -200,7 +200,7 @@ impl Jobtap for MfPriority {
                 return self.advance_snapshot(host, |remember, engine| remember.step(engine, is_push_open));
             }
             Timer::Expire => return staged_push::expire(self, host),
-            Timer::Answer => return self.answer_in_turn(host),
+            Timer::Answer => return self.answer_delayed(host),
             Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues => {}
         }
         if self.engine.view(|view| view.is_replaying()) == Some(true) {
@@ -258,7 +258,7 @@ impl Jobtap for MfPriority {
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
         let _ = self.drive(host, None, Event::Panicked(id.map(JobId)));
         self.advance_snapshot(host, |remember, _| remember.recover());
-        self.answers_recover(host);
+        self.recover_answers(host);
     }
 }
 

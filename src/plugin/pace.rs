@@ -1,260 +1,209 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How fast guests are answered. A guest has credit, and so have all of them together: seconds of the job manager's time, which come
-//! back as time goes on. Who has none left waits, and is answered in turn: a client that asks again as soon as it is answered is
-//! slowed down by that, at the price of nothing. A refusal would have it ask at once.
+//! Limits how much of the job manager's time the requests of guests take. Each guest has a token bucket, and all guests share another.
+//! A guest whose bucket is empty waits in a FIFO. A client that asks again after each answer is slowed down by the wait; a refusal
+//! would make it ask at once.
 
 use std::collections::{HashMap, VecDeque};
 
-/// How fast credit comes back, and how much of it there can be.
-#[derive(Clone, Copy, Debug)]
-struct Rate {
-    /// Seconds a second.
-    per_second: f64,
-    most: f64,
-}
-
-/// One guest: the hundredth part of the job manager's time. What he may have at once is a list of 20,000 jobs.
-const ONE: Rate = Rate { per_second: 0.01, most: 0.25 };
-/// All of them.
-const ALL: Rate = Rate { per_second: 0.05, most: 0.25 };
-/// Requests that may wait.
+/// Seconds of the job manager's time that a guest's bucket gains per second.
+const OWN_RATE: f64 = 0.01;
+/// Seconds of the job manager's time that the shared bucket gains per second.
+const SHARED_RATE: f64 = 0.05;
+/// Seconds in a full bucket: the time of a list of 20,000 jobs.
+const FULL: f64 = 0.25;
+/// Delayed and parked requests of one guest.
 const MOST_OF_ONE: usize = 8;
+/// Delayed and parked requests of all users.
 const MOST_OF_ALL: usize = 1024;
-/// What receiving and sending cost beside the answer itself.
+/// Seconds that receiving a request and sending its answer cost.
 const OVERHEAD: f64 = 50e-6;
-/// Seconds in which nobody's turn comes after a panic: what panics whenever requests are answered does so once in that time.
+/// Seconds in which no guest is answered after a panic: an answer that always panics does so once in this time.
 const PAUSE: f64 = 1.0;
-/// So many guests with less than full credit are kept before those are forgotten that have it again.
-const MOST_KEPT: usize = 256;
 
-#[derive(Clone, Copy, Debug)]
-struct Credit {
+struct Bucket {
+    rate: f64,
     seconds: f64,
-    at: f64,
+    filled_at: f64,
 }
 
-impl Credit {
-    fn full(rate: Rate, now: f64) -> Credit {
-        Credit { seconds: rate.most, at: now }
+impl Bucket {
+    /// Adds what the bucket gained since the last call. If the clock was set back, the level does not change.
+    fn refill(&mut self, now: f64) {
+        self.seconds = (self.seconds + (now - self.filled_at).max(0.0) * self.rate).min(FULL);
+        self.filled_at = now;
     }
 
-    /// What there is at an instant; a clock that was set back gives nothing and takes nothing.
-    fn on(self, rate: Rate, now: f64) -> Credit {
-        let passed = (now - self.at).max(0.0);
-        Credit { seconds: (self.seconds + passed * rate.per_second).min(rate.most), at: now }
-    }
-
-    /// Seconds until there is any.
-    fn wait(self, rate: Rate) -> f64 {
-        if self.seconds > 0.0 { 0.0 } else { (-self.seconds + 1e-9) / rate.per_second }
+    /// Returns the seconds until the bucket is not empty.
+    fn wait(&self) -> f64 {
+        if self.seconds > 0.0 { 0.0 } else { (1e-9 - self.seconds) / self.rate }
     }
 }
 
-struct Guest<T> {
-    credit: Credit,
-    line: VecDeque<T>,
-    /// Requests that had their turn, and wait for something else.
-    aside: usize,
-}
-
-impl<T> Guest<T> {
-    fn requests(&self) -> usize {
-        self.line.len() + self.aside
-    }
-}
-
-/// What is to be done with a request.
+/// What happens to a request of a guest.
 pub(super) enum Verdict {
-    /// Answer it.
+    /// The request is answered at once.
     Now,
-    /// It was taken over.
+    /// The request is in the FIFO.
     Later,
-    /// Refuse it: there is no room for it. After so many seconds there may be.
+    /// The request is refused, because too many wait. The guest can try again after this many seconds.
     Full(f64),
 }
 
-/// Who waits, and what everybody has left.
+/// The requests that wait, and the buckets that are not full.
 pub(super) struct Pace<T> {
-    guests: HashMap<u32, Guest<T>>,
-    all: Option<Credit>,
-    /// Guests who wait, in turn.
-    turns: VecDeque<u32>,
-    /// Requests of all of them, in line and set aside.
-    waiting: usize,
-    /// The instant when turns go on after a panic.
-    goes_on: Option<f64>,
+    buckets: HashMap<u32, Bucket>,
+    shared: Bucket,
+    /// Delayed requests and their guests, in the order in which they came.
+    line: VecDeque<(u32, T)>,
+    /// Requests that wait for an answer of the job manager. An owner's has no guest.
+    parked: Vec<(Option<u32>, T)>,
 }
 
 impl<T> Default for Pace<T> {
     fn default() -> Self {
-        Pace { guests: HashMap::new(), all: None, turns: VecDeque::new(), waiting: 0, goes_on: None }
+        let shared = Bucket { rate: SHARED_RATE, seconds: FULL, filled_at: 0.0 };
+        Pace { buckets: HashMap::new(), shared, line: VecDeque::new(), parked: Vec::new() }
     }
 }
 
 impl<T> Pace<T> {
-    /// A request of a guest has come; `keep` puts it aside.
-    pub fn ask(&mut self, user: u32, now: f64, keep: impl FnOnce() -> T) -> Verdict {
-        let all = self.all(now);
-        if self.guests.len() > MOST_KEPT {
-            self.guests
-                .retain(|_, guest| guest.requests() > 0 || guest.credit.on(ONE, now).seconds < ONE.most);
+    /// Decides whether a request of `user` is answered at once. Adds the result of `keep` to the FIFO if it is delayed.
+    pub fn admit(&mut self, user: u32, now: f64, keep: impl FnOnce() -> T) -> Verdict {
+        self.refill(now);
+        let wait = self.wait(user);
+        let parked = self.parked.iter().filter(|(guest, _)| *guest == Some(user)).count();
+        let delayed = self.line.iter().filter(|(guest, _)| *guest == user).count();
+        if parked + delayed >= MOST_OF_ONE || self.waiting() >= MOST_OF_ALL {
+            return Verdict::Full(wait.ceil().max(1.0));
         }
-        let guest = self.guests.entry(user);
-        let guest = guest.or_insert_with(|| Guest {
-            credit: Credit::full(ONE, now),
-            line: VecDeque::new(),
-            aside: 0,
-        });
-        guest.credit = guest.credit.on(ONE, now);
-        let is_full = guest.requests() >= MOST_OF_ONE || self.waiting >= MOST_OF_ALL;
-        if !is_full && self.turns.is_empty() && guest.credit.seconds > 0.0 && all.seconds > 0.0 {
+        if wait <= 0.0 && self.line.is_empty() {
             return Verdict::Now;
         }
-        if is_full {
-            let each = ONE.per_second.recip() * OVERHEAD * guest.requests() as f64;
-            return Verdict::Full((guest.credit.wait(ONE) + all.wait(ALL) + each).ceil().max(1.0));
-        }
-        if guest.line.is_empty() {
-            self.turns.push_back(user);
-        }
-        guest.line.push_back(keep());
-        self.waiting += 1;
+        self.line.push_back((user, keep()));
         Verdict::Later
     }
 
-    /// A request that was let through waits for something else, and counts as waiting meanwhile.
-    pub fn set_aside(&mut self, user: u32) {
-        if let Some(guest) = self.guests.get_mut(&user) {
-            guest.aside += 1;
-            self.waiting += 1;
-        }
-    }
-
-    /// One that was set aside can be answered: it is the guest's next.
-    pub fn back(&mut self, user: u32, item: T) {
-        let Some(guest) = self.guests.get_mut(&user) else { return };
-        guest.aside = guest.aside.saturating_sub(1);
-        if guest.line.is_empty() {
-            self.turns.push_back(user);
-        }
-        guest.line.push_front(item);
-    }
-
-    /// What an answer to a guest took.
+    /// Takes the time of an answer from the guest's bucket and from the shared one.
     pub fn charge(&mut self, user: u32, now: f64, seconds: f64) {
-        let cost = seconds + OVERHEAD;
-        let mut all = self.all(now);
-        all.seconds -= cost;
-        self.all = Some(all);
-        if let Some(guest) = self.guests.get_mut(&user) {
-            guest.credit = guest.credit.on(ONE, now);
-            guest.credit.seconds -= cost;
+        self.refill(now);
+        let full = Bucket { rate: OWN_RATE, seconds: FULL, filled_at: now };
+        for bucket in [self.buckets.entry(user).or_insert(full), &mut self.shared] {
+            bucket.seconds -= seconds + OVERHEAD;
         }
     }
 
-    /// After a panic. A pause is never lengthened, so that panics elsewhere, however often, keep nobody from his turn.
+    /// Stops answers to guests for `PAUSE` after a panic. A pause that has begun is not extended, so that guests are answered however
+    /// often other calls panic.
     pub fn pause(&mut self, now: f64) {
-        if self.paused(now) <= 0.0 {
-            self.goes_on = Some(now + PAUSE);
+        self.refill(now);
+        if self.shared.seconds > 0.0 {
+            self.shared.seconds = -PAUSE * SHARED_RATE;
         }
     }
 
-    /// Seconds that are left of a pause; a clock that was set back ends it.
-    fn paused(&self, now: f64) -> f64 {
-        let left = self.goes_on.map_or(0.0, |goes_on| goes_on - now);
-        if left > PAUSE { 0.0 } else { left.max(0.0) }
-    }
-
-    /// The next that is to be answered.
-    pub fn next(&mut self, now: f64) -> Option<T> {
-        if self.all(now).seconds <= 0.0 || self.paused(now) > 0.0 {
+    /// Removes and returns the next delayed request, or `None` if no guest with a delayed request may be answered. The guest with the
+    /// fullest bucket is next, so that nobody waits for all requests of a busier guest.
+    pub fn take_next(&mut self, now: f64) -> Option<T> {
+        self.refill(now);
+        let level = |user| self.buckets.get(user).map_or(FULL, |bucket| bucket.seconds);
+        let levels = self.line.iter().map(|(user, _)| level(user)).enumerate();
+        // Of equal levels max_by takes the last: the line is read from its end.
+        let (index, fullest) = levels.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        if fullest.min(self.shared.seconds) <= 0.0 {
             return None;
         }
-        for _ in 0..self.turns.len() {
-            let user = self.turns.pop_front()?;
-            let Some(guest) = self.guests.get_mut(&user) else { continue };
-            guest.credit = guest.credit.on(ONE, now);
-            let item = if guest.credit.seconds > 0.0 { guest.line.pop_front() } else { None };
-            if !guest.line.is_empty() {
-                self.turns.push_back(user);
-            }
-            if item.is_some() {
-                self.waiting -= 1;
-                return item;
-            }
-        }
-        None
+        self.line.remove(index).map(|(_, item)| item)
     }
 
-    /// In how many seconds to look again; `None` if nobody waits.
-    pub fn due(&mut self, now: f64) -> Option<f64> {
-        let all = self.all(now).wait(ALL);
-        let wait = |user: &u32| self.guests.get(user).map(|guest| guest.credit.on(ONE, now).wait(ONE));
-        let first = self.turns.iter().filter_map(wait).min_by(f64::total_cmp)?;
-        Some(first.max(all).max(self.paused(now)))
+    /// Returns the seconds until [`Pace::take_next`] returns a request, or `None` if the FIFO is empty.
+    pub fn seconds_to_next(&mut self, now: f64) -> Option<f64> {
+        self.refill(now);
+        self.line.iter().map(|(user, _)| self.wait(*user)).min_by(f64::total_cmp)
     }
 
-    /// How many requests wait, in line and set aside.
+    /// Stores a request until [`Pace::unpark`].
+    pub fn park(&mut self, guest: Option<u32>, item: T) {
+        self.parked.push((guest, item));
+    }
+
+    /// Puts the parked requests of guests before all delayed ones, and returns those of owners.
+    pub fn unpark(&mut self) -> Vec<T> {
+        let parked = std::mem::take(&mut self.parked).into_iter();
+        let (guests, owners): (Vec<_>, Vec<_>) = parked.partition(|(guest, _)| guest.is_some());
+        let guests = guests.into_iter().filter_map(|(guest, item)| Some((guest?, item)));
+        self.line = guests.chain(std::mem::take(&mut self.line)).collect();
+        owners.into_iter().map(|(_, item)| item).collect()
+    }
+
+    /// Returns how many requests are delayed or parked.
     pub fn waiting(&self) -> usize {
-        self.waiting
+        self.line.len() + self.parked.len()
     }
 
-    fn all(&mut self, now: f64) -> Credit {
-        let all = self.all.unwrap_or(Credit::full(ALL, now)).on(ALL, now);
-        self.all = Some(all);
-        all
+    /// Refills all buckets, and drops those that are full.
+    fn refill(&mut self, now: f64) {
+        self.shared.refill(now);
+        self.buckets.retain(|_, bucket| {
+            bucket.refill(now);
+            bucket.seconds < FULL
+        });
+    }
+
+    /// Returns the seconds until neither the guest's bucket nor the shared one is empty.
+    fn wait(&self, user: u32) -> f64 {
+        self.buckets.get(&user).map_or(0.0, Bucket::wait).max(self.shared.wait())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, MOST_OF_ALL, MOST_OF_ONE, ONE, PAUSE, Pace, Verdict};
+    use super::{FULL, MOST_OF_ALL, MOST_OF_ONE, OWN_RATE, PAUSE, Pace, SHARED_RATE, Verdict};
     use proptest::prelude::*;
 
-    /// Guests who ask again as soon as they are answered, for so many seconds: how many answers each got, and their cost.
+    /// Runs `guests` who ask again after each answer, for `seconds`. Returns the answers of each guest, and the seconds of all answers.
     fn flood(guests: u32, cost: f64, seconds: f64) -> (Vec<usize>, f64) {
         let mut pace = Pace::default();
         let (mut answers, mut spent, mut now) = (vec![0; guests as usize], 0.0, 1000.0);
         for user in 0..guests {
-            assert!(!matches!(pace.ask(user, now, || user), Verdict::Full(_)));
+            assert!(!matches!(pace.admit(user, now, || user), Verdict::Full(_)));
         }
-        // Those that were answered at once were so for nothing: it takes one request more to have them wait.
+        // The first requests were answered and not charged. Each guest asks until a request is delayed.
         for user in 0..guests {
-            while let Verdict::Now = pace.ask(user, now, || user) {
+            while let Verdict::Now = pace.admit(user, now, || user) {
                 pace.charge(user, now, cost);
                 (answers[user as usize], spent) = (answers[user as usize] + 1, spent + cost);
             }
         }
         while now < 1000.0 + seconds {
-            while let Some(user) = pace.next(now) {
+            while let Some(user) = pace.take_next(now) {
                 pace.charge(user, now, cost);
                 (answers[user as usize], spent) = (answers[user as usize] + 1, spent + cost);
-                pace.ask(user, now, || user);
+                pace.admit(user, now, || user);
             }
-            now += pace.due(now).unwrap().clamp(1e-6, 1.0);
+            now += pace.seconds_to_next(now).unwrap().clamp(1e-6, 1.0);
         }
         (answers, spent)
     }
 
     #[test]
-    fn a_flood_takes_no_more_than_its_part() {
+    fn guests_who_never_stop_asking_take_no_more_than_their_share() {
         let (answers, spent) = flood(100, 1e-3, 100.0);
-        assert!(spent <= ALL.most + 100.0 * ALL.per_second + 0.01, "{spent}");
-        assert!(spent >= 0.8 * 100.0 * ALL.per_second, "{spent}");
-        // Turns are fair, whoever asked first.
+        assert!(spent <= FULL + 100.0 * SHARED_RATE + 0.01, "{spent}");
+        assert!(spent >= 0.8 * 100.0 * SHARED_RATE, "{spent}");
+        // No guest gets many more answers than another.
         let (least, most) = (answers.iter().min().unwrap(), answers.iter().max().unwrap());
         assert!(*least >= 40 && most - least <= 260, "{least} {most}");
         let (_, one) = flood(1, 1e-3, 100.0);
-        assert!(one <= ONE.most + 100.0 * ONE.per_second + 0.01, "{one}");
+        assert!(one <= FULL + 100.0 * OWN_RATE + 0.01, "{one}");
     }
 
     #[test]
-    fn what_waits_is_bounded_and_the_rest_is_told_when() {
+    fn waiting_requests_are_bounded_and_a_refusal_names_the_wait() {
         let mut pace = Pace::default();
         let (mut later, mut refused) = (0, 0);
         for user in 0..1000 {
             for _ in 0..2 * MOST_OF_ONE {
-                match pace.ask(user, 0.0, || user) {
+                match pace.admit(user, 0.0, || user) {
                     Verdict::Now => pace.charge(user, 0.0, 1.0),
                     Verdict::Later => later += 1,
                     Verdict::Full(seconds) => {
@@ -266,88 +215,102 @@ mod tests {
         }
         assert_eq!((later, pace.waiting()), (MOST_OF_ALL, MOST_OF_ALL));
         assert!(refused > 0);
-        // Who comes once in a while finds nobody kept.
+        // The bucket of a guest who asks every ten seconds is full again, and is dropped.
         let mut pace: Pace<u32> = Pace::default();
         for user in 0..10_000 {
             let now = f64::from(user) * 10.0;
-            assert!(matches!(pace.ask(user, now, || user), Verdict::Now));
+            assert!(matches!(pace.admit(user, now, || user), Verdict::Now));
             pace.charge(user, now, 1e-3);
         }
-        assert!(pace.guests.len() < 300, "{}", pace.guests.len());
+        assert!(pace.buckets.len() < 300, "{}", pace.buckets.len());
     }
 
     #[test]
-    fn what_is_set_aside_waits_too() {
+    fn parked_requests_count_as_waiting_and_keep_their_order() {
         let mut pace = Pace::default();
         for number in 0..MOST_OF_ONE {
-            assert!(matches!(pace.ask(7, 0.0, || number), Verdict::Now), "{number}");
-            pace.set_aside(7);
+            assert!(matches!(pace.admit(7, 0.0, || number), Verdict::Now), "{number}");
+            pace.park(Some(7), number);
         }
-        assert!(matches!(pace.ask(7, 0.0, || 99), Verdict::Full(_)));
-        assert!(matches!(pace.ask(8, 0.0, || 99), Verdict::Now), "others may go on");
-        assert_eq!((pace.waiting(), pace.due(0.0)), (MOST_OF_ONE, None), "nothing can be answered yet");
-        for number in (0..MOST_OF_ONE).rev() {
-            pace.back(7, number);
-        }
-        // Who has used up his credit waits for it now.
-        pace.charge(7, 0.0, 2.0 * ONE.most);
-        assert_eq!((pace.waiting(), pace.next(0.0)), (MOST_OF_ONE, None));
-        let later = pace.due(0.0).unwrap() + 1e-6;
-        let got: Vec<usize> = std::iter::from_fn(|| pace.next(later)).collect();
+        assert!(matches!(pace.admit(7, 0.0, || 99), Verdict::Full(_)));
+        assert!(matches!(pace.admit(8, 0.0, || 99), Verdict::Now), "other guests are answered");
+        assert_eq!(
+            (pace.waiting(), pace.seconds_to_next(0.0)),
+            (MOST_OF_ONE, None),
+            "nothing can be answered yet"
+        );
+        pace.park(None, 100);
+        assert_eq!(pace.unpark(), [100], "an owner does not wait for a guest's bucket");
+        // The bucket of guest 7 is empty now.
+        pace.charge(7, 0.0, 2.0 * FULL);
+        assert_eq!((pace.waiting(), pace.take_next(0.0)), (MOST_OF_ONE, None));
+        let later = pace.seconds_to_next(0.0).unwrap() + 1e-6;
+        let got: Vec<usize> = std::iter::from_fn(|| pace.take_next(later)).collect();
         assert_eq!((got, pace.waiting()), ((0..MOST_OF_ONE).collect(), 0));
     }
 
     #[test]
-    fn a_panic_puts_turns_off_for_a_second_and_no_longer() {
+    fn a_guest_with_one_request_does_not_wait_for_all_requests_of_another() {
+        let mut pace = Pace::default();
+        pace.charge(7, 0.0, 1.2 * FULL);
+        for number in 0..MOST_OF_ONE {
+            assert!(matches!(pace.admit(7, 0.0, || number), Verdict::Later), "{number}");
+        }
+        assert!(matches!(pace.admit(8, 0.0, || 99), Verdict::Later));
+        assert_eq!([0.0, 10.0, 10.0].map(|now| pace.take_next(now)), [None, Some(99), Some(0)]);
+    }
+
+    #[test]
+    fn a_panic_stops_answers_to_guests_for_a_second_and_no_longer() {
         let mut pace = Pace::default();
         let (start, mut turns) = (1000.0, Vec::new());
-        assert!(matches!(pace.ask(7, start, || 0), Verdict::Now));
-        pace.charge(7, start, ONE.most + 1e-6);
+        assert!(matches!(pace.admit(7, start, || 0), Verdict::Now));
+        pace.charge(7, start, FULL + 1e-6);
         for number in 1..=4 {
-            assert!(matches!(pace.ask(7, start, || number), Verdict::Later));
+            assert!(matches!(pace.admit(7, start, || number), Verdict::Later));
         }
-        // One panic every three tenths of a second, whatever was asked; each tenth somebody looks whose turn it is.
+        // A second later no bucket is empty. A call panics every three tenths of a second, and each tenth the timer fires.
         for tenth in 0..30 {
-            let now = start + f64::from(tenth) / 10.0;
+            let now = start + 1.0 + f64::from(tenth) / 10.0;
             if tenth % 3 == 0 {
                 pace.pause(now);
             }
-            assert!(pace.due(now).is_none_or(|due| due <= PAUSE), "{now}");
-            turns.extend(pace.next(now + 0.01).map(|_| tenth));
+            assert!(pace.seconds_to_next(now).is_none_or(|due| due <= PAUSE + 1e-6), "{now}");
+            turns.extend(pace.take_next(now + 0.01).map(|_| tenth));
         }
         assert_eq!(turns, [10, 11, 22, 23]);
-        assert!(matches!(pace.ask(7, start + 5.0, || 3), Verdict::Now));
-        // A clock that was set back has nobody wait for the time that it shows again.
-        pace.charge(7, start + 5.0, 2.0 * ONE.most);
-        assert!(matches!(pace.ask(7, start + 5.0, || 4), Verdict::Later));
+        assert!(matches!(pace.admit(7, start + 5.0, || 3), Verdict::Now));
+        // After the clock is set back, guests do not wait until it shows the former time again.
+        pace.charge(7, start + 5.0, 2.0 * FULL);
+        assert!(matches!(pace.admit(7, start + 5.0, || 4), Verdict::Later));
         pace.pause(start + 100.0);
-        let due = pace.due(start + 50.0).unwrap();
-        assert_eq!(pace.next(start + 50.0 + due), Some(4));
+        let due = pace.seconds_to_next(start + 50.0).unwrap();
+        assert_eq!(pace.take_next(start + 50.0 + due), Some(4));
     }
 
     proptest! {
         #[test]
-        fn whoever_waits_is_answered_once(asks in prop::collection::vec((0u32..5, 0.0..0.2f64, -1.0..2.0f64), 1..200)) {
+        fn each_delayed_request_is_answered_once_and_in_order(asks in prop::collection::vec((0u32..5, 0.0..0.2f64, -1.0..2.0f64), 1..200)) {
             let mut pace = Pace::default();
             let (mut now, mut kept, mut got) = (0.0, Vec::new(), Vec::new());
             for (number, (user, cost, step)) in asks.into_iter().enumerate() {
-                // Clocks are set back, too.
+                // The clock is sometimes set back.
                 now += step;
-                match pace.ask(user, now, || (user, number)) {
+                match pace.admit(user, now, || (user, number)) {
                     Verdict::Now => pace.charge(user, now, cost),
                     Verdict::Later => kept.push((user, number)),
                     Verdict::Full(_) => {}
                 }
-                if let Some(next) = pace.next(now) {
+                if let Some(next) = pace.take_next(now) {
                     pace.charge(next.0, now, cost);
                     got.push(next);
                 }
             }
-            while let Some(due) = pace.due(now) {
+            while let Some(due) = pace.seconds_to_next(now) {
                 now += due.max(1e-6);
-                got.extend(pace.next(now));
+                got.extend(pace.take_next(now));
             }
-            // Of each user in the order in which they came.
+            // The requests of each user are answered in the order in which they came.
             for user in 0..5 {
                 let of = |list: &[(u32, usize)]| list.iter().filter(|it| it.0 == user).map(|it| it.1).collect::<Vec<_>>();
                 prop_assert_eq!(of(&got), of(&kept));

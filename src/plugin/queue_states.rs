@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Whether queues are started and enabled: only the job manager knows, and it says so when it is asked.
 
-use super::answers::Asked;
 use fairshare_engine::engine::QueueTold;
 use fairshare_engine::ids::QueueName;
 use serde::Deserialize;
@@ -49,7 +48,7 @@ impl QueueState {
 /// What the job manager says of each queue; nothing is known of one for which it did not answer.
 pub(super) type Stopped = Vec<(Name, QueueTold)>;
 
-/// What was told of queues, and who waits to be told.
+/// The states of queues that the job manager reported, and the questions that it has not answered.
 #[derive(Default)]
 pub(super) struct QueueStates {
     /// When, and what; `None` for a queue that does not exist.
@@ -57,7 +56,6 @@ pub(super) struct QueueStates {
     /// What is being asked, by number.
     under_way: BTreeMap<u32, Name>,
     next: u32,
-    waiting: Vec<Asked>,
     by_engine: AskedByEngine,
 }
 
@@ -92,41 +90,33 @@ impl QueueStates {
         self.known.get(name)?.1.as_ref()
     }
 
-    pub fn parked(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Whether any of these is to be asked about.
-    pub fn lacks(&mut self, names: &[Name], now: f64) -> bool {
+    /// Returns those of `names` whose states are not known or too old.
+    pub fn stale(&mut self, mut names: Vec<Name>, now: f64) -> Vec<Name> {
         if self.known.len() > MOST_KNOWN {
             self.known.clear();
         }
-        names.iter().any(|name| !self.is_fresh(name, now))
+        names.retain(|name| !self.is_fresh(name, now));
+        names
     }
 
     fn is_fresh(&self, name: &Name, now: f64) -> bool {
         self.known.get(name).is_some_and(|(when, _)| (now - when).abs() < FRESH)
     }
 
-    /// Nothing that is being asked will be answered: who waits for it goes on without.
-    pub fn lost(&mut self) -> Vec<Asked> {
+    /// Drops all questions, after a panic has dropped their replies.
+    pub fn drop_questions(&mut self) {
         self.under_way.clear();
-        std::mem::take(&mut self.waiting)
     }
 
-    /// Takes a request over, and says what to ask for it.
-    pub fn park(&mut self, asked: Asked, names: Vec<Name>, now: f64) -> Vec<(u32, Name)> {
-        self.waiting.push(asked);
-        let mut questions = Vec::new();
-        for name in names {
-            if self.is_fresh(&name, now) || self.under_way.values().any(|asked| *asked == name) {
-                continue;
-            }
+    /// Returns a question about each of `names`, with its number, except where one is under way.
+    pub fn number_questions(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
+        names.retain(|name| !self.under_way.values().any(|asked| asked == name));
+        let mut number = |name: Name| {
             self.next = self.next.wrapping_add(1);
             self.under_way.insert(self.next, name.clone());
-            questions.push((self.next, name));
-        }
-        questions
+            (self.next, name)
+        };
+        names.into_iter().map(&mut number).collect()
     }
 
     /// What to ask for the engine. What it asked before and was not answered is given up.
@@ -149,12 +139,12 @@ impl QueueStates {
         self.by_engine.told(number, state)
     }
 
-    /// An answer has come: whose requests can be answered now.
-    pub fn told(&mut self, number: u32, state: Option<QueueState>, now: f64) -> Vec<Asked> {
+    /// Notes the reply to the question `number`. Returns true if no question is under way any more.
+    pub fn note(&mut self, number: u32, state: Option<QueueState>, now: f64) -> bool {
         if let Some(name) = self.under_way.remove(&number) {
             self.known.insert(name, (now, state));
         }
-        if self.under_way.is_empty() { std::mem::take(&mut self.waiting) } else { Vec::new() }
+        self.under_way.is_empty()
     }
 }
 
