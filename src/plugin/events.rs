@@ -10,166 +10,170 @@ use fairshare_engine::engine::{Event, Settings};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{settings, wire};
 
-impl MfPriority {
-    pub(super) fn dispatch(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
-        let outcome = match topic {
-            "job.validate" => return self.validate(host, args),
-            "job.update.attributes.system.queue" => return self.update_queue(host, args),
-            "job.update.attributes.system.bank" => return self.update_bank(host, args),
-            "plugin.query" => return self.query(host, args),
-            "conf.update" => return self.configure(host, args),
-            "job.state.priority" | "job.priority.get" => return self.priority(host, topic, args),
-            "job.new" => args.job().map(|job| self.drive(host, Some(args), Event::New(lenient_facts(&job)))),
+/// A call of Flux about `topic`, with its arguments.
+pub(super) struct Callback<'a> {
+    pub plugin: &'a MfPriority,
+    pub host: Host<'a, MfPriority>,
+    pub topic: &'a str,
+    pub args: Args<'a>,
+}
+
+impl Callback<'_> {
+    /// Passes the call to the engine as an event, and carries out what follows.
+    pub fn dispatch(&self) -> Result<(), Failed> {
+        let args = self.args;
+        let outcome = match self.topic {
+            "job.validate" => return self.validate(),
+            "job.update.attributes.system.queue" => return self.update_queue(),
+            "job.update.attributes.system.bank" => return self.update_bank(),
+            "plugin.query" => return self.query(),
+            "conf.update" => return self.configure(),
+            "job.state.priority" | "job.priority.get" => return self.priority(),
+            "job.new" => args.job().map(|job| self.drive(Event::New(lenient_facts(&job)))),
             "job.update" => args.job().map(|job| {
-                self.show_unknown(host, args, JobId(job.id))?;
-                self.drive(host, Some(args), Event::Updated(lenient_facts(&job)))
+                self.show_unknown(JobId(job.id))?;
+                self.drive(Event::Updated(lenient_facts(&job)))
             }),
             "job.create" => args.job().map(|job| {
                 let (id, state) = (JobId(job.id), state(job.state));
                 let has_dependencies = has_dependencies(job.jobspec);
-                self.drive(host, Some(args), Event::Created { id, state, has_dependencies })
+                self.drive(Event::Created { id, state, has_dependencies })
             }),
-            "job.event.dependency-add" => self.dependency(host, args, true),
-            "job.event.dependency-remove" => self.dependency(host, args, false),
-            "job.event.urgency" => args
-                .id_urgency()
-                .map(|(id, urgency)| self.drive(host, Some(args), Event::UrgencyChanged(JobId(id), urgency))),
-            "job.event.resource-update" => Ok(self.drive(host, Some(args), Event::ResourcesUpdated)),
-            "job.state.depend" => self.on_state(host, args, Event::Depend),
-            "job.state.sched" => {
-                self.compare_priority(host, args, true);
-                self.on_state(host, args, Event::Sched)
+            "job.event.dependency-add" => self.dependency(true),
+            "job.event.dependency-remove" => self.dependency(false),
+            "job.event.urgency" => {
+                args.id_urgency().map(|(id, urgency)| self.drive(Event::UrgencyChanged(JobId(id), urgency)))
             }
-            "job.state.run" => self.run(host, args),
-            "job.state.cleanup" => self.on_id(host, args, Event::Cleanup),
-            "job.state.inactive" => self.on_id(host, args, Event::Inactive),
-            "job.destroy" => self.on_id(host, args, Event::Gone),
+            "job.event.resource-update" => Ok(self.drive(Event::ResourcesUpdated)),
+            "job.state.depend" => self.on_state(Event::Depend),
+            "job.state.sched" => {
+                self.compare_priority(true);
+                self.on_state(Event::Sched)
+            }
+            "job.state.run" => self.run(),
+            "job.state.cleanup" => self.on_id(Event::Cleanup),
+            "job.state.inactive" => self.on_id(Event::Inactive),
+            "job.destroy" => self.on_id(Event::Gone),
             _ => Ok(Ok(())),
         };
-        outcome.unwrap_or_else(|fault| complain(host, topic, &fault))
+        outcome.unwrap_or_else(|fault| self.complain(&fault))
     }
 
-    /// Compares the priority of the job in Flux with the posted one.
-    fn compare_priority(&self, host: Host<'_, Self>, args: Args<'_>, is_answer: bool) {
-        let Ok((in_flux, _)) = args.priority_state() else { return };
-        let Ok(job) = args.id().map(JobId) else { return };
-        let Some(posted) = self.engine.view(|view| view.posted_priority(job)).flatten() else { return };
-        if let Some((level, text)) = self.others.compare(job, posted, in_flux, is_answer, host.now()) {
-            self.logger.log(level, &text);
+    fn drive(&self, event: Event<'_>) -> Result<(), Failed> {
+        self.plugin.drive(self.host, Some(self.args), event)
+    }
+
+    /// Compares the priority of the job in Flux with the posted one: see [`OtherPlugins::compare`](super::overruled::OtherPlugins::compare).
+    fn compare_priority(&self, is_answer: bool) {
+        let Ok((in_flux, _)) = self.args.priority_state() else { return };
+        let Ok(job) = self.args.id().map(JobId) else { return };
+        let Some(posted) = self.plugin.engine.view(|view| view.posted_priority(job)).flatten() else {
+            return;
+        };
+        if let Some((level, text)) =
+            self.plugin.others.compare(job, posted, in_flux, is_answer, self.host.now())
+        {
+            self.plugin.logger.log(level, &text);
         }
     }
 
-    fn on_id(
-        &self,
-        host: Host<'_, Self>,
-        args: Args<'_>,
-        event: fn(JobId) -> Event<'static>,
-    ) -> Result<Result<(), Failed>, BadArgs> {
-        args.id().map(|id| self.drive(host, Some(args), event(JobId(id))))
+    fn on_id(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
+        self.args.id().map(|id| self.drive(event(JobId(id))))
     }
 
-    fn on_state(
-        &self,
-        host: Host<'_, Self>,
-        args: Args<'_>,
-        event: fn(JobId) -> Event<'static>,
-    ) -> Result<Result<(), Failed>, BadArgs> {
-        let id = JobId(args.id()?);
-        let shown = self.show_unknown(host, args, id);
-        Ok(shown.and_then(|()| self.drive(host, Some(args), event(id))))
+    fn on_state(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
+        let id = JobId(self.args.id()?);
+        let shown = self.show_unknown(id);
+        Ok(shown.and_then(|()| self.drive(event(id))))
     }
 
-    fn run(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<Result<(), Failed>, BadArgs> {
-        let (id, r) = args.id_resources()?;
+    fn run(&self) -> Result<Result<(), Failed>, BadArgs> {
+        let (id, r) = self.args.id_resources()?;
         let id = JobId(id);
-        let shown = self.show_unknown(host, args, id);
-        Ok(shown.and_then(|()| self.drive(host, Some(args), Event::Run(id, resources(r)))))
+        let shown = self.show_unknown(id);
+        Ok(shown.and_then(|()| self.drive(Event::Run(id, resources(r)))))
     }
 
     /// Shows a job whose `job.new` was lost.
-    fn show_unknown(&self, host: Host<'_, Self>, args: Args<'_>, id: JobId) -> Result<(), Failed> {
-        match self.engine.view(|view| view.knows(id)) {
-            Some(false) => self.show(host, args),
+    fn show_unknown(&self, id: JobId) -> Result<(), Failed> {
+        match self.plugin.engine.view(|view| view.knows(id)) {
+            Some(false) => self.show(),
             _ => Ok(()),
         }
     }
 
-    fn show(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        match args.job() {
-            Ok(job) => self.drive(host, Some(args), Event::New(lenient_facts(&job))),
+    /// Passes the call's job to the engine, as `job.new` would.
+    fn show(&self) -> Result<(), Failed> {
+        match self.args.job() {
+            Ok(job) => self.drive(Event::New(lenient_facts(&job))),
             Err(_) => Ok(()),
         }
     }
 
-    fn dependency(
-        &self,
-        host: Host<'_, Self>,
-        args: Args<'_>,
-        added: bool,
-    ) -> Result<Result<(), Failed>, BadArgs> {
-        let (id, name) = args.dependency()?;
-        Ok(self.drive(host, Some(args), Event::Dependency { id: JobId(id), name, added }))
+    fn dependency(&self, added: bool) -> Result<Result<(), Failed>, BadArgs> {
+        let (id, name) = self.args.dependency()?;
+        Ok(self.drive(Event::Dependency { id: JobId(id), name, added }))
     }
 
-    fn validate(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let job = args.job().ok();
+    fn validate(&self) -> Result<(), Failed> {
+        let job = self.args.job().ok();
         match job.as_ref().and_then(|job| facts(job).ok()) {
-            Some(facts) => self.drive(host, Some(args), Event::Validate(facts)),
-            None => reject(host, args, "unable to unpack bank arg"),
+            Some(facts) => self.drive(Event::Validate(facts)),
+            None => self.reject("unable to unpack bank arg"),
         }
     }
 
-    fn priority(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
-        let (id, urgency) = match args.id_urgency() {
+    fn priority(&self) -> Result<(), Failed> {
+        let (id, urgency) = match self.args.id_urgency() {
             Ok(read) => read,
-            Err(fault) => return complain(host, topic, &fault),
+            Err(fault) => return self.complain(&fault),
         };
         let id = JobId(id);
-        if topic == "job.priority.get" {
-            self.compare_priority(host, args, false);
+        if self.topic == "job.priority.get" {
+            self.compare_priority(false);
         }
-        let event = || match (topic, args.bounced_priority()) {
+        let event = || match (self.topic, self.args.bounced_priority()) {
             ("job.priority.get", _) => Event::PriorityGet(id, urgency),
             (_, Some(posted)) => Event::Bounced { id, urgency, posted },
             (_, None) => Event::Priority(id, urgency),
         };
-        let effects = self.engine.feed(host.now(), event()).ok_or(Failed)?;
+        let effects = self.plugin.engine.feed(self.host.now(), event()).ok_or(Failed)?;
         if !effects.is_empty() {
-            return self.carry_out(host, Some(args), effects);
+            return self.plugin.carry_out(self.host, Some(self.args), effects);
         }
         // After a crash a job's priority may come before its `job.new`.
-        self.show(host, args)?;
-        self.drive(host, Some(args), event())
+        self.show()?;
+        self.drive(event())
     }
 
-    fn update_queue(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let update = args.update().ok();
+    fn update_queue(&self) -> Result<(), Failed> {
+        let update = self.args.update().ok();
         let Some((update, queue)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
-            return reject(host, args, "unable to unpack plugin args");
+            return self.reject("unable to unpack plugin args");
         };
         let (id, user, state) = (JobId(update.id), UserId(update.userid), state(update.state));
-        self.drive(host, Some(args), Event::UpdateQueue { id, user, state, queue })
+        self.drive(Event::UpdateQueue { id, user, state, queue })
     }
 
-    fn update_bank(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let update = args.update().ok();
+    fn update_bank(&self) -> Result<(), Failed> {
+        let update = self.args.update().ok();
         let Some((update, bank)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
-            return reject(host, args, "unable to unpack bank arg");
+            return self.reject("unable to unpack bank arg");
         };
         let (id, user, state) = (JobId(update.id), UserId(update.userid), state(update.state));
-        self.drive(host, Some(args), Event::UpdateBank { id, user, state, bank })
+        self.drive(Event::UpdateBank { id, user, state, bank })
     }
 
-    /// The instance's configuration, at load and when it is read anew. What is given at load goes before it.
-    fn configure(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let tables = args
-            .configured(settings::TABLE)
-            .and_then(|table| Ok((table, args.configured(c"queues")?, args.configured(c"access")?)));
+    /// Takes over the configuration of the instance, at load and when Flux reads it again. A document given at load takes precedence.
+    fn configure(&self) -> Result<(), Failed> {
+        let tables = self.args.configured(settings::TABLE).and_then(|table| {
+            Ok((table, self.args.configured(c"queues")?, self.args.configured(c"access")?))
+        });
         let (table, queues, access) = match tables {
             Ok(tables) => tables,
-            Err(fault) => return complain(host, "conf.update", &fault),
+            Err(fault) => return self.complain(&fault),
         };
-        let given = host.plugin().config();
+        let given = self.host.plugin().config();
         let read = || {
             let settings = table.map_or_else(
                 || Ok(Settings::default()),
@@ -181,42 +185,42 @@ impl MfPriority {
         };
         match read() {
             Ok(settings) => {
-                if let Some(text) = self.loaded.take() {
-                    host.plugin().log(LogLevel::Info, &text);
+                if let Some(text) = self.plugin.loaded.take() {
+                    self.host.plugin().log(LogLevel::Info, &text);
                 }
                 let remembers = settings.remember;
-                self.is_private.set(settings::is_private(access.as_deref()));
-                self.drive(
-                    host,
-                    Some(args),
-                    Event::ConfiguredQueues(settings::configured_queues(queues.as_deref())),
-                )?;
-                self.drive(host, Some(args), Event::Settings(settings))?;
-                self.advance_snapshot(host, |remember, engine| remember.configure(engine, remembers));
+                self.plugin.is_private.set(settings::is_private(access.as_deref()));
+                self.drive(Event::ConfiguredQueues(settings::configured_queues(queues.as_deref())))?;
+                self.drive(Event::Settings(settings))?;
+                self.plugin
+                    .advance_snapshot(self.host, |remember, engine| remember.configure(engine, remembers));
                 Ok(())
             }
             Err(text) => {
                 let text = format!("mf_priority: {text}");
-                host.plugin().log(LogLevel::Error, &text);
-                reject(host, args, &text)
+                self.host.plugin().log(LogLevel::Error, &text);
+                self.reject(&text)
             }
         }
     }
 
-    fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let snapshot = self.engine.view(answers::snapshot).ok_or(Failed)?;
-        args.merge(&query::document(&snapshot, self.updated.get(), self.costs.refreshes()))
-            .or_else(|fault| complain(host, "plugin.query", &fault))
+    fn query(&self) -> Result<(), Failed> {
+        let snapshot = self.plugin.engine.view(answers::snapshot).ok_or(Failed)?;
+        self.args
+            .merge(&query::document(&snapshot, self.plugin.updated.get(), self.plugin.costs.refreshes()))
+            .or_else(|fault| self.complain(&fault))
     }
-}
 
-fn reject(host: Host<'_, MfPriority>, args: Args<'_>, text: &str) -> Result<(), Failed> {
-    args.set_error(host.plugin(), text);
-    Err(Failed)
-}
+    /// Has Flux refuse the job, the update or the configuration for the reason `text`.
+    fn reject(&self, text: &str) -> Result<(), Failed> {
+        self.args.set_error(self.host.plugin(), text);
+        Err(Failed)
+    }
 
-fn complain(host: Host<'_, MfPriority>, topic: &str, fault: &BadArgs) -> Result<(), Failed> {
-    let text = format!("mf_priority: {topic}: unable to read arguments: {}", fault.0);
-    host.plugin().log(LogLevel::Error, &text);
-    Err(Failed)
+    /// Logs that the arguments can't be read.
+    fn complain(&self, fault: &BadArgs) -> Result<(), Failed> {
+        let text = format!("mf_priority: {}: unable to read arguments: {}", self.topic, fault.0);
+        self.host.plugin().log(LogLevel::Error, &text);
+        Err(Failed)
+    }
 }

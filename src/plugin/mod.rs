@@ -27,6 +27,7 @@ use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, 
 use answers::{AllCalls, Delayed};
 use costs::Costs;
 use engine::SharedEngine;
+use events::Callback;
 use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::reading::Reader;
@@ -166,7 +167,7 @@ impl Jobtap for MfPriority {
         // A price is asked for without an event, and of every job.
         let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
         let host = event.map_or(host, |timestamp| host.dated(timestamp));
-        self.dispatch(host, topic, args)
+        Callback { plugin: self, host, topic, args }.dispatch()
     }
 
     fn request(

@@ -7,7 +7,7 @@ use crate::plugin::{MfPriority, query};
 use fairshare_engine::engine::answers;
 use fairshare_protocol::wire;
 
-/// One page of the associations that the query shows.
+/// Answers with one page of associations.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
     let page = plugin.engine.view(|view| answers::page(view, &wanted)).ok_or_else(busy)?;

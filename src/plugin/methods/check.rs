@@ -6,7 +6,7 @@ use crate::plugin::services::busy;
 use crate::plugin::{MfPriority, query};
 use fairshare_engine::engine::answers;
 
-/// Recounts all live jobs and reports what differs from the counters in use.
+/// Recounts all live jobs, and answers with the counters that differ from those in use.
 pub fn answer(plugin: &MfPriority) -> Reply {
     let check = plugin.engine.view(answers::check).ok_or_else(busy)?;
     Ok(Some(query::check(&check, plugin.others.overruled())))

@@ -13,11 +13,11 @@ use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
 use serde_json::{Value, json};
 
-/// So many held jobs of others than the instance owner's one request explains. Of each the hundreds may be looked at that are held
-/// before it, and nobody else is served meanwhile.
+/// Held jobs that one request of a guest explains. For each of them the engine may have to look at hundreds of jobs that are held
+/// before it, and the job manager serves nobody else meanwhile.
 const MOST_HELD: usize = 2;
 
-/// Why jobs are where they are.
+/// Answers for each job in the request why it is where it is.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let wanted = Wanted::of(request.payload).and_then(|wanted| wanted.explained());
     let ids = wanted.map_err(|fault| unreadable("explain", fault))?;
@@ -110,7 +110,7 @@ fn add_queue(queues: &QueueStates, why: &mut Why) {
 }
 
 impl MfPriority {
-    /// The queues of jobs that wait among those a request asks about.
+    /// Returns the queues of the jobs in a request of `explain` that do not run yet, each once.
     pub(in crate::plugin) fn queues_of(&self, request: &Request<'_>) -> Vec<Option<String>> {
         let ids = Wanted::of(request.payload).and_then(|wanted| wanted.explained()).unwrap_or_default();
         let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `hand_over`: what an admin asks who goes back to flux-accounting's plugin.
+//! `hand_over`: what happens to jobs if an admin goes back to flux-accounting's plugin.
 
 use crate::jobtap::{EAGAIN, Host, Plugin, Reply};
 use crate::plugin::MfPriority;
@@ -8,7 +8,7 @@ use fairshare_engine::engine::{self, Fate, HandedOver};
 use fairshare_protocol::wire;
 use serde_json::{Value, json};
 
-/// What becomes under flux-accounting's plugin of held jobs, and of others that would end, in pages by id.
+/// Answers what happens under flux-accounting's plugin to held jobs, and to other jobs that would end, in pages by id.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let flux = host.plugin();
     let wanted = wire::prices(payload).map_err(|fault| refuse(flux, "hand_over", &fault))?;

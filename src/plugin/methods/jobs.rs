@@ -8,7 +8,7 @@ use crate::plugin::why::wanted::Wanted;
 use crate::plugin::why::{show, subject, unreadable};
 use fairshare_engine::engine::answers::JobsWanted;
 
-/// Pending and held jobs in short.
+/// Answers with a page of pending and held jobs.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let read = || {
         let wanted = Wanted::of(request.payload)?;

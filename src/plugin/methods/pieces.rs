@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `rec_update` and the like, by which flux-accounting pushes piece by piece, and `reprioritize`, which ends such a push.
+//! `rec_update` and the other methods by which flux-accounting pushes in pieces, and `reprioritize`, which ends such a push.
 
 use super::changes::log_push;
 use crate::jobtap::{Host, Reply};
@@ -13,7 +13,7 @@ use fairshare_protocol::wire::WireError;
 use std::cell::Cell;
 use std::time::SystemTime;
 
-/// What the pieces changed since the last line in the log about a push.
+/// The sum of what pieces changed since the last line in the log about a push.
 #[derive(Default)]
 pub struct Pieces(Cell<Option<Difference>>);
 
@@ -30,7 +30,7 @@ impl Pieces {
     }
 }
 
-/// Takes in what one of flux-accounting's methods brings, as far as `read` can read it.
+/// Puts in force what one of flux-accounting's methods brings, which `read` reads.
 pub fn answer(
     plugin: &MfPriority,
     host: Host<'_, MfPriority>,
@@ -51,7 +51,7 @@ pub fn answer(
     Ok(None)
 }
 
-/// Ends a push of pieces, which its line in the log sums up, and has Flux ask for all priorities.
+/// Ends a push in pieces: logs what all of them changed, and has Flux ask for all priorities.
 pub fn reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Reply {
     if let Some(difference) = plugin.pieces.take() {
         let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy)?;

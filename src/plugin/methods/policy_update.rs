@@ -11,7 +11,7 @@ use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 use std::time::SystemTime;
 
-/// Replaces everything by one document, or says what that would change.
+/// Replaces all data by one document. For a dry run, answers what that would change.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let mut reader = Reader::default();
     let ((policy, site), dry_run) = wire::policy_update(payload, &mut reader)

@@ -9,7 +9,7 @@ use fairshare_engine::ids::JobId;
 use fairshare_protocol::wire;
 use serde_json::{Value, json};
 
-/// Posted and exact prices of pending jobs, by id: of those that are asked for, or a page of all.
+/// Answers with the posted and the current priorities of pending jobs, by id: of the jobs in the request, or a page of all jobs.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let wanted = wire::prices(payload).map_err(|fault| refuse(host.plugin(), "prices", &fault))?;
     let found = plugin.engine.view(|view| {

@@ -9,8 +9,8 @@ use fairshare_engine::ids::JobId;
 use fairshare_protocol::wire::{self, WireError};
 use serde_json::json;
 
-/// Takes our names off held jobs of urgency 0, which then rest in SCHED. Others are left as they are, and those that other plugins
-/// keep too: they would not come to SCHED.
+/// Removes our dependencies from held jobs of urgency 0, which then stay in SCHED. Skips all other jobs, and those that other plugins
+/// keep too: they would not reach SCHED.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let flux = host.plugin();
     let wanted = wire::prices(payload).map_err(|fault| refuse(flux, "rest", &fault))?;

@@ -9,7 +9,7 @@ use crate::plugin::why::{heading, show_standing, subject, unreadable};
 use fairshare_engine::engine::answers::{self, Open, StandingsWanted};
 use fairshare_engine::ids::UserId;
 
-/// Where associations stand.
+/// Answers with a page of associations: usage, fair-share, limits, and rank.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let read = || {
         let wanted = Wanted::of(request.payload)?;

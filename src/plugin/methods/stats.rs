@@ -10,7 +10,7 @@ use fairshare_engine::engine::answers;
 use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
 
-/// The instance in numbers.
+/// Answers with the numbers of the instance.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let check = Wanted::of(payload).and_then(|wanted| wanted.flag("check"));
     let check = check.map_err(|fault| unreadable("stats", fault))?;

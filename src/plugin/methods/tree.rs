@@ -10,7 +10,7 @@ use fairshare_engine::standing::{BankRow, LeafRow, TreePage};
 use fairshare_protocol::wire;
 use serde_json::{Map, Value, json};
 
-/// The live tree: banks and associations with their usage as of now, and how it is ranked.
+/// Answers with banks and associations, their usage as of now, and how the tree is ranked.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let (first, most) = wire::tree_page(payload).map_err(|fault| refuse(host.plugin(), "tree", &fault))?;
     let now = host.now();
