@@ -41,7 +41,8 @@
 //! - `engine/keepers.rs`: dependencies of other plugins; `engine/in_priority.rs`: how jobs past DEPEND are held;
 //! - `engine/answers/mod.rs`: the answers to `why`.
 //!
-//! In this crate `plugin/mod.rs` lists the callbacks, `plugin/pace.rs` limits the time that requests of guests take, and
+//! In this crate `plugin/mod.rs` lists the callbacks, and `plugin/events.rs` turns them into events. `plugin/effects.rs` carries out
+//! the effects. `plugin/methods.rs` lists the RPC methods, `plugin/pace.rs` limits the time that requests of guests take, and
 //! `plugin/remember/mod.rs` saves the snapshot. The documentation of the crate `fairshare` explains the ranking policies.
 //!
 //! # Where to add
@@ -64,7 +65,7 @@
 //! # Architecture invariants
 //! - The core (`fairshare`, `engine`) does no I/O, reads no clock, has no `unsafe` code and does not panic. Time, ids and text are
 //!   inputs, and every action is an output.
-//! - No borrow of the engine is held across a call into Flux, because Flux calls back into the plugin.
+//! - No borrow of the engine is held across a call into Flux, because Flux calls back into the plugin: `plugin/engine.rs`.
 //! - While Flux asks for all priorities, the plugin calls Flux about no other job: Flux would lose its position in its list of jobs.
 //!   The engine notes the ids in `engine/due.rs` and continues in a later turn.
 //! - While Flux passes a new configuration to its plugins, the plugin calls Flux about no job: Flux would lose its position in its

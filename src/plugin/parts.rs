@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A policy that comes in parts, so that none of them keeps Flux from its work for long.
+//! The staged push: a policy that comes in parts, so that no part keeps Flux from its work for long.
 //!
-//! `policy_begin` gives the push a number, `policy_part` brings some records, `policy_commit` puts all of them in force
-//! at once, `policy_abort` forgets them. One push is open at a time: a later begin, or a policy in one message, takes
-//! its place, since whoever died in the middle must not keep others from pushing. A part that is refused ends its push,
-//! and so does silence: a timer then gives back what the parts took up.
+//! `policy_begin` gives the push a number, `policy_part` brings some records, `policy_commit` puts all records in force at once, and
+//! `policy_abort` drops them. One push is open at a time. A later begin, or a policy in one message, takes its place, since a client
+//! that died must not keep others from pushing. A refused part ends its push. So does silence: a timer then drops the staged records.
 
 use super::services::error;
 use crate::jobtap::{ENOENT, RequestError};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::Beginning;
 
-/// The open push, and what became of the one before it.
+/// The open push, and why the push before it ended.
 #[derive(Default)]
 pub(super) struct Parts {
     /// The number given last.
@@ -61,7 +60,7 @@ impl Parts {
         self.open = Some(open);
     }
 
-    /// Takes the open push out, if it is this one.
+    /// Takes the open push out, if its number is `number`; else the error says how that push ended.
     pub fn take(&mut self, number: u64) -> Result<Open, RequestError> {
         if let Some(open) = self.open.take_if(|open| open.number == number) {
             return Ok(open);
