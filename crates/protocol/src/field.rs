@@ -5,7 +5,7 @@ use crate::interner::Interner;
 use crate::value::BEYOND;
 use serde_json::value::RawValue;
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A user id: an integer of any size.
@@ -55,7 +55,7 @@ impl Kind {
 pub struct Field {
     /// The key in JSON.
     pub key: &'static str,
-    /// What the field holds.
+    /// The type of the value.
     pub kind: Kind,
     /// The column; `None` if the database has none for the field.
     pub column: Option<&'static str>,
@@ -78,12 +78,12 @@ impl Field {
     }
 }
 
-/// A key at fault, and what is wrong.
+/// A key at fault, and the text about its fault.
 pub type Fault = (&'static str, String);
 
-/// A kind of record: where it is found, and what the engine gets of it.
+/// A kind of record: its array, its table, its fields, and its conversion for the engine.
 pub trait Record: Sized {
-    /// What the engine gets.
+    /// The engine's type.
     type Accepted;
     /// The array of a push.
     const ARRAY: &'static str;
@@ -93,13 +93,13 @@ pub trait Record: Sized {
     const FIELDS: &'static [Field];
     /// Fields that a record may lack.
     const OPTIONAL: &'static [Field] = &[];
-    /// The keys that say whom or what a record is about, each with the word for it.
+    /// The keys that identify a record, each with its word in messages.
     const WHO: &'static [(&'static str, &'static str)];
 
-    /// Says whom or what this record is about, in the same words.
+    /// Returns the values of these keys, each with its word.
     fn who(&self) -> Vec<(&'static str, String)>;
 
-    /// Says why the record concerns no job and is left out; `None` for any other record.
+    /// Returns the reason why the record concerns no job and is left out; `None` for any other record.
     fn left_out(&self) -> Option<String> {
         None
     }

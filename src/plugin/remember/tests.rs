@@ -386,7 +386,7 @@ fn the_snapshot_holds_the_text_that_older_versions_wrote() {
     assert_eq!(
         texts[1..],
         [
-            r#"{"associations":[{"active":1,"bank":"A","counted_until":-1e+300,"def_bank":"A","def_project":"","fairshare":0,"max_active_jobs":0,"max_cores":0,"max_nodes":0,"max_running_jobs":0,"max_sched_jobs":0,"projects":"","queues":"","shares":4,"usage":0.0,"userid":4294967295,"username":"u4\\"}]}"#,
+            r#"{"associations":[{"active":1,"bank":"A","counted_until":-1000000000000.0,"def_bank":"A","def_project":"","fairshare":0,"max_active_jobs":0,"max_cores":0,"max_nodes":0,"max_running_jobs":0,"max_sched_jobs":0,"projects":"","queues":"","shares":4,"usage":0.0,"userid":4294967295,"username":"u4\\"}]}"#,
             r#"{"queues":[{"max_nodes_per_assoc":3,"max_nodes_per_job":8,"max_running_jobs":2,"max_sched_cores_per_assoc":6,"max_sched_jobs":4,"max_sched_nodes_per_assoc":5,"max_time_per_job":9,"min_nodes_per_job":7,"priority":1,"queue":"q"}]}"#,
             r#"{"projects":[{"project":"p"}]}"#,
             r#"{"banks":[{"active":1,"bank":"A","parent":"","priority":0.0,"shares":2},{"bank":"B","priority":1.5}]}"#,

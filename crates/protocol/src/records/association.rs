@@ -35,8 +35,8 @@ fn joined<T: Display>(names: &[T]) -> Text<'static> {
     Text(names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",").into())
 }
 
-/// A user in a bank: limits, permissions, fair-share, and the leaf of the tree. The text is a [`Text`] in the plugin, which reads
-/// very many of these.
+/// A user in a bank: limits, permissions, fair-share, and the leaf of the tree. The plugin reads very many of these: there `S` is
+/// [`Text`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AssociationRecord<S = String> {
     /// The Unix user id.
@@ -267,7 +267,7 @@ impl<'a> BorrowedAssociation<'a> {
         AssociationRecord {
             username: Some((*leaf.name).into()),
             shares: Some(count(leaf.shares)),
-            // A push always says how much, be it nothing, and up to when, be it before all time.
+            // The record of a leaf always has both values: 0 if there is no usage, and the earliest time if no job was counted.
             usage: Some(leaf.usage.unwrap_or(0.0)),
             counted_until: Some(leaf.counted.end().max(-MAX_TIME)),
             ..self

@@ -15,7 +15,7 @@ pub use queue::{QueueRecord, QueueValues};
 use crate::field::{Fault, Field};
 use fairshare::Shares;
 
-/// How flux-accounting's database says that there is no limit.
+/// The value in flux-accounting's database that stands for no limit.
 pub const UNLIMITED: i64 = 2_147_483_647;
 const UNLIMITED_SQL: &str = "2147483647";
 

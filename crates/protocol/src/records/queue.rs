@@ -17,7 +17,7 @@ pub struct QueueRecord {
     pub values: QueueValues,
 }
 
-/// What a queue has beside its name.
+/// The fields of a queue except its name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct QueueValues {
