@@ -45,7 +45,8 @@ fn endless_name(facts: &JobFacts<'_>) -> Option<String> {
     Some(format!("{what}: a name of {length} bytes; no name has more than {LONGEST_NAME}"))
 }
 
-fn joined<T: Display>(names: &[T]) -> String {
+/// Returns the names, with a comma between two of them.
+pub(super) fn joined<T: Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 

@@ -8,6 +8,7 @@ use super::kept::News;
 use super::live::{LiveOutline, LiveSnapshot, budget};
 use super::queues::Queues;
 use super::subscriptions::Subscriptions;
+use super::validate::joined;
 use super::{Engine, Settings, age};
 use crate::accounts::{AssociationId, Book, Difference};
 use crate::ids::{BankName, JobId, QueueName, UserId};
@@ -15,7 +16,6 @@ use crate::limits::{Holding, Job, Keepers, Ledger, Phase};
 use crate::priority::{Ages, Weighed};
 use crate::standing::Standing;
 use std::collections::BTreeSet;
-use std::fmt::Display;
 use std::num::NonZeroU64;
 
 /// The state that answers are computed from.
@@ -216,8 +216,4 @@ impl<'a> View<'a> {
         let valid = joined(&association.projects);
         Some(format!("project \"{project}\" not valid for user; valid projects for user: {valid}"))
     }
-}
-
-fn joined<T: Display>(names: &[T]) -> String {
-    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -36,12 +36,6 @@ impl Live {
         self.totals
     }
 
-    /// Returns how many refreshes have ended, and whether one is in progress.
-    pub(in crate::engine) fn progress(&self) -> RefreshProgress {
-        let is_under_way = !matches!(self.stage, Stage::Idle);
-        RefreshProgress { total: self.totals.0, is_under_way }
-    }
-
     /// Returns the last refresh that has ended, and whether one is in progress.
     pub(in crate::engine) fn last_refresh(&self) -> (Option<LastRefresh>, bool) {
         (self.last, !matches!(self.stage, Stage::Idle))
@@ -51,6 +45,6 @@ impl Live {
 impl View<'_> {
     /// Returns how many refreshes have ended, and whether one is in progress.
     pub fn refresh_progress(&self) -> RefreshProgress {
-        self.live.progress()
+        RefreshProgress { total: self.live.totals.0, is_under_way: self.live.last_refresh().1 }
     }
 }

@@ -290,11 +290,6 @@ impl Live {
         self.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
     }
 
-    /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
-    pub(in crate::engine) fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
-        self.pending.ids_after(after).take(most).collect()
-    }
-
     /// Returns the pending jobs of an association by ascending id, from the one after `after`.
     pub(in crate::engine) fn pending_of(
         &self,
@@ -362,7 +357,7 @@ impl View<'_> {
 
     /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
     pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
-        self.live.pending_after(after, most)
+        self.live.pending.ids_after(after).take(most).collect()
     }
 
     /// Returns the posted priority of a pending job; `None` for any other job.
