@@ -37,8 +37,8 @@ test_expect_success 'and again, and again' '
 '
 test_expect_success 'priorities are what they were' 'prio_is $sched 50000 && prio_is $zero 0'
 test_expect_success 'the held jobs go one by one' '
-	cancel $run && ended $run && scheduled $held && settled && is_state DEPEND $both $foreign &&
-	start_queues && running $held $sched && cancel $sched && running $foreign && cancel $held && running $both
+	start_queues && running $sched && sleep 1 && settled && is_state DEPEND $held $both && cancel $run && ended $run && running $held && settled &&
+	is_state DEPEND $both $foreign && cancel $sched && running $foreign && cancel $held && running $both
 '
 test_expect_success 'a job that is no more held is not held by a later restart' '
 	restart_instance && settled && is_state RUN $both && mf counts 5001 A active=1 run=1 held=0

@@ -103,7 +103,7 @@ test_expect_success 'so does one after a restart' '
 	cancel $d && ended $d && flux queue start --quiet batch && sleep 1 && e=$(mf submit 5003 -B small -q debug) &&
 	held_by $e max-run-cores-bank && write_conf "$(with_queues batch debug) | $(with_plugin load.json) |
 		.\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
-	flux queue stop --quiet batch && restart_instance && running $e && is_state SCHED $b
+	flux queue stop --quiet batch && restart_instance && MF_WAIT=$((MF_WAIT / 3)) running $e && is_state SCHED $b
 '
 test_expect_success 'a limit of the association'\''s own record is no exception' '
 	cancel_all && flux queue start --quiet --all && site "[]" &&

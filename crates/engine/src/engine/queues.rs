@@ -92,9 +92,11 @@ impl Engine {
         is_due.then(|| Effect::AskQueues(self.queues.seen.iter().cloned().collect())).into_iter().collect()
     }
 
-    /// Takes over which queues are stopped. Where that changes what is reserved, a release scan follows at once.
+    /// Takes over which queues are stopped. If that changes a reservation, a release scan follows at once. A queue whose question was not
+    /// answered has no state. A queue whose state Flux does not know, as before the scheduler is loaded, is not in `states`: the plugin
+    /// asks again soon.
     pub(super) fn queues_told(&mut self, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
-        let is_answered = states.iter().any(|(_, told)| told.is_stopped.is_some());
+        let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
         let (mut changed, mut parents) = (BTreeSet::new(), self.queues.parents.clone());
         for (queue, QueueTold { is_stopped, parent }) in states {
             let Some(is_stopped) = is_stopped else { continue };
@@ -114,9 +116,9 @@ impl Engine {
         }
         let mut effects = self.set_parents(parents);
         effects.extend(self.suspend_in(&changed));
-        effects.push(match is_answered {
-            true => Effect::Arm(Timer::Queues),
-            false => Effect::ArmIn(Timer::Queues, UNANSWERED),
+        effects.push(match is_unanswered {
+            true => Effect::ArmIn(Timer::Queues, UNANSWERED),
+            false => Effect::Arm(Timer::Queues),
         });
         effects
     }

@@ -4,10 +4,10 @@
 use super::examples::{site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
-use super::site::{HostJob, NOW};
+use super::site::{HostJob, NOW, OWNER};
 use super::why::why;
 use crate::engine::answers::{JobsWanted, Open, StandingsWanted};
-use crate::engine::{Effect, Event, Settings, Timer};
+use crate::engine::{Effect, Engine, Event, QueueTold, Settings, Timer};
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::Policy;
 
@@ -95,4 +95,15 @@ fn a_refresh_that_is_due_when_a_call_panics_comes_a_period_later() {
     let due = host.refresh_at.unwrap();
     let effects = host.engine.handle(due, Event::Panicked(None));
     assert_eq!(refresh_armed(&effects), Some(30.0), "{effects:?}");
+}
+
+/// Before the scheduler is loaded, as at a restart, Flux does not know whether queues are stopped.
+#[test]
+fn the_engine_asks_again_soon_if_flux_does_not_know_the_states_of_queues() {
+    let mut engine = Engine::new(OWNER);
+    let unknown = engine.handle(NOW, Event::QueueStates(Vec::new()));
+    assert!(matches!(unknown.as_slice(), [Effect::Arm(Timer::Queues)]), "{unknown:?}");
+    let unanswered = vec![(Some("q1".into()), QueueTold::default())];
+    let effects = engine.handle(NOW, Event::QueueStates(unanswered));
+    assert!(matches!(effects.as_slice(), [Effect::ArmIn(Timer::Queues, _)]), "{effects:?}");
 }
