@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# The plugin at work on a small site: builds it, loads it, submits jobs, shows who goes first and what holds the others.
+# Builds the plugin, loads it for a small site, submits jobs, and shows their priorities and the limits that hold them.
 #
 #   bash etc/demo.sh              in a real one-node Flux instance if flux is on PATH, else in the embedded job manager
-#   DEMO_HOST=embedded|flux       choose
-#   DEMO_SITE=FILE                another site than etc/demo-site.json
+#   DEMO_HOST=embedded|flux       selects one of the two
+#   DEMO_SITE=FILE                uses another site than etc/demo-site.json
 #
 # Needs Rust, a C compiler, Debian's libjansson-dev (installed if root or through sudo) and the package registries.
 set -u -o pipefail
@@ -15,7 +15,7 @@ fail() {
 	exit 2
 }
 
-# A header that the C compiler finds counts, wherever it came from.
+# has_header NAME: succeeds if the C compiler finds the header, in any directory.
 has_header() {
 	printf '#include <%s>\n' "$1" | cc -E -x c - >/dev/null 2>&1
 }
@@ -26,7 +26,7 @@ install_missing() {
 	has_header jansson.h || missing+=(libjansson-dev)
 	test ${#missing[@]} -gt 0 || return 0
 	if test "$(id -u)" -ne 0; then
-		# Without asking for a password: a demo does not.
+		# A demo does not ask for a password.
 		sudo -n true 2>/dev/null || fail "missing packages; install them with
 
     sudo apt-get install ${missing[*]}
@@ -47,8 +47,8 @@ install_missing() {
 	rm -f "$log"
 }
 
-# build PACKAGE...: compiles them, and shows how many crates are done and for how long it has run. Prints what cargo says only if it
-# fails.
+# build PACKAGE...: compiles the packages, and shows the number of compiled crates and the elapsed time. Prints cargo's output only if
+# cargo fails.
 build() {
 	local log=target/demo/build.log packages=() package all=0 done=0 line tty=
 	for package; do packages+=(-p "$package"); done
@@ -88,7 +88,7 @@ command -v cc >/dev/null || fail "cc is not on PATH"
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p target/demo
 build mf-priority fairshare-embedded
-# Flux knows the plugin by the name of its file.
+# Flux identifies the plugin by its file name.
 plugin=target/demo/mf_priority.so
 cp -f --remove-destination "$target/debug/libmf_priority.so" "$plugin" || exit 2
 program=$target/debug/fairshare-embedded
@@ -105,11 +105,11 @@ embedded)
 	;;
 flux)
 	command -v flux >/dev/null || fail "flux is not on PATH"
-	# Mock tasks, so that jobs of users who exist nowhere can run; a cluster and queues as the site has them.
+	# Tasks are mock tasks, because the users do not exist on this machine. The site gives cluster and queues.
 	"$program" demo --host flux --print-config --plugin "$plugin" "$site" >target/demo/flux.json || exit 2
-	# The rc scripts of an instance inside another would find that one's settings.
+	# Otherwise the rc scripts would use the settings of an enclosing instance.
 	unset FLUX_URI FLUX_CONF_DIR
-	export FLUX_DISABLE_JOB_CLEANUP=t # or the jobs that are left are cancelled one by one, with a line in the log
+	export FLUX_DISABLE_JOB_CLEANUP=t # otherwise Flux cancels each remaining job, with a line in the log
 	exec flux start -s1 -c target/demo/flux.json -Slog-stderr-level=3 \
 		"$program" demo --host flux --plugin "$plugin" "$site"
 	;;

@@ -1,18 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Installs what was built, and takes it away again.
+# Installs or removes the plugin, the command and their files.
 #
 # usage: etc/install.sh [--prefix DIR] [--destdir DIR] [--from DIR] [--keep-upstream] [--uninstall]
-#   --prefix DIR     where Flux is (default: that of pkg-config's flux-core, else /usr/local)
-#   --destdir DIR    put everything below DIR, for packages and trials
-#   --from DIR       where the plugin and the command were built (default: target/release)
-#   --keep-upstream  leave flux-accounting's mf_priority.so where it is; ours goes into a directory of its own, and is
-#                    loaded by its path
-#   --uninstall      remove what this installed, and put flux-accounting's plugin back
+#   --prefix DIR     the prefix of Flux (default: that of pkg-config's flux-core, else /usr/local)
+#   --destdir DIR    install below DIR, for packages and trials
+#   --from DIR       the directory with the built plugin and command (default: target/release)
+#   --keep-upstream  leave flux-accounting's mf_priority.so in its place; install ours into its own directory, to be loaded by path
+#   --uninstall      remove the installed files, and put flux-accounting's plugin back
 #
-# Without --keep-upstream flux-accounting's plugin is kept as flux-fairshare/flux-accounting/mf_priority.so in Flux's library
-# directory. There Flux does not look for plugins, and by its name it cannot be loaded along with ours. An upgrade of its package
-# would put it back in our place: on such a machine --keep-upstream is the safe way.
+# Without --keep-upstream, flux-accounting's plugin is moved to flux-fairshare/flux-accounting/mf_priority.so in Flux's library
+# directory. Flux does not search plugins there, and both plugins cannot be loaded at once, because they have the same name. An upgrade
+# of flux-accounting's package would overwrite our plugin. If flux-accounting is installed as a package, use --keep-upstream.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix='' dest='' from=$here/../target/release keep='' uninstall=''
@@ -35,39 +34,39 @@ while [ $# -gt 0 ]; do
 	esac
 done
 
-# of_flux NAME DEFAULT: a directory of the Flux that is installed below the prefix, if it is this one.
+# find_dir NAME DEFAULT: prints the directory that pkg-config names, if Flux is installed below the prefix; otherwise DEFAULT.
 flux_prefix=$(pkg-config --variable=prefix flux-core 2>/dev/null || true)
 prefix=${prefix:-${flux_prefix:-/usr/local}}
-of_flux() {
-	local told=
-	[ "$prefix" != "$flux_prefix" ] || told=$(pkg-config --variable="$1" flux-core)
-	echo "${told:-$2}"
+find_dir() {
+	local dir=
+	[ "$prefix" != "$flux_prefix" ] || dir=$(pkg-config --variable="$1" flux-core)
+	echo "${dir:-$2}"
 }
 if [ "$prefix" = "$flux_prefix" ] && [ -z "$uninstall" ] && ! pkg-config --atleast-version=0.81.0 flux-core; then
 	die "flux-core $(pkg-config --modversion flux-core) is too old: the plugin can't be loaded into one before 0.81.0"
 fi
 etc=$prefix/etc
 [ "$prefix" != /usr ] || etc=/etc
-libdir=$(of_flux fluxlibdir "$prefix/lib/flux")
-cmddir=$(of_flux fluxcmddir "$prefix/libexec/flux/cmd")
-confdir=$(of_flux fluxconfdir "$etc/flux")
+libdir=$(find_dir fluxlibdir "$prefix/lib/flux")
+cmddir=$(find_dir fluxcmddir "$prefix/libexec/flux/cmd")
+confdir=$(find_dir fluxconfdir "$etc/flux")
 data=$prefix/share
 manifest=$dest$data/flux-fairshare/installed
 
 so=$libdir/job-manager/plugins/mf_priority.so
 theirs=$libdir/flux-fairshare/flux-accounting/mf_priority.so
-# Where earlier versions kept it. From there Flux loads it along with ours.
+# Earlier versions kept flux-accounting's plugin here. Under this name, Flux can load it together with ours.
 earlier=$so.flux-accounting
 own=$libdir/flux-fairshare/mf_priority.so
 
-# is_ours FILE: it says at load what only ours says.
+# is_ours FILE: succeeds if the file contains the text that only our plugin logs at load.
 is_ours() { grep -qa 'mf_priority: loaded (version' "$1"; }
 
-# forget: removes what is on the list, and directories that are left empty.
-forget() {
+# remove_listed: removes the files of the list, and directories that become empty.
+remove_listed() {
 	local file directory
 	while IFS= read -r file; do
-		# Flux-accounting may have been installed anew in its place.
+		# flux-accounting may have been installed again in its place.
 		case $file in
 		*/mf_priority.so) [ ! -e "$dest$file" ] || is_ours "$dest$file" || { say "left: $file is not ours any more"; continue; } ;;
 		esac
@@ -80,7 +79,7 @@ forget() {
 	put_back
 }
 
-# put_back: flux-accounting's plugin goes where it was, unless there is one.
+# put_back: moves flux-accounting's plugin back to its place, unless that place has a plugin.
 put_back() {
 	if [ -e "$dest$theirs" ] && [ ! -e "$dest$so" ]; then
 		mv "$dest$theirs" "$dest$so"
@@ -89,7 +88,7 @@ put_back() {
 	fi
 }
 
-# move_earlier: takes over what an earlier version kept.
+# move_earlier: moves flux-accounting's plugin from the place that earlier versions used.
 move_earlier() {
 	[ -e "$dest$earlier" ] || return 0
 	install -d "$dest${theirs%/*}"
@@ -99,7 +98,7 @@ move_earlier() {
 if [ -n "$uninstall" ]; then
 	[ -e "$manifest" ] || die "nothing of this is installed below ${dest}${prefix} ($manifest is not there)"
 	move_earlier
-	forget
+	remove_listed
 	say 'removed. A plugin that is loaded stays until: flux jobtap remove mf_priority.so'
 	exit 0
 fi
@@ -111,7 +110,7 @@ done
 is_ours "$from/libmf_priority.so" || die "$from/libmf_priority.so is another plugin"
 
 list=()
-# put MODE FILE PLACE: a new file each time, never written into one that a broker has loaded.
+# put MODE FILE PLACE: installs FILE as a new file. Never writes into a file that a broker may have loaded.
 put() {
 	install -D -m "$1" "$2" "$dest$3"
 	list+=("$3")
@@ -141,7 +140,7 @@ put 644 "$made/flux-fairshare.toml" "$data/flux-fairshare/flux-fairshare.toml"
 install -d "$(dirname "$manifest")"
 printf '%s\n' "$place" "${list[@]}" >"$made/installed"
 
-# The plugins change places last, when nothing else can fail any more.
+# The plugins change places last, when no other step can fail.
 install -D -m 755 "$from/libmf_priority.so" "$dest$place.new"
 move_earlier
 if [ -z "$keep" ] && [ -e "$dest$so" ] && ! is_ours "$dest$so"; then
@@ -153,7 +152,7 @@ if [ -z "$keep" ] && [ -e "$dest$so" ] && ! is_ours "$dest$so"; then
 		say "note: $so belongs to the package $package; its next upgrade puts its own file there: --keep-upstream avoids that"
 fi
 mv -f "$dest$place.new" "$dest$place"
-# One in the other of the two places is an earlier version of ours.
+# The other of the two places may have an earlier version of our plugin.
 for other in "$so" "$own"; do
 	if [ "$other" != "$place" ] && [ -e "$dest$other" ] && is_ours "$dest$other"; then
 		rm -f "$dest$other"
@@ -161,7 +160,7 @@ for other in "$so" "$own"; do
 	fi
 done
 [ -z "$keep" ] || put_back
-# What an earlier version had and this one has not goes.
+# Removes files of an earlier version that this version does not have.
 if [ -e "$manifest" ]; then
 	{ grep -vxFf "$made/installed" "$manifest" || true; } | while IFS= read -r file; do
 		case $file in */mf_priority.so) ;; *) rm -f "$dest$file" ;; esac

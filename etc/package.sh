@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Makes packages of what was built: the files that etc/install.sh would put below /usr, with --keep-upstream.
+# Makes packages of the files that etc/install.sh --keep-upstream installs below /usr.
 #
 # usage: etc/package.sh [--from DIR] [--out DIR] [--quick] deb|rpm...
-#   --from DIR  where the plugin and the command were built (default: target/release)
-#   --out DIR   where packages are put (default: target/packages)
-#   --quick     packages that are larger, in a fraction of the time
+#   --from DIR  the directory with the built plugin and command (default: target/release)
+#   --out DIR   the directory for the packages (default: target/packages)
+#   --quick     make larger packages in much less time
 #
-# Needs cargo-deb and cargo-generate-rpm on PATH; `--tools DIR` installs the versions that this was tried with below DIR, and uses
-# those. Nothing is compiled of ours: build first, as CONTRIBUTING.md says.
+# Needs cargo-deb and cargo-generate-rpm on PATH. `--tools DIR` installs tested versions of both below DIR, and uses them. The script does
+# not compile the plugin: build first, as CONTRIBUTING.md says.
 set -eu
 cd "$(dirname "$0")/.."
 from=target/release out=target/packages tools='' wanted=() deb=() rpm=()
@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
 done
 [ ${#wanted[@]} -gt 0 ] || die 'which? deb, rpm, or both'
 
-# tool NAME VERSION: has it on PATH.
+# tool NAME VERSION: makes sure that the tool is on PATH.
 tool() {
 	[ -z "$tools" ] || PATH=$tools/bin:$PATH
 	command -v "$1" >/dev/null && return
@@ -38,10 +38,10 @@ tool() {
 	cargo install --quiet --locked --root "$tools" "$1@$2" || die "cannot install $1"
 }
 
-# All in one tree, as on the machine where it is installed. Where Flux is on that machine nobody knows: below /usr.
+# Installs everything into one tree, for a Flux below /usr: pkg-config must not find the Flux of this machine.
 rm -rf target/package
 PKG_CONFIG_LIBDIR=/nonexistent PKG_CONFIG_PATH='' bash etc/install.sh --prefix /usr --keep-upstream --destdir "$PWD/target/package" --from "$from" >/dev/null
-# A package system has a list of its own.
+# A package system has its own list of files.
 rm target/package/usr/share/flux-fairshare/installed
 mkdir -p "$out"
 for kind in "${wanted[@]}"; do
