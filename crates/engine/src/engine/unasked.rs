@@ -7,7 +7,7 @@ use super::{Effect, Engine};
 use crate::accounts::AssociationId;
 use crate::engine::View;
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
-use crate::limits::{Grant, Job, Knowledge, Phase, Usage};
+use crate::limits::{Grant, Job, Knowledge, Phase};
 
 impl Engine {
     /// Notes that nothing depends on the eventlog of a job in SCHED for now.
@@ -64,7 +64,9 @@ impl Engine {
 /// Whether a limit on what runs could be reached if all active jobs of an association ran, for those in a queue. Where it could
 /// not, it does not matter for whom a place is reserved.
 pub(super) fn is_in_reach(view: &View<'_>, association: AssociationId, queue: Option<&QueueName>) -> bool {
-    let Some(limits) = view.book.association(association) else { return false };
+    if view.book.association(association).is_none() {
+        return false;
+    }
     let active = view.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
     if view.ledger.runs_under_scopes(association) {
         return true;
@@ -73,7 +75,6 @@ pub(super) fn is_in_reach(view: &View<'_>, association: AssociationId, queue: Op
         Measure::Jobs => !cap.admits(active, 1),
         Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
     };
-    let usage = Usage::default();
-    let mut all = view.ledger.rules().counted(view.book, limits, queue, &usage);
-    all.any(|of| of.rule.stage == Stage::Running && is_in_reach(of.measure, of.limit))
+    let limits = view.ledger.pressures(view.book, association, queue);
+    limits.iter().any(|it| it.amount.stage == Stage::Running && is_in_reach(it.amount.measure, it.limit))
 }

@@ -2,7 +2,7 @@
 //! Amounts of what limits measure, by where jobs are.
 
 use super::size::Size;
-use crate::ids::{Measure, Stage};
+use crate::ids::{Amount, Measure, Stage};
 
 /// How much of each measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,15 +91,18 @@ impl Tally {
         Tally { charged: self.charged.plus(other.charged), reserved: self.reserved.plus(other.reserved) }
     }
 
-    /// What is in use of `measure` by jobs of `stage`; of running jobs by what they asked for, or were given.
-    pub fn used(&self, stage: Stage, measure: Measure, is_given: bool) -> u64 {
+    /// Returns how much of `amount` is in use, and how much is reserved. If `is_given` is true, a running job counts the resources that
+    /// it got, and otherwise the resources that it requested.
+    pub fn parts(&self, amount: Amount, is_given: bool) -> (u64, u64) {
+        let measure = amount.measure;
         let run = |counts: &Counts| if is_given { counts.given.of(measure) } else { counts.run.of(measure) };
-        let (charged, reserved) = (&self.charged, &self.reserved);
-        let sched = || charged.sched.of(measure).saturating_add(reserved.sched.of(measure));
-        match stage {
-            Stage::Running => run(charged).saturating_add(run(reserved)),
-            Stage::Scheduled => sched(),
-            Stage::RunningAndScheduled => run(charged).saturating_add(sched()),
+        let sched = |counts: &Counts| counts.sched.of(measure);
+        let Tally { charged, reserved } = self;
+        match amount.stage {
+            Stage::Running => (run(charged), run(reserved)),
+            Stage::Scheduled => (sched(charged), sched(reserved)),
+            // A released job reserves its amounts in SCHED only, so that it counts once.
+            Stage::RunningAndScheduled => (run(charged).saturating_add(sched(charged)), sched(reserved)),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! A group is there from when the first association that belongs to it gets a job, and only where the site set a limit on
 //! it. Which groups an association belongs to is worked out once, when the limits change or its first job comes.
 
-use super::counts::{Counts, Tally};
-use super::hold::Hold;
+use super::counter::Counter;
+use super::counts::Tally;
 use super::job::{Footprint, Job};
 use super::ledger::Ledger;
 use super::line::SizedLine;
@@ -13,58 +13,14 @@ use super::overtaken::Overtaken;
 use super::place::Key;
 use super::scopes::{Row, rejection};
 use super::size::Size;
-use crate::accounts::{AssociationId, Book, Cap, Caps, SiteLimits, Target};
-use crate::ids::{Amount, BankName, QueueName, UserId};
+use crate::accounts::{AssociationId, Book, Caps, SiteLimits, Target};
+use crate::ids::{BankName, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Names a group until the limits change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupId(u32);
-
-/// A cap on the jobs of a group, and what they use of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Meter {
-    pub hold: Hold,
-    pub amount: Amount,
-    pub cap: Cap,
-    /// What jobs use that run or are scheduled.
-    pub charged: u64,
-    /// What is reserved for released jobs.
-    pub reserved: u64,
-}
-
-impl Meter {
-    /// What a job uses of it: by what it does, and by its reservation.
-    pub fn parts_of(&self, footprint: Footprint) -> (u64, u64) {
-        let used = |charged, reserved| {
-            Tally { charged, reserved }.used(self.amount.stage, self.amount.measure, self.cap.is_given)
-        };
-        let none = Counts::default();
-        (used(footprint.charged, none), used(none, footprint.reserved))
-    }
-
-    /// What a job uses of it.
-    pub fn used_by(&self, footprint: Footprint) -> u64 {
-        let (charged, reserved) = self.parts_of(footprint);
-        charged.saturating_add(reserved)
-    }
-
-    /// What is in use and reserved.
-    pub fn used(&self) -> u64 {
-        self.charged.saturating_add(self.reserved)
-    }
-
-    /// The same without a job.
-    pub fn used_but(&self, but: Option<Footprint>) -> u64 {
-        self.used().saturating_sub(but.map_or(0, |footprint| self.used_by(footprint)))
-    }
-
-    /// What it leaves, as if a job were not there.
-    pub fn left(&self, but: Option<Footprint>) -> u64 {
-        self.cap.limit.cap().saturating_sub(self.used_but(but))
-    }
-}
 
 /// Jobs that count together.
 #[derive(Clone, Debug)]
@@ -74,7 +30,7 @@ pub(super) struct Group {
     pub queue: Option<QueueName>,
     /// The virtual queues of the queue.
     pub virtual_queues: Box<[QueueName]>,
-    pub meters: Box<[Meter]>,
+    pub meters: Box<[Counter]>,
     /// Jobs that took room here, ever.
     pub taken: u64,
     /// Associations that wait for room here, by price, with the least that their held jobs ask for.
@@ -105,8 +61,8 @@ impl Group {
 
     /// Whether a job of `size` would take headroom that the group keeps for an overtaken job.
     pub fn keeps_from(&self, size: Size) -> bool {
-        let takes = |meter: &&Meter| size.of(meter.amount.measure) > 0;
-        let is_kept = |meter: &Meter| self.keeps_for.iter().any(|it| meter.lacks(it.size));
+        let takes = |meter: &&Counter| size.of(meter.amount.measure) > 0;
+        let is_kept = |meter: &Counter| self.keeps_for.iter().any(|it| meter.lacks(it.size));
         !self.keeps_for.is_empty() && self.meters.iter().filter(takes).any(is_kept)
     }
 
@@ -115,16 +71,9 @@ impl Group {
         self.meters.iter().all(|meter| meter.cap.limit.admits(0, size.of(meter.amount.measure)))
     }
 
-    /// What is in use of a limit of it, reservations included, and the reservations alone.
-    pub fn used(&self, amount: Amount) -> (u64, u64) {
-        let meter = self.meters.iter().find(|meter| meter.amount == amount);
-        meter.map_or((0, 0), |meter| (meter.used(), meter.reserved))
-    }
-
     fn apply(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) {
-        for meter in &mut self.meters {
-            let (charged, reserved) = meter.parts_of(footprint);
-            (meter.charged, meter.reserved) = (op(meter.charged, charged), op(meter.reserved, reserved));
+        for counter in &mut self.meters {
+            counter.apply(footprint, op);
         }
     }
 }
@@ -230,13 +179,8 @@ impl Groups {
             }
             let id = GroupId(u32::try_from(self.all.len()).ok()?);
             let scope = key.0.scope(key.1.is_some());
-            let meter = |(amount, cap)| Meter {
-                hold: Row { scope, amount }.hold(),
-                amount,
-                cap,
-                charged: 0,
-                reserved: 0,
-            };
+            let meter =
+                |(amount, cap)| Counter::new(Row { scope, amount }.hold(), amount, cap, Tally::default());
             self.all.push(Group {
                 target: key.0.clone(),
                 virtual_queues: key

@@ -9,7 +9,7 @@ mod excerpt;
 mod until;
 
 pub(super) use account::{Account, Class};
-pub use excerpt::{PlaceInLine, Pressure};
+pub use excerpt::PlaceInLine;
 pub(super) use until::Until;
 
 use super::groups::{GroupId, Groups};

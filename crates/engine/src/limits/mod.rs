@@ -7,12 +7,12 @@
 //! says who need not be looked at again.
 
 mod allocation;
+mod counter;
 mod counts;
 mod eligible;
 mod groups;
 mod hold;
 mod hold_names;
-mod holding;
 mod in_vain;
 mod job;
 mod ledger;
@@ -21,7 +21,6 @@ mod overtaken;
 mod place;
 mod recount;
 mod release;
-mod room;
 mod scopes;
 mod size;
 mod table;
@@ -30,19 +29,18 @@ mod tests;
 mod usage;
 
 pub use allocation::{Allocation, Resources};
+pub use counter::{Holding, Room, ScopeUsage};
 pub use counts::{Amounts, Counts, Tally};
 pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
-pub use holding::{Holding, ScopeUsage};
 pub use job::{
     Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project, Settled,
 };
-pub use ledger::{Ledger, PlaceInLine, Pressure};
+pub use ledger::{Ledger, PlaceInLine};
 pub use overtaken::OVERTAKEN;
 pub use release::{Line, Released, Walk};
-pub use room::Room;
 pub use scopes::rows_of_queues;
 pub use size::{Kind, Size, SizeError, Vertex, measure};
-pub use table::{Caps, Counted, RULES, Rule, Rules};
+pub use table::{Caps, RULES, Rule, Rules};
 pub use usage::Usage;

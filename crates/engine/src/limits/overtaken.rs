@@ -13,7 +13,8 @@
 //!
 //! An older reservation takes precedence over a newer one.
 
-use super::groups::{Group, GroupId, Groups, Meter};
+use super::counter::Counter;
+use super::groups::{Group, GroupId, Groups};
 use super::job::{Demand, Job, Keepers};
 use super::ledger::Ledger;
 use super::size::Size;
@@ -60,7 +61,7 @@ pub(super) struct Kept<'a> {
 
 impl Kept<'_> {
     /// The job for which the group keeps what the limit has left, if there is one.
-    pub fn of(&self, meter: &Meter) -> Option<JobId> {
+    pub fn of(&self, meter: &Counter) -> Option<JobId> {
         let older = self.keeps_for.iter().take_while(|it| self.before.is_none_or(|before| **it < before));
         older.filter(|it| meter.lacks(it.size)).map(|it| it.job).next()
     }
@@ -82,13 +83,6 @@ impl Job {
             && self.keepers == Keepers::NobodyElse
             && self.demand == Demand::ToRun
             && !self.is_queue_stopped
-    }
-}
-
-impl Meter {
-    /// Whether the limit has no headroom for a job of this size.
-    pub fn lacks(&self, size: Size) -> bool {
-        size.of(self.amount.measure) > self.cap.limit.cap().saturating_sub(self.used())
     }
 }
 

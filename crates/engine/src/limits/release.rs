@@ -2,11 +2,11 @@
 //! Which held jobs may go: first come, first served, among those that nobody else keeps; then among the others. Where
 //! associations share a limit, the one whose first job would have the highest price comes first.
 
-use super::groups::{Group, GroupId, Meter};
+use super::counter::Counter;
+use super::groups::{Group, GroupId};
 use super::ledger::Class;
-use super::overtaken::Asker;
 use super::place::Key;
-use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger, Room, Size};
+use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
@@ -91,7 +91,7 @@ impl Walk {
     pub(super) fn pass(&mut self, id: GroupId, group: &Group, upto: Option<Key>, looks: usize) {
         self.looks += looks;
         if let Some(upto) = upto {
-            let used = group.meters.iter().map(Meter::used).collect();
+            let used = group.meters.iter().map(Counter::used).collect();
             self.passed.insert(id, Passed { upto, used });
         }
     }
@@ -207,32 +207,15 @@ impl Ledger {
         std::mem::take(&mut self.put_off)
     }
 
-    /// Whether a held job would go or lose a name, given what is left of its association's own limits: jobs of which that
-    /// is not so are never looked at one by one. Some of which it is so do not change after all.
-    pub(super) fn may_change(
-        &self,
-        association: AssociationId,
-        class: &Class,
-        own: &Room,
-        size: Size,
-    ) -> bool {
-        // Where its own limits hold a job, no others say which names go.
-        let exceeded = Some(own.exceeded(size)).filter(|own| !own.is_empty());
-        let queue = class.queue.as_ref();
-        let exceeded = exceeded
-            .unwrap_or_else(|| self.shared_exceeded(Asker { association, queue, job: None }, size, None));
-        exceeded.is_empty() || !going(class.names, exceeded).is_empty()
-    }
-
     fn next_of(&mut self, book: &Book, course: &mut Course, looks: &mut usize) -> Option<Released> {
         let association = course.association;
         loop {
             while let Some((class, after)) = course.unsought.pop() {
-                let own = self.own_room(book, association, class.queue.as_ref());
+                let room = self.room(book, association, class.queue.as_ref());
                 *looks += ROOM;
                 let changes = |size| {
                     *looks += 1;
-                    self.may_change(association, &class, &own, size)
+                    may_change(class.names, room.exceeded(size))
                 };
                 if let Some(id) = self.next_held(association, &class, after, changes) {
                     course.turns.push(Reverse((class.keepers, id, class)));
@@ -259,6 +242,11 @@ impl Ledger {
             return Some(Released { id, names: names.unwrap_or_default(), is_free });
         }
     }
+}
+
+/// Returns true if a held job would go or lose a name. A search skips jobs of which this is false.
+pub(super) fn may_change(names: HoldSet, exceeded: HoldSet) -> bool {
+    exceeded.is_empty() || !going(names, exceeded).is_empty()
 }
 
 /// The names to take off: all where no limit is exceeded, else those that are satisfied, but never the last.

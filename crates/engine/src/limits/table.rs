@@ -4,13 +4,14 @@
 //!
 //! To add a limit, add a row: its place is the order in which names are added and shown.
 
+use super::counter::{Applied, Counter};
 use super::counts::Tally;
 use super::hold::{Hold, HoldSet};
 use super::scopes::{Row, rows};
 use super::size::Size;
 use super::usage::Usage;
-use crate::accounts::{Association, Book, Queue};
-use crate::ids::{Limit, Measure, QueueName, Stage};
+use crate::accounts::{Association, Book, Cap, Queue};
+use crate::ids::{Amount, Limit, Measure, QueueName, Stage};
 
 /// Caps that a queue or an association has, each on one measure.
 pub type CapsOf<T> = &'static [(Measure, fn(&T) -> Limit)];
@@ -151,51 +152,32 @@ pub const RULES: Rules = Rules(&[
 #[derive(Clone, Copy, Debug)]
 pub struct Rules(pub &'static [Rule]);
 
-/// A cap on one more job of an association, with what counts under it.
-#[derive(Clone, Copy, Debug)]
-pub struct Counted<'a> {
-    /// Its name.
-    pub hold: Hold,
-    /// Its row.
-    pub rule: &'static Rule,
-    /// The queue that it is on: that of the job, or the parent of that.
-    pub queue: Option<&'a Queue>,
-    /// The jobs that count under it.
-    pub tally: Tally,
-    /// What is counted.
-    pub measure: Measure,
-    /// The cap.
-    pub limit: Limit,
-}
-
 impl Rules {
-    /// Returns the caps of this table on one more job of `association` in `queue`, whose jobs count as `usage`.
-    pub fn counted<'a>(
+    /// Returns the limits of this table that apply to jobs of `association` in `queue`, whose jobs count as `usage`.
+    pub(super) fn applied<'a>(
         self,
         book: &'a Book,
         association: &'a Association,
         queue: Option<&'a QueueName>,
-        usage: &'a Usage,
-    ) -> impl Iterator<Item = Counted<'a>> {
+        usage: Option<&'a Usage>,
+    ) -> impl Iterator<Item = Applied<'a>> {
         let in_queue = |queue: &'a Queue| {
-            let name = queue.name.as_str();
-            let virtual_queues = book.site_limits().virtual_queues(name);
-            virtual_queues.fold(usage.in_queue(name), |sum, queue| sum.plus(usage.in_queue(queue.as_str())))
+            let count = |queue: &str| usage.map_or(Tally::default(), |usage| usage.in_queue(queue));
+            let virtual_queues = book.site_limits().virtual_queues(queue.name.as_str());
+            virtual_queues.fold(count(queue.name.as_str()), |sum, queue| sum.plus(count(queue.as_str())))
         };
         let mut queues =
             book.queues_of(queue.map(QueueName::as_str)).map(|queue| (Some(queue), in_queue(queue)));
         let queues = [queues.next(), queues.next()];
+        let total = usage.map_or(Tally::default(), |usage| usage.total);
         self.all().flat_map(move |(hold, rule)| {
             let of_queue = queues.into_iter().flatten().filter(|_| rule.is_of_queue());
-            let of_all = (!rule.is_of_queue()).then_some((None, usage.total));
+            let of_all = (!rule.is_of_queue()).then_some((None, total));
             of_queue.chain(of_all).flat_map(move |(queue, tally)| {
-                rule.caps_on(association, queue).map(move |(measure, limit)| Counted {
-                    hold,
-                    rule,
-                    queue,
-                    tally,
-                    measure,
-                    limit,
+                rule.caps_on(association, queue).map(move |(measure, limit)| {
+                    let amount = Amount { stage: rule.stage, measure };
+                    let counter = Counter::new(hold, amount, Cap { limit, is_given: false }, tally);
+                    Applied::new(counter, None, queue.map(|queue| &queue.name))
                 })
             })
         })

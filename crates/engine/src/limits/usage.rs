@@ -23,14 +23,6 @@ impl Usage {
         found.ok().and_then(|at| self.queues.get(at)).map_or(Tally::default(), |(_, tally)| *tally)
     }
 
-    /// The same with nothing reserved.
-    pub fn without_promises(&self) -> Usage {
-        let mut usage = self.clone();
-        let queues = usage.queues.iter_mut().map(|(_, tally)| tally);
-        queues.chain([&mut usage.total]).for_each(|tally| tally.reserved = Counts::default());
-        usage
-    }
-
     /// Queues in which a job was ever counted.
     pub fn queues(&self) -> impl Iterator<Item = (&QueueName, &Tally)> {
         self.queues.iter().map(|(name, tally)| (name, tally))

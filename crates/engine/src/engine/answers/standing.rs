@@ -5,7 +5,7 @@
 use super::super::View;
 use crate::accounts::{Association, AssociationId, Target};
 use crate::ids::{BankName, QueueName, UserId};
-use crate::limits::{Pressure, ScopeUsage};
+use crate::limits::{Holding, ScopeUsage};
 use fairshare::{Level, NodeId, NodeKind, Ranking, Shares, Tree};
 use std::cmp::Reverse;
 
@@ -248,15 +248,15 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
         reserved: Some(0),
         cap: record.max_active_jobs.at_most(),
     }];
-    let show = |pressure: &Pressure, queue: Option<&QueueName>| LimitShown {
+    let show = |pressure: &Holding, queue: Option<&QueueName>| LimitShown {
         limit: pressure.hold.name(),
         target: None,
         queue: queue.cloned(),
-        measure: pressure.measure.name(),
-        stage: pressure.stage.which(),
+        measure: pressure.amount.measure.name(),
+        stage: pressure.amount.stage.which(),
         used: Some(pressure.used.saturating_sub(pressure.reserved)),
         reserved: Some(pressure.reserved),
-        cap: pressure.cap.at_most(),
+        cap: pressure.limit.at_most(),
     };
     let own = view.ledger.pressures(view.book, id, None);
     shown.extend(own.iter().filter(|it| it.queue.is_none()).map(|it| show(it, None)));

@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A part of the ledger to try things on: what will happen to held jobs is found out by the rules that will make it happen.
 
-use super::super::{Counted, Hold, Line, Size, Tally, Usage};
+use super::super::{Footprint, Line, Size, Tally};
 use super::{Account, Class, Job, Ledger};
 use crate::accounts::{AssociationId, Book};
-use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
+use crate::ids::{Amount, JobId, Measure, QueueName, Stage};
 use std::collections::BTreeSet;
-
-/// One limit on one measure of a job: how much of it is in use, how much there may be, how much the job takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pressure {
-    /// The limit.
-    pub hold: Hold,
-    /// Which jobs it counts.
-    pub stage: Stage,
-    /// The queue whose jobs alone it counts.
-    pub queue: Option<QueueName>,
-    /// What it counts.
-    pub measure: Measure,
-    /// In use, promises included.
-    pub used: u64,
-    /// Of that, promised to released jobs that are not there yet.
-    pub reserved: u64,
-    /// The cap.
-    pub cap: Limit,
-}
 
 /// Where a held job stands among those of its association, in the order in which they are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,32 +17,6 @@ pub struct PlaceInLine {
 }
 
 impl Ledger {
-    /// All limits on an association's jobs in a queue, in the order of the table, with what is in use.
-    pub fn pressures(
-        &self,
-        book: &Book,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-    ) -> Vec<Pressure> {
-        let Some(limits) = book.association(association) else { return Vec::new() };
-        let none = Usage::default();
-        let usage = self.usage(association).unwrap_or(&none);
-        let counted = self.rules().counted(book, limits, queue, usage);
-        let pressure = |Counted { hold, rule, queue, tally, measure, limit }: Counted<'_>| {
-            let used = tally.used(rule.stage, measure, false);
-            Pressure {
-                hold,
-                stage: rule.stage,
-                queue: queue.map(|queue| queue.name.clone()),
-                measure,
-                used,
-                reserved: used.saturating_sub(rule.stage.charged(&tally, measure)),
-                cap: limit,
-            }
-        };
-        counted.map(pressure).collect()
-    }
-
     /// Where a held job stands in its association's line.
     pub fn place_in_line(&self, id: JobId) -> Option<PlaceInLine> {
         let job = self.job(id).filter(|job| job.is_held())?;
@@ -152,20 +107,10 @@ impl Ledger {
 }
 
 impl Stage {
-    /// What is in use of `measure`, without what is promised.
-    fn charged(self, tally: &Tally, measure: Measure) -> u64 {
-        let charged = tally.charged;
-        match self {
-            Stage::Running => charged.run.of(measure),
-            Stage::Scheduled => charged.sched.of(measure),
-            Stage::RunningAndScheduled => charged.run.of(measure).saturating_add(charged.sched.of(measure)),
-        }
-    }
-
-    /// How much of `measure` a job takes here.
+    /// Returns how much of `measure` a job counts as under limits on this stage.
     pub fn taken(self, job: &Job, measure: Measure) -> u64 {
-        let footprint = job.footprint();
-        let tally = Tally { charged: footprint.charged, reserved: footprint.reserved };
-        tally.used(self, measure, false)
+        let Footprint { charged, reserved, .. } = job.footprint();
+        let (charged, reserved) = Tally { charged, reserved }.parts(Amount { stage: self, measure }, false);
+        charged.saturating_add(reserved)
     }
 }

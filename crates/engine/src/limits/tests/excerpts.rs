@@ -24,8 +24,8 @@ fn what_is_in_use_and_what_of_that_is_promised() {
     let told = ledger.pressures(&book, id, None);
     let told: Vec<_> = told
         .iter()
-        .filter(|it| !it.cap.is_unlimited())
-        .map(|it| (it.hold.name(), it.stage, it.measure, (it.used, it.reserved, it.cap.0)))
+        .filter(|it| !it.limit.is_unlimited())
+        .map(|it| (it.hold.name(), it.amount.stage, it.amount.measure, (it.used, it.reserved, it.limit.0)))
         .collect();
     assert_eq!(
         told,

@@ -2,7 +2,6 @@
 //! Limits over scopes: who is looked at again after what, and who is not. The outcome is the same if more are; rows in
 //! `crates/engine/src/engine/tests/scopes.rs` hold that.
 
-use super::super::ledger::Class;
 use super::super::place::Unplaced;
 use super::*;
 use crate::accounts::{Cap, Policy, SiteLimit, Target};
@@ -158,7 +157,7 @@ fn of_those_that_a_shared_limit_holds_none_is_looked_at() {
     for (is_bank_full, own_cap, may_change) in
         [(false, 9, true), (true, 9, false), (false, 0, false), (true, 0, false)]
     {
-        let (book, mut ledger) = site();
+        let (mut book, mut ledger) = site();
         if is_bank_full {
             come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
         }
@@ -169,8 +168,12 @@ fn of_those_that_a_shared_limit_holds_none_is_looked_at() {
         come(&mut ledger, &book, 2, held.clone());
         let mut record = book.association(of(&book, 2)).unwrap().clone();
         record.max_running_jobs = Limit(own_cap);
-        let own = Room::left(RULES, &Book::default(), &record, None, &Usage::default());
-        let told = ledger.may_change(of(&book, 2), &Class::of(&held), &own, held.size);
+        book.upsert(
+            vec![AssociationRecord { association: record, fairshare: 0.5, def_bank: "A".into() }],
+            UserId(0),
+        );
+        let exceeded = ledger.room(&book, of(&book, 2), None).exceeded(held.size);
+        let told = super::super::release::may_change(held.names.outstanding(), exceeded);
         assert_eq!(told, may_change, "bank full: {is_bank_full}, own cap: {own_cap}");
     }
 }
