@@ -49,7 +49,7 @@
 //! - a field of associations, queues, banks, projects or weights: the record in `crates/protocol/src/records/`, from which reading,
 //!   snapshot, query and database follow, and the engine's type of it in `crates/engine/src/accounts/`;
 //! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`; a scope, or a measure that
-//!   limits over scopes count: a row of `limits/scopes.rs`;
+//!   limits over scopes count: a row of `limits/scope_rows.rs`;
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`;
 //! - an RPC method: a file in `plugin/methods/`, and a row of `METHODS` in `plugin/methods.rs` with the role that may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;

@@ -5,12 +5,12 @@
 //! and every answer reads both as [`Applied`].
 
 use super::counts::Tally;
-use super::groups::GroupId;
 use super::hold::{Hold, HoldSet};
 use super::job::{Footprint, Job};
-use super::ledger::{Ledger, Until};
+use super::ledger::{Account, Ledger, Until};
 use super::overtaken::Asker;
-use super::scopes::Row;
+use super::scope::{LimitScope, ScopeId};
+use super::scope_rows::Row;
 use super::size::Size;
 use crate::accounts::{AssociationId, Book, Cap, Caps, SiteLimit, Target};
 use crate::ids::{Amount, BankName, JobId, Limit, Measure, QueueName, UserId};
@@ -190,15 +190,12 @@ impl Ledger {
         job: Option<&'a Job>,
     ) -> impl Iterator<Item = Applied<'a>> {
         let theirs = job.and_then(Job::association).map(|theirs| self.member_of(theirs)).unwrap_or_default();
-        let groups =
-            self.member_of(asker.association).iter().filter_map(|id| Some((id, self.groups.get(*id)?)));
-        groups.filter(move |(_, group)| group.has(asker.queue)).flat_map(move |(id, group)| {
-            let job = job.filter(|job| theirs.contains(id) && group.has(job.queue.as_ref()));
-            let kept = self.kept_from(group, asker);
-            group.meters.iter().map(move |counter| {
-                let limit = Applied::new(*counter, Some(&group.target), group.queue.as_ref());
+        self.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
+            let job = job.filter(|job| theirs.contains(&id) && scope.has(job.queue.as_ref()));
+            scope.counters.iter().map(move |counter| {
+                let limit = Applied::new(*counter, Some(&scope.target), scope.queue.as_ref());
                 let limit = job.map_or(limit, |job| limit.without(job.footprint()));
-                Applied { kept_for: kept.of(counter), ..limit }
+                Applied { kept_for: self.kept_from(id, asker, counter), ..limit }
             })
         })
     }
@@ -299,16 +296,15 @@ impl Ledger {
         queue: Option<&QueueName>,
         most: usize,
     ) -> Vec<(JobId, Option<f64>)> {
-        let is_it = |id: &&GroupId| {
-            let group = self.groups.get(**id);
-            group.is_some_and(|group| group.target == *target && group.queue.as_ref() == queue)
-        };
-        let Some(scope) = self.member_of(association).iter().find(is_it) else { return Vec::new() };
-        let members =
-            self.accounts.iter().filter(|account| account.member_of.iter().flatten().any(|id| id == scope));
+        let is_it =
+            |(_, scope): &(ScopeId, &LimitScope)| scope.target == *target && scope.queue.as_ref() == queue;
+        let Some((scope, _)) = self.all_scopes_of(association).find(is_it) else { return Vec::new() };
+        let is_member =
+            |account: &&Account| account.member_of.iter().flatten().any(|member_of| *member_of == scope);
+        let members = self.accounts.iter().filter(is_member);
         let jobs = members.flat_map(|account| account.counted.iter().copied());
         let counts_in =
-            |job: &Job| self.groups.limits().counts_in(queue, job.queue.as_ref().map(|queue| queue.as_str()));
+            |job: &Job| self.scopes.limits().counts_in(queue, job.queue.as_ref().map(|queue| queue.as_str()));
         let is_here = |(_, id): &(Until, JobId)| queue.is_none() || self.job(*id).is_some_and(counts_in);
         let mut jobs: Vec<(Until, JobId)> = jobs.filter(is_here).take(most).collect();
         jobs.sort_unstable();
@@ -325,7 +321,7 @@ impl Ledger {
                 Some(_) => usage,
             }
         };
-        self.groups.limits().iter().map(shown).collect()
+        self.scopes.limits().iter().map(shown).collect()
     }
 
     /// Returns the limits over scopes that count the jobs of a user in a bank.
@@ -337,12 +333,12 @@ impl Ledger {
                 (row.hold(), self.usage_of(limit))
             })
         };
-        self.groups.limits().on(user, bank).into_iter().flat_map(of_target).collect()
+        self.scopes.limits().on(user, bank).into_iter().flat_map(of_target).collect()
     }
 
     fn usage_of(&self, limit: SiteLimit) -> ScopeUsage {
-        let group = self.groups.find(&limit.target, limit.queue.as_ref()).into_iter();
-        let counter = group.flat_map(|group| &group.meters).find(|counter| counter.amount == limit.amount);
+        let scope = self.scopes.find(&limit.target, limit.queue.as_ref()).into_iter();
+        let counter = scope.flat_map(|scope| &scope.counters).find(|counter| counter.amount == limit.amount);
         let (used, reserved) = counter.map_or((0, 0), |counter| (counter.used(), counter.reserved));
         ScopeUsage { limit, used: Some(used), reserved: Some(reserved) }
     }

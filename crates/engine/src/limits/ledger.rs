@@ -12,10 +12,10 @@ pub(super) use account::{Account, Class};
 pub use excerpt::PlaceInLine;
 pub(super) use until::Until;
 
-use super::groups::{GroupId, Groups};
-use super::in_vain::InVain;
 use super::line::HeldLine;
-use super::{Eligible, Job, Keepers, Phase, RULES, Rules, Settled, Size, Usage};
+use super::overtaken::Overtaken;
+use super::scope::{LimitScopes, ScopeId};
+use super::{Eligible, Job, Keepers, Line, Phase, RULES, Rules, Settled, Size, Usage};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,13 +45,17 @@ pub struct Ledger {
     /// 0, but for an excerpt.
     first: usize,
     /// What counts together across associations.
-    pub(super) groups: Groups,
-    /// Associations in line whose place among others is to be worked out anew.
+    pub(super) scopes: LimitScopes,
+    /// Associations whose places in the lines of scopes are to be computed.
     pub(super) unplaced: BTreeSet<AssociationId>,
-    pub(super) in_vain: InVain,
-    /// Counts how often prices moved.
+    /// Associations in which a scan found no job that changes, and of which jobs. Nothing has changed since.
+    pub(super) in_vain: BTreeMap<AssociationId, Line>,
+    /// Those of them that a later scan skipped. If it had looked at them, their places would be computed again.
+    pub(super) passed_over: Vec<AssociationId>,
+    /// How often priorities have moved.
     pub(super) epoch: u64,
-    pub(super) overtaken_so_far: u64,
+    /// Overtaken jobs, in the order in which they were overtaken.
+    pub(super) overtaken: Vec<Overtaken>,
     pub(super) newly_protected: Vec<JobId>,
     pub(super) lapsed: BTreeSet<AssociationId>,
     /// Jobs without association, by user.
@@ -59,7 +63,7 @@ pub struct Ledger {
     /// Associations with jobs in line: what a release for all has to look at.
     pub(super) in_line: BTreeSet<AssociationId>,
     /// Jobs whose eventlog is being read.
-    unread: usize,
+    unread: u64,
     /// Associations that took no part in a pass because of that.
     pub(super) put_off: BTreeSet<AssociationId>,
 }
@@ -78,11 +82,12 @@ impl Ledger {
             jobs: JobMap::default(),
             accounts: Vec::new(),
             first: 0,
-            groups: Groups::default(),
+            scopes: LimitScopes::default(),
             unplaced: BTreeSet::new(),
-            in_vain: InVain::default(),
+            in_vain: BTreeMap::new(),
+            passed_over: Vec::new(),
             epoch: 0,
-            overtaken_so_far: 0,
+            overtaken: Vec::new(),
             newly_protected: Vec::new(),
             lapsed: BTreeSet::new(),
             waiting: BTreeMap::new(),
@@ -204,20 +209,21 @@ impl Ledger {
         self.accounts.get(association.index().checked_sub(self.first)?)
     }
 
-    /// The groups in which the jobs of an association count too.
-    pub(super) fn member_of(&self, association: AssociationId) -> &[GroupId] {
+    /// Returns the scopes of an association, the narrowest first.
+    pub(super) fn member_of(&self, association: AssociationId) -> &[ScopeId] {
         self.account_of(association).and_then(|account| account.member_of.as_deref()).unwrap_or_default()
     }
 
-    pub(super) fn groups_and_account(
+    /// Returns the scopes, and the account of an association.
+    pub(super) fn scopes_and_account(
         &mut self,
         association: AssociationId,
-    ) -> (&mut Groups, Option<&mut Account>) {
-        let Some(at) = association.index().checked_sub(self.first) else { return (&mut self.groups, None) };
+    ) -> (&mut LimitScopes, Option<&mut Account>) {
+        let Some(at) = association.index().checked_sub(self.first) else { return (&mut self.scopes, None) };
         if self.accounts.len() <= at {
             self.accounts.resize_with(at + 1, Account::default);
         }
-        (&mut self.groups, self.accounts.get_mut(at))
+        (&mut self.scopes, self.accounts.get_mut(at))
     }
 
     fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
@@ -238,36 +244,37 @@ impl Ledger {
         self.line(association, class)?.next(after, is_right)
     }
 
-    /// Takes a job in.
+    /// Adds a job.
     pub fn insert(&mut self, id: JobId, job: Job) {
         self.remove(id);
-        self.deposit(id, &job);
-        if let Some(account) = job.association().and_then(|association| self.account(association)) {
-            account.latest_queue = job.queue.clone();
-        }
-        let association = job.association();
+        self.count(id, &job, true);
+        let account = job.association().and_then(|association| self.scopes_and_account(association).1);
+        account.into_iter().for_each(|account| account.latest_queue.clone_from(&job.queue));
         self.jobs.insert(id, Row::from(job));
-        self.protection_changed(id, None, association);
+        self.update_overtaken(None);
     }
 
     /// Changes a job, and with it every counter and index. `None` if it is not known.
     pub fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
         // The job stays in the map: whatever cuts this short, a recount finds every job.
         let mut job = self.job(id)?.clone();
-        self.withdraw(id, &job);
-        let was_idle = !self.groups.are_none() && job.footprint().is_idle();
-        let former = job.association();
+        self.count(id, &job, false);
+        let was_idle = job.footprint().is_idle();
         let result = change(&mut job);
-        self.deposit(id, &job);
-        if was_idle {
-            self.took_room(&job);
+        self.count(id, &job, true);
+        if was_idle
+            && !job.footprint().is_idle()
+            && let Some(association) = job.association()
+        {
+            let (scopes, account) = self.scopes_and_account(association);
+            let member_of = account.and_then(|account| account.member_of.as_deref());
+            scopes.note_taken(member_of.unwrap_or_default(), &job);
         }
-        let association = job.association();
         if let Some(row) = self.jobs.get_mut(id) {
             row.settled = None;
             *row.job = job;
         }
-        self.protection_changed(id, former, association);
+        self.update_overtaken(None);
         Some(result)
     }
 
@@ -309,76 +316,57 @@ impl Ledger {
         job.eligible = job.eligible.turned(is_alone && is_wanted, now);
     }
 
-    /// Forgets a job.
+    /// Removes a job.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let job = *self.jobs.remove(id)?.job;
-        self.withdraw(id, &job);
-        self.protection_changed(id, job.association(), None);
+        self.count(id, &job, false);
+        self.update_overtaken(None);
         Some(job)
     }
 
-    fn account(&mut self, association: AssociationId) -> Option<&mut Account> {
-        self.groups_and_account(association).1
-    }
-
-    fn took_room(&mut self, job: &Job) {
-        let Some(association) = job.association().filter(|_| !job.footprint().is_idle()) else { return };
-        let (groups, account) = self.groups_and_account(association);
-        groups.took(account.and_then(|account| account.member_of.as_deref()).unwrap_or_default(), job);
-    }
-
-    fn deposit(&mut self, id: JobId, job: &Job) {
+    /// Puts a job into all counters and indexes, or takes it out of them.
+    fn count(&mut self, id: JobId, job: &Job, is_in: bool) {
+        let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
         self.look_anew();
-        self.unread += usize::from(job.is_unread());
+        self.unread = op(self.unread, u64::from(job.is_unread()));
         let Some(association) = job.association() else {
-            self.waiting.entry(job.user).or_default().insert(id);
+            let jobs = self.waiting.entry(job.user).or_default();
+            set(jobs, id, is_in);
+            if jobs.is_empty() {
+                self.waiting.remove(&job.user);
+            }
             return;
         };
         let footprint = job.footprint();
-        let (groups, account) = self.groups_and_account(association);
+        let (scopes, account) = self.scopes_and_account(association);
         let Some(account) = account else { return };
-        account.deposit(id, job, footprint);
-        let is_displaced = account.is_displaced_by(job, footprint);
-        if let Some(member_of) = &account.member_of {
-            groups.deposit(member_of, job, footprint);
+        let was_held = !account.held.is_empty();
+        account.count(id, job, footprint, is_in);
+        let is_held = !account.held.is_empty();
+        let member_of = account.member_of.as_deref().unwrap_or_default();
+        scopes.count(member_of, job, footprint, op);
+        // The association may have to wait elsewhere.
+        let is_displaced = !member_of.is_empty()
+            && (was_held || is_held)
+            && (job.is_held() || job.is_unread() || !footprint.is_idle());
+        let is_gone = !is_held && account.waiting.is_nowhere();
+        if is_held != was_held {
+            set(&mut self.in_line, association, is_held);
         }
-        if job.is_held() {
-            self.in_line.insert(association);
-        }
-        if is_displaced {
+        if is_gone {
+            self.unplaced.remove(&association);
+        } else if is_displaced {
             self.unplaced.insert(association);
         }
     }
+}
 
-    fn withdraw(&mut self, id: JobId, job: &Job) {
-        self.look_anew();
-        self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
-        let Some(association) = job.association() else {
-            if let Some(jobs) = self.waiting.get_mut(&job.user) {
-                jobs.remove(&id);
-                if jobs.is_empty() {
-                    self.waiting.remove(&job.user);
-                }
-            }
-            return;
-        };
-        let at = association.index().checked_sub(self.first);
-        let Some(account) = at.and_then(|at| self.accounts.get_mut(at)) else { return };
-        let footprint = job.footprint();
-        let is_displaced = account.is_displaced_by(job, footprint);
-        account.withdraw(id, job, footprint);
-        if let Some(member_of) = &account.member_of {
-            self.groups.withdraw(member_of, job, footprint);
-        }
-        if is_displaced {
-            self.unplaced.insert(association);
-        }
-        if account.held.is_empty() {
-            self.in_line.remove(&association);
-            if account.waiting.is_nowhere() {
-                self.unplaced.remove(&association);
-            }
-        }
+/// Puts a value into a set, or takes it out.
+fn set<T: Ord>(values: &mut BTreeSet<T>, value: T, is_in: bool) {
+    if is_in {
+        values.insert(value);
+    } else {
+        values.remove(&value);
     }
 }
 
@@ -394,17 +382,9 @@ impl Ledger {
         self.jobs = JobMap::default();
     }
 
-    /// Whether no association stands in the line of a group twice.
-    pub fn stands_once(&self) -> bool {
-        self.accounts.iter().all(|account| {
-            let groups: BTreeSet<GroupId> = account.waiting.lines.iter().map(|(group, _)| *group).collect();
-            groups.len() == account.waiting.lines.len()
-        })
-    }
-
     /// Whether there is no group, no membership, and nobody to be placed.
     pub fn keeps_nothing_for_scopes(&self) -> bool {
         let is_free = |account: &Account| account.member_of.is_none();
-        self.groups.are_none() && self.unplaced.is_empty() && self.accounts.iter().all(is_free)
+        self.scopes.are_none() && self.unplaced.is_empty() && self.accounts.iter().all(is_free)
     }
 }

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is going on: live jobs, what they occupy, and which of them are held.
+//! Live jobs, what they count as, and which of them limits hold.
 //!
-//! `table` lists the limits that associations and queues bring, `scopes` those that the site sets over scopes; `job` says
-//! what a job counts as; `ledger` keeps the counters, `groups` those that associations share; `release` is the rule by which
-//! held jobs go, `place` says who comes first where associations share a limit, `overtaken` keeps headroom for overtaken jobs, `in_vain`
-//! says who need not be looked at again.
+//! - `table` lists the limits in records, `scope_rows` those over limit scopes;
+//! - `job` says what a job counts as; `ledger` keeps the counters of associations, and `scope` those of limit scopes;
+//! - `counter` computes the headroom that limits leave to a job;
+//! - `release` decides which held jobs go; `place` orders the associations that wait in a limit scope, and `overtaken` keeps headroom for
+//!   overtaken jobs.
 
 mod allocation;
 mod counter;
 mod counts;
 mod eligible;
-mod groups;
 mod hold;
 mod hold_names;
-mod in_vain;
 mod job;
 mod ledger;
 mod line;
@@ -21,7 +20,8 @@ mod overtaken;
 mod place;
 mod recount;
 mod release;
-mod scopes;
+mod scope;
+mod scope_rows;
 mod size;
 mod table;
 #[cfg(test)]
@@ -40,7 +40,7 @@ pub use job::{
 pub use ledger::{Ledger, PlaceInLine};
 pub use overtaken::OVERTAKEN;
 pub use release::{Line, Released, Walk};
-pub use scopes::rows_of_queues;
+pub use scope_rows::rows_of_queues;
 pub use size::{Kind, Size, SizeError, Vertex, measure};
 pub use table::{Caps, RULES, Rule, Rules};
 pub use usage::Usage;

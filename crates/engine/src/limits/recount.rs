@@ -11,8 +11,8 @@ impl Ledger {
     pub fn recount(&mut self) {
         let jobs = std::mem::take(&mut self.jobs);
         let mut fresh = Ledger::new(self.rules());
-        fresh.groups = std::mem::take(&mut self.groups).emptied();
-        (fresh.epoch, fresh.overtaken_so_far) = (self.epoch, self.overtaken_so_far);
+        fresh.scopes = std::mem::take(&mut self.scopes).emptied();
+        fresh.epoch = self.epoch;
         let member_of = self.accounts.iter_mut().map(|account| account.member_of.take());
         fresh.accounts = member_of.map(|member_of| Account { member_of, ..Account::default() }).collect();
         *self = fresh;
@@ -36,10 +36,13 @@ impl Ledger {
             if !have.usage.equals(&want.usage) {
                 drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
             }
-            for group in self.member_of(id) {
-                let of = |ledger: &Ledger| ledger.groups.get(*group).map(|group| group.meters.clone());
-                if of(self) != of(&fresh) {
-                    drift.push((id, format!("{group:?}: have {:?}, recounted {:?}", of(self), of(&fresh))));
+            for (scope, counted) in self.all_scopes_of(id) {
+                let recounted = fresh.scopes.get(scope).map(|scope| &scope.counters);
+                if recounted != Some(&counted.counters) {
+                    drift.push((
+                        id,
+                        format!("{scope:?}: have {:?}, recounted {recounted:?}", counted.counters),
+                    ));
                 }
             }
             if have.held != want.held || have.unread != want.unread {
@@ -49,18 +52,24 @@ impl Ledger {
                 drift.push((id, "lists of jobs".to_owned()));
             }
         }
-        // Who waits for room that is shared stands where its account says, and nowhere else.
-        let accounts = self.accounts.iter().flat_map(|account| account.waiting.lines.iter().copied());
-        let (said, stands): (BTreeSet<_>, BTreeSet<_>) = (accounts.collect(), self.groups.lines().collect());
-        let wrong = said.symmetric_difference(&stands);
+        // The lines of scopes hold the associations that wait there, and no others.
+        let places = || self.accounts.iter().flat_map(|account| account.waiting.places());
+        let said: BTreeSet<_> = places().map(|(scope, key, _)| (scope, key)).collect();
+        let lines = self.scopes.iter().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key)));
+        let wrong = said.symmetric_difference(&lines.collect()).copied().collect::<Vec<_>>();
         drift.extend(
-            wrong.map(|(group, key)| (key.association, format!("its place in the line of {group:?}"))),
+            wrong
+                .into_iter()
+                .map(|(scope, key)| (key.association, format!("its place in the line of {scope:?}"))),
         );
-        let stands: BTreeSet<_> = stands.iter().map(|(group, key)| (*group, key.association)).collect();
-        let since: BTreeSet<_> = self.groups.since().collect();
-        let wrong = stands.symmetric_difference(&since);
-        drift
-            .extend(wrong.map(|(group, id)| (*id, format!("since when it stands in the line of {group:?}"))));
+        let said: BTreeSet<_> =
+            places().map(|(scope, key, since)| (scope, (since, key.association))).collect();
+        let since =
+            self.scopes.iter().flat_map(|(id, scope)| scope.since.iter().map(move |since| (id, *since)));
+        let wrong = said.symmetric_difference(&since.collect()).copied().collect::<Vec<_>>();
+        drift.extend(
+            wrong.into_iter().map(|(scope, (_, id))| (id, format!("since when it waits in {scope:?}"))),
+        );
         drift.extend(self.protection_drift());
         // An association without live jobs must count nothing.
         let idle = |account: &Account| account.usage.equals(&Usage::default());

@@ -1,77 +1,74 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which held jobs may go: first come, first served, among those that nobody else keeps; then among the others. Where
-//! associations share a limit, the one whose first job would have the highest price comes first.
+//! Release scans: which held jobs go, and in which order.
 
 use super::counter::Counter;
-use super::groups::{Group, GroupId};
 use super::ledger::Class;
 use super::place::Key;
+use super::scope::{LimitScope, ScopeId};
 use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// A decision about one held job. The ledger has already taken it over.
+/// A decision about one held job, which the ledger has already recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Released {
     /// The job.
     pub id: JobId,
-    /// HoldNames to take off it, in the order of the limits.
+    /// The names to remove, in the order of the limits.
     pub names: Vec<HoldName>,
-    /// Whether these were the last: the job is free, and reserves its headroom from now on, that to run too until it is
-    /// known that it won't be scheduled.
+    /// Whether these were the last names. Then the job reserves headroom, in RUN until it is known that it would not be scheduled.
     pub is_free: bool,
 }
 
-/// Who takes part in a walk.
+/// Which held jobs take part in a release scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Line {
-    /// Those that nobody else keeps in DEPEND.
+    /// Those that no other plugin keeps in DEPEND.
     KeptByNobodyElse,
-    /// All that are held.
+    /// All.
     All,
 }
 
-/// A walk along the held jobs of an association, and of all that share a limit with it: room that is made there is not its
-/// own. Within an association, in ascending id, those that others keep in DEPEND too after those that nobody else keeps;
-/// among associations, as they stand in line (see `place.rs`). It is a value: between two steps the last one may be carried
-/// out.
+/// A release scan over the held jobs of an association, and of all associations that share a limit with it. The value holds the cursor of
+/// the scan, so that each step can be carried out before the next is decided.
 ///
-/// Headroom only shrinks from one step to the next (whoever makes room begins a walk of their own), so an association of
-/// which nobody was found to change need not be looked at again, nor passed over in a line one by one.
+/// Within an association, jobs that no other plugin keeps come before the others, and earlier ids before later ones. The lines of scopes
+/// (`place.rs`) order the associations. Headroom only shrinks from one step to the next, because a job that gives headroom back begins a
+/// scan of its own. So the scan skips an association in which it has found no job that changes.
 #[derive(Clone, Debug)]
 pub struct Walk {
     association: AssociationId,
     line: Line,
-    /// Associations that are being looked at.
+    /// Associations that the scan has begun to look at.
     courses: BTreeMap<AssociationId, Course>,
-    /// Those of which nobody is left to change.
+    /// Associations without a further job that changes.
     tried: BTreeSet<AssociationId>,
-    /// How far it has come in the line of each group.
-    passed: BTreeMap<GroupId, Passed>,
-    /// What it has cost so far, in sizes that were compared with the room there is: of held jobs, and of who stands in line.
+    /// How far the scan has come in the line of each scope.
+    passed: BTreeMap<ScopeId, Passed>,
     looks: usize,
 }
 
-/// Up to here whoever stands in the line of a group was looked at, or finds no room there, or takes no part.
+/// How far a scan has come in the line of a scope.
 #[derive(Clone, Debug)]
 struct Passed {
+    /// Each association up to here was looked at, finds no headroom, or takes no part.
     upto: Key,
-    /// What was in use of the group's limits then. A job that ends meanwhile gives room back: for those that found none.
+    /// How much of each limit was in use. If a job ends meanwhile, the scan begins the line again.
     used: Box<[u64]>,
 }
 
-/// What it costs to find out which room there is for a class of held jobs, in looks.
+/// What it costs to compute the headroom for a class of held jobs, in comparisons of a size.
 const ROOM: usize = 8;
 
 impl Walk {
-    /// Whose held jobs these are.
+    /// Returns the association with which the scan began.
     pub fn association(&self) -> AssociationId {
         self.association
     }
 
-    /// What it has cost so far.
+    /// Returns the cost so far: how many sizes were compared with headroom.
     pub fn looks(&self) -> usize {
         self.looks
     }
@@ -80,31 +77,31 @@ impl Walk {
         self.tried.contains(&association)
     }
 
-    /// After whom the search in a line goes on.
-    pub(super) fn passed(&self, id: GroupId, group: &Group) -> Option<Key> {
+    /// Returns the place in the line of a scope after which the search continues.
+    pub(super) fn passed(&self, id: ScopeId, scope: &LimitScope) -> Option<Key> {
         let passed = self.passed.get(&id)?;
-        let gave_room = group.meters.iter().zip(&passed.used).any(|(meter, used)| meter.used() < *used);
+        let gave_room = scope.counters.iter().zip(&passed.used).any(|(counter, used)| counter.used() < *used);
         (!gave_room).then_some(passed.upto)
     }
 
-    /// The search in a line has come to here, after so many looks; no further than it had if that is `None`.
-    pub(super) fn pass(&mut self, id: GroupId, group: &Group, upto: Option<Key>, looks: usize) {
+    /// Notes that the search in a line has come to `upto`, or no further if that is `None`, after so many comparisons.
+    pub(super) fn pass(&mut self, id: ScopeId, scope: &LimitScope, upto: Option<Key>, looks: usize) {
         self.looks += looks;
         if let Some(upto) = upto {
-            let used = group.meters.iter().map(Counter::used).collect();
+            let used = scope.counters.iter().map(Counter::used).collect();
             self.passed.insert(id, Passed { upto, used });
         }
     }
 
-    /// An association stands in a line: one that is to be looked at yet is not to be missed.
-    pub(super) fn lines_up(&mut self, id: GroupId, key: Key) {
+    /// Notes the place of an association in a line. If the search has come further, it begins again.
+    pub(super) fn note_place(&mut self, id: ScopeId, key: Key) {
         if !self.was_tried(key.association) && self.passed.get(&id).is_some_and(|passed| key < passed.upto) {
             self.passed.remove(&id);
         }
     }
 
-    pub(super) fn admits(&self, is_kept: bool) -> bool {
-        self.line == Line::All || !is_kept
+    pub(super) fn admits(&self, keepers: Keepers) -> bool {
+        self.line == Line::All || keepers == Keepers::NobodyElse
     }
 
     #[cfg(test)]
@@ -113,35 +110,35 @@ impl Walk {
     }
 }
 
-/// A walk along the held jobs of one association. A job that was found not to change need not be looked at again. The cost
-/// is O(decisions + classes) searches, never O(held).
+/// The part of a scan over the held jobs of one association. It costs O(decisions + classes) searches, whatever the number of held jobs.
 #[derive(Clone, Debug)]
 struct Course {
-    association: AssociationId,
-    /// Of each class the next member that was to change when it was looked for.
-    turns: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
-    /// Classes whose next member is to be looked for, and after which one: not before the last step was carried out,
-    /// since only then is it known whether the job that went takes a place to run.
+    /// Of each class the next job that was to change when the scan found it.
+    found: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
+    /// Classes to search, each with the job after which the search continues. The search follows when the last step was carried out: only
+    /// then is it known whether the released job reserves headroom in RUN.
     unsought: Vec<(Class, Option<JobId>)>,
 }
 
 impl Ledger {
-    /// Begins a walk.
+    /// Begins a release scan.
     pub fn walk(&self, association: AssociationId, line: Line) -> Walk {
-        Walk {
-            association,
-            line,
-            courses: BTreeMap::new(),
-            tried: BTreeSet::new(),
-            passed: BTreeMap::new(),
-            looks: 0,
-        }
+        let (courses, tried, passed) = Default::default();
+        Walk { association, line, courses, tried, passed, looks: 0 }
     }
 
-    /// Goes on to the next held job that changes. A job none of whose limits is exceeded is freed and reserves its
-    /// headroom at once; of any other job the names that are satisfied go, but never the last. Names of limits over scopes
-    /// go with the last: they would come and go on all who wait whenever one place is free. Jobs of the associations in
-    /// `undecided` are left as they are. Before each step whoever is [unplaced](Ledger::unplaced) is to be placed.
+    /// Notes that something has changed, so that each association is worth a look. Until then [`release_next`](Ledger::release_next)
+    /// skips associations in which a scan found no job that changes. After a push there is a scan for each association with held jobs, and
+    /// without this each scan would look at all associations that wait for the same headroom.
+    pub fn look_anew(&mut self) {
+        self.in_vain.clear();
+        self.unplaced.extend(self.passed_over.drain(..));
+    }
+
+    /// Decides the next step: returns the next held job that changes. A job that exceeds no limit is freed, and reserves headroom at once.
+    /// Any other job loses the names of limits that have headroom, but never its last name. Names of limits over scopes go only with the
+    /// last: otherwise all jobs that wait would lose and get them whenever one job fits. Jobs of the associations in `undecided` are
+    /// skipped. Before each step, the caller [places](Ledger::place) the [unplaced](Ledger::unplaced) associations.
     pub fn release_next(
         &mut self,
         book: &Book,
@@ -150,65 +147,59 @@ impl Ledger {
     ) -> Option<Released> {
         loop {
             let association = self.candidate(walk)?;
-            if undecided.contains(&association) {
-                walk.tried.insert(association);
-                continue;
-            }
-            if self.in_vain.is_known(association, walk.line) {
-                walk.tried.insert(association);
-                if self.stands_in_line(association) {
-                    self.in_vain.passed_over.push(association);
-                }
-                continue;
-            }
-            let begun = walk.courses.remove(&association);
-            let is_all = begun.is_none();
-            let mut course = begun.unwrap_or_else(|| self.course(association, walk.line));
-            match self.next_of(book, &mut course, &mut walk.looks) {
-                Some(released) => {
+            let waits = self.account_of(association).is_some_and(|account| !account.waiting.is_nowhere());
+            let is_in_vain = self.in_vain.get(&association).is_some_and(|line| *line >= walk.line);
+            if is_in_vain && !undecided.contains(&association) {
+                self.passed_over.extend(Some(association).filter(|_| waits));
+            } else if !undecided.contains(&association) {
+                let begun = walk.courses.remove(&association);
+                let is_whole = begun.is_none();
+                let mut course = begun.unwrap_or_else(|| self.course(association, walk.line));
+                if let Some(released) = self.next_of(book, association, &mut course, &mut walk.looks) {
                     walk.courses.insert(association, course);
                     return Some(released);
                 }
-                None => {
-                    walk.tried.insert(association);
-                    // Whom a course passed before others went may find room since then, if they ended.
-                    if is_all {
-                        self.in_vain.note(association, walk.line);
-                    }
-                    // It may turn out to wait elsewhere.
-                    if self.stands_in_line(association) {
-                        self.unplaced.insert(association);
-                    }
+                // A job that was skipped before others went may find headroom since then, if they have ended.
+                if is_whole {
+                    let line = self.in_vain.entry(association).or_insert(walk.line);
+                    *line = walk.line.max(*line);
                 }
+                // The association may have to wait elsewhere.
+                self.unplaced.extend(Some(association).filter(|_| waits));
+            }
+            walk.tried.insert(association);
+        }
+    }
+
+    /// Begins the scan over one association. Classes take no part while eventlogs are being read of jobs with which they share a limit.
+    fn course(&mut self, association: AssociationId, line: Line) -> Course {
+        let mut unsought = Vec::new();
+        let classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
+        for class in classes {
+            if line == Line::KeptByNobodyElse && class.keepers == Keepers::Others {
+                continue;
+            }
+            if self.shares_with_unread(association, class.queue.as_ref()) {
+                self.put_off.insert(association);
+            } else {
+                unsought.push((class, None));
             }
         }
+        Course { found: BinaryHeap::new(), unsought }
     }
 
-    fn stands_in_line(&self, association: AssociationId) -> bool {
-        self.account_of(association).is_some_and(|account| !account.waiting.is_nowhere())
-    }
-
-    /// Nobody takes part while eventlogs are being read of the association's jobs, or of others with which it shares a limit:
-    /// then its turn is put off.
-    fn course(&mut self, association: AssociationId, line: Line) -> Course {
-        let mut classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
-        classes.retain(|class| line == Line::All || class.keepers == Keepers::NobodyElse);
-        let takes_part = |class: &Class| !self.shares_with_unread(association, class.queue.as_ref());
-        let (known, later): (Vec<Class>, Vec<Class>) = classes.into_iter().partition(takes_part);
-        if !later.is_empty() {
-            self.put_off.insert(association);
-        }
-        let unsought = known.into_iter().map(|class| (class, None)).collect();
-        Course { association, turns: BinaryHeap::new(), unsought }
-    }
-
-    /// Associations whose turn was put off because of eventlogs that were being read.
+    /// Returns the associations that have taken no part in a scan since the last call because eventlogs were being read.
     pub fn take_put_off(&mut self) -> BTreeSet<AssociationId> {
         std::mem::take(&mut self.put_off)
     }
 
-    fn next_of(&mut self, book: &Book, course: &mut Course, looks: &mut usize) -> Option<Released> {
-        let association = course.association;
+    fn next_of(
+        &mut self,
+        book: &Book,
+        association: AssociationId,
+        course: &mut Course,
+        looks: &mut usize,
+    ) -> Option<Released> {
         loop {
             while let Some((class, after)) = course.unsought.pop() {
                 let room = self.room(book, association, class.queue.as_ref());
@@ -218,24 +209,20 @@ impl Ledger {
                     may_change(class.names, room.exceeded(size))
                 };
                 if let Some(id) = self.next_held(association, &class, after, changes) {
-                    course.turns.push(Reverse((class.keepers, id, class)));
+                    course.found.push(Reverse((class.keepers, id, class)));
                 }
             }
-            let Reverse((_, id, class)) = course.turns.pop()?;
+            let Reverse((_, id, class)) = course.found.pop()?;
             let exceeded = self.is_in_line(association, &class, id).then(|| self.exceeded_by(book, id));
             let names = class.names;
             course.unsought.push((class, Some(id)));
-            // What was carried out since it was found may have taken it out of the line, or the room it would have had.
-            let Some(exceeded) = exceeded else { continue };
+            // Since the scan found the job, the job may have left the line, or other jobs may have taken the headroom.
+            let Some(exceeded) = exceeded.filter(|exceeded| may_change(names, *exceeded)) else { continue };
             let (is_free, going) = (exceeded.is_empty(), going(names, exceeded));
-            if !is_free && going.is_empty() {
-                continue;
-            }
             let rules = self.rules();
             let names = self.change(id, |job| {
                 if is_free {
-                    job.grant = Grant::Given;
-                    job.demand = Demand::ToRun;
+                    (job.grant, job.demand) = (Grant::Given, Demand::ToRun);
                 }
                 rules.members(going).filter_map(|hold| job.names.remove(hold)).collect()
             });
@@ -249,7 +236,7 @@ pub(super) fn may_change(names: HoldSet, exceeded: HoldSet) -> bool {
     exceeded.is_empty() || !going(names, exceeded).is_empty()
 }
 
-/// The names to take off: all where no limit is exceeded, else those that are satisfied, but never the last.
+/// Returns the names to remove: all if no limit is exceeded, and otherwise those of limits that have headroom, except the last.
 fn going(names: HoldSet, exceeded: HoldSet) -> HoldSet {
     let satisfied = names.without(exceeded);
     if exceeded.is_empty() {

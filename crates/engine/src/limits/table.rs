@@ -7,7 +7,7 @@
 use super::counter::{Applied, Counter};
 use super::counts::Tally;
 use super::hold::{Hold, HoldSet};
-use super::scopes::{Row, rows};
+use super::scope_rows::{Row, rows};
 use super::size::Size;
 use super::usage::Usage;
 use crate::accounts::{Association, Book, Cap, Queue};

@@ -28,25 +28,14 @@ impl Usage {
         self.queues.iter().map(|(name, tally)| (name, tally))
     }
 
-    /// Counts a job.
-    pub fn deposit(&mut self, job: &Job, footprint: Footprint) {
-        self.active_jobs = self.active_jobs.saturating_add(footprint.active_jobs);
+    /// Adds a job, or subtracts it.
+    pub fn count(&mut self, job: &Job, footprint: Footprint, is_in: bool) {
+        let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
+        self.active_jobs = op(self.active_jobs, footprint.active_jobs);
         if footprint.is_idle() {
             return;
         }
-        self.each_tally(job, footprint, Counts::plus);
-    }
-
-    /// Uncounts a job.
-    pub fn withdraw(&mut self, job: &Job, footprint: Footprint) {
-        self.active_jobs = self.active_jobs.saturating_sub(footprint.active_jobs);
-        if footprint.is_idle() {
-            return;
-        }
-        self.each_tally(job, footprint, Counts::minus);
-    }
-
-    fn each_tally(&mut self, job: &Job, footprint: Footprint, op: fn(Counts, Counts) -> Counts) {
+        let op = if is_in { Counts::plus } else { Counts::minus };
         let apply = |tally: &mut Tally| {
             tally.charged = op(tally.charged, footprint.charged);
             tally.reserved = op(tally.reserved, footprint.reserved);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! One association's side of the ledger: a function of its live jobs.
 
-use super::super::groups::GroupId;
 use super::super::line::HeldLine;
 use super::super::place::Waiting;
+use super::super::scope::ScopeId;
 use super::super::{Footprint, HoldSet, Job, Keepers, Phase, Usage};
+use super::set;
 use super::until::Until;
 use crate::ids::{JobId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,9 +28,9 @@ impl Class {
 #[derive(Clone, Debug, Default)]
 pub(in crate::limits) struct Account {
     pub usage: Usage,
-    /// The groups in which its jobs count too; `None` as long as nobody asked.
-    pub member_of: Option<Box<[GroupId]>>,
-    /// How it waits for their room.
+    /// The limit scopes in which its jobs count too, the narrowest first; `None` until its first job comes.
+    pub member_of: Option<Box<[ScopeId]>>,
+    /// How the association waits for headroom in these scopes.
     pub waiting: Waiting,
     /// Held jobs in line.
     pub held: BTreeMap<Class, HeldLine>,
@@ -40,7 +41,7 @@ pub(in crate::limits) struct Account {
     /// Jobs that limits count, who ends first before the others.
     pub counted: BTreeSet<(Until, JobId)>,
     /// Replayed jobs whose eventlog is not read yet: until then headroom is not known, and nothing is released.
-    pub unread: usize,
+    pub unread: u64,
 }
 
 impl Account {
@@ -49,42 +50,27 @@ impl Account {
         self.usage.active_jobs == 0 && self.before_sched.is_empty()
     }
 
-    /// Whether a job that comes or goes may have it stand elsewhere among those with which it shares limits.
-    pub fn is_displaced_by(&self, job: &Job, footprint: Footprint) -> bool {
-        let shares = self.member_of.as_ref().is_some_and(|member_of| !member_of.is_empty());
-        shares && !self.held.is_empty() && (job.is_held() || job.is_unread() || !footprint.is_idle())
-    }
-
-    pub fn deposit(&mut self, id: JobId, job: &Job, footprint: Footprint) {
-        self.usage.deposit(job, footprint);
-        self.unread += usize::from(job.is_unread());
+    /// Puts a job into the counters and indexes, or takes it out of them.
+    pub fn count(&mut self, id: JobId, job: &Job, footprint: Footprint, is_in: bool) {
+        let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
+        self.usage.count(job, footprint, is_in);
+        self.unread = op(self.unread, u64::from(job.is_unread()));
         if matches!(job.phase, Phase::Depend | Phase::Priority) {
-            self.before_sched.insert(id);
+            set(&mut self.before_sched, id, is_in);
         }
         if !footprint.is_idle() {
-            self.counted.insert((Until::of(job), id));
-        }
-        if job.is_held() {
-            self.held.entry(Class::of(job)).or_default().insert(id, job.size);
-        }
-    }
-
-    pub fn withdraw(&mut self, id: JobId, job: &Job, footprint: Footprint) {
-        self.usage.withdraw(job, footprint);
-        self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
-        if matches!(job.phase, Phase::Depend | Phase::Priority) {
-            self.before_sched.remove(&id);
-        }
-        if !footprint.is_idle() {
-            self.counted.remove(&(Until::of(job), id));
+            set(&mut self.counted, (Until::of(job), id), is_in);
         }
         if job.is_held() {
             let class = Class::of(job);
-            if let Some(line) = self.held.get_mut(&class) {
+            let line = self.held.entry(class.clone()).or_default();
+            if is_in {
+                line.insert(id, job.size);
+            } else {
                 line.remove(id);
-                if line.is_empty() {
-                    self.held.remove(&class);
-                }
+            }
+            if line.is_empty() {
+                self.held.remove(&class);
             }
         }
     }

@@ -91,8 +91,7 @@ impl Ledger {
     /// Whether limits over scopes count jobs of an association in a queue, which no excerpt knows: what is in use of these is not the
     /// association's alone.
     pub fn counts_under_scopes(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
-        let mut groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
-        groups.any(|group| group.has(queue))
+        self.scopes_of(association, queue).next().is_some()
     }
 
     /// Releases whoever may go, as a pass does whose jobs go at once. Says who went, and how many looks at held jobs that took.

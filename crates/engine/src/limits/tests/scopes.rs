@@ -242,21 +242,22 @@ fn counted_anew_nobody_is_there_twice() {
     come(&mut ledger, &book, 4, unread);
     let mut walk = ledger.walk(of(&book, 1), Line::All);
     assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
-    let claims = |ledger: &Ledger| {
-        let of_first = ledger.member_of(of(&book, 1)).iter().filter_map(|id| ledger.groups.get(*id));
-        of_first.map(|group| group.overtaken.len()).sum::<usize>()
+    let count = |ledger: &Ledger| {
+        let scopes = ledger.scopes.iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));
+        (ledger.overtaken().len(), scopes.fold((0, 0), |sum, (line, since)| (sum.0 + line, sum.1 + since)))
     };
     for id in ledger.member_of(of(&book, 1)).to_vec() {
-        ledger.groups.get_mut(id).expect("a group").taken += OVERTAKEN;
+        ledger.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
     ledger.place_all_anew();
     for unplaced in ledger.unplaced(&book, &walk) {
         ledger.place(&book, &mut walk, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
     }
-    assert!(claims(&ledger) > 0 && ledger.groups.lines().count() > 0 && ledger.groups.since().count() > 0);
+    let (overtaken, (lines, since)) = count(&ledger);
+    assert!(overtaken > 0 && lines > 0 && since > 0);
     ledger.recount();
     assert_eq!(ledger.drift(), []);
-    assert_eq!((claims(&ledger), ledger.groups.lines().count(), ledger.groups.since().count()), (0, 0, 0));
+    assert_eq!(count(&ledger), (0, (0, 0)));
     assert_eq!(ledger.unplaced, [of(&book, 1), of(&book, 2)].into());
     ledger.remove(JobId(4));
     assert!(!ledger.shares_with_unread(of(&book, 1), None), "nobody is read any more");

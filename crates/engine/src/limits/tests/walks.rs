@@ -2,8 +2,8 @@
 //! Walks that pass over whom a look would find as it was, against walks that look at everybody: who is let go, in which order, and
 //! where everybody stands afterwards.
 
-use super::super::groups::GroupId;
 use super::super::place::Key;
+use super::super::scope::ScopeId;
 use super::*;
 use crate::accounts::{Cap, Policy, SiteLimit, Target};
 use crate::ids::Amount;
@@ -92,8 +92,8 @@ struct World {
     looks: usize,
 }
 
-/// Where everybody stands, by group; who has a claim, the oldest first.
-type Places = (Vec<(GroupId, Key)>, Vec<(AssociationId, JobId)>, Vec<(GroupId, AssociationId)>);
+/// The places in the line of each scope, and the overtaken jobs, the first overtaken first.
+type Places = (Vec<(ScopeId, Key, u64)>, Vec<JobId>);
 
 impl World {
     fn new(book: &Book, is_plain: bool) -> World {
@@ -107,9 +107,8 @@ impl World {
     }
 
     fn places(&self) -> Places {
-        let groups = &self.ledger.groups;
-        let claims = groups.overtaken().into_iter().map(|(_, it)| (it.association, it.job));
-        (groups.lines().collect(), claims.collect(), groups.since().collect())
+        let accounts = self.ledger.accounts.iter();
+        (accounts.flat_map(|account| account.waiting.places()).collect(), self.ledger.overtaken())
     }
 
     /// One that finds no room is held; any other is in SCHED, or runs.
@@ -231,10 +230,9 @@ impl World {
 
 impl Ledger {
     fn overtake(&mut self, many: u64) {
-        let ids: BTreeSet<GroupId> =
-            self.accounts.iter().flat_map(|it| it.member_of.iter().flatten()).copied().collect();
+        let ids: Vec<ScopeId> = self.scopes.iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.groups.get_mut(id).into_iter().for_each(|group| group.taken += many);
+            self.scopes.get_mut(id).into_iter().for_each(|scope| scope.taken += many);
         }
     }
 }

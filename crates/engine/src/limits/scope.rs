@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limit scopes: jobs that count together under limits that a site sets on associations, banks and users.
+//!
+//! A limit scope exists from the time when the first association that belongs to it gets a job. The ledger determines the scopes of an
+//! association once: when its first job comes, or when the limits change.
+
+use super::counter::Counter;
+use super::counts::Tally;
+use super::job::{Footprint, Job};
+use super::ledger::Ledger;
+use super::line::SizedLine;
+use super::place::Key;
+use super::scope_rows::{Row, rejection};
+use super::size::Size;
+use crate::accounts::{AssociationId, Book, Caps, SiteLimits, Target};
+use crate::ids::{BankName, QueueName, UserId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Identifies a limit scope until the limits change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ScopeId(u32);
+
+/// Jobs that count together, and the associations that wait for headroom.
+#[derive(Clone, Debug)]
+pub(super) struct LimitScope {
+    pub target: Target,
+    /// Only jobs of this queue and of its virtual queues count; `None` for all jobs.
+    pub queue: Option<QueueName>,
+    virtual_queues: Box<[QueueName]>,
+    pub counters: Box<[Counter]>,
+    /// How many jobs have taken headroom here so far.
+    pub taken: u64,
+    /// The associations that wait here, in the order in which their jobs are released. The size of a member is the least of each measure
+    /// that its held jobs request.
+    pub line: SizedLine<Key>,
+    /// The same associations, in the order of how many jobs had taken headroom when their first held job became the first.
+    pub since: BTreeSet<(u64, AssociationId)>,
+    /// The [epoch](Ledger::epoch) of the priorities in `line`.
+    pub epoch: u64,
+    /// Jobs whose eventlog is not read yet. Until then the headroom is unknown, and no job that needs it is released.
+    pub unread: u64,
+}
+
+impl LimitScope {
+    /// Returns true if jobs of `queue` count here.
+    pub fn has(&self, queue: Option<&QueueName>) -> bool {
+        self.queue.is_none()
+            || self.queue.as_ref() == queue
+            || queue.is_some_and(|queue| self.virtual_queues.contains(queue))
+    }
+
+    /// Returns true if a limit has no headroom for a job of `size`.
+    pub fn lacks(&self, size: Size) -> bool {
+        self.counters.iter().any(|counter| counter.lacks(size))
+    }
+
+    /// Returns true if there is headroom for a job of `size`, and it is known.
+    pub fn fits(&self, size: Size) -> bool {
+        self.unread == 0 && !self.lacks(size)
+    }
+
+    /// Returns true if a job of `size` would fit if no other job counted here.
+    pub fn could_fit(&self, size: Size) -> bool {
+        self.counters.iter().all(|it| it.cap.limit.admits(0, size.of(it.amount.measure)))
+    }
+
+    /// Puts an association into the line.
+    pub fn enter(&mut self, key: Key, least: Size, since: u64) {
+        self.line.insert(key, least);
+        self.since.insert((since, key.association));
+    }
+
+    /// Takes an association out of the line.
+    pub fn leave(&mut self, key: Key, since: u64) {
+        self.line.remove(key);
+        self.since.remove(&(since, key.association));
+    }
+}
+
+/// All limit scopes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LimitScopes {
+    limits: Arc<SiteLimits>,
+    all: Vec<LimitScope>,
+    ids: BTreeMap<(Target, Option<QueueName>), ScopeId>,
+}
+
+impl LimitScopes {
+    /// Returns no scopes yet, of these limits.
+    pub fn new(limits: &Arc<SiteLimits>) -> LimitScopes {
+        LimitScopes { limits: Arc::clone(limits), ..LimitScopes::default() }
+    }
+
+    pub fn limits(&self) -> &Arc<SiteLimits> {
+        &self.limits
+    }
+
+    /// Returns true if the site has set no limits over scopes.
+    pub fn are_none(&self) -> bool {
+        self.limits.is_empty()
+    }
+
+    /// Returns the same scopes without jobs.
+    pub fn emptied(mut self) -> LimitScopes {
+        for scope in &mut self.all {
+            scope.counters.iter_mut().for_each(|counter| (counter.charged, counter.reserved) = (0, 0));
+            (scope.line, scope.unread) = (SizedLine::default(), 0);
+            scope.since.clear();
+        }
+        self
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (ScopeId, &LimitScope)> {
+        (0..).map(ScopeId).zip(&self.all)
+    }
+
+    pub fn get(&self, id: ScopeId) -> Option<&LimitScope> {
+        self.all.get(id.0 as usize)
+    }
+
+    pub fn get_mut(&mut self, id: ScopeId) -> Option<&mut LimitScope> {
+        self.all.get_mut(id.0 as usize)
+    }
+
+    pub fn find(&self, target: &Target, queue: Option<&QueueName>) -> Option<&LimitScope> {
+        self.get(*self.ids.get(&(target.clone(), queue.cloned()))?)
+    }
+
+    /// Returns the scopes of an association, and creates those that do not exist. The narrowest comes first: association and user before
+    /// banks, inner banks before outer banks, one queue before all queues.
+    pub fn join(&mut self, user: UserId, bank: &BankName) -> Box<[ScopeId]> {
+        let limits = Arc::clone(&self.limits);
+        let mut on = limits.on(user, bank);
+        let outwards: Vec<Target> = on.iter().map(|(target, ..)| target.clone()).collect();
+        on.sort_by_key(|(target, queue, _)| {
+            let depth = outwards.iter().position(|other| other == target);
+            (matches!(target, Target::Bank(_)), depth, queue.is_none())
+        });
+        on.into_iter().filter_map(|(target, queue, caps)| self.get_or_add(target, queue, caps)).collect()
+    }
+
+    fn get_or_add(&mut self, target: Target, queue: Option<QueueName>, caps: Caps) -> Option<ScopeId> {
+        let key = (target.clone(), queue.clone());
+        if let Some(id) = self.ids.get(&key) {
+            return Some(*id);
+        }
+        let id = ScopeId(u32::try_from(self.all.len()).ok()?);
+        let scope = target.scope(queue.is_some());
+        let counter =
+            |(amount, cap)| Counter::new(Row { scope, amount }.hold(), amount, cap, Tally::default());
+        let virtual_queues = queue.iter().flat_map(|queue| self.limits.virtual_queues(queue.as_str()));
+        self.all.push(LimitScope {
+            virtual_queues: virtual_queues.cloned().collect(),
+            target,
+            counters: caps.into_iter().map(counter).collect(),
+            taken: 0,
+            line: SizedLine::default(),
+            since: BTreeSet::new(),
+            epoch: 0,
+            unread: 0,
+            queue,
+        });
+        self.ids.insert(key, id);
+        Some(id)
+    }
+
+    /// Adds or subtracts a job by `op`.
+    pub fn count(&mut self, scopes: &[ScopeId], job: &Job, footprint: Footprint, op: fn(u64, u64) -> u64) {
+        if footprint.is_idle() && !job.is_unread() {
+            return;
+        }
+        self.update(scopes, job, |scope| {
+            for counter in &mut scope.counters {
+                counter.apply(footprint, op);
+            }
+            scope.unread = op(scope.unread, u64::from(job.is_unread()));
+        });
+    }
+
+    /// Notes that a job took headroom.
+    pub fn note_taken(&mut self, scopes: &[ScopeId], job: &Job) {
+        self.update(scopes, job, |scope| scope.taken += 1);
+    }
+
+    fn update(&mut self, scopes: &[ScopeId], job: &Job, change: impl Fn(&mut LimitScope)) {
+        for id in scopes {
+            self.get_mut(*id).filter(|scope| scope.has(job.queue.as_ref())).into_iter().for_each(&change);
+        }
+    }
+}
+
+impl Ledger {
+    /// Determines the limit scopes of an association to which a job is about to come.
+    pub fn meet(&mut self, book: &Book, id: AssociationId) {
+        if self.scopes.are_none() {
+            return;
+        }
+        let (scopes, account) = self.scopes_and_account(id);
+        if let Some(account) = account.filter(|account| account.member_of.is_none())
+            && let Some(association) = book.association(id)
+        {
+            account.member_of = Some(scopes.join(association.user, &association.bank));
+        }
+    }
+
+    /// Takes over the limits over scopes. If they changed, all live jobs are counted again.
+    pub fn regroup(&mut self, book: &Book) {
+        if Arc::ptr_eq(self.scopes.limits(), book.site_limits()) {
+            return;
+        }
+        let had_none = self.scopes.are_none();
+        self.scopes = LimitScopes::new(book.site_limits());
+        if had_none && self.scopes.are_none() {
+            return;
+        }
+        self.unplaced.clear();
+        self.overtaken.clear();
+        self.in_vain.clear();
+        self.passed_over.clear();
+        for index in 0..self.accounts.len() {
+            let Some(id) = AssociationId::from_index(index) else { continue };
+            let Some(account) = self.accounts.get_mut(index) else { continue };
+            (account.member_of, account.waiting) = Default::default();
+            if !account.is_idle() {
+                self.meet(book, id);
+            }
+        }
+        for row in self.jobs.values() {
+            let association = row.job.association();
+            let account = association.and_then(|association| self.accounts.get(association.index()));
+            let member_of = account.and_then(|account| account.member_of.as_deref()).unwrap_or_default();
+            self.scopes.count(member_of, &row.job, row.job.footprint(), u64::saturating_add);
+        }
+        self.place_all_anew();
+    }
+
+    /// Returns the scopes that count jobs of an association in `queue`, the narrowest first.
+    pub(super) fn scopes_of(
+        &self,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+    ) -> impl Iterator<Item = (ScopeId, &LimitScope)> {
+        self.all_scopes_of(association).filter(move |(_, scope)| scope.has(queue))
+    }
+
+    /// Returns the scopes that count jobs of an association.
+    pub(super) fn all_scopes_of(
+        &self,
+        association: AssociationId,
+    ) -> impl Iterator<Item = (ScopeId, &LimitScope)> {
+        self.member_of(association).iter().filter_map(|id| Some((*id, self.scopes.get(*id)?)))
+    }
+
+    /// Returns the rejection of a job that is larger than a whole cap over a scope.
+    pub fn rejection_over_scopes(
+        &self,
+        book: &Book,
+        association: AssociationId,
+        queue: Option<&str>,
+        size: Size,
+    ) -> Option<String> {
+        let (limits, association) = (book.site_limits(), book.association(association)?);
+        let on = limits.on(association.user, &association.bank);
+        on.iter().filter(|(_, of, _)| limits.counts_in(of.as_ref(), queue)).find_map(|(target, of, caps)| {
+            caps.iter().find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
+        })
+    }
+}
