@@ -48,8 +48,9 @@
 //! # Where to add
 //! - a field of associations, queues, banks, projects or weights: the record in `crates/protocol/src/records/`, from which reading,
 //!   snapshot, query and database follow, and the engine's type of it in `crates/engine/src/accounts/`;
-//! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`; a scope, or a measure that
-//!   limits over scopes count: a row of `limits/scope_rows.rs`;
+//! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`, of `counters` if it holds
+//!   jobs until there is headroom, and of `per_job` if it rejects a job that is too large; a kind of limit scope, or a measure that limits
+//!   over scopes count: a row of `limits/scope_rows.rs`;
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`;
 //! - an RPC method: a file in `plugin/methods/`, and a row of `METHODS` in `plugin/methods.rs` with the role that may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;
@@ -58,8 +59,8 @@
 //! - a command: a file in `crates/cli/src/commands/`, and a row of `Command` in `mod.rs` there;
 //! - a page for a browser: its content, put into the frame of `crates/cli/src/html/page/mod.rs`.
 //!
-//! Two tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor: `a_ninth_limit_is_a_row` and
-//! `a_fifth_factor_is_a_row` build an engine with one more row. `a_new_factor_keeps_the_promise_of_max_wait_behind` shows that a new
+//! Three tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor: `a_ninth_limit_is_a_row`,
+//! `a_limit_on_a_single_job_is_a_row` and `a_fifth_factor_is_a_row` build an engine with one more row. `a_new_factor_keeps_the_promise_of_max_wait_behind` shows that a new
 //! factor cannot break that promise.
 //!
 //! # Architecture invariants

@@ -42,5 +42,5 @@ pub use overtaken::OVERTAKEN;
 pub use release::{Line, Released, Walk};
 pub use scope_rows::rows_of_queues;
 pub use size::{Kind, Size, SizeError, Vertex, measure};
-pub use table::{Caps, RULES, Rule, Rules};
+pub use table::{Caps, PerJob, RULES, Rule, Rules};
 pub use usage::Usage;

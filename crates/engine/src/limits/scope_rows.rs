@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(Row::at(NAMES.len()), None);
         let names: std::collections::BTreeSet<&str> =
             super::super::RULES.names().map(|hold| hold.name()).collect();
-        assert_eq!(names.len(), NAMES.len() + super::super::RULES.0.len());
+        assert_eq!(names.len(), NAMES.len() + super::super::RULES.counters.len());
         assert_eq!(rows_of_queues().rows().count(), 2 * AMOUNTS);
     }
 }

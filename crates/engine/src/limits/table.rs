@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The limits that hold a job, one row each: whose jobs are counted, in which stage, what of them, against which cap; the
-//! name of the dependency, and the text for a job that could never run.
+//! The limits in the records of associations and queues: those on counters, which hold a job, and caps on a single job, which reject it.
 //!
-//! To add a limit, add a row: its place is the order in which names are added and shown.
+//! To add a limit, add a row to a table of [`RULES`].
 
 use super::counter::{Applied, Counter};
 use super::counts::Tally;
@@ -13,41 +12,22 @@ use super::usage::Usage;
 use crate::accounts::{Association, Book, Cap, Queue};
 use crate::ids::{Amount, Limit, Measure, QueueName, Stage};
 
-/// Caps that a queue or an association has, each on one measure.
+/// Caps of a queue or an association, each on one measure.
 pub type CapsOf<T> = &'static [(Measure, fn(&T) -> Limit)];
 
-/// Whose jobs count, and against which caps. A job that exceeds any of them is held.
+/// Whose caps count. A job that exceeds any of them exceeds the limit.
 #[derive(Clone, Copy, Debug)]
 pub enum Caps {
-    /// Jobs of the association in the job's queue, if that is a queue the site has configured.
+    /// Those of the job's queue, if the site has configured that queue.
     InQueue(CapsOf<Queue>),
-    /// All jobs of the association.
+    /// Those of the association.
     InAll(CapsOf<Association>),
 }
 
-/// A limit that keeps jobs in DEPEND.
-#[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// The name of the dependency that says so.
-    pub name: &'static str,
-    /// Which jobs count.
-    pub stage: Stage,
-    /// Whose, and how many.
-    pub caps: Caps,
-    /// What is said of a job that alone exceeds the limit, so that it could never run: it is rejected at submit. `None`:
-    /// it is held like any other, until the limit is raised.
-    /// `{nodes}` stands for what the job has of a measure, `{max-nodes}` for the cap on it.
-    pub too_large: Option<&'static str>,
-}
-
-impl Rule {
-    /// Its caps on a job of `association` in `queue`, a queue the site has configured. None where it does not apply.
-    pub fn caps_on(
-        &self,
-        association: &Association,
-        queue: Option<&Queue>,
-    ) -> impl Iterator<Item = (Measure, Limit)> {
-        let (of_queue, of_all): (CapsOf<Queue>, CapsOf<Association>) = match self.caps {
+impl Caps {
+    /// Returns the caps on a job of `association` in the configured queue `queue`.
+    fn on(self, association: &Association, queue: Option<&Queue>) -> impl Iterator<Item = (Measure, Limit)> {
+        let (of_queue, of_all): (CapsOf<Queue>, CapsOf<Association>) = match self {
             Caps::InQueue(caps) => (caps, &[]),
             Caps::InAll(caps) => (&[], caps),
         };
@@ -56,101 +36,120 @@ impl Rule {
             .flat_map(move |queue| of_queue.iter().map(move |(measure, cap)| (*measure, cap(queue))));
         of_queue.chain(of_all.iter().map(move |(measure, cap)| (*measure, cap(association))))
     }
+}
 
-    /// The rejection of a job that is too large for it.
-    fn rejection(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
-        let text = self.too_large?;
-        let mut caps = self.caps_on(association, queue);
-        caps.any(|(measure, cap)| !cap.admits(0, size.of(measure))).then(|| {
-            let amounts =
-                Measure::ALL.map(|measure| (format!("{{{}}}", measure.name()), size.of(measure).to_string()));
-            let caps = self.caps_on(association, queue);
-            let caps = caps.map(|(measure, cap): (Measure, Limit)| {
-                (format!("{{max-{}}}", measure.name()), cap.to_string())
-            });
-            amounts
-                .into_iter()
-                .chain(caps)
-                .fold(text.to_owned(), |text, (key, value)| text.replace(&key, &value))
-        })
-    }
+/// A limit on a counter of an association: a job that exceeds it is held in DEPEND.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The name of the dependency.
+    pub name: &'static str,
+    /// Which jobs count.
+    pub stage: Stage,
+    /// The caps. Under those of a queue, only jobs of that queue count.
+    pub caps: Caps,
+}
 
-    /// Whether it is a limit of the job's queue.
+impl Rule {
+    /// Returns true if the limit counts jobs of one queue.
     pub fn is_of_queue(&self) -> bool {
         matches!(self.caps, Caps::InQueue(_))
     }
 
-    /// Whether it counts running jobs of the association, whatever their size.
+    /// Returns true if the limit counts running jobs of the association, whatever their size.
     pub fn is_running_jobs(&self) -> bool {
         matches!((self.stage, self.caps), (Stage::Running, Caps::InAll([(Measure::Jobs, _)])))
     }
 }
 
-/// The limits of flux-accounting.
-pub const RULES: Rules = Rules(&[
-    Rule {
-        name: "max-run-jobs-queue",
-        stage: Stage::Running,
-        caps: Caps::InQueue(&[(Measure::Jobs, |queue| queue.max_running_jobs)]),
-        too_large: None,
-    },
-    Rule {
-        name: "max-sched-jobs-queue-limit",
-        stage: Stage::Scheduled,
-        caps: Caps::InQueue(&[(Measure::Jobs, |queue| queue.max_sched_jobs)]),
-        too_large: None,
-    },
-    Rule {
-        name: "max-sched-nodes-queue-limit",
-        stage: Stage::Scheduled,
-        caps: Caps::InQueue(&[(Measure::Nodes, |queue| queue.max_sched_nodes_per_assoc)]),
-        too_large: None,
-    },
-    Rule {
-        name: "max-sched-cores-queue-limit",
-        stage: Stage::Scheduled,
-        caps: Caps::InQueue(&[(Measure::Cores, |queue| queue.max_sched_cores_per_assoc)]),
-        too_large: None,
-    },
-    Rule {
-        name: "max-resources-queue",
-        stage: Stage::RunningAndScheduled,
-        caps: Caps::InQueue(&[(Measure::Nodes, |queue| queue.max_nodes_per_assoc)]),
-        too_large: Some(
-            "job size ({nodes} node(s)) is greater than max resources limit configured for queue \
-             ({max-nodes} node(s))",
-        ),
-    },
-    Rule {
-        name: "max-running-jobs-user-limit",
-        stage: Stage::Running,
-        caps: Caps::InAll(&[(Measure::Jobs, |association| association.max_running_jobs)]),
-        too_large: None,
-    },
-    Rule {
-        name: "max-sched-jobs-user-limit",
-        stage: Stage::Scheduled,
-        caps: Caps::InAll(&[(Measure::Jobs, |association| association.max_sched_jobs)]),
-        too_large: None,
-    },
-    Rule {
-        name: "max-resources-user-limit",
-        stage: Stage::Running,
-        caps: Caps::InAll(&[
-            (Measure::Nodes, |association| association.max_nodes),
-            (Measure::Cores, |association| association.max_cores),
-        ]),
-        too_large: Some(
-            "job size ({nodes} node(s), {cores} core(s)) is greater than max resources limits configured for \
-             association ({max-nodes} node(s), {max-cores} core(s))",
-        ),
-    },
+/// A limit on a single job: a larger job is rejected at submission.
+#[derive(Clone, Copy, Debug)]
+pub struct PerJob {
+    /// The caps.
+    pub caps: Caps,
+    /// The text of the rejection. `{nodes}` stands for the nodes of the job, and `{max-nodes}` for the cap, likewise for cores and gpus.
+    pub rejection: &'static str,
+}
+
+impl PerJob {
+    fn reject(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
+        let caps = || self.caps.on(association, queue);
+        caps().find(|(measure, cap)| !cap.admits(0, size.of(*measure)))?;
+        let sizes =
+            Measure::ALL.map(|measure| (format!("{{{}}}", measure.name()), size.of(measure).to_string()));
+        let caps = caps().map(|(measure, cap)| (format!("{{max-{}}}", measure.name()), cap.to_string()));
+        let values = sizes.into_iter().chain(caps);
+        Some(values.fold(self.rejection.to_owned(), |text, (key, value)| text.replace(&key, &value)))
+    }
+}
+
+/// `max-resources-queue`: what an association may have in use in a queue.
+const RESOURCES_IN_QUEUE: Caps = Caps::InQueue(&[(Measure::Nodes, |queue| queue.max_nodes_per_assoc)]);
+
+/// `max-resources-user-limit`: what an association may have in use.
+const RESOURCES: Caps = Caps::InAll(&[
+    (Measure::Nodes, |association| association.max_nodes),
+    (Measure::Cores, |association| association.max_cores),
 ]);
 
-/// A table of limits whose caps associations and queues bring. At most 64 rows: [`HoldSet`] has a bit for each, and as many
-/// for the rows of limits over scopes, which come after these.
+/// The limits of flux-accounting.
+pub const RULES: Rules = Rules {
+    counters: &[
+        Rule {
+            name: "max-run-jobs-queue",
+            stage: Stage::Running,
+            caps: Caps::InQueue(&[(Measure::Jobs, |queue| queue.max_running_jobs)]),
+        },
+        Rule {
+            name: "max-sched-jobs-queue-limit",
+            stage: Stage::Scheduled,
+            caps: Caps::InQueue(&[(Measure::Jobs, |queue| queue.max_sched_jobs)]),
+        },
+        Rule {
+            name: "max-sched-nodes-queue-limit",
+            stage: Stage::Scheduled,
+            caps: Caps::InQueue(&[(Measure::Nodes, |queue| queue.max_sched_nodes_per_assoc)]),
+        },
+        Rule {
+            name: "max-sched-cores-queue-limit",
+            stage: Stage::Scheduled,
+            caps: Caps::InQueue(&[(Measure::Cores, |queue| queue.max_sched_cores_per_assoc)]),
+        },
+        Rule { name: "max-resources-queue", stage: Stage::RunningAndScheduled, caps: RESOURCES_IN_QUEUE },
+        Rule {
+            name: "max-running-jobs-user-limit",
+            stage: Stage::Running,
+            caps: Caps::InAll(&[(Measure::Jobs, |association| association.max_running_jobs)]),
+        },
+        Rule {
+            name: "max-sched-jobs-user-limit",
+            stage: Stage::Scheduled,
+            caps: Caps::InAll(&[(Measure::Jobs, |association| association.max_sched_jobs)]),
+        },
+        Rule { name: "max-resources-user-limit", stage: Stage::Running, caps: RESOURCES },
+    ],
+    per_job: &[
+        PerJob {
+            caps: RESOURCES_IN_QUEUE,
+            rejection: "job size ({nodes} node(s)) is greater than max resources limit configured for queue \
+                        ({max-nodes} node(s))",
+        },
+        PerJob {
+            caps: RESOURCES,
+            rejection: "job size ({nodes} node(s), {cores} core(s)) is greater than max resources limits configured \
+                        for association ({max-nodes} node(s), {max-cores} core(s))",
+        },
+    ],
+};
+
+/// The tables of limits whose caps are in the records of associations and queues.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules(pub &'static [Rule]);
+pub struct Rules {
+    /// Limits on counters, in the order in which names are added and shown. At most 64: [`HoldSet`] has a bit for each, and as many for the
+    /// rows of limits over scopes, which come after these.
+    pub counters: &'static [Rule],
+    /// Limits on a single job, in the order in which they are tested.
+    pub per_job: &'static [PerJob],
+}
 
 impl Rules {
     /// Returns the limits of this table that apply to jobs of `association` in `queue`, whose jobs count as `usage`.
@@ -174,7 +173,7 @@ impl Rules {
             let of_queue = queues.into_iter().flatten().filter(|_| rule.is_of_queue());
             let of_all = (!rule.is_of_queue()).then_some((None, total));
             of_queue.chain(of_all).flat_map(move |(queue, tally)| {
-                rule.caps_on(association, queue).map(move |(measure, limit)| {
+                rule.caps.on(association, queue).map(move |(measure, limit)| {
                     let amount = Amount { stage: rule.stage, measure };
                     let counter = Counter::new(hold, amount, Cap { limit, is_given: false }, tally);
                     Applied::new(counter, None, queue.map(|queue| &queue.name))
@@ -183,7 +182,7 @@ impl Rules {
         })
     }
 
-    /// The rejection of a job that is larger than a cap of this table.
+    /// Returns the rejection of a job that is larger than a cap on a single job.
     pub fn rejection(
         self,
         book: &Book,
@@ -191,31 +190,32 @@ impl Rules {
         queue: Option<&str>,
         size: Size,
     ) -> Option<String> {
-        self.all().find_map(|(_, rule)| match rule.caps {
+        self.per_job.iter().find_map(|row| match row.caps {
             Caps::InQueue(_) => {
-                book.queues_of(queue).find_map(|queue| rule.rejection(association, Some(queue), size))
+                book.queues_of(queue).find_map(|queue| row.reject(association, Some(queue), size))
             }
-            Caps::InAll(_) => rule.rejection(association, None, size),
+            Caps::InAll(_) => row.reject(association, None, size),
         })
     }
 
-    /// The limits of this table, in the order in which names are added and shown.
+    /// Returns the limits on counters, in the order in which names are added and shown.
     pub fn all(self) -> impl DoubleEndedIterator<Item = (Hold, &'static Rule)> {
-        self.0.iter().enumerate().filter_map(|(index, rule)| Some((Hold::of_rule(index, rule.name)?, rule)))
+        let rules = self.counters.iter().enumerate();
+        rules.filter_map(|(index, rule)| Some((Hold::of_rule(index, rule.name)?, rule)))
     }
 
-    /// All names: those of this table, then those of limits over scopes.
+    /// Returns all limits that hold jobs: those on counters, and those over scopes.
     pub(super) fn names(self) -> impl Iterator<Item = Hold> {
         self.all().map(|(hold, _)| hold).chain(rows().map(Row::hold))
     }
 
-    /// The members of a set, in that order.
+    /// Returns the members of a set, in that order.
     pub fn members(self, set: HoldSet) -> impl DoubleEndedIterator<Item = Hold> {
         let ours = self.all().map(|(hold, _)| hold).filter(move |hold| set.contains(*hold));
         ours.chain(set.rows().filter_map(Row::at).map(Row::hold))
     }
 
-    /// The limits of this table of which `which` is true.
+    /// Returns the limits on counters of which `which` is true.
     pub fn select(self, which: impl Fn(&Rule) -> bool) -> HoldSet {
         self.all().filter(|(_, rule)| which(rule)).map(|(hold, _)| hold).collect()
     }

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A ninth limit and a fifth factor: a row each, and nothing else.
+//! A ninth limit on a counter, a third limit on a single job, and a fifth factor: each is a row and nothing else.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::engine::{Engine, Event, Settings, State, Tables};
 use crate::ids::{Limit, Measure, Stage};
-use crate::limits::{Caps, RULES, Rule, Rules};
+use crate::limits::{Caps, PerJob, RULES, Rule, Rules};
 use crate::priority::{FACTORS, Factor, Factors, NO_RANGE};
 
-/// Cores of an association in SCHED; its cap stands for one that records would bring.
+/// Cores of an association in SCHED. The cap stands for one of a record.
 const NINTH: Rule = Rule {
     name: "max-sched-cores-user-limit",
     stage: Stage::Scheduled,
     caps: Caps::InAll(&[(Measure::Cores, |_| Limit(8))]),
-    too_large: Some("job size ({cores} core(s)) is greater than the {max-cores} core(s) of a user in SCHED"),
 };
 
-/// Whatever happens to jobs at the other limits happens at the ninth.
+/// The ninth limit acts as the other limits in the life of a job.
 #[test]
 fn a_ninth_limit_is_a_row() {
-    let tables = Tables { rules: Rules([RULES.0, &[NINTH]].concat().leak()), ..Tables::default() };
+    let counters = [RULES.counters, &[NINTH]].concat().leak();
+    let tables = Tables { rules: Rules { counters, ..RULES }, ..Tables::default() };
     let mut host = Host::new();
     host.engine = site(tables);
     let job = |cores| HostJob::new(7).size(1, cores);
-    let text = "job size (9 core(s)) is greater than the 8 core(s) of a user in SCHED";
-    assert_eq!(host.submit(job(9)), Err(text.to_owned()), "it could never run");
     let [first, second, third] = [6, 4, 2].map(|cores| host.submit(job(cores)).unwrap());
     assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
     assert_eq!(host.state(third), Some(State::Sched), "for the smaller one there is room");
@@ -34,6 +32,26 @@ fn a_ninth_limit_is_a_row() {
     host.start(first);
     assert_eq!(host.state(second), Some(State::Sched), "released when the first left SCHED");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+}
+
+/// GPUs of one job.
+const THIRD: PerJob = PerJob {
+    caps: Caps::InAll(&[(Measure::Gpus, |_| Limit(4))]),
+    rejection: "job size ({gpus} gpu(s)) is greater than the {max-gpus} gpu(s) that a job may have",
+};
+
+#[test]
+fn a_limit_on_a_single_job_is_a_row() {
+    let per_job = [RULES.per_job, &[THIRD]].concat().leak();
+    let mut host = Host::new();
+    host.engine = site(Tables { rules: Rules { per_job, ..RULES }, ..Tables::default() });
+    let job = |gpus| HostJob::new(7).gpus(gpus);
+    let text = "job size (5 gpu(s)) is greater than the 4 gpu(s) that a job may have";
+    assert_eq!(host.submit(job(5)), Err(text.to_owned()));
+    for _ in 0..2 {
+        let id = host.submit(job(4)).unwrap();
+        assert_eq!(host.state(id), Some(State::Sched), "the limit counts no other job");
+    }
 }
 
 /// Nodes asked for.
