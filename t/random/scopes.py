@@ -4,7 +4,7 @@
 A limit is a record `{"scope", "name", "queue"?, "counts"?, MEASURE: cap, ..}`, as it is pushed and configured.
 """
 PHASES, MEASURES = ("run", "sched", "run-sched"), ("jobs", "nodes", "cores", "gpus")
-AMOUNTS = tuple(f"{phase}-{measure}" for phase in PHASES for measure in MEASURES)
+AMOUNTS = tuple(f"{phase}-{measure}" for phase in PHASES for measure in MEASURES if phase != "sched" or measure == "jobs")
 KINDS = ("association", "association-queue", "bank", "bank-queue", "user")
 OWN = 8  # names of flux-accounting's limits come before these
 NAMES = tuple(f"max-{amount}-{kind}" for kind in KINDS for amount in AMOUNTS)

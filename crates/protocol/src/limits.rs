@@ -92,7 +92,7 @@ fn of_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
         if matches!(key.as_ref(), "scope" | "name" | "queue" | "counts") {
             continue;
         }
-        let amount = amount(key)?;
+        let amount = amount(key, &kind)?;
         let wrong = || format!("{key}: expected an integer from 0, got {}", describe(value));
         let limit = value.get().parse().ok().filter(|limit| *limit >= 0).map(Limit).ok_or_else(wrong)?;
         if target.is_in_records(queue.is_some(), amount) {
@@ -107,7 +107,10 @@ fn of_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
     Ok(limits)
 }
 
-fn amount(key: &str) -> Result<Amount, String> {
+fn amount(key: &str, scope: &str) -> Result<Amount, String> {
+    if let Some(refusal) = Amount::refusal(key) {
+        return Err(format!("{key}: not a limit of scope \"{scope}\": {refusal}"));
+    }
     let name = shortened(key);
     let unknown = || {
         let known = known();
@@ -117,7 +120,7 @@ fn amount(key: &str) -> Result<Amount, String> {
 }
 
 fn known() -> String {
-    Amount::all().map(|amount| amount.to_string()).collect::<Vec<_>>().join(", ")
+    Amount::ALL.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -140,14 +143,14 @@ mod tests {
             limits(
                 r#"[{"scope": "user", "name": "*", "run-gpus": 16},
                     {"scope": "user", "name": 7, "queue": null, "run-gpus": 8, "run-sched-jobs": 0},
-                    {"scope": "bank", "name": "a", "queue": "q", "counts": "given", "sched-cores": 9},
+                    {"scope": "bank", "name": "a", "queue": "q", "counts": "given", "run-cores": 9},
                     {"scope": "association", "name": "7/a", "queue": "", "run-gpus": 3000000000}]"#
             ),
             Ok([
                 "each user - run-gpus=16 false",
                 "user 7 - run-gpus=8 false",
                 "user 7 - run-sched-jobs=0 false",
-                "bank a q sched-cores=9 true",
+                "bank a q run-cores=9 true",
                 "user 7 in bank a - run-gpus=3000000000 false",
             ]
             .map(str::to_owned)
@@ -159,7 +162,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let text = r#"[{"scope": "user", "name": "*", "run-gpus": 16, "run-sched-jobs": 0},
-                       {"scope": "association", "name": "7/a", "queue": "q", "counts": "given", "sched-cores": 9}]"#;
+                       {"scope": "association", "name": "7/a", "queue": "q", "counts": "given", "run-cores": 9}]"#;
         let value: &RawValue = serde_json::from_str(text).unwrap();
         let limits = read(value, LIMITS).unwrap();
         let written = Value::from_iter(limits.iter().map(record)).to_string();
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        let known = "run-jobs, run-nodes, run-cores, run-gpus, sched-jobs, sched-nodes, sched-cores, sched-gpus, \
+        let known = "run-jobs, run-nodes, run-cores, run-gpus, sched-jobs, \
                      run-sched-jobs, run-sched-nodes, run-sched-cores, run-sched-gpus";
         for (text, told) in [
             (r#"[3]"#, ": expected object, got integer 3".to_owned()),
@@ -181,6 +184,12 @@ mod tests {
             (
                 r#"[{"scope": "bank", "name": "a", "gpus": 3}]"#,
                 format!(".gpus: unknown key; known are scope, name, queue, counts, {known}"),
+            ),
+            (
+                r#"[{"scope": "bank", "name": "a", "sched-gpus": 3}]"#,
+                ".sched-gpus: not a limit of scope \"bank\": a job in SCHED holds no gpus; set sched-jobs, run-gpus or \
+                 run-sched-gpus"
+                    .to_owned(),
             ),
             (
                 r#"[{"scope": "bank", "name": "a", "run-gpus": -1}]"#,

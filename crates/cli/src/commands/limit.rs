@@ -15,12 +15,13 @@ use crate::ui::suggest::did_you_mean;
 use crate::ui::words::user_or_id;
 use fairshare_accounting::store::{Access, Snapshot, StoredLimit};
 use fairshare_engine::accounts::{Target, measures};
+use fairshare_engine::ids::Amount;
 
 const MEASURES: &str = "\
 Measures:
-  run-jobs, run-nodes, run-cores, run-gpus          of jobs that run
-  sched-jobs, sched-nodes, sched-cores, sched-gpus  of jobs that the scheduler has, and that wait there
-  run-sched-jobs, run-sched-nodes, ...              of both together
+  run-jobs, run-nodes, run-cores, run-gpus  of jobs in RUN
+  sched-jobs                                of jobs in SCHED
+  run-sched-jobs, run-sched-nodes, ...      of both together
 
 Examples:
   flux fairshare limit set user '*' run-gpus=16      every user, over all banks
@@ -231,6 +232,11 @@ fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Fail
         let Some((measure, value)) = text.split_once('=') else {
             return Err(Failure::Message(format!("expected MEASURE=VALUE, got \"{text}\"")));
         };
+        if let Some(refusal) = Amount::refusal(measure) {
+            return Err(Failure::Message(format!(
+                "{measure} is not a limit of scope \"{scope}\": {refusal}"
+            )));
+        }
         if !known.iter().any(|known| known == measure) {
             let near = did_you_mean(measure, known.iter().map(String::as_str));
             return Err(Failure::Message(format!("unknown measure \"{measure}\"{near}")));

@@ -144,9 +144,9 @@ impl fmt::Display for Target {
     }
 }
 
-/// The names of what limits are on.
+/// Returns the names of the amounts that a site can limit.
 pub fn measures() -> Vec<String> {
-    Amount::all().map(|amount| amount.to_string()).collect()
+    Amount::ALL.iter().map(|amount| amount.to_string()).collect()
 }
 
 /// How much.

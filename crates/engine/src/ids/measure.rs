@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What limits count of jobs, and of which jobs.
+//! What limits count: which jobs, and what of them.
 
 use std::fmt;
 
@@ -83,14 +83,39 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// All of them.
-    pub fn all() -> impl Iterator<Item = Amount> {
-        Stage::ALL.into_iter().flat_map(|stage| Measure::ALL.map(|measure| Amount { stage, measure }))
+    /// The amounts that a site can limit over a limit scope. A job in SCHED holds no nodes, cores or GPUs, so of jobs in SCHED only their
+    /// number is one of them.
+    pub const ALL: [Amount; 9] = {
+        use Measure::{Cores, Gpus, Jobs, Nodes};
+        use Stage::{Running, RunningAndScheduled, Scheduled};
+        const fn of(stage: Stage, measure: Measure) -> Amount {
+            Amount { stage, measure }
+        }
+        [
+            of(Running, Jobs),
+            of(Running, Nodes),
+            of(Running, Cores),
+            of(Running, Gpus),
+            of(Scheduled, Jobs),
+            of(RunningAndScheduled, Jobs),
+            of(RunningAndScheduled, Nodes),
+            of(RunningAndScheduled, Cores),
+            of(RunningAndScheduled, Gpus),
+        ]
+    };
+
+    /// Reads the name of one of [`ALL`](Amount::ALL).
+    pub fn parse(text: &str) -> Option<Amount> {
+        Amount::ALL.into_iter().find(|amount| amount.to_string() == text)
     }
 
-    /// Reads a name.
-    pub fn parse(text: &str) -> Option<Amount> {
-        Amount::all().find(|amount| amount.to_string() == text)
+    /// If `text` names a measure of jobs in SCHED that no limit can be on, returns the reason and what to set instead.
+    pub fn refusal(text: &str) -> Option<String> {
+        let measure = text.strip_prefix("sched-")?;
+        let is_held = |known: Measure| known != Measure::Jobs && known.name() == measure;
+        Measure::ALL.into_iter().any(is_held).then(|| {
+            format!("a job in SCHED holds no {measure}; set sched-jobs, run-{measure} or run-sched-{measure}")
+        })
     }
 }
 
@@ -106,11 +131,22 @@ mod tests {
 
     #[test]
     fn amounts_read_back_what_they_print() {
-        assert!(Amount::all().all(|amount| Amount::parse(&amount.to_string()) == Some(amount)));
-        assert_eq!(Amount::all().count(), 12);
-        for none in ["", "gpus", "run", "run-", "run-gpu", "sched-run-gpus"] {
+        assert!(Amount::ALL.into_iter().all(|amount| Amount::parse(&amount.to_string()) == Some(amount)));
+        for none in ["", "gpus", "run", "run-", "run-gpu", "sched-run-gpus", "sched-gpus"] {
             assert_eq!(Amount::parse(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn a_measure_of_jobs_in_sched_that_is_no_limit_is_refused_with_the_alternatives() {
+        for measure in ["nodes", "cores", "gpus"] {
+            let text = format!(
+                "a job in SCHED holds no {measure}; set sched-jobs, run-{measure} or run-sched-{measure}"
+            );
+            assert_eq!(Amount::refusal(&format!("sched-{measure}")), Some(text));
+        }
+        assert!(Amount::ALL.into_iter().all(|amount| Amount::refusal(&amount.to_string()).is_none()));
+        assert_eq!(Amount::refusal("sched-nonsense"), None);
     }
 
     #[test]

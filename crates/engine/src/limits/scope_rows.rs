@@ -1,76 +1,72 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The rows of limits over scopes: one for each scope and each amount, with its dependency name and its texts. Their caps
-//! are not in the records of associations and queues: the site sets them ([`SiteLimit`](crate::accounts::SiteLimit)).
+//! The rows of limits over scopes: one for each kind of scope and each amount, with its dependency name and the text of its rejection. The
+//! site sets the caps ([`SiteLimit`](crate::accounts::SiteLimit)).
 
 use super::hold::{Hold, HoldSet};
 use super::size::Size;
 use crate::accounts::{Cap, Scope, Target};
 use crate::ids::{Amount, Measure, QueueName, Stage};
 
-/// A row: a scope, and what of its jobs counts.
+/// A row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Whose jobs count together.
     pub scope: Scope,
-    /// What of them.
+    /// Which jobs count, and what of them.
     pub amount: Amount,
 }
 
-/// Names by scope, stage and measure, in the order of these.
+/// The names of all rows, by scope and amount.
 macro_rules! names {
     ($($scope:literal),*) => {
         [$(
-            concat!("max-run-jobs-", $scope), concat!("max-run-nodes-", $scope),
-            concat!("max-run-cores-", $scope), concat!("max-run-gpus-", $scope),
-            concat!("max-sched-jobs-", $scope), concat!("max-sched-nodes-", $scope),
-            concat!("max-sched-cores-", $scope), concat!("max-sched-gpus-", $scope),
-            concat!("max-run-sched-jobs-", $scope), concat!("max-run-sched-nodes-", $scope),
-            concat!("max-run-sched-cores-", $scope), concat!("max-run-sched-gpus-", $scope),
+            concat!("max-run-jobs-", $scope), concat!("max-run-nodes-", $scope), concat!("max-run-cores-", $scope),
+            concat!("max-run-gpus-", $scope), concat!("max-sched-jobs-", $scope), concat!("max-run-sched-jobs-", $scope),
+            concat!("max-run-sched-nodes-", $scope), concat!("max-run-sched-cores-", $scope),
+            concat!("max-run-sched-gpus-", $scope),
         )*]
     };
 }
 
-const AMOUNTS: usize = Stage::ALL.len() * Measure::ALL.len();
-const NAMES: [&str; AMOUNTS * Scope::ALL.len()] =
+const NAMES: [&str; Amount::ALL.len() * Scope::ALL.len()] =
     names!("association", "association-queue", "bank", "bank-queue", "user");
 
 impl Row {
-    fn index(self) -> usize {
-        let amount = self.amount.stage as usize * Measure::ALL.len() + self.amount.measure as usize;
-        self.scope as usize * AMOUNTS + amount
+    fn index(self) -> Option<usize> {
+        let amount = Amount::ALL.iter().position(|amount| *amount == self.amount)?;
+        Some(self.scope as usize * Amount::ALL.len() + amount)
     }
 
-    /// The row at a place.
+    /// Returns the row with an index.
     pub(super) fn at(index: usize) -> Option<Row> {
-        let scope = *Scope::ALL.get(index / AMOUNTS)?;
-        let stage = *Stage::ALL.get(index % AMOUNTS / Measure::ALL.len())?;
-        let measure = *Measure::ALL.get(index % Measure::ALL.len())?;
-        Some(Row { scope, amount: Amount { stage, measure } })
+        let scope = *Scope::ALL.get(index / Amount::ALL.len())?;
+        let amount = *Amount::ALL.get(index % Amount::ALL.len())?;
+        Some(Row { scope, amount })
     }
 
-    /// Its limit.
+    /// Returns the limit of the row.
     pub fn hold(self) -> Hold {
-        let index = self.index();
+        let index = self.index().unwrap_or(usize::MAX);
         Hold::of_row(u8::try_from(index).unwrap_or(u8::MAX), NAMES.get(index).copied().unwrap_or_default())
     }
 
-    /// Whether it counts jobs of one queue only.
+    /// Returns true if only jobs of one queue count.
     fn is_of_queue(self) -> bool {
         matches!(self.scope, Scope::AssociationInQueue | Scope::BankInQueue)
     }
 }
 
-/// All rows.
+/// Returns all rows.
 pub(super) fn rows() -> impl DoubleEndedIterator<Item = Row> {
     (0..NAMES.len()).filter_map(Row::at)
 }
 
-/// The limits that count jobs of one queue only.
+/// Returns the limits over scopes that count jobs of one queue only.
 pub fn rows_of_queues() -> HoldSet {
     rows().filter(|row| row.is_of_queue()).map(Row::hold).collect()
 }
 
-/// The rejection of a job that asks for more than the whole cap. That a job is one job too many is for it to wait out.
+/// Returns the rejection of a job that is larger than a whole cap. A cap on the number of jobs rejects no job.
 pub(super) fn rejection(
     target: &Target,
     queue: Option<&QueueName>,
@@ -108,7 +104,7 @@ mod tests {
     #[test]
     fn rows_stand_in_order_and_no_two_have_a_name() {
         for (index, row) in rows().enumerate() {
-            assert_eq!((row.index(), Row::at(index)), (index, Some(row)));
+            assert_eq!((row.index(), Row::at(index)), (Some(index), Some(row)));
             let scope = match row.scope {
                 Scope::Association => "association",
                 Scope::AssociationInQueue => "association-queue",
@@ -122,6 +118,6 @@ mod tests {
         let names: std::collections::BTreeSet<&str> =
             super::super::RULES.names().map(|hold| hold.name()).collect();
         assert_eq!(names.len(), NAMES.len() + super::super::RULES.counters.len());
-        assert_eq!(rows_of_queues().rows().count(), 2 * AMOUNTS);
+        assert_eq!(rows_of_queues().rows().count(), 2 * Amount::ALL.len());
     }
 }

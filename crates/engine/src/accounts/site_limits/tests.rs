@@ -123,8 +123,6 @@ fn what_flux_accounting_s_records_have_is_theirs() {
         ("run-cores", true),
         ("run-gpus", false),
         ("sched-jobs", true),
-        ("sched-nodes", false),
-        ("sched-gpus", false),
         ("run-sched-jobs", false),
         ("nonsense", false),
     ] {

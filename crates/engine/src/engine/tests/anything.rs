@@ -88,7 +88,7 @@ fn policy(of: &mut Choices<'_>) -> Policy {
         4 => Target::User(UserId(7)),
         _ => Target::EachUser,
     };
-    let amounts: Vec<Amount> = Amount::all().collect();
+    let amounts: Vec<Amount> = Amount::ALL.to_vec();
     let limits = (0..of.below(4)).map(|_| SiteLimit {
         target: target(of),
         queue: of.pick(&[None, Some("q1"), Some("unknown")]).map(Into::into),

@@ -146,9 +146,6 @@ fn each_amount_counts_its_own() {
         ("run-cores", (1, 3, 0), (1, 2, 0)),
         ("run-gpus", (1, 1, 3), (1, 1, 2)),
         ("sched-jobs", (1, 1, 0), (1, 1, 0)),
-        ("sched-nodes", (3, 3, 0), (2, 2, 0)),
-        ("sched-cores", (1, 3, 0), (1, 2, 0)),
-        ("sched-gpus", (1, 1, 3), (1, 1, 2)),
         ("run-sched-jobs", (1, 1, 0), (1, 1, 0)),
         ("run-sched-nodes", (3, 3, 0), (2, 2, 0)),
         ("run-sched-cores", (1, 3, 0), (1, 2, 0)),
@@ -189,7 +186,7 @@ fn a_job_that_asks_for_more_than_a_whole_cap_is_refused() {
     let limits = vec![
         limit(bank("science"), None, "run-gpus", 8),
         limit(Target::EachUser, None, "run-nodes", 2),
-        limit(bank("A"), Some("q2"), "sched-cores", 3),
+        limit(bank("A"), Some("q2"), "run-sched-cores", 3),
         limit(bank("C"), None, "run-jobs", 0),
         limit(bank("C"), None, "run-gpus", 0),
     ];
@@ -205,7 +202,7 @@ fn a_job_that_asks_for_more_than_a_whole_cap_is_refused() {
         ),
         (
             job(7, "A", 0).queue("q2").size(1, 4),
-            "job size (4 core(s)) is greater than what may be scheduled at once of bank A in queue q2 (3 core(s))",
+            "job size (4 core(s)) is greater than what may run or be scheduled at once of bank A in queue q2 (3 core(s))",
         ),
         (job(9, "C", 1), "job size (1 gpu(s)) is greater than what may run at once of bank C (0 gpu(s))"),
     ] {
@@ -214,7 +211,7 @@ fn a_job_that_asks_for_more_than_a_whole_cap_is_refused() {
     let paused = host.submit(job(9, "C", 0)).unwrap();
     assert_eq!(host.names(paused), ["max-run-jobs-bank"], "one job too many waits");
     let id = host.submit(job(7, "A", 0).queue("q1").size(1, 4)).unwrap();
-    let text = "updating to queue q2 while it is already at max-sched-cores-bank-queue limit is not allowed; try \
+    let text = "updating to queue q2 while it is already at max-run-sched-cores-bank-queue limit is not allowed; try \
                 again later";
     assert_eq!(host.update(id, Some("q2"), None), Err(text.to_owned()), "nor may it move there");
     exact(&host);

@@ -36,7 +36,7 @@ fn book_of(users: u32, caps: [i64; 6]) -> Book {
             limit(bank("root"), None, "run-nodes", caps[0]),
             limit(bank("root"), None, "run-cores", caps[1]),
             limit(bank("A"), None, "run-sched-jobs", caps[2]),
-            limit(bank("B"), Some("q1"), "sched-nodes", caps[3]),
+            limit(bank("B"), Some("q1"), "run-sched-nodes", caps[3]),
             limit(Target::EachUser, None, "run-sched-jobs", caps[4]),
             limit(Target::EachAssociation, Some("q1"), "run-cores", caps[5]),
         ],

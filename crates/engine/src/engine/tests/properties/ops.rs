@@ -120,7 +120,7 @@ pub fn over_scopes() -> impl Strategy<Value = Vec<SiteLimit>> {
         (7..9u32).prop_map(|user| Target::User(UserId(user))),
         Just(Target::EachUser),
     ];
-    let amounts: Vec<Amount> = Amount::all().collect();
+    let amounts: Vec<Amount> = Amount::ALL.to_vec();
     let limit = (target, prop::option::of(0..3usize), prop::sample::select(amounts), 1..7i64, any::<bool>());
     let limit = limit.prop_map(|(target, queue, amount, cap, is_given)| {
         let is_user = matches!(target, Target::User(_) | Target::EachUser);

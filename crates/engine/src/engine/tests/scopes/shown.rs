@@ -13,8 +13,8 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
         limit(bank("root"), Some("q1"), "run-jobs", 2),
         limit(Target::EachBank, None, "run-sched-jobs", 5),
         limit(bank("C"), None, "run-jobs", 1),
-        limit(Target::EachUser, None, "sched-gpus", 20),
-        limit(user(9), None, "sched-gpus", 1),
+        limit(Target::EachUser, None, "run-sched-gpus", 20),
+        limit(user(9), None, "run-sched-gpus", 1),
         limit(Target::Association(UserId(7), "A".into()), Some("q2"), "run-nodes", 3),
     ]);
     let running = host.submit(job(7, "A", 3)).unwrap();
@@ -34,7 +34,7 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
                 ("bank A", None, 1, Some(5)),
                 ("bank science", None, 5, Some(8)),
                 ("bank root", Some("q1"), 1, Some(2)),
-                ("user 7", None, 2, Some(20)),
+                ("user 7", None, 5, Some(20)),
             ],
         ),
         (
