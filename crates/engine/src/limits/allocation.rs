@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a job was given, exactly, as its R says (RFC 20). Most limits count what was asked for; this is kept beside it.
+//! The resources that a job got, as its R (RFC 20) states. Most limits count the resources that a job requested instead.
 
 use super::size::Size;
 
-/// The resources of a job, and for when.
+/// The resources that a job got, and when.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allocation {
     /// Nodes.
@@ -12,37 +12,37 @@ pub struct Allocation {
     pub cores: u64,
     /// GPUs over all nodes.
     pub gpus: u64,
-    /// When it began, in seconds since the epoch. `None`: R does not say.
+    /// The start in seconds since the epoch; `None` if R does not state it.
     pub start: Option<f64>,
-    /// When it ends at the latest. `None`: never.
+    /// The time when the job ends at the latest; `None` if it may run indefinitely.
     pub expiration: Option<f64>,
 }
 
 impl Allocation {
-    /// What it counts as.
+    /// Returns the size that the job counts as.
     pub fn size(&self) -> Size {
         Size { nodes: self.nodes, cores: self.cores, gpus: self.gpus }
     }
 }
 
-/// What is known of a job's R.
+/// The R of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resources {
-    /// It has none.
+    /// The job has no R.
     None,
-    /// It has one that can't be read, with what is wrong.
+    /// The R cannot be read, for this reason.
     Unreadable(String),
-    /// It says this.
+    /// The R states these resources.
     Allocated(Allocation),
 }
 
 impl Resources {
-    /// Whether it has any.
+    /// Returns true if the job has an R.
     pub fn are_there(&self) -> bool {
         *self != Resources::None
     }
 
-    /// What they are, where that is known.
+    /// Returns the resources, if they can be read.
     pub fn allocation(&self) -> Option<Allocation> {
         match self {
             Resources::Allocated(allocation) => Some(*allocation),

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Amounts of what limits measure, by where jobs are.
+//! Amounts of each measure, by the state of the jobs.
 
 use super::size::Size;
 use crate::ids::{Amount, Measure, Stage};
 
-/// How much of each measure.
+/// An amount of each measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts([u64; Measure::ALL.len()]);
 
 impl Amounts {
-    /// What one job of `size` counts as.
+    /// Returns the amounts of one job of `size`.
     pub fn of_job(size: Size) -> Amounts {
         Amounts(Measure::ALL.map(|measure| size.of(measure)))
     }
 
-    /// How much of one measure.
+    /// Returns the amount of one measure.
     pub fn of(self, measure: Measure) -> u64 {
         self.0.get(measure as usize).copied().unwrap_or_default()
     }
 
-    /// Jobs.
+    /// Returns the number of jobs.
     pub fn jobs(self) -> u64 {
         self.of(Measure::Jobs)
     }
 
-    /// Their nodes.
+    /// Returns the nodes of the jobs.
     pub fn nodes(self) -> u64 {
         self.of(Measure::Nodes)
     }
 
-    /// Their cores.
+    /// Returns the cores of the jobs.
     pub fn cores(self) -> u64 {
         self.of(Measure::Cores)
     }
 
-    /// Their GPUs.
+    /// Returns the GPUs of the jobs.
     pub fn gpus(self) -> u64 {
         self.of(Measure::Gpus)
     }
@@ -45,14 +45,14 @@ impl Amounts {
     }
 }
 
-/// What runs, and what is in SCHED.
+/// Amounts of jobs in RUN and in SCHED.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// From RUN to INACTIVE.
     pub run: Amounts,
     /// In SCHED.
     pub sched: Amounts,
-    /// From RUN to INACTIVE, by what was given instead of what was asked for.
+    /// From RUN to INACTIVE: the resources that jobs got instead of those that they requested.
     pub given: Amounts,
 }
 
@@ -65,28 +65,28 @@ impl Counts {
         }
     }
 
-    /// The sum; never wraps.
+    /// Returns the sum, which saturates.
     pub fn plus(self, other: Counts) -> Counts {
         self.zip(other, u64::saturating_add)
     }
 
-    /// The difference; never wraps.
+    /// Returns the difference, which saturates.
     pub fn minus(self, other: Counts) -> Counts {
         self.zip(other, u64::saturating_sub)
     }
 }
 
-/// What is occupied and what is promised.
+/// Amounts in use and reserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// By jobs in RUN and SCHED.
     pub charged: Counts,
-    /// To released jobs that are not there yet.
+    /// By released jobs that are not in these states yet.
     pub reserved: Counts,
 }
 
 impl Tally {
-    /// The sum; never wraps.
+    /// Returns the sum, which saturates.
     pub fn plus(self, other: Tally) -> Tally {
         Tally { charged: self.charged.plus(other.charged), reserved: self.reserved.plus(other.reserved) }
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How long a job could have been scheduled, but for limits and its price.
+//! The time for which a job has been eligible, from which its age follows.
 //!
-//! The rule is Slurm's: time counts from the submission; not while its user or the operator holds the job (urgency 0), and not
-//! while it waits for something else than its turn (dependencies of other plugins, such as another job's end or a time to begin).
-//! What our own limits hold back goes on ageing. A job that is held later keeps the age it has.
+//! The rule is Slurm's: time counts from the submission, except while the user or the operator holds the job (urgency 0), and except while
+//! another plugin keeps the job in DEPEND, for example until another job ends or until a begin time. Time counts while our own limits hold
+//! the job.
 
-/// Seconds that count, as a rule for any instant.
+/// The eligible seconds of a job as a function of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Eligible {
-    /// It is eligible: the instant from which all time counts. Earlier times that counted moved it back.
+    /// The job is eligible: all time since this instant counts. Earlier eligible times are subtracted from the instant.
     Since(f64),
-    /// It is not: so many seconds counted before.
+    /// The job is not eligible: this number of seconds has counted.
     For(f64),
 }
 
 impl Eligible {
-    /// From an instant on, whether it is eligible.
+    /// Sets whether the job is eligible from `now` on.
     #[must_use]
     pub fn turned(self, on: bool, now: f64) -> Eligible {
         match (self, on) {
@@ -25,7 +25,7 @@ impl Eligible {
         }
     }
 
-    /// Seconds that counted until then; none where the clock was set back.
+    /// Returns the eligible seconds until `now`, or 0 if the clock was set back.
     pub fn seconds(self, now: f64) -> f64 {
         match self {
             Eligible::Since(since) => (now - since).max(0.0),
@@ -33,7 +33,7 @@ impl Eligible {
         }
     }
 
-    /// The instant from which all time counts, if it is eligible.
+    /// Returns the instant since which all time counts, if the job is eligible.
     pub fn since(self) -> Option<f64> {
         match self {
             Eligible::Since(since) => Some(since),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sets of limits.
+//! Limits, and sets of limits.
 
-/// Where the rows of limits over scopes begin.
+/// The index of the first limit over scopes.
 const FIRST_ROW: u8 = 64;
 
 /// One limit.
@@ -12,23 +12,23 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// The limit in a row of the table; `None` beyond what a [`HoldSet`] holds.
+    /// Returns the limit in a row of the table; `None` if a [`HoldSet`] has no bit for it.
     pub(super) fn of_rule(index: usize, name: &'static str) -> Option<Hold> {
         let index = u8::try_from(index).ok().filter(|index| *index < FIRST_ROW)?;
         Some(Hold { index, name })
     }
 
-    /// The limit over a scope in a row of theirs.
+    /// Returns the limit over scopes in a row.
     pub(super) fn of_row(index: u8, name: &'static str) -> Hold {
         Hold { index: FIRST_ROW + index.min(FIRST_ROW - 1), name }
     }
 
-    /// Its row.
+    /// Returns the bit of the limit in a [`HoldSet`].
     pub(super) fn index(self) -> u8 {
         self.index
     }
 
-    /// The dependency's name.
+    /// Returns the name of the dependency.
     pub fn name(self) -> &'static str {
         self.name
     }
@@ -51,49 +51,49 @@ impl HoldSet {
         self.0 |= hold.bit();
     }
 
-    /// Takes `hold` out.
+    /// Removes `hold`.
     pub fn remove(&mut self, hold: Hold) {
         self.0 &= !hold.bit();
     }
 
-    /// Whether `hold` is in the set.
+    /// Returns true if `hold` is in the set.
     pub fn contains(self, hold: Hold) -> bool {
         self.0 & hold.bit() != 0
     }
 
-    /// Whether the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// What is in `self` and not in `other`.
+    /// Returns the members that are not in `other`.
     pub fn without(self, other: HoldSet) -> HoldSet {
         HoldSet(self.0 & !other.0)
     }
 
-    /// What is in either.
+    /// Returns the union.
     pub fn or(self, other: HoldSet) -> HoldSet {
         HoldSet(self.0 | other.0)
     }
 
-    /// Those of limits over scopes.
+    /// Returns the members that are limits over scopes.
     pub fn over_scopes(self) -> HoldSet {
         HoldSet(self.0 & (u128::MAX << FIRST_ROW))
     }
 
-    /// Their rows.
+    /// Returns the rows of the members that are limits over scopes.
     pub(super) fn rows(self) -> impl DoubleEndedIterator<Item = usize> {
         let rows = self.0 >> FIRST_ROW;
         let few = usize::try_from(u128::BITS - rows.leading_zeros()).unwrap_or_default();
         (0..few).filter(move |row| rows & (1 << row) != 0)
     }
 
-    /// What is in both.
+    /// Returns the intersection.
     pub fn and(self, other: HoldSet) -> HoldSet {
         HoldSet(self.0 & other.0)
     }
 
-    /// The set without its last member in the order of the table.
+    /// Returns the set without its last member in the order of the table.
     pub fn without_last(self) -> HoldSet {
         HoldSet(self.0.checked_ilog2().map_or(0, |last| self.0 & !(1 << last)))
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The dependency names that hold a job: which it carries, and which it carried.
+//! The dependency names by which limits hold a job, and those that were removed from the job.
 
 use super::hold::{Hold, HoldSet};
 use super::table::Rules;
 use std::fmt;
 
-/// A dependency as it stands in the eventlog: a limit's name, `.2`, `.3`, .. from the second use on.
+/// The name of a dependency in the eventlog: the name of a limit, with `.2`, `.3` and so on from the second use on.
 ///
-/// Flux never honours a name again that was removed from a job once, so each new hold needs a fresh one.
+/// Flux ignores a name that was once removed from the same job, so each new hold needs a new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HoldName {
     /// The limit.
@@ -26,7 +26,7 @@ impl fmt::Display for HoldName {
 }
 
 impl Rules {
-    /// Reads a dependency's description; `None` if it is not one of ours.
+    /// Reads the description of a dependency. Returns `None` if it is not the name of a limit.
     pub fn parse(self, text: &str) -> Option<HoldName> {
         let named = |name: &str| self.names().find(|hold| hold.name() == name);
         if let Some(hold) = named(text) {
@@ -38,29 +38,29 @@ impl Rules {
     }
 }
 
-/// The names one job carries or carried. Most jobs never carry one, so the counts are kept only where there are any.
+/// The names that a job has or had. Most jobs never have one, so the counts are allocated with the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HoldNames {
     outstanding: HoldSet,
     uses: Option<Box<Uses>>,
 }
 
-/// How often the name of each limit was used that ever was, each with its row.
+/// The index of each limit whose name was used, and how often.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Uses(Vec<(u8, u32)>);
 
 impl HoldNames {
-    /// Limits whose name is outstanding.
+    /// Returns the limits whose names hold the job.
     pub fn outstanding(&self) -> HoldSet {
         self.outstanding
     }
 
-    /// Whether this job was ever held by us.
+    /// Returns true if a limit has ever held the job.
     pub fn were_used(&self) -> bool {
         self.uses.is_some()
     }
 
-    /// How often the name of a limit was used: 0 if never.
+    /// Returns how often the name of a limit was used.
     pub fn uses(&self, hold: Hold) -> u32 {
         let row = hold.index();
         let uses = self.uses.iter().flat_map(|uses| &uses.0);
@@ -75,8 +75,7 @@ impl HoldNames {
         }
     }
 
-    /// Adds a name for `hold`, a fresh one if it was used before. `None` if one is outstanding already, or if its names
-    /// have run out.
+    /// Adds a new name for `hold`. Returns `None` if a name for it holds the job already, or if its use count would overflow.
     fn add(&mut self, hold: Hold) -> Option<HoldName> {
         let use_count = self.uses(hold).checked_add(1)?;
         if self.outstanding.contains(hold) {
@@ -87,8 +86,8 @@ impl HoldNames {
         Some(HoldName { hold, use_count })
     }
 
-    /// Adds a name for each limit of `exceeded` that has none outstanding. Where the names of all of them have run out,
-    /// some other limit's name holds the job: a count that runs out must not let it go.
+    /// Adds a name for each limit of `exceeded` that has none. If the use counts of all of them would overflow, the name of another limit
+    /// holds the job, so that the job does not go.
     pub fn add_all(&mut self, rules: Rules, exceeded: HoldSet) -> Vec<HoldName> {
         let mut added: Vec<HoldName> = rules.members(exceeded).filter_map(|hold| self.add(hold)).collect();
         if self.outstanding.is_empty() && !exceeded.is_empty() {
@@ -97,31 +96,31 @@ impl HoldNames {
         added
     }
 
-    /// Takes the name for `hold` off; `None` if it was not outstanding.
+    /// Removes the name for `hold`. Returns `None` if there was none.
     pub fn remove(&mut self, hold: Hold) -> Option<HoldName> {
         let name = self.current(hold)?;
         self.outstanding.remove(hold);
         Some(name)
     }
 
-    /// The outstanding name for `hold`.
+    /// Returns the name for `hold` that holds the job.
     pub fn current(&self, hold: Hold) -> Option<HoldName> {
         self.outstanding.contains(hold).then(|| HoldName { hold, use_count: self.uses(hold) })
     }
 
-    /// Outstanding names in the order of the table.
+    /// Returns the names that hold the job, in the order of the table.
     pub fn iter(&self, rules: Rules) -> impl Iterator<Item = HoldName> {
         rules.members(self.outstanding).filter_map(|hold| self.current(hold))
     }
 
-    /// Puts back a name that could not be taken off.
+    /// Restores a name that Flux refused to remove.
     pub fn restore(&mut self, name: HoldName) {
         if self.uses(name.hold) == name.use_count {
             self.outstanding.insert(name.hold);
         }
     }
 
-    /// Takes over what an eventlog says happened to `name`. One that was used before and is added again holds nothing.
+    /// Applies an event of the eventlog: `name` was added or removed. A name that was used before and is added again holds nothing.
     pub fn replay(&mut self, name: HoldName, added: bool) {
         let uses = self.uses(name.hold);
         self.set_uses(name.hold, uses.max(name.use_count));
@@ -132,9 +131,8 @@ impl HoldNames {
         }
     }
 
-    /// The names of a job of which only the outstanding ones are known: what was used before is not, so that fresh names
-    /// are numbered from `now` on, in seconds since the epoch. That is far beyond what a job uses up, and beyond where
-    /// the same began in an earlier life of the plugin.
+    /// Returns the names of a job of which only the present names are known. Its use counts are unknown, so new names are numbered from
+    /// `now` on, in seconds since the epoch. No job uses that many names, and an earlier instance of the plugin began at a lower number.
     pub fn only_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>, now: f64) -> HoldNames {
         let mut known = HoldNames::default();
         for hold in rules.names() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A live job: where it is in its life, and what it therefore occupies.
+//! Live jobs: their state, and the amounts that they count as.
 
 use super::allocation::Allocation;
 use super::counts::{Amounts, Counts};
@@ -10,17 +10,17 @@ use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use std::num::NonZeroU64;
 
-/// How far a job has come. It only moves forward: a job that Flux sends from SCHED back to PRIORITY and round again
-/// stays [`Phase::Sched`] here, so that it is counted once; but for one that finds no room and stays in PRIORITY.
+/// The state of a job. A job that Flux sends from SCHED back to PRIORITY stays in [`Phase::Sched`], so that it counts once, except if a
+/// limit then holds it in PRIORITY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Accepted, not yet in DEPEND.
     New,
-    /// DEPEND: held by us, or by others.
+    /// In DEPEND.
     Depend,
-    /// PRIORITY: on its way to SCHED, or held there.
+    /// In PRIORITY, or held in SCHED.
     Priority,
-    /// Was in SCHED.
+    /// In SCHED, or on a way back to it.
     Sched,
     /// Has resources, until INACTIVE.
     Run,
@@ -28,50 +28,48 @@ pub enum Phase {
     Cleanup,
 }
 
-/// A promise of headroom to a job that was held and then released. It is what holds a job in PRIORITY, where no dependency
-/// can.
+/// The reservation of a job that was held. It also says whether a limit holds a job in PRIORITY, where no dependency can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
     /// Never held, or still held.
     None,
-    /// Released: reserves until it is charged.
+    /// Released: the job reserves headroom until it counts by itself.
     Given,
-    /// Released, but still in DEPEND because of others: reserves nothing, and is judged again when they let it go.
+    /// Released, but another plugin keeps the job in DEPEND: it reserves nothing. Limits are tested again when that plugin releases it.
     Blocked,
-    /// In PRIORITY, without a price until its turn comes: reserves nothing.
+    /// Held in PRIORITY or in SCHED: the job reserves nothing.
     Awaited,
 }
 
-/// What is known of the names that the job carries.
+/// Whether the dependency names of a job are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
-    /// All.
+    /// All names are known.
     Known,
-    /// Its eventlog is being read.
+    /// The eventlog is being read.
     Unread,
-    /// Its eventlog can't be read, and is tried again. Until then the job is not called free, and nobody waits for it.
+    /// The eventlog cannot be read, and reading is retried. Until then the job is not released, and no other job waits for it.
     Unreadable,
 }
 
-/// How far a job has come with its association.
+/// The association of a job, and what remains to be done for the job there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It has none: it waits for data.
+    /// The job has no association, and waits for data.
     Waiting {
-        /// A price was asked for when there were data, and they lacked its association. The log says so, once.
+        /// Whether data without the association have come, which is logged once.
         was_passed_over: bool,
     },
-    /// It counts in its association. Bank and project are still to be posted, and its queue and project to be checked, at
-    /// its next priority.
+    /// The job counts in its association. At its next priority, bank and project are posted, and queue and project are checked.
     Attached(AssociationId),
-    /// Nothing but its price is left to decide.
+    /// Only the priority is left to decide.
     Admitted(AssociationId),
-    /// Marked by flux-accounting's test suite: not counted, fails in DEPEND.
+    /// Marked by flux-accounting's test suite: the job does not count, and fails in DEPEND.
     Broken(AssociationId),
 }
 
 impl Admission {
-    /// The association.
+    /// Returns the association.
     pub fn association(self) -> Option<AssociationId> {
         match self {
             Admission::Waiting { .. } => None,
@@ -81,7 +79,7 @@ impl Admission {
         }
     }
 
-    /// The same in another association. A job that waited for one is attached.
+    /// Returns the admission after a move to another association. A job without an association becomes attached.
     pub fn moved_to(self, association: AssociationId) -> Admission {
         match self {
             Admission::Waiting { .. } | Admission::Attached(_) => Admission::Attached(association),
@@ -91,136 +89,135 @@ impl Admission {
     }
 }
 
-/// Who keeps a job in DEPEND besides us, as far as is known.
+/// Whether other plugins keep a job in DEPEND, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keepers {
-    /// Nobody.
+    /// No other plugin keeps the job.
     NobodyElse,
-    /// Other plugins.
+    /// Other plugins keep the job.
     Others,
 }
 
-/// Whether a job that may run would.
+/// Whether a job would be scheduled if limits allowed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// It would.
+    /// The job would be scheduled.
     ToRun,
-    /// Its urgency or its score is 0, so that it won't be scheduled for now: its reservation of a place to run rests. In
-    /// DEPEND, where plugins are not told of changes, this is as of when the job was released; before that it reserves
-    /// nothing.
+    /// The urgency or the priority is 0, so that the reservation for RUN is suspended. In DEPEND, Flux reports no change of urgency, so
+    /// this is the state at the time of the release.
     Resting,
 }
 
 impl Demand {
-    /// Of a job of this priority.
+    /// Returns the demand of a job with a priority.
     pub fn of_price(price: u32) -> Demand {
         if price == 0 { Demand::Resting } else { Demand::ToRun }
     }
 }
 
-/// How the job came to us.
+/// How the plugin learned of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Seen at submit.
+    /// From the submission.
     Submitted,
-    /// Shown at plugin load or job-manager restart.
+    /// From the replay when the plugin was loaded or the job manager restarted.
     Replayed,
 }
 
-/// What a jobspec says of a project.
+/// The project in a jobspec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Project {
-    /// Nothing.
+    /// The jobspec names no project.
     Missing,
-    /// A name that the association may charge, or could when it was judged.
+    /// The association could charge the project when this was checked.
     Judged,
-    /// A name that can't be judged before the association is known.
+    /// The association is not known yet, so the project is not checked.
     Unjudged(ProjectName),
 }
 
-/// A job's price and what it was made of. Where neither the job nor that has changed since, it is the price still. One, or none,
-/// takes 16 bytes, which are beside the job's id.
+/// The priority of a job, and the inputs from which it was computed. If neither the job nor these have changed since, the priority is
+/// valid. The value, or none, takes 16 bytes next to the id of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// Of what the prices of all jobs are made of.
+    /// The revision of the inputs that all priorities share.
     pub revision: NonZeroU64,
-    /// The job's urgency.
+    /// The urgency of the job.
     pub urgency: i32,
-    /// The price.
+    /// The priority.
     pub price: u32,
 }
 
-/// A live job. What every price looks at comes first, in one place of the memory: jobs are asked about in an order in which none is
-/// near the one before.
+/// A live job. The fields that every priority reads come first, next to each other: Flux asks for jobs in an order in which successive
+/// jobs are far apart in memory.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Job {
-    /// Progress.
+    /// The state.
     pub phase: Phase,
-    /// Who else keeps it in DEPEND.
+    /// Whether other plugins keep the job in DEPEND.
     pub keepers: Keepers,
-    /// Whether the place to run that is reserved for it is wanted.
+    /// Whether the job would be scheduled.
     pub demand: Demand,
-    /// The rule of its queue: from when on it counts for limits on what runs.
+    /// The rule of its queue: from when on the job counts for limits on running jobs.
     pub running: RunningLimits,
     /// Reservation.
     pub grant: Grant,
-    /// First seen as.
+    /// How the plugin learned of the job.
     pub origin: Origin,
-    /// Whether its names are all that it carries and carried.
+    /// Whether `names` are all names of the job.
     pub knowledge: Knowledge,
-    /// Whether its queue is stopped: until that is started the job is not scheduled.
+    /// Whether the queue of the job is stopped.
     pub is_queue_stopped: bool,
-    /// Where it is held past DEPEND, that is in SCHED, at priority 0, and not in PRIORITY.
+    /// Whether a job that is held past DEPEND is in SCHED, at priority 0, instead of in PRIORITY.
     pub is_in_sched: bool,
-    /// The association it counts in, and what is still to be done for it there.
+    /// The association, and what remains to be done for the job there.
     pub admission: Admission,
-    /// How long it was eligible.
+    /// The time for which the job has been eligible.
     pub eligible: Eligible,
-    /// The queue its jobspec names.
+    /// The queue in the jobspec.
     pub queue: Option<QueueName>,
     /// The fair-share last posted as a memo by this plugin instance.
     pub memo: Option<f64>,
-    /// What it asks for: what it counts as.
+    /// The size that the job requests and counts as.
     pub size: Size,
-    /// Our dependency names on it.
+    /// The dependency names by which limits hold the job.
     pub names: HoldNames,
-    /// What it was given, while it runs, as far as its R can be read. It counts where a limit says so.
+    /// The resources that a running job got, if its R can be read. Limits with "counts" set to "given" count these.
     pub allocation: Option<Box<Allocation>>,
-    /// Who submitted it.
+    /// The user.
     pub user: UserId,
-    /// The bank its jobspec names.
+    /// The bank in the jobspec.
     pub bank: Option<BankName>,
-    /// The urgency it was submitted with, or had when it was asked for in DEPEND.
+    /// The urgency at the submission, or at the last question in DEPEND.
     pub urgency: i64,
-    /// What its jobspec says of a project.
+    /// The project in the jobspec.
     pub project: Project,
-    /// When it was submitted, in seconds since the epoch, as far as Flux says.
+    /// The time of the submission in seconds since the epoch, if Flux reports it.
     pub submitted: Option<f64>,
-    /// The time limit its jobspec names, in seconds; 0 for none.
+    /// The time limit in the jobspec, in seconds; 0 for none.
     pub duration: f64,
 }
 
-/// What a job adds to the counters of its association and queue.
+/// The amounts that a job adds to the counters of its association, its queue and its limit scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
     /// 0 or 1.
     pub active_jobs: u64,
-    /// By its phase.
+    /// In use, by the phase of the job.
     pub charged: Counts,
-    /// By its grant.
+    /// Reserved, by the grant of the job.
     pub reserved: Counts,
 }
 
 impl Footprint {
-    /// Nothing but an active job.
+    /// Returns true if the job counts as an active job only.
     pub fn is_idle(&self) -> bool {
         self.charged == Counts::default() && self.reserved == Counts::default()
     }
 }
 
 impl Job {
-    /// The footprint: a function of the job alone, never of what happened to it. This is what makes counters exact.
+    /// Returns the footprint. It is a function of the job alone, so that counters are exact.
     pub fn footprint(&self) -> Footprint {
         let amounts = Amounts::of_job(self.size);
         let sched = Counts { sched: amounts, ..Counts::default() };
@@ -246,8 +243,8 @@ impl Job {
         Footprint { active_jobs: 1, charged, reserved }
     }
 
-    /// Whether it reserves what it is on its way to: one that was released does. While its eventlog is unread, so does one in SCHED: it
-    /// may have been released before the plugin was loaded. One that was never held does so too under the strict rule, once it has left DEPEND.
+    /// Returns true if the job reserves headroom for the states ahead of it. A released job does. A job in SCHED does while its eventlog is
+    /// unread, because it may have been released before the plugin was loaded. Under the strict rule, each job does after DEPEND.
     fn is_promised(&self) -> bool {
         match (self.grant, self.running) {
             (Grant::Given, _) => true,
@@ -257,25 +254,25 @@ impl Job {
         }
     }
 
-    /// Whether a reservation of a place to run counts: not while the job is not scheduled, because of its urgency, its score, or its queue.
-    /// Under the strict rule jobs count in a stopped queue too: when the queue starts, Flux starts them before it asks anybody.
+    /// Returns true if the reservation for RUN counts. It is suspended while urgency, priority or a stopped queue keep the job from
+    /// being scheduled. Under the strict rule, a stopped queue suspends nothing: when the queue starts, Flux starts jobs without a
+    /// callback first.
     fn may_be_scheduled(&self) -> bool {
         let is_stopped = self.is_queue_stopped && self.running == RunningLimits::Upstream;
         self.demand == Demand::ToRun && !is_stopped
     }
 
-    /// The association it counts in.
+    /// Returns the association in which the job counts.
     pub fn association(&self) -> Option<AssociationId> {
         self.admission.association()
     }
 
-    /// Whether its eventlog is being read.
+    /// Returns true if the eventlog of the job is being read.
     pub fn is_unread(&self) -> bool {
         self.knowledge == Knowledge::Unread
     }
 
-    /// Whether it is in DEPEND for others' sake alone, as far as we know it: what the limits say of it counts when
-    /// they let it go.
+    /// Returns true if only other plugins keep the job in DEPEND, as far as is known. Limits are tested when they release it.
     pub fn is_up_to_others(&self) -> bool {
         self.phase == Phase::Depend
             && self.association().is_some()
@@ -283,8 +280,7 @@ impl Job {
             && self.names.outstanding().is_empty()
     }
 
-    /// Whether it stands in the line of held jobs: in DEPEND by our names, or past it, once nothing is to be decided but when it
-    /// goes.
+    /// Returns true if a limit holds the job: by dependency names in DEPEND, or past DEPEND when only its release is left to decide.
     pub fn is_held(&self) -> bool {
         let is_here = match self.phase {
             Phase::Depend => self.association().is_some() && !self.names.outstanding().is_empty(),
@@ -294,30 +290,29 @@ impl Job {
         is_here && self.knowledge == Knowledge::Known
     }
 
-    /// Whether it is held past DEPEND until it is released.
+    /// Returns true if the job is held past DEPEND.
     pub fn is_awaiting(&self) -> bool {
         self.phase == Phase::Priority && self.grant == Grant::Awaited
     }
 
-    /// It is held past DEPEND until it is released; what it had in SCHED it gives up.
+    /// Holds the job past DEPEND. It no longer counts in SCHED.
     pub fn await_room(&mut self) {
         self.is_in_sched |= self.phase == Phase::Sched;
         (self.phase, self.grant, self.keepers) = (Phase::Priority, Grant::Awaited, Keepers::NobodyElse);
     }
 
-    /// When it ends at the latest, as far as anybody can say. Flux sets no term to what comes after its time: signals and
-    /// epilogs.
+    /// Returns the time when the job ends at the latest, if it is known. Flux sets no limit to the time that signals and epilogs take.
     pub fn ends_by(&self) -> Option<f64> {
         let given = self.allocation.as_ref().filter(|_| self.phase == Phase::Run)?;
         given.expiration
     }
 
-    /// Whether it would age if others let it go: in DEPEND nobody tells of an urgency that changed since it was submitted.
+    /// Returns true if the job would be eligible when no other plugin keeps it. Flux reports no change of urgency in DEPEND.
     pub fn eligible_when_alone(&self) -> bool {
         self.demand == Demand::ToRun
     }
 
-    /// Whether its size was ever counted; from then on it is fixed.
+    /// Returns true if the size of the job has been counted. From then on the size is fixed.
     pub fn is_charged(&self) -> bool {
         matches!(self.phase, Phase::Sched | Phase::Run)
     }

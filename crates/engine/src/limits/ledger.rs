@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Live jobs and their counters.
 //!
-//! Invariant: every counter and index is a function of the live jobs. Jobs change only through [`Ledger::change`],
-//! which takes the old job out of all of them and puts the new one in.
+//! Invariant: every counter and index is a function of the live jobs. A job changes only through [`Ledger::change`], which takes the old
+//! job out of all of them and puts the new one in.
 
 mod account;
 mod excerpt;
@@ -21,8 +21,8 @@ use crate::ids::{JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// A live job in the table. Flux asks for every price, in an order in which no job is near the one before: a price that holds is
-/// found beside the id, without a look at the job, which is elsewhere in the memory.
+/// A live job in the table. Flux asks for all priorities in an order in which successive jobs are far apart in memory. A priority that is
+/// still valid is next to the id, so that reading it does not touch the job.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     settled: Option<Settled>,
@@ -42,7 +42,7 @@ pub struct Ledger {
     pub(super) jobs: JobMap<Row>,
     /// Parallel to the book's associations from `first` on; grown on demand.
     pub(super) accounts: Vec<Account>,
-    /// 0, but for an excerpt.
+    /// 0, except in an excerpt.
     first: usize,
     /// What counts together across associations.
     pub(super) scopes: LimitScopes,
@@ -60,11 +60,11 @@ pub struct Ledger {
     pub(super) lapsed: BTreeSet<AssociationId>,
     /// Jobs without association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
-    /// Associations with jobs in line: what a release for all has to look at.
+    /// Associations with held jobs.
     pub(super) in_line: BTreeSet<AssociationId>,
     /// Jobs whose eventlog is being read.
     unread: u64,
-    /// Associations that took no part in a pass because of that.
+    /// Associations that took no part in a scan because of such jobs.
     pub(super) put_off: BTreeSet<AssociationId>,
 }
 
@@ -75,7 +75,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// An empty ledger that holds jobs by `rules`.
+    /// Returns an empty ledger that holds jobs by `rules`.
     pub fn new(rules: Rules) -> Self {
         Ledger {
             rules,
@@ -97,68 +97,68 @@ impl Ledger {
         }
     }
 
-    /// The limits that hold jobs.
+    /// Returns the tables of limits.
     pub fn rules(&self) -> Rules {
         self.rules
     }
 
-    /// A live job.
+    /// Returns a live job.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.jobs.get(id).map(|row| &*row.job)
     }
 
-    /// Live jobs by id, from the one that comes after `after`.
+    /// Returns the live jobs with ids above `after`, or all, in the order of their ids.
     pub fn jobs_after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &Job)> {
         self.jobs.after(after).map(|(id, row)| (id, &*row.job))
     }
 
-    /// How many jobs are alive.
+    /// Returns the number of live jobs.
     pub fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Whether none is.
+    /// Returns true if there is no live job.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// All live jobs by id.
+    /// Returns all live jobs in the order of their ids.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
         self.jobs_after(None)
     }
 
-    /// Jobs without association.
+    /// Returns the jobs without an association.
     pub fn waiting(&self) -> impl Iterator<Item = JobId> + '_ {
         self.waiting.values().flatten().copied()
     }
 
-    /// Users who have jobs without association.
+    /// Returns the users of jobs without an association.
     pub fn waiting_users(&self) -> impl Iterator<Item = UserId> + '_ {
         self.waiting.keys().copied()
     }
 
-    /// A user's jobs without association.
+    /// Returns the jobs of a user without an association.
     pub fn waiting_of(&self, user: UserId) -> impl Iterator<Item = JobId> + '_ {
         self.waiting.get(&user).into_iter().flatten().copied()
     }
 
-    /// Associations that have held jobs.
+    /// Returns the associations with held jobs.
     pub fn in_line(&self) -> impl Iterator<Item = AssociationId> + '_ {
         self.in_line.iter().copied()
     }
 
-    /// The counters of an association.
+    /// Returns the counters of an association.
     pub fn usage(&self, association: AssociationId) -> Option<&Usage> {
         self.account_of(association).map(|account| &account.usage)
     }
 
-    /// Jobs of an association in DEPEND and PRIORITY, held or not, by id.
+    /// Returns the jobs of an association in DEPEND and PRIORITY, in the order of their ids.
     pub fn before_sched(&self, association: AssociationId) -> impl Iterator<Item = JobId> + '_ {
         let account = self.account_of(association);
         account.into_iter().flat_map(|account| account.before_sched.iter().copied())
     }
 
-    /// The same from the one that comes after `after`.
+    /// Returns the jobs of an association in DEPEND and PRIORITY with ids above `after`.
     pub fn before_sched_after(
         &self,
         association: AssociationId,
@@ -169,8 +169,8 @@ impl Ledger {
         account.into_iter().flat_map(move |account| account.before_sched.range(from).copied())
     }
 
-    /// Jobs of an association that limits count, each with when it ends at the latest, if anybody can say; who ends first
-    /// comes first.
+    /// Returns the jobs of an association that limits count, each with the time when it ends at the latest, if that is known. The first to
+    /// end comes first.
     pub fn counted(
         &self,
         association: AssociationId,
@@ -180,17 +180,17 @@ impl Ledger {
         jobs.map(|(until, id)| (*id, until.time()))
     }
 
-    /// The queue of the job that came last to the association.
+    /// Returns the queue of the newest job of an association.
     pub fn latest_queue(&self, association: AssociationId) -> Option<&QueueName> {
         self.account_of(association)?.latest_queue.as_ref()
     }
 
-    /// Whether eventlogs of the association's jobs are still being read.
+    /// Returns true if eventlogs of jobs of the association are being read.
     pub fn is_unread(&self, association: AssociationId) -> bool {
         self.account_of(association).is_some_and(|account| account.unread > 0)
     }
 
-    /// Whether any job's eventlog is still being read.
+    /// Returns true if any eventlog is being read.
     pub fn has_unread(&self) -> bool {
         self.unread > 0
     }
@@ -200,7 +200,7 @@ impl Ledger {
         account.map(|account| account.held.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// The lines of an association.
+    /// Returns the held jobs of an association by class.
     pub(super) fn lines(&self, association: AssociationId) -> impl Iterator<Item = (&Class, &HeldLine)> {
         self.account_of(association).into_iter().flat_map(|account| &account.held)
     }
@@ -254,9 +254,9 @@ impl Ledger {
         self.update_overtaken(None);
     }
 
-    /// Changes a job, and with it every counter and index. `None` if it is not known.
+    /// Changes a job, and with it every counter and index. Returns `None` if the job does not exist.
     pub fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
-        // The job stays in the map: whatever cuts this short, a recount finds every job.
+        // The job stays in the map: if a panic interrupts this, a recount finds every job.
         let mut job = self.job(id)?.clone();
         self.count(id, &job, false);
         let was_idle = job.footprint().is_idle();
@@ -278,7 +278,7 @@ impl Ledger {
         Some(result)
     }
 
-    /// Notes a fair-share that was told; it is counted nowhere.
+    /// Records the fair-share that a memo has posted.
     pub fn annotate(&mut self, id: JobId, memo: Option<f64>) {
         if memo.is_some()
             && let Some(row) = self.jobs.get_mut(id)
@@ -287,19 +287,19 @@ impl Ledger {
         }
     }
 
-    /// A job's price holds until the job is changed, or is not to be relied on any more. It counts nowhere.
+    /// Records the priority of a job, or `None` if it is no longer valid. A change of the job removes it too.
     pub fn settle(&mut self, id: JobId, price: Option<Settled>) {
         if let Some(row) = self.jobs.get_mut(id) {
             row.settled = price;
         }
     }
 
-    /// The price of a job that was noted last, if it may hold still.
+    /// Returns the priority of a job that was recorded last, if it can still be valid.
     pub fn settled(&self, id: JobId) -> Option<Settled> {
         self.jobs.get(id)?.settled
     }
 
-    /// How long a job was eligible. It counts nowhere.
+    /// Sets the time for which a job has been eligible.
     pub fn aged(&mut self, id: JobId, eligible: Eligible) {
         if let Some(row) = self.jobs.get_mut(id) {
             row.job.eligible = eligible;
@@ -372,17 +372,17 @@ fn set<T: Ord>(values: &mut BTreeSet<T>, value: T, is_in: bool) {
 
 #[cfg(test)]
 impl Ledger {
-    /// Changes a job behind the counters' back.
+    /// Changes a job without its counters.
     pub fn corrupt(&mut self, id: JobId, change: impl Fn(&mut Job)) {
         self.jobs.get_mut(id).into_iter().for_each(|row| change(&mut row.job));
     }
 
-    /// Forgets the jobs, and not what they count as.
+    /// Removes all jobs without their counters.
     pub(super) fn forget_jobs(&mut self) {
         self.jobs = JobMap::default();
     }
 
-    /// Whether there is no group, no membership, and nobody to be placed.
+    /// Returns true if there is no limit scope, no membership, and no association to place.
     pub fn keeps_nothing_for_scopes(&self) -> bool {
         let is_free = |account: &Account| account.member_of.is_none();
         self.scopes.are_none() && self.unplaced.is_empty() && self.accounts.iter().all(is_free)

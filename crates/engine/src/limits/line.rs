@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Held jobs in line: the first that fits is found without a look at each.
+//! Ordered lines of members with sizes, in which a search for the first member that fits skips most members.
 //!
-//! Jobs stand by id, in blocks that know the least nodes, cores and GPUs of their members. What a limit asks of a
-//! job's size is asked of that first: limits never turn down the smaller job and take the larger one, so a block whose
-//! least does not fit has no member that does. A search costs O(blocks + one block) whatever the sizes are.
+//! The members are in blocks, each with the least nodes, cores and GPUs of its members. A limit that has headroom for a job has headroom
+//! for each smaller job, so a block whose least sizes do not fit has no member that fits. A search costs O(blocks + one block).
 
 use super::size::Size;
 use crate::ids::JobId;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// A block that grows beyond this is split.
+/// The most members of a block.
 const BLOCK: usize = 512;
 
 /// Larger than any job.
@@ -29,14 +28,14 @@ impl<K: Ord> Block<K> {
     }
 }
 
-/// A line of what has a size, by key.
+/// Members with sizes in the order of their keys.
 #[derive(Clone, Debug)]
 pub(super) struct SizedLine<K> {
-    /// By the least key that a block may hold; the members of a block come before the key of the next.
+    /// Blocks by the least key that a member may have. The keys of all members are below the key of the next block.
     blocks: BTreeMap<K, Block<K>>,
 }
 
-/// Held jobs by id.
+/// Held jobs in the order of their ids.
 pub(super) type HeldLine = SizedLine<JobId>;
 
 impl<K> Default for SizedLine<K> {
@@ -45,7 +44,7 @@ impl<K> Default for SizedLine<K> {
     }
 }
 
-/// How members are spread over blocks is no matter.
+/// Two lines with the same members are equal, whatever their blocks are.
 impl<K: Ord + Copy> PartialEq for SizedLine<K> {
     fn eq(&self, other: &SizedLine<K>) -> bool {
         self.ids().eq(other.ids())
@@ -53,7 +52,7 @@ impl<K: Ord + Copy> PartialEq for SizedLine<K> {
 }
 
 impl<K: Ord + Copy> SizedLine<K> {
-    /// Of each measure the least of all; `None` if there is nobody.
+    /// Returns the least of each measure over all members; `None` if the line is empty.
     pub fn least(&self) -> Option<Size> {
         self.blocks.values().map(|block| block.least).reduce(Size::min_of)
     }
@@ -66,12 +65,12 @@ impl<K: Ord + Copy> SizedLine<K> {
         self.blocks.range(..=id).next_back().is_some_and(|(_, block)| block.members.contains_key(&id))
     }
 
-    /// How many stand in it.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.blocks.values().map(|block| block.members.len()).sum()
     }
 
-    /// How many of them come before `id`.
+    /// Returns the number of members before `id`.
     pub fn before(&self, id: K) -> usize {
         let mut upto = self.blocks.range(..id);
         let last = upto.next_back().map_or(0, |(_, block)| block.members.range(..id).count());
@@ -111,7 +110,7 @@ impl<K: Ord + Copy> SizedLine<K> {
         }
     }
 
-    /// The first job after `after` whose size is right. `is_right` must hold for each smaller size that it holds for.
+    /// Returns the first member after `after` whose size is right. If `is_right` is true for a size, it must be true for each smaller size.
     pub fn next(&self, after: Option<K>, mut is_right: impl FnMut(Size) -> bool) -> Option<K> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         // Of the block that `after` belongs to, later members are left; then come all later blocks.

@@ -196,7 +196,7 @@ impl Ledger {
         std::mem::take(&mut self.newly_protected)
     }
 
-    /// Returns the associations of overtaken jobs for which a scope has ceased to keep headroom since the last call. Other jobs may go there.
+    /// Returns the associations of overtaken jobs for which a scope has ceased to keep headroom since the last call. Other jobs may go.
     pub fn take_lapsed(&mut self) -> BTreeSet<AssociationId> {
         std::mem::take(&mut self.lapsed)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! All counters worked out anew, and compared with those in use.
+//! Recounts of all counters, and comparisons with those in use.
 
 use super::Usage;
 use super::ledger::{Account, Ledger};
@@ -7,7 +7,7 @@ use crate::accounts::AssociationId;
 use std::collections::BTreeSet;
 
 impl Ledger {
-    /// Recounts everything from the jobs; what was there before is forgotten.
+    /// Recounts all counters from the live jobs.
     pub fn recount(&mut self) {
         let jobs = std::mem::take(&mut self.jobs);
         let mut fresh = Ledger::new(self.rules());
@@ -21,7 +21,7 @@ impl Ledger {
         }
     }
 
-    /// Associations whose counters or lines differ from a recount, with what differs. Empty, always.
+    /// Returns each difference between the counters and a recount, with its association. A difference is a bug.
     pub fn drift(&self) -> Vec<(AssociationId, String)> {
         let mut fresh = self.clone();
         fresh.recount();

@@ -4,7 +4,7 @@
 use crate::ids::Measure;
 use std::fmt;
 
-/// What one job asks for: nodes and cores, both at least 1, and GPUs; of none more than [`Size::MOST`].
+/// The resources that a job requests: at least 1 node and 1 core, and at most [`Size::MOST`] of each measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {
     /// Nodes.
@@ -16,14 +16,14 @@ pub struct Size {
 }
 
 impl Size {
-    /// What a running job is counted as when its jobspec can't be measured.
+    /// The size of a running job whose jobspec cannot be measured.
     pub const ONE: Size = Size { nodes: 1, cores: 1, gpus: 0 };
 
-    /// What a job may ask for of each measure. Sums over as many jobs as Flux can hold then fit into 64 bits, so that what a
-    /// job adds to a counter is what it takes out again, whoever else is counted there.
+    /// The most that a job may request of each measure. So sums over all jobs that Flux can hold fit into 64 bits, and a job subtracts from
+    /// a counter the same amount that it has added.
     pub const MOST: u64 = 1 << 40;
 
-    /// Of each measure the lesser of two.
+    /// Returns the lesser of both sizes for each measure.
     pub fn min_of(self, other: Size) -> Size {
         Size {
             nodes: self.nodes.min(other.nodes),
@@ -32,12 +32,12 @@ impl Size {
         }
     }
 
-    /// Whether another is as small in some measure: without this one the least of many may be another.
+    /// Returns true if the size equals `least` in some measure, so that without it the least of many sizes can be another.
     pub fn touches(self, least: Size) -> bool {
         self.nodes == least.nodes || self.cores == least.cores || self.gpus == least.gpus
     }
 
-    /// What a job of this size adds to a measure.
+    /// Returns the amount of a measure that a job of this size counts as.
     pub fn of(self, measure: Measure) -> u64 {
         match measure {
             Measure::Jobs => 1,
@@ -74,7 +74,7 @@ pub struct Vertex {
     pub count: u64,
 }
 
-/// Why a jobspec can't be measured.
+/// The reason why a jobspec cannot be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeError {
     /// No task slot above any core.
@@ -83,7 +83,7 @@ pub enum SizeError {
     NoCore,
     /// More than [`Size::MOST`] of a measure.
     TooLarge,
-    /// The jobspec's form; the text names the key and what is wrong with it.
+    /// The form of the jobspec; the text names the key and the fault.
     Malformed(String),
 }
 
@@ -98,8 +98,8 @@ impl fmt::Display for SizeError {
     }
 }
 
-/// Measures resources: the products of the counts along each path, summed over branches. A job that names only
-/// cores counts one node. As Flux does, what is beside the slots is not counted.
+/// Measures resources: the products of the counts along each path, summed over branches. A job that names only cores counts one node.
+/// Resources outside of the task slots are not counted, as in Flux.
 pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
     struct Level {
         product: u64,

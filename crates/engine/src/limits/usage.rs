@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The counters of an association: what its jobs occupy, in all and by queue.
+//! The counters of an association, in total and by queue.
 
 use super::counts::{Counts, Tally};
 use super::job::{Footprint, Job};
@@ -10,20 +10,20 @@ use crate::ids::QueueName;
 pub struct Usage {
     /// Active jobs.
     pub active_jobs: u64,
-    /// Over all queues, and none.
+    /// Over all queues, and over jobs without a queue.
     pub total: Tally,
-    /// Per queue, sorted by name. A queue stays listed once a job was counted in it.
+    /// Per queue, sorted by name. A queue remains in the list after its jobs have ended.
     queues: Vec<(QueueName, Tally)>,
 }
 
 impl Usage {
-    /// What is counted in one queue.
+    /// Returns the counters of one queue.
     pub fn in_queue(&self, queue: &str) -> Tally {
         let found = self.queues.binary_search_by(|(name, _)| name.as_str().cmp(queue));
         found.ok().and_then(|at| self.queues.get(at)).map_or(Tally::default(), |(_, tally)| *tally)
     }
 
-    /// Queues in which a job was ever counted.
+    /// Returns the queues in which a job was ever counted, with their counters.
     pub fn queues(&self) -> impl Iterator<Item = (&QueueName, &Tally)> {
         self.queues.iter().map(|(name, tally)| (name, tally))
     }
@@ -54,7 +54,7 @@ impl Usage {
         }
     }
 
-    /// Whether both count the same, queues without jobs aside.
+    /// Returns true if both count the same. A queue without jobs equals a queue that is not in the list.
     pub fn equals(&self, other: &Usage) -> bool {
         let covers =
             |a: &Usage, b: &Usage| a.queues().all(|(name, tally)| *tally == b.in_queue(name.as_str()));

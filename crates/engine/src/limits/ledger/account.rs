@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! One association's side of the ledger: a function of its live jobs.
+//! The counters and indexes of one association: a function of its live jobs.
 
 use super::super::line::HeldLine;
 use super::super::place::Waiting;
@@ -10,7 +10,7 @@ use super::until::Until;
 use crate::ids::{JobId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Held jobs that limits tell apart by their size only.
+/// Held jobs between which limits distinguish by size alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::limits) struct Class {
     pub queue: Option<QueueName>,
@@ -24,7 +24,7 @@ impl Class {
     }
 }
 
-/// One association's side of the ledger.
+/// The counters and indexes of one association.
 #[derive(Clone, Debug, Default)]
 pub(in crate::limits) struct Account {
     pub usage: Usage,
@@ -32,20 +32,20 @@ pub(in crate::limits) struct Account {
     pub member_of: Option<Box<[ScopeId]>>,
     /// How the association waits for headroom in these scopes.
     pub waiting: Waiting,
-    /// Held jobs in line.
+    /// Held jobs.
     pub held: BTreeMap<Class, HeldLine>,
-    /// The queue of the job that came last.
+    /// The queue of the newest job.
     pub latest_queue: Option<QueueName>,
-    /// Jobs in DEPEND and PRIORITY, held or not.
+    /// Jobs in DEPEND and PRIORITY.
     pub before_sched: BTreeSet<JobId>,
-    /// Jobs that limits count, who ends first before the others.
+    /// Jobs that limits count. The first to end comes first.
     pub counted: BTreeSet<(Until, JobId)>,
-    /// Replayed jobs whose eventlog is not read yet: until then headroom is not known, and nothing is released.
+    /// Replayed jobs whose eventlog is not read yet. Until then the headroom is unknown, and no job is released.
     pub unread: u64,
 }
 
 impl Account {
-    /// Whether it has no job.
+    /// Returns true if the association has no job.
     pub fn is_idle(&self) -> bool {
         self.usage.active_jobs == 0 && self.before_sched.is_empty()
     }

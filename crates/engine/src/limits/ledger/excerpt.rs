@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A part of the ledger to try things on: what will happen to held jobs is found out by the rules that will make it happen.
+//! Excerpts of the ledger, in which the code that releases jobs predicts when a held job goes.
 
 use super::super::{Footprint, Line, Size, Tally};
 use super::{Account, Class, Job, Ledger};
@@ -7,17 +7,17 @@ use crate::accounts::{AssociationId, Book};
 use crate::ids::{Amount, JobId, Measure, QueueName, Stage};
 use std::collections::BTreeSet;
 
-/// Where a held job stands among those of its association, in the order in which they are looked at.
+/// The place of a held job among the held jobs of its association, in the order of release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceInLine {
     /// 1 for the first.
     pub place: usize,
-    /// How many stand in line.
+    /// The number of held jobs.
     pub of: usize,
 }
 
 impl Ledger {
-    /// Where a held job stands in its association's line.
+    /// Returns the place of a held job among the held jobs of its association.
     pub fn place_in_line(&self, id: JobId) -> Option<PlaceInLine> {
         let job = self.job(id).filter(|job| job.is_held())?;
         let mut found = PlaceInLine { place: 1, of: 0 };
@@ -32,13 +32,13 @@ impl Ledger {
         Some(found)
     }
 
-    /// How many jobs of an association are held.
+    /// Returns the number of held jobs of an association.
     pub fn held_count(&self, association: AssociationId) -> usize {
         self.lines(association).map(|(_, line)| line.len()).sum()
     }
 
-    /// Held jobs of the same association that may be released before `id`, or take what it waits for: all that come before it,
-    /// those behind it that ask for less or are held otherwise. `None` if there are more than `most`.
+    /// Returns the held jobs of the same association that may be released before `id`, or take the headroom that it needs: all jobs before
+    /// it, and those after it that request less or have other names. Returns `None` if there are more than `most`.
     pub fn rivals(&self, id: JobId, most: usize) -> Option<Vec<JobId>> {
         let job = self.job(id)?;
         let own = Class::of(job);
@@ -64,8 +64,7 @@ impl Ledger {
         Some(rivals)
     }
 
-    /// The ledger of one association, all that is counted there included, of whose jobs it knows these only. What is changed
-    /// there changes nothing here.
+    /// Returns a ledger of one association with all of its counters, and with `jobs` as its only jobs.
     pub fn excerpt(&self, association: AssociationId, jobs: impl Iterator<Item = JobId>) -> Ledger {
         let whole = self.account_of(association);
         let mut account = Account {
@@ -88,13 +87,14 @@ impl Ledger {
         excerpt
     }
 
-    /// Whether limits over scopes count jobs of an association in a queue, which no excerpt knows: what is in use of these is not the
-    /// association's alone.
+    /// Returns true if limits over scopes count jobs of an association in a queue. An excerpt does not contain these limits, because other
+    /// associations use them too.
     pub fn counts_under_scopes(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
         self.scopes_of(association, queue).next().is_some()
     }
 
-    /// Releases whoever may go, as a pass does whose jobs go at once. Says who went, and how many looks at held jobs that took.
+    /// Releases all jobs that may go, as a scan does whose jobs leave DEPEND at once. Returns the jobs, and the cost of the scan in
+    /// comparisons of sizes.
     pub fn release_all_of(&mut self, book: &Book, association: AssociationId) -> (Vec<JobId>, usize) {
         let mut walk = self.walk(association, Line::All);
         let mut freed = Vec::new();

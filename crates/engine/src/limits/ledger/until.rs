@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When jobs end at the latest, as something that sorts.
+//! Ends of jobs as values that can be sorted.
 
 use super::Job;
 
-/// When a job ends at the latest, in the order of time; one of which nobody can say comes last.
+/// The time when a job ends at the latest. An unknown time comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::limits) struct Until(u64);
 
@@ -15,7 +15,7 @@ impl Until {
         job.ends_by().filter(|end| *end >= 0.0).map_or(Until::NOBODY_KNOWS, |end| Until(end.to_bits()))
     }
 
-    /// The time, if anybody can say.
+    /// Returns the time in seconds since the epoch, if it is known.
     pub fn time(self) -> Option<f64> {
         (self != Until::NOBODY_KNOWS).then(|| f64::from_bits(self.0))
     }
