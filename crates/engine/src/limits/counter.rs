@@ -129,7 +129,7 @@ impl Room {
     }
 }
 
-/// A limit with what is in use of it, and what a job would add.
+/// A limit, the amount in use, and the amount that a job would add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
     /// The limit.
@@ -152,7 +152,7 @@ pub struct Holding {
     pub kept_for: Option<JobId>,
 }
 
-/// A limit over a scope with what is in use of it.
+/// A limit over a scope, and the amount in use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeUsage {
     /// The limit.

@@ -247,7 +247,7 @@ mod tests {
             names.add_all(RULES, all).iter().map(|name| name.use_count).collect::<Vec<_>>()
         };
         assert_eq!(fresh(&mut names), [1_700_000_001; 7]);
-        // Of the next life no more is known; it is the outstanding ones that tell of this one, or else nothing.
+        // The next instance of the plugin knows only the present names too.
         let mut later = HoldNames::only_outstanding(RULES, [], 1_700_000_002.0);
         assert_eq!(fresh(&mut later), [1_700_000_003; 8]);
     }

@@ -135,7 +135,7 @@ mod tests {
         Size { nodes, cores, gpus: (nodes * cores) % 7 }
     }
 
-    /// The least of a measure is another's when its last holder leaves, by whichever measure it was the least.
+    /// When the member with the least amount of a measure leaves, the least amount is that of another member.
     #[test]
     fn the_least_is_that_of_those_who_are_left() {
         let of = |nodes, cores, gpus| Size { nodes, cores, gpus };
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Lines are placed anew in any order of their prices, the last of them first too.
+    /// Associations may be placed in any order of their priorities.
     #[test]
     fn no_block_grows_without_end_in_whichever_order_members_come() {
         let many = 8 * BLOCK as u64;
@@ -190,11 +190,11 @@ mod tests {
             prop_assert_eq!(line.ids().collect::<Vec<_>>(), plain.keys().copied().collect::<Vec<_>>());
             prop_assert_eq!(line.is_empty(), plain.is_empty());
             prop_assert_eq!(line.least(), plain.values().copied().reduce(Size::min_of));
-            // Nor are there more of them than half full ones would be, as long as nobody leaves.
+            // As long as no member leaves, there are no more blocks than if all were half full.
             let mut filled = HeldLine::default();
             plain.iter().for_each(|(id, size)| filled.insert(*id, *size));
             prop_assert!(filled.blocks.len() <= 1 + 2 * plain.len() / BLOCK);
-            // What makes a search cheap: no block is empty, and none is longer than it may be.
+            // A search is cheap: no block is empty, and none is too long.
             prop_assert!(line.blocks.values().all(|block| (1..=BLOCK).contains(&block.members.len())));
             for (after, nodes, cores, gpus) in ask {
                 let fits = |size: Size| size.nodes <= nodes && size.cores <= cores && size.gpus <= gpus;

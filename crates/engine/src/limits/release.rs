@@ -59,7 +59,7 @@ struct Passed {
     used: Box<[u64]>,
 }
 
-/// What it costs to compute the headroom for a class of held jobs, in comparisons of a size.
+/// The cost of computing the headroom for a class of held jobs, in comparisons of a size.
 const ROOM: usize = 8;
 
 impl Walk {
@@ -84,7 +84,7 @@ impl Walk {
         (!gave_room).then_some(passed.upto)
     }
 
-    /// Notes that the search in a line has come to `upto`, or no further if that is `None`, after so many comparisons.
+    /// Notes that the search in a line has come to `upto`, or no further if that is `None`, after `looks` comparisons.
     pub(super) fn pass(&mut self, id: ScopeId, scope: &LimitScope, upto: Option<Key>, looks: usize) {
         self.looks += looks;
         if let Some(upto) = upto {

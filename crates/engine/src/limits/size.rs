@@ -68,7 +68,7 @@ pub enum Kind {
 pub struct Vertex {
     /// 0 for the members of the top-level array.
     pub depth: usize,
-    /// What it is.
+    /// The kind of resource.
     pub kind: Kind,
     /// How many of it in each of its parent; positive.
     pub count: u64,
@@ -177,7 +177,7 @@ mod tests {
             (&[(0, Node, 4)], Err(SizeError::NoSlot)),
             (&[(0, Slot, 4), (1, Other, 1)], Err(SizeError::NoCore)),
             (&[], Err(SizeError::NoSlot)),
-            // Cores beside the slot are nobody's.
+            // Cores outside of the slot are not counted.
             (&[(0, Slot, 2), (1, Core, 3), (0, Core, 5)], Ok((1, 6))),
             (&[(0, Slot, 2), (1, Other, 1), (0, Core, 5)], Err(SizeError::NoCore)),
             (&[(0, Slot, u64::MAX), (1, Core, 2)], Err(SizeError::TooLarge)),
@@ -206,7 +206,7 @@ mod tests {
             (&[(0, Node, 2), (1, Slot, 3), (2, Core, 1), (2, Gpu, 4)], Ok(24)),
             (&[(0, Slot, 2), (1, Node, 1), (2, Core, 1), (2, Gpu, 8)], Ok(16)),
             (&[(0, Slot, 1), (1, Core, 1), (1, Other, 2), (2, Gpu, 5)], Ok(10)),
-            // GPUs beside the slot are nobody's.
+            // GPUs outside of the slot are not counted.
             (&[(0, Slot, 2), (1, Core, 1), (1, Gpu, 1), (0, Gpu, 7)], Ok(2)),
             (&[(0, Slot, 2), (1, Core, 1), (1, Gpu, u64::MAX)], Err(SizeError::TooLarge)),
             (&[(0, Slot, 1), (1, Core, 1), (1, Gpu, u64::MAX), (1, Gpu, 1)], Err(SizeError::TooLarge)),

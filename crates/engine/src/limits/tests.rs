@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What jobs count as, and what a release decides.
+//! The footprints of jobs, and the decisions of release scans.
 
 mod excerpts;
 mod scopes;
@@ -184,7 +184,7 @@ fn a_recount_mends_what_is_off_and_drift_says_so() {
     assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
 }
 
-/// What is off behind the counters' back is told of by what it is in, each alone.
+/// A job that changes without its counters makes one difference, which names the kind of counter.
 #[test]
 fn drift_says_what_is_off() {
     let book = book(1);
@@ -207,7 +207,7 @@ fn drift_says_what_is_off() {
         let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
         assert_eq!(told, wanted);
     }
-    // Of two in one line, one is there no more.
+    // Of two held jobs of one class, one is no longer held.
     let mut ledger = Ledger::default();
     [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), held(&book)));
     ledger.corrupt(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
@@ -215,7 +215,7 @@ fn drift_says_what_is_off() {
     assert_eq!(told, ["lines of held jobs"]);
 }
 
-/// Both had been found to go when the first did; then the second was taken out of the line.
+/// The scan had found both jobs before it released the first; then the second was removed.
 #[test]
 fn who_left_the_line_since_it_was_found_is_passed_over() {
     let book = book(9);

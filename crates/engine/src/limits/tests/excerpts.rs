@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is told of one association: what presses on its limits, who stands in line, who may go before whom.
+//! Answers about one association: the use of its limits, the places of its held jobs, and the jobs that may go before a job.
 
 use super::*;
 use crate::ids::{Measure, Stage};
 use proptest::prelude::*;
 
-/// One runs, one is in SCHED, one is promised its place there and its run.
+/// One job runs, one is in SCHED, and one has reservations for SCHED and RUN.
 #[test]
 fn what_is_in_use_and_what_of_that_is_promised() {
     let mut book = book(5);
@@ -38,7 +38,7 @@ fn what_is_in_use_and_what_of_that_is_promised() {
     assert_eq!([id, AssociationId::from_index(1).unwrap()].map(|id| ledger.held_count(id)), [1, 0]);
 }
 
-/// What an eventlog that is being read says of one may leave no room for the others: there nobody goes either.
+/// An eventlog that is being read may show that there is no headroom, so no job goes in an excerpt either.
 #[test]
 fn nobody_goes_in_an_excerpt_while_eventlogs_are_read() {
     let book = book(5);
@@ -52,7 +52,7 @@ fn nobody_goes_in_an_excerpt_while_eventlogs_are_read() {
     }
 }
 
-/// In whichever queue: whoever others keep comes after all that nobody else keeps, and then who came first.
+/// In any queue, jobs that other plugins keep come after jobs that none keeps; among equals, the earlier id comes first.
 #[test]
 fn who_stands_where_in_line() {
     let book = book(0);
@@ -74,7 +74,7 @@ fn who_stands_where_in_line() {
     assert_eq!(told(6), None);
 }
 
-/// How a held job stands in line.
+/// A held job.
 #[derive(Clone, Debug)]
 struct Stands {
     is_kept: bool,
@@ -93,8 +93,8 @@ fn stands() -> impl Strategy<Value = Stands> {
 }
 
 proptest! {
-    /// All before it, and those behind it that ask for less or are held otherwise; of those that others keep none, for one that
-    /// nobody keeps.
+    /// The rivals of a job are all jobs before it, and jobs after it that request less or are of another class. Jobs that other plugins
+    /// keep are no rivals of a job that none keeps.
     #[test]
     fn rivals_are_all_that_may_go_before(all in prop::collection::vec(stands(), 1..20), at in 0..20usize, most in 0..20usize) {
         let book = book(0);

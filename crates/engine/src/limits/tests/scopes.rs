@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes: who is looked at again after what, and who is not. The outcome is the same if more are; rows in
-//! `crates/engine/src/engine/tests/scopes.rs` hold that.
+//! Limits over scopes: after which changes the ledger places or looks at an association again. The decisions do not depend on this; rows
+//! in `crates/engine/src/engine/tests/scopes.rs` test them.
 
 use super::super::place::Unplaced;
 use super::*;
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 const LAST: u32 = 50;
 
-/// Users 1 and 2 in bank A below science, user 3 in B, users from 4 on in C; one job of each bank may be in SCHED or run, and
-/// two of science.
+/// Users 1 and 2 are in bank A below science, user 3 is in B below science, and users from 4 on are in C. One job of each bank may be in
+/// SCHED or RUN, and two of science.
 fn site() -> (Book, Ledger) {
     let of = |user: u32, bank: &str| {
         let mut one = book(9).association(book(9).find(UserId(1), None).unwrap()).unwrap().clone();
@@ -59,7 +59,7 @@ fn held_of(book: &Book, user: u32) -> Job {
     one
 }
 
-/// Places whoever is to be placed anew, all at one price; tells whose prices that took.
+/// Places all unplaced associations, at equal priorities. Returns the jobs whose priorities were needed.
 fn place(ledger: &mut Ledger, book: &Book, walk: &mut Walk) -> Vec<JobId> {
     let due = ledger.unplaced(book, walk);
     let heads: Vec<JobId> = due.iter().flat_map(Unplaced::heads).collect();
@@ -97,7 +97,7 @@ fn only_who_has_jobs_belongs_to_groups_when_limits_change() {
     assert_eq!((ledger.accounts.len() > 1, members(&ledger)), (true, 1));
 }
 
-/// What comes to and goes from an association that waits, and whether it may stand elsewhere then.
+/// A job comes to an association that waits, and leaves it.
 #[test]
 fn who_comes_or_goes_without_a_place_moves_nobody() {
     let (book, mut ledger) = site();
@@ -120,7 +120,7 @@ fn who_comes_or_goes_without_a_place_moves_nobody() {
     }
 }
 
-/// Whom a walk looked at in vain and who stands in a line may turn out to wait elsewhere; of others there is nothing to say.
+/// An association in which a scan has found no job that changes may have to wait elsewhere, if it waits in a line.
 #[test]
 fn who_was_looked_at_in_vain_is_placed_anew_if_it_stands_in_a_line() {
     let (book, mut ledger) = site();
@@ -138,7 +138,7 @@ fn who_was_looked_at_in_vain_is_placed_anew_if_it_stands_in_a_line() {
     assert_eq!(ledger.unplaced, [].into());
 }
 
-/// A job of user 1 is being read; one of his bank, of another bank of science, and of one beside it is held.
+/// The eventlog of a job of user 1 is being read. A job of the same bank, of another bank of science, or of bank C is held.
 #[test]
 fn only_who_shares_a_limit_with_an_unread_job_waits_for_it() {
     for (user, is_put_off) in [(2, true), (3, true), (LAST, false)] {
@@ -151,7 +151,7 @@ fn only_who_shares_a_limit_with_an_unread_job_waits_for_it() {
     }
 }
 
-/// Only for a job that goes or loses a name is a search stopped, and that job looked at.
+/// A search stops only at a job that goes or loses a name.
 #[test]
 fn of_those_that_a_shared_limit_holds_none_is_looked_at() {
     for (is_bank_full, own_cap, may_change) in
@@ -178,7 +178,7 @@ fn of_those_that_a_shared_limit_holds_none_is_looked_at() {
     }
 }
 
-/// Who others keep stands behind those that nobody else keeps, and takes no part where only these do.
+/// Jobs that other plugins keep come after jobs that none keeps, and take no part in a scan over the latter.
 #[test]
 fn a_walk_of_those_that_nobody_else_keeps_passes_over_the_others() {
     for (line, wanted) in [(Line::All, vec![3, 2]), (Line::KeptByNobodyElse, vec![3])] {
@@ -215,7 +215,7 @@ fn limits_that_come_later_count_who_is_there() {
     assert_eq!(ledger.drift(), []);
 }
 
-/// What is left in one queue is what the job's own limits leave, and those that it shares.
+/// The headroom in a queue is the headroom under the association's own limits and under those that it shares.
 #[test]
 fn room_is_under_all_limits() {
     let (book, mut ledger) = site();
@@ -231,7 +231,7 @@ fn room_is_under_all_limits() {
     }
 }
 
-/// Whoever stood in a line, had a claim or was being read is there once, or not at all until somebody is placed again.
+/// After a recount, no association is in a line and no job is overtaken until associations are placed again.
 #[test]
 fn counted_anew_nobody_is_there_twice() {
     let (book, mut ledger) = site();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sets of limits, and the names that jobs carry and carried.
+//! Sets of limits, and the names that jobs have and had.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn sets_are_sets() {
     assert_eq!([few, HoldSet::NONE].map(HoldSet::is_empty), [false, true]);
 }
 
-/// What an eventlog says of names: each number once, and of one that is used up nothing holds.
+/// Events of names in an eventlog: each number holds once.
 #[test]
 fn a_name_that_was_used_before_neither_holds_nor_lets_go() {
     let name = |use_count| HoldName { hold: hold(2), use_count };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Walks that pass over whom a look would find as it was, against walks that look at everybody: who is let go, in which order, and
-//! where everybody stands afterwards.
+//! Scans that skip associations, compared with scans that look at all: the released jobs, their order, and the places in all lines.
 
 use super::super::place::Key;
 use super::super::scope::ScopeId;
@@ -13,7 +12,7 @@ use std::collections::BTreeSet;
 const USERS: u32 = 8;
 const QUEUES: [Option<&str>; 2] = [None, Some("q1")];
 
-/// So many users in two banks, and limits on each bank, on both, and on each user.
+/// Returns a site with `users` users in two banks, and limits on each bank, on both, and on each user.
 fn book_of(users: u32, caps: [i64; 6]) -> Book {
     let record = |user: u32| {
         let mut one = book(9).association(book(9).find(UserId(1), None).unwrap()).unwrap().clone();
@@ -56,12 +55,12 @@ enum Op {
         runs: bool,
     },
     End(usize),
-    /// So many jobs take room before everybody.
+    /// This number of jobs takes headroom in each scope.
     Overtaken(u64),
     Prices,
-    /// One after the other; of some nobody is let go.
+    /// Scans one after another, which release no job of some users.
     Walks(Vec<(u32, Line)>, BTreeSet<u32>),
-    /// For all who stand in line, whose places are worked out anew.
+    /// A scan for each association with held jobs, after all are placed again.
     All,
 }
 
@@ -84,11 +83,11 @@ fn op() -> impl Strategy<Value = Op> {
 struct World {
     book: Book,
     ledger: Ledger,
-    /// Whether everybody is looked at.
+    /// Whether scans look at all associations.
     is_plain: bool,
-    /// Raised when prices move.
+    /// Increases when priorities move.
     shift: u64,
-    /// How many sizes were looked at.
+    /// The cost of all scans.
     looks: usize,
 }
 
@@ -111,7 +110,7 @@ impl World {
         (accounts.flat_map(|account| account.waiting.places()).collect(), self.ledger.overtaken())
     }
 
-    /// One that finds no room is held; any other is in SCHED, or runs.
+    /// Adds a job: held if it exceeds a limit, and otherwise in SCHED or RUN.
     fn come(&mut self, id: u64, one: Job, runs: bool) {
         let association = one.association().unwrap();
         self.ledger.meet(&self.book, association);
@@ -149,7 +148,7 @@ impl World {
         }
     }
 
-    /// Most jobs go on when they are let go; some are kept by others, some rest, and some end others.
+    /// Moves a released job on. Some jobs stay in DEPEND, some would not be scheduled, and some end other jobs.
     fn let_go(&mut self, id: JobId) {
         match id.0 % 5 {
             0 => {}
@@ -181,7 +180,7 @@ impl World {
             all.push((released, self.places()));
         }
         self.looks += walk.looks();
-        // What was promised to those that others keep is others'.
+        // The reservations of jobs that other plugins keep end.
         for (released, _) in &all {
             let stays = |job: &&Job| job.phase == Phase::Depend && job.grant == Grant::Given;
             if self.ledger.job(released.id).filter(stays).is_some() {
@@ -192,7 +191,7 @@ impl World {
     }
 
     fn take(&mut self, id: u64, op: &Op) -> Vec<Vec<(Released, Places)>> {
-        // As with each event.
+        // The engine does this at each event.
         self.ledger.look_anew();
         match op {
             Op::Come { user, queue, nodes, cores, is_kept, runs } => {
@@ -256,8 +255,7 @@ proptest! {
     }
 }
 
-/// One job runs, and of each of so many users one job lacks nodes, the other cores: of neither kind is there room, and for the least of
-/// both there would be.
+/// One job runs. Of each user, one held job lacks nodes and the other lacks cores: neither fits, but the least of both sizes would.
 fn who_lack_either(users: u32) -> World {
     let mut world = World::new(&book_of(users, [9, 9, 999, 999, 999, 999]), false);
     let mut come = |id: u64, user: u32, nodes, cores| {
@@ -274,32 +272,32 @@ fn who_lack_either(users: u32) -> World {
     world
 }
 
-/// What a walk costs in which nobody goes.
+/// Returns the cost of a scan that releases no job.
 fn cost(world: &mut World, user: u32) -> usize {
     let before = world.looks;
     assert_eq!(world.walk(user, Line::All, &BTreeSet::new()), []);
     world.looks - before
 }
 
-/// Many wait for the same room, and each is looked at once, however many walks there are: the others go through the line.
+/// Many associations wait for the same headroom. The first scan looks at each, and later scans only go through the line.
 #[test]
 fn nobody_is_looked_at_twice_while_nothing_changes() {
     let mut world = who_lack_either(USERS);
     let first = cost(&mut world, 2);
     let others: Vec<usize> = (3..=USERS).map(|user| cost(&mut world, user)).collect();
     assert!(others.iter().all(|cost| cost * 4 < first), "{first} {others:?}");
-    // A job that comes or goes begins this anew.
+    // After a job has come or gone, a scan looks at each association again.
     come_and_go(&mut world);
     let again = cost(&mut world, 3);
     assert!(again * 2 > first, "{first} {again}");
 }
 
-/// Not from its front for each who stands there.
+/// A scan does not start at the front of the line for each association there.
 #[test]
 fn a_walk_goes_through_a_line_once() {
     let of = |users: u32| {
         let mut world = who_lack_either(users);
-        // They are placed in the first.
+        // The first scan places the associations.
         (cost(&mut world, 2), come_and_go(&mut world), cost(&mut world, 3))
     };
     let ((_, (), few), (_, (), many)) = (of(100), of(400));
