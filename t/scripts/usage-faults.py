@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The faults U1 to U11 of flux-accounting's usage: the same history through its update-usage and through
-`flux fairshare sync`.
+"""Plays the same history through update-usage of flux-accounting and through `flux fairshare sync`, for each of the faults 1 to 11
+of docs/design/usage.md.
 
-usage: flux python usage-faults.py PROGRAM [FAULT...]
+usage: flux python usage-faults.py PROGRAM [NUMBER...]
 
-One line each: fault, what is counted, update-usage's number, the exact rule's, and the differences that `flux fairshare
-recount` reports for the database that update-usage wrote. The real update_job_usage runs here, with a clock of ours.
+Prints one line for each fault: its number, the counted usage, the result of update-usage, the result of sync, and the differences that
+`flux fairshare recount` reports for the database of update-usage. The real update_job_usage runs here, with a simulated clock.
 """
 import contextlib
 import json
@@ -106,7 +106,7 @@ class Site:
         return ", ".join(show(row) for row in differences if row["bank"] != "root")
 
 
-def u1(site):
+def fault_1(site):
     """usage after 1000, a boundary, 100 and 10 more"""
     site.user(1)
     site.job(1, END + 10, 1000)
@@ -118,7 +118,7 @@ def u1(site):
     return site.usage(1)
 
 
-def u2(site):
+def fault_2(site):
     """usage of 1000, of 100 just before the boundary and nothing since"""
     site.user(1)
     site.job(1, END + 10, 1000)
@@ -128,7 +128,7 @@ def u2(site):
     return site.usage(1)
 
 
-def u3(site):
+def fault_3(site):
     """usages of three users with 1000 in one period and 110, 100 and 0 around its end"""
     for uid in (1, 2, 3):
         site.user(uid)
@@ -142,7 +142,7 @@ def u3(site):
     return list(zip(*(site.usage(uid) for uid in (1, 2, 3))))
 
 
-def u4(site):
+def fault_4(site):
     """usage of 1000 after an outage over three boundaries"""
     site.user(1)
     site.job(1, END + 10, 1000)
@@ -151,7 +151,7 @@ def u4(site):
     return site.usage(1)
 
 
-def u5(site):
+def fault_5(site):
     """usage of 1000 in the first period, right after its end"""
     site.user(1)
     site.job(1, CREATED + 10, 1000)
@@ -160,8 +160,8 @@ def u5(site):
     return site.usage(1)
 
 
-def u6(site):
-    """usage of 1000 that ended in one period, fetched in the next beside a job of 10"""
+def fault_6(site):
+    """usage of 1000 that ended in one period, fetched in the next with a job of 10"""
     site.user(1)
     site.run(END + 100)
     site.job(1, END + H - 10, 1000)
@@ -170,7 +170,7 @@ def u6(site):
     return site.usage(1)
 
 
-def u7(site):
+def fault_7(site):
     """usage of 100 and of 1000 that ended before it and came after it"""
     site.user(1)
     site.job(1, END + 200, 100)
@@ -180,7 +180,7 @@ def u7(site):
     return site.usage(1)
 
 
-def u8(site):
+def fault_8(site):
     """usage of a bank whose user used 1000 and whose sub-bank used 10"""
     site.both("INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A1', 'A', 1)")
     site.user(1)
@@ -191,7 +191,7 @@ def u8(site):
     return site.bank("A")
 
 
-def u9(site):
+def fault_9(site):
     """usage of 1000 by a job that names no bank"""
     site.user(1)
     site.job(1, END + 10, 1000, "")
@@ -199,14 +199,14 @@ def u9(site):
     return site.usage(1)
 
 
-def u10(site):
-    """exit status where the database can't be used"""
+def fault_10(site):
+    """exit status if the database is unusable"""
     site.user(1)
     site.both("DELETE FROM t_half_life_period_table")
     return list(site.run(END + 100))
 
 
-def u11(site):
+def fault_11(site):
     """usage of 1000, and of 10 after the half-life was changed"""
     site.user(1)
     site.job(1, END + 10, 1000)
@@ -225,14 +225,14 @@ def main():
     program, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
     with tempfile.TemporaryDirectory() as room:
         create_db.create_db(os.path.join(room, "template"))
-        for fault in (u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11):
-            name = fault.__name__.upper()
-            if wanted and name not in wanted:
+        for number in range(1, 12):
+            if wanted and str(number) not in wanted:
                 continue
             site = Site(room, program)
+            fault = globals()[f"fault_{number}"]
             theirs, ours = fault(site)
-            show = lambda number: "/".join(f"{n:g}" for n in (number if isinstance(number, tuple) else (number,)))
-            print(f"{name} | {fault.__doc__} | {show(theirs)} | {show(ours)} | {site.recount()}", flush=True)
+            show = lambda result: "/".join(f"{n:g}" for n in (result if isinstance(result, tuple) else (result,)))
+            print(f"{number} | {fault.__doc__} | {show(theirs)} | {show(ours)} | {site.recount()}", flush=True)
 
 
 if __name__ == "__main__":
