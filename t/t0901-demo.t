@@ -15,29 +15,29 @@ tables() {
 	sed -n '/^Pushed/,$p' "$1" | sed -E 's/ƒ[0-9A-Za-z]+/ƒ/g; s/ +/ /g'
 }
 
-test_expect_success 'the demo runs in a real instance, and says so' '
+test_expect_success 'the demo runs in a real instance and reports that' '
 	DEMO_HOST=flux bash "$DEMO" >flux.out &&
 	grep "^The plugin runs in a real Flux instance" flux.out
 '
-test_expect_success 'the demo runs in the embedded job manager, and says so' '
+test_expect_success 'the demo runs in the embedded job manager and reports that' '
 	DEMO_HOST=embedded bash "$DEMO" >embedded.out &&
 	grep "^The plugin runs in the embedded job manager" embedded.out
 '
-test_expect_success 'without a choice, Flux on PATH decides' '
+test_expect_success 'the demo runs in a real instance if Flux is on PATH and DEMO_HOST is not set' '
 	bash "$DEMO" >auto.out &&
 	grep "^The plugin runs in a real Flux instance" auto.out
 '
-test_expect_success 'both tell the same' '
+test_expect_success 'the demo prints the same tables in both hosts' '
 	tables flux.out >flux.tables &&
 	tables embedded.out >embedded.tables &&
 	test $(wc -l <flux.tables) -gt 30 &&
 	diff flux.tables embedded.tables
 '
-test_expect_success 'no colour without a terminal' '
+test_expect_success 'the demo prints no colour without a terminal' '
 	test -s flux.out && test -s embedded.out &&
 	! grep "$(printf "\033")" flux.out embedded.out
 '
-test_expect_success 'a wrong choice is refused' '
+test_expect_success 'the demo refuses an unknown DEMO_HOST and names the two that exist' '
 	! DEMO_HOST=slurm bash "$DEMO" 2>wrong.err &&
 	grep "DEMO_HOST is flux or embedded" wrong.err
 '

@@ -25,7 +25,7 @@ told() {
 	echo $(($(flux dmesg | grep -c "job\.event\.urgency $(id $1) ") / 2))
 }
 
-test_expect_success 'the probe is compiled, and jobs wait' '
+test_expect_success 'the probe compiles, and eight jobs of a new instance reach SCHED' '
 	cc -shared -fPIC -O1 -o probe.so "$T_DIR/data/probe.c" &&
 	write_conf "del(.\"job-manager\")" && start_instance && stop_queues &&
 	for i in 1 2 3 4 5 6 7 8; do
@@ -33,7 +33,7 @@ test_expect_success 'the probe is compiled, and jobs wait' '
 	done &&
 	set -- $(cat ids) && scheduled "$@"
 '
-test_expect_success 'each job is visited once if no other is looked up' '
+test_expect_success 'the priority loop visits each job once if the callbacks look up no other job' '
 	load_probe "{\"job.priority.get\":[[\"priority\",16],[\"find\",\"\"],[\"memo\",\"x\"]]}" &&
 	visited >order && sort order >visits &&
 	for job in $(cat ids); do id $job; done | sort >want &&
@@ -41,7 +41,7 @@ test_expect_success 'each job is visited once if no other is looked up' '
 '
 # The jobs are those of places A and B in the order of visits, B behind A: a cursor that is taken back in the list of
 # one slot of the hash comes to the same lookup again, and the loop never ends.
-test_expect_success 'a lookup by id of another job takes the loop there' '
+test_expect_success 'a lookup of another job by id moves the priority loop to that job' '
 	for at in 1 3 6; do
 		a=$(sed -n ${at}p order) && b=$(sed -n $((at + 2))p order) &&
 		load_probe "{\"job.priority.get\":[[\"priority\",16],[\"find\",\"\",$b,$a]]}" &&
@@ -49,7 +49,7 @@ test_expect_success 'a lookup by id of another job takes the loop there' '
 		test "$(grep -x -A1 $a visits | sed -n 2p)" = $b || return 1
 	done
 '
-test_expect_success 'so do a name, a memo, a subscription and a jobspec update of another job' '
+test_expect_success 'a name, a memo, a subscription and a jobspec update of another job move the priority loop as well' '
 	a=$(sed -n 2p order) && b=$(sed -n 7p order) &&
 	for call in memo,x subscribe,x unsubscribe,x release,x posted,x update_id,attributes.system.x; do
 		load_probe "{\"job.priority.get\":[[\"priority\",16],[\"${call%,*}\",\"${call#*,}\",$b,$a]]}" &&
@@ -57,17 +57,17 @@ test_expect_success 'so do a name, a memo, a subscription and a jobspec update o
 		test "$(grep -x -A1 $a visits | sed -n 2p)" = $b || return 1
 	done
 '
-test_expect_success 'events come for subscribed jobs only' '
+test_expect_success 'a plugin receives events of subscribed jobs only' '
 	load_probe "{}" && job=$(sed -n 1p ids) && other=$(sed -n 2p ids) &&
 	test $(told $job) -eq 0 &&
 	step "[\"subscribe\",\"\",$(id $job)]" &&
 	test $(told $job) -eq 1 && test $(told $other) -eq 0
 '
-test_expect_success 'who subscribes twice is told twice' '
+test_expect_success 'a plugin that subscribes twice receives each event twice' '
 	step "[\"subscribe\",\"\",$(id $job)]" &&
 	test $(told $job) -eq 2
 '
-test_expect_success 'and each subscription is given back by itself' '
+test_expect_success 'one unsubscribe removes one of two subscriptions' '
 	step "[\"unsubscribe\",\"\",$(id $job)]" &&
 	test $(told $job) -eq 1 &&
 	step "[\"unsubscribe\",\"\",$(id $job)]" &&

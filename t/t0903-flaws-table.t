@@ -7,7 +7,7 @@ test_description='the table of flaws: outcomes of two runs belong together by na
 join() { bash "$T_DIR/scripts/flaws-table.sh" --join "$@"; }
 rows() { for row; do printf '%b\n' "$row"; done; }
 
-test_expect_success 'the same claims in another order are the same claims' '
+test_expect_success 'the table joins the outcomes of two runs by claim, in any order' '
 	rows "2\tt7001\ta\tfail" "1\tt7002\tb\tpass" "1\tt7002\tc\tpass" >upstream &&
 	rows "1\tt7002\tc\tfail" "2\tt7001\ta\tpass" "1\tt7002\tb\tpass" >ours &&
 	join upstream ours >table &&
@@ -15,20 +15,20 @@ test_expect_success 'the same claims in another order are the same claims' '
 	grep -qxF "| 1 | t7002 | b | pass | pass |" table &&
 	grep -qxF "| 1 | t7002 | c | pass | fail |" table
 '
-test_expect_success 'a claim that a run did not come to is missing, and those after it stay in place' '
+test_expect_success 'a claim that a run lacks is shown as missing, and the claims after it keep their rows' '
 	rows "1\tt7001\ta\tfail" "2\tt7001\tb\tfail" >upstream &&
 	rows "2\tt7001\tb\tpass" >ours &&
 	test_must_fail join upstream ours >table &&
 	grep -qxF "| 1 | t7001 | a | fail | missing |" table &&
 	grep -qxF "| 2 | t7001 | b | fail | pass |" table
 '
-test_expect_success 'a claim that only ours has is missing upstream' '
+test_expect_success 'a claim that only our run has is shown as missing upstream' '
 	rows "1\tt7001\ta\tfail" >upstream &&
 	rows "1\tt7001\ta\tpass" "3\tt7001\tc\tpass" >ours &&
 	test_must_fail join upstream ours >table &&
 	grep -qxF "| 3 | t7001 | c | missing | pass |" table
 '
-test_expect_success 'a claim that comes twice is told' '
+test_expect_success 'a claim that a run has twice is shown as twice' '
 	rows "1\tt7001\ta\tfail" >upstream &&
 	rows "1\tt7001\ta\tpass" "1\tt7001\ta\tpass" >ours &&
 	test_must_fail join upstream ours >table &&

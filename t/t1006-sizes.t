@@ -6,7 +6,7 @@ test_description='jobspecs: sizes that can and cannot be counted, malformed ones
 . "$(dirname "$0")/lib.sh"
 
 # No queues here: with queues Flux itself looks at the size first.
-test_expect_success 'an instance without data' 'start_instance && stop_queues && load_plugin'
+test_expect_success 'an instance has the plugin without data' 'start_instance && stop_queues && load_plugin'
 
 text="unable to count resources for job"
 node='"type":"node","count":1' slot='"type":"slot","label":"task"' core='{"type":"core","count":1}'
@@ -37,11 +37,11 @@ refused_sizes() {
 	EOF
 }
 test_expect_success 'a size that cannot be counted is refused before data' 'refused_sizes'
-test_expect_success 'and with data' 'mf push assoc 5001 A project "*" && refused_sizes && mf counts 5001 A active=0'
-test_expect_success 'so is a job without a duration' '
+test_expect_success 'a size that cannot be counted is refused with data' 'mf push assoc 5001 A project "*" && refused_sizes && mf counts 5001 A active=0'
+test_expect_success 'a job without a duration is refused' '
 	refused "$text" mf submit 5001 --set attributes.system.duration=DELETE
 '
-test_expect_success 'jobspecs that are not jobspecs are refused, with some text' '
+test_expect_success 'a malformed jobspec is refused with a message' '
 	for change in attributes=7 attributes=DELETE attributes.system=7 attributes.system=DELETE attributes.system=[] \
 		version=DELETE resources=DELETE "attributes.system.duration=\"1h\"" attributes=null resources=null; do
 		mf submit 5001 --set "$change" >out 2>&1 && { echo "accepted: $change"; return 1; }
@@ -56,25 +56,25 @@ size_is() {
 	mf query "[[j[\"nnodes\"], j[\"ncores\"]] for u in q[\"mf_priority_map\"] for b in u[\"banks\"]
 		for i, j in b[\"held_jobs\"].items() if i == \"$dec\"][0]" >size && echo "$want" >want && test_cmp want size
 }
-test_expect_success 'slots and cores: one node' '
+test_expect_success 'a jobspec without nodes counts one node and all its cores' '
 	mf push assoc 5002 A max_sched_jobs=0 && size_is "[1, 1]" && size_is "[1, 8]" -n 4 -c 2
 '
-test_expect_success 'nodes, slots and cores' 'size_is "[2, 24]" -N 2 -n 6 -c 4'
-test_expect_success 'a socket on the way' '
+test_expect_success 'a jobspec with nodes counts nodes, slots and cores' 'size_is "[2, 24]" -N 2 -n 6 -c 4'
+test_expect_success 'a jobspec with sockets between node and slot counts the product along the path' '
 	size_is "[2, 12]" --resources "[{\"type\":\"node\",\"count\":2,\"with\":[{\"type\":\"socket\",\"count\":3,\"with\":[
 		{$slot,\"count\":1,\"with\":[{\"type\":\"core\",\"count\":2}]}]}]}]"
 '
-test_expect_success 'gpus beside cores count nothing' '
+test_expect_success 'GPUs in a slot do not change the count of nodes and cores' '
 	size_is "[1, 3]" --resources "[{$slot,\"count\":3,\"with\":[$core,{\"type\":\"gpu\",\"count\":9}]}]"
 '
-test_expect_success 'counts whose product is beyond all bounds do not wrap' '
+test_expect_success 'counts whose product exceeds 64 bits do not wrap' '
 	mf push assoc 5003 A max_cores=1000000 &&
 	for n in 4611686018427387904 9223372036854775807; do
 		mf submit 5003 -n $n -c $n >out 2>&1 && { echo "accepted $n"; return 1; }
 		grep -e "^unable to count resources for job" -e "^job size (" out || { cat out; return 1; }
 	done && mf counts 5003 A active=0
 '
-test_expect_success 'the job manager lives, and takes a good job' '
+test_expect_success 'the job manager accepts a valid job after all refused ones' '
 	mf alive && id=$(mf submit 5001) && scheduled $id && mf counts 5001 A active=1
 '
 finish

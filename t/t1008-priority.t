@@ -5,7 +5,7 @@ test_description='priorities and their memo'
 # A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
-test_expect_success 'an instance' '
+test_expect_success 'an instance has stopped queues and one association' '
 	write_conf "$(with_queues gold none)" && start_instance && stop_queues && load_plugin &&
 	mf push assoc 5001 A queues=gold fairshare=0.45321 project "*" factor urgency 1
 '
@@ -16,54 +16,54 @@ priced() {
 	id=$(mf submit "$@") && scheduled "$id" && prio_is "$id" "$want" || return 1
 	last=$id
 }
-test_expect_success 'fair-share times its weight' 'priced 45321 5001 -q none'
-test_expect_success 'urgency counts from the default' 'priced 45320 5001 -q none -u 15 && priced 45335 5001 -q none -u 30'
-test_expect_success 'a queue adds its priority' 'mf push queue gold priority=10000 && priced 100045321 5001 -q gold'
-test_expect_success 'one that is not in the table adds none' 'priced 45321 5001 -q none'
-test_expect_success 'a bank adds its priority' '
+test_expect_success 'a priority is the fair-share times its weight' 'priced 45321 5001 -q none'
+test_expect_success 'an urgency counts by its difference from the default' 'priced 45320 5001 -q none -u 15 && priced 45335 5001 -q none -u 30'
+test_expect_success 'the priority of a queue is added with its weight' 'mf push queue gold priority=10000 && priced 100045321 5001 -q gold'
+test_expect_success 'a queue that is not in the table adds nothing' 'priced 45321 5001 -q none'
+test_expect_success 'the priority of a bank is added with its weight' '
 	mf push assoc 5002 B queues=gold fairshare=0 bank B 3.5 factor bank 100 && priced 350 5002 -q none
 '
-test_expect_success 'a half is rounded up, away from zero' '
+test_expect_success 'a sum that ends with one half is rounded up' '
 	mf push assoc 5003 C fairshare=0.000025 && priced 3 5003 -q none
 '
-test_expect_success 'negative terms count' 'mf push queue gold priority=-4 && priced 5321 5001 -q gold'
-test_expect_success 'a sum of 0 or less is 0' 'mf push queue gold priority=-5 && priced 0 5001 -q gold'
-test_expect_success 'urgency 0 holds' 'priced 0 5001 -q none -u 0'
-test_expect_success 'it has no memo' 'never $last memo'
-test_expect_success 'urgency 31 expedites' 'priced 4294967295 5001 -q none -u 31'
-test_expect_success 'nor has that one' 'never $last memo'
-test_expect_success 'nothing but expedite gets the highest value' '
+test_expect_success 'a negative priority of a queue lowers the sum' 'mf push queue gold priority=-4 && priced 5321 5001 -q gold'
+test_expect_success 'a sum of 0 or less becomes priority 0' 'mf push queue gold priority=-5 && priced 0 5001 -q gold'
+test_expect_success 'urgency 0 gives priority 0' 'priced 0 5001 -q none -u 0'
+test_expect_success 'a job of urgency 0 has no memo' 'never $last memo'
+test_expect_success 'urgency 31 gives the highest priority' 'priced 4294967295 5001 -q none -u 31'
+test_expect_success 'a job of urgency 31 has no memo' 'never $last memo'
+test_expect_success 'a capped sum stays one below the priority of urgency 31' '
 	mf push factor fairshare 99999999999999 && priced 4294967294 5001 -q none && mf push factor fairshare 100000
 '
-test_expect_success 'a held job gets its priority when its urgency is raised' '
+test_expect_success 'a job gets its priority when its urgency is raised from 0' '
 	priced 0 5001 -q none -u 0 && flux job urgency $last 16 >out && wait_for priority $last priority=45321
 '
-test_expect_success 'the memo shows the fair-share, before the priority, once' '
+test_expect_success 'the memo shows the fair-share once, before the priority' '
 	priced 45321 5001 -q none && mf events $last | grep -e ^memo -e ^priority >got &&
 	printf "memo fairshare=0.45321\npriority priority=45321\n" >want && test_cmp want got
 '
-test_expect_success 'it is posted again when the value changes' '
+test_expect_success 'the memo is posted again when the fair-share changes' '
 	mf push assoc 5001 A queues=gold fairshare=0.5 && wait_for priority $last priority=50000 &&
 	mf events $last | grep "memo fairshare=0.5"
 '
-test_expect_success 'and only then' '
+test_expect_success 'a fair-share that differs by less than the memo shows posts no event' '
 	mf push assoc 5001 A queues=gold fairshare=0.5000000000001 max_nodes=7 && settled &&
 	mf events $last | grep -e ^memo -e ^priority >got &&
 	printf "memo fairshare=0.45321\npriority priority=45321\nmemo fairshare=0.5\npriority priority=50000\n" >want &&
 	test_cmp want got
 '
-test_expect_success 'a change of the fair-share below one point of priority still has its memo' '
+test_expect_success 'a change of the fair-share below one point of priority posts a memo' '
 	mf push assoc 5001 A queues=gold fairshare=0.500001 && settled && mf events $last | grep "memo fairshare=0.500001" &&
 	prio_is $last 50000
 '
-test_expect_success 'edited weights reach no pending job before reprioritize' '
+test_expect_success 'edited weights do not reach a pending job before reprioritize' '
 	mf data factor fairshare 1000 && settled && prio_is $last 50000
 '
-test_expect_success 'and each with it' 'mf push && wait_for priority $last priority=500'
-test_expect_success 'factors of other names are stored and do nothing' '
+test_expect_success 'edited weights reach each pending job at the next reprioritize' 'mf push && wait_for priority $last priority=500'
+test_expect_success 'factors of other names are stored and change no priority' '
 	mf push factor other 1000000 && settled && prio_is $last 500
 '
-test_expect_success 'jobs are run in the order of their priorities' '
+test_expect_success 'jobs run in the order of their priorities' '
 	cancel_all && mf push factor fairshare 100000 assoc 5004 A fairshare=0.1 assoc 5005 A fairshare=0.9 &&
 	low=$(mf submit 5004 -q none -N 4 -n 16) && high=$(mf submit 5005 -q none -N 4 -n 16) && scheduled $low $high &&
 	start_queues && running $high && is_state SCHED $low && cancel $high && running $low

@@ -5,55 +5,55 @@ test_description='jobs that come before the data, and data that come late'
 # A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
-test_expect_success 'an instance without data' 'start_instance && stop_queues && load_plugin'
-test_expect_success 'a job waits in PRIORITY' '
+test_expect_success 'an instance has the plugin without data' 'start_instance && stop_queues && load_plugin'
+test_expect_success 'a job that arrives before data waits in PRIORITY' '
 	a=$(mf submit 5001) && wait_for depend $a && settled && is_state PRIORITY $a
 '
-test_expect_success 'no limit holds it, nothing is written into its jobspec' '
+test_expect_success 'a job that waits for data has no dependency, no jobspec update and no memo' '
 	never $a "dependency|jobspec-update|memo|^priority|exception"
 '
-test_expect_success 'reprioritize without data leaves it there' 'mf push && settled && is_state PRIORITY $a'
-test_expect_success 'so do data of others' '
+test_expect_success 'reprioritize without data leaves the job in PRIORITY' 'mf push && settled && is_state PRIORITY $a'
+test_expect_success 'data of other users leave the job in PRIORITY' '
 	mf push assoc 5002 A project "*" && settled && is_state PRIORITY $a && never $a exception
 '
-test_expect_success 'data alone do not move it' '
+test_expect_success 'data of its user leave the job in PRIORITY until reprioritize' '
 	mf data assoc 5001 A max_sched_jobs=0 && settled && is_state PRIORITY $a
 '
-test_expect_success 'reprioritize neither, where a limit has no room: it is held there' '
+test_expect_success 'reprioritize leaves the job in PRIORITY, held, if a limit has no headroom' '
 	mf push && settled && is_state PRIORITY $a && mf counts 5001 A active=1 sched=0 held=1
 '
-test_expect_success 'it does where there is room, and it is priced' '
+test_expect_success 'reprioritize gives the job its priority if the limit has headroom' '
 	mf push assoc 5001 A max_sched_jobs=1 && scheduled $a && prio_is $a 50000
 '
-test_expect_success 'it counts' 'mf counts 5001 A active=1 sched=1 held=0'
-test_expect_success 'it gets bank and project' '
+test_expect_success 'the job counts in SCHED after it got its priority' 'mf counts 5001 A active=1 sched=1 held=0'
+test_expect_success 'the job got its bank and project from the data' '
 	test $(mf spec $a attributes.system.bank) = A && test "$(mf spec $a attributes.system.project)" = "*"
 '
-test_expect_success 'the next job is held by the limit' 'b=$(mf submit 5001) && held_by $b max-sched-jobs-user-limit'
-test_expect_success 'urgencies of 0, 31 and 20 price nobody who waits' '
+test_expect_success 'the next job of the user is held by the limit' 'b=$(mf submit 5001) && held_by $b max-sched-jobs-user-limit'
+test_expect_success 'jobs that wait for data get no priority at urgency 0, 20 or 31' '
 	cancel_all && reload_plugin && a=$(mf submit 5001 -u 0) && b=$(mf submit 5001 -u 31) && c=$(mf submit 5001) &&
 	wait_for depend $c && settled && is_state PRIORITY $a $b $c && flux job urgency $c 20 >out && settled && is_state PRIORITY $c
 '
-test_expect_success 'and are what counts when the data come' '
+test_expect_success 'jobs that waited for data get the priority of their urgency when data arrive' '
 	mf push assoc 5001 A project "*" && scheduled $a $b $c && prio_is $a 0 && prio_is $b 4294967295 && prio_is $c 54000 &&
 	mf counts 5001 A active=3 sched=3
 '
-test_expect_success 'an explicit bank that the data do not have ends the job, with the reason' '
+test_expect_success 'a job that names a bank missing in the data ends with the reason' '
 	cancel_all && reload_plugin && a=$(mf submit 5001 -B nix) && b=$(mf submit 5001) && wait_for depend $b && settled &&
 	mf push assoc 5001 A project "*" && wait_for exception $a type=mf_priority &&
 	mf events $a | grep "note=cannot find user/bank or user/default bank entry for uid: 5001" && ended $a
 '
-test_expect_success 'his job that names none goes on' '
+test_expect_success 'a job of the same user that names no bank goes on' '
 	scheduled $b &&
 	mf counts 5001 A active=1 sched=1
 '
-test_expect_success 'data that come in the other order: queues and projects first, associations last' '
+test_expect_success 'a job gets its priority if associations arrive after queues, projects and banks' '
 	cancel_all && reload_plugin && a=$(mf submit 5001) && wait_for depend $a &&
 	mf push queue q project p1 bank A 1 factor bank 5 && settled && is_state PRIORITY $a &&
 	mf push assoc 5001 A def_project=p1 projects=p1 && scheduled $a && prio_is $a 50005 &&
 	test $(mf spec $a attributes.system.project) = p1
 '
-test_expect_success 'a hundred users wait, and all of them go' '
+test_expect_success 'all jobs of a hundred submissions of 25 users go on when data arrive' '
 	cancel_all && reload_plugin && ids= && records= &&
 	for u in $(seq 6001 6025); do ids="$ids $(mf submit $u -j 4)" && records="$records assoc $u A" || return 1; done &&
 	for id in $ids; do wait_for depend $id || return 1; done && mf push $records project "*" && scheduled $ids &&
@@ -65,7 +65,7 @@ test_expect_success 'a job that leaves SCHED without data returns to SCHED with 
 	is_state SCHED $a $b && prio_is $a $before && prio_is $b $before &&
 	mf push assoc 5001 A project "*" && settled && is_state SCHED $a $b && mf counts 5001 A active=2 sched=2
 '
-test_expect_success 'a job that went to PRIORITY without a plugin is scheduled once the data are there' '
+test_expect_success 'a job that went to PRIORITY while no plugin was loaded returns to SCHED with the data' '
 	mf doc assoc 5001 A project "*" >doc && remove_plugin && flux job urgency $a 16 && settled && is_state PRIORITY $a &&
 	load_plugin doc && settled && is_state SCHED $a $b && mf counts 5001 A active=2 sched=2
 '

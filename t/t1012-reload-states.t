@@ -5,7 +5,7 @@ test_description='the plugin reloaded, with and without its data, over jobs in e
 # A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
-test_expect_success 'jobs in CLEANUP, RUN, SCHED, PRIORITY and DEPEND' '
+test_expect_success 'an instance has jobs in CLEANUP, RUN, SCHED, PRIORITY and DEPEND' '
 	write_conf "$(with_queues q) | $(with_linger)" && start_instance &&
 	mf doc assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q assoc 5003 A queues=q assoc 5004 A queues=q \
 		queue q project "*" >doc && load_plugin &&
@@ -24,52 +24,52 @@ exact() {
 	mf counts 5002 A active=2 run=0 sched=1 held=0 q.sched=1 &&
 	mf counts 5003 A active=1 run=1 nodes=1 cores=1 q.run=1 && deps_are $held max-running-jobs-user-limit
 }
-test_expect_success 'the counters before' 'states && is_state PRIORITY $waiting && exact'
-test_expect_success 'reloaded with data they are the same, for the first query' 'new_log && reload_plugin doc && exact && settled && exact'
-test_expect_success 'no state has changed' 'states'
-test_expect_success 'but that the waiting job goes on' 'scheduled $waiting && is_state SCHED $waiting'
-test_expect_success 'nothing was posted twice' '
+test_expect_success 'the counters are exact before the reload' 'states && is_state PRIORITY $waiting && exact'
+test_expect_success 'the counters are exact from the first query after a reload with data' 'new_log && reload_plugin doc && exact && settled && exact'
+test_expect_success 'a reload with data changes no state of a counted job' 'states'
+test_expect_success 'a job that waited for data goes on after a reload with data' 'scheduled $waiting && is_state SCHED $waiting'
+test_expect_success 'a reload posts no dependency-add and no jobspec-update again' '
 	mf events $held | grep -c ^dependency-add >n && echo 1 >want && test_cmp want n &&
 	mf events $run | grep -c ^jobspec-update >n && test_cmp want n
 '
-test_expect_success 'reloaded without data no state changes' '
+test_expect_success 'a reload without data changes no state' '
 	reload_plugin && settled && states && is_state SCHED $waiting
 '
-test_expect_success 'when they come, neither, and the counters are exact' '
+test_expect_success 'a push after that reload changes no state, and the counters are exact' '
 	mf push assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q \
 		assoc 5003 A queues=q assoc 5004 A queues=q queue q project "*" && settled && states && exact
 '
-test_expect_success 'reloaded with a limit that is lower than what runs' '
+test_expect_success 'a reload with a limit below the running jobs changes no state' '
 	jq ".associations[0].max_running_jobs = 0" <doc >lower && reload_plugin lower && settled && states && exact
 '
-test_expect_success 'reloaded with a limit that has room: the held job goes' '
+test_expect_success 'a reload with a raised limit releases the held job' '
 	jq ".associations[0].max_running_jobs = 2" <doc >higher && reload_plugin higher && scheduled $held &&
 	mf counts 5001 A active=2 run=1 sched=1 held=0
 '
-test_expect_success 'no error was logged in all this' 'no_errors'
-test_expect_success 'reloaded without one of the users: his jobs live on' '
+test_expect_success 'the reloads logged no error' 'no_errors'
+test_expect_success 'a reload without the record of a user leaves the jobs of the user alive' '
 	jq "del(.associations[1])" <doc >fewer && reload_plugin fewer && settled && is_state SCHED $sched && is_state DEPEND $foreign &&
 	never $sched exception
 '
-test_expect_success 'which is logged, once for a job that waits for its price' '
+test_expect_success 'a job in PRIORITY whose user has no record is logged once' '
 	mf push && mf push && errors_logged >lines && test $(wc -l <lines) -eq 1 && grep -c "uid: 5002" lines
 '
-test_expect_success 'all jobs end, and nothing is left in the counters' '
+test_expect_success 'all jobs end, and all counters are 0' '
 	reload_plugin doc && rm linger && ended $cleanup && start_queues && cancel $run && running $sched $held && cancel $sched && running $foreign && cancel_all &&
 	for u in 5001 5002 5003 5004; do mf counts $u A active=0 run=0 sched=0 nodes=0 cores=0 held=0 || return 1; done
 '
-test_expect_success 'what a released job reserves outlives a reload, also if nobody is held' '
+test_expect_success 'a reservation of a released job outlives a reload, also if no job is held' '
 	end_linger $cleanup; rm -f linger; flux cancel --all --user=all; start_queues; reload_plugin doc &&
 	a=$(mf submit 5001 -q q -N 4 -n 16) && running $a && fill=$(mf submit 5002 -q q -N 4 -n 16) && scheduled $fill &&
 	b=$(mf submit 5001 -q q) && held_by $b max-running-jobs-user-limit &&
 	cancel $a && ended $a && running $fill && scheduled $b && reload_plugin doc && settled &&
 	c=$(mf submit 5001 -q q) && held_by $c max-running-jobs-user-limit && settled && is_state DEPEND $c && cancel $c && ended $c
 '
-test_expect_success 'also if its limit comes after the reload' '
+test_expect_success 'a reservation outlives a reload if the limit arrives after the reload' '
 	reload_plugin && mf push assoc 5001 A queues=q max_running_jobs=1 queue q project "*" && settled &&
 	c=$(mf submit 5001 -q q) && held_by $c max-running-jobs-user-limit && settled && is_state DEPEND $c
 '
-test_expect_success 'a name that was added in the moment before the reload is known' '
+test_expect_success 'a dependency that was added just before the reload is known after the reload' '
 	mf doc assoc 5001 A queues=q max_running_jobs=1 queue q project "*" >doc &&
 	gcc -shared -fPIC -o keeper.so "$T_DIR/random/keeper.c" && flux jobtap load "$PWD/keeper.so" &&
 	start_queues && cancel_all && reload_plugin doc && a=$(mf submit 5001 -q q) && running $a &&

@@ -5,7 +5,7 @@ test_description='the instance restarted, with and without data, over jobs in ev
 # A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
-test_expect_success 'jobs in RUN, SCHED, PRIORITY and DEPEND, held by us, by others, by both' '
+test_expect_success 'an instance has jobs in RUN, SCHED, PRIORITY and DEPEND, held, blocked or both' '
 	mf doc assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q assoc 5004 A queues=q queue q project "*" >doc &&
 	write_conf "$(with_queues q) | $(with_plugin)" && start_instance &&
 	waiting=$(mf submit 5004 -q q) && wait_for depend $waiting && settled && is_state PRIORITY $waiting &&
@@ -21,34 +21,34 @@ exact() {
 	mf counts 5002 A active=3 run=0 sched=2 held=0 q.sched=2 &&
 	deps_are $held max-running-jobs-user-limit && deps_are $both max-running-jobs-user-limit && deps_are $foreign none
 }
-test_expect_success 'the counters before' 'states && exact'
-test_expect_success 'restarted without data: what was in SCHED waits in PRIORITY, the rest is where it was' '
+test_expect_success 'the counters are exact before the restart' 'states && exact'
+test_expect_success 'a restart without data leaves jobs from SCHED in PRIORITY and all others in their states' '
 	restart_instance && settled && is_state RUN $run && is_state PRIORITY $sched $zero $waiting && is_state DEPEND $held $both $foreign
 '
-test_expect_success 'no error is logged about it' 'no_errors'
-test_expect_success 'the data come: the counters are exact again' '
+test_expect_success 'a restart without data logs no error' 'no_errors'
+test_expect_success 'the counters are exact when data arrive after the restart' '
 	mf push assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q queue q project "*" && settled && states && exact
 '
-test_expect_success 'restarted with data in the configuration' '
+test_expect_success 'the counters are exact after a restart with data in the configuration' '
 	write_conf "$(with_queues q) | $(with_plugin doc)" && restart_instance && scheduled $waiting && settled && states && exact
 '
-test_expect_success 'and again, and again' '
+test_expect_success 'the counters are exact after two more restarts' '
 	restart_instance && settled && states && exact && restart_instance && settled && states && exact && no_errors
 '
-test_expect_success 'priorities are what they were' 'prio_is $sched 50000 && prio_is $zero 0'
-test_expect_success 'the held jobs go one by one' '
+test_expect_success 'the priorities are unchanged after the restarts' 'prio_is $sched 50000 && prio_is $zero 0'
+test_expect_success 'held jobs go one by one after the restarts' '
 	start_queues && running $sched && sleep 1 && settled && is_state DEPEND $held $both && cancel $run && ended $run && running $held && settled &&
 	is_state DEPEND $both $foreign && cancel $sched && running $foreign && cancel $held && running $both
 '
-test_expect_success 'a job that is no more held is not held by a later restart' '
+test_expect_success 'a later restart does not hold a job that was released before' '
 	restart_instance && settled && is_state RUN $both && mf counts 5001 A active=1 run=1 held=0
 '
-test_expect_success 'a held job whose limit has room after the restart goes by itself' '
+test_expect_success 'a held job goes by itself if its limit has headroom after the restart' '
 	next=$(mf submit 5001 -q q) && held_by $next max-running-jobs-user-limit &&
 	jq ".associations[0].max_running_jobs = 5" <doc >higher && write_conf "$(with_queues q) | $(with_plugin higher)" &&
 	restart_instance && running $next && mf counts 5001 A active=2 run=2 held=0
 '
-test_expect_success 'a held job is cancelled after a restart' '
+test_expect_success 'a held job can be cancelled after a restart' '
 	write_conf "$(with_queues q) | $(with_plugin doc)" && last=$(mf submit 5001 -q q -N 4 -n 16) && scheduled $last &&
 	reload_plugin doc && more=$(mf submit 5001 -q q) && held_by $more max-running-jobs-user-limit && restart_instance && settled &&
 	cancel $more && ended $more && mf counts 5001 A active=3 run=2
@@ -56,7 +56,7 @@ test_expect_success 'a held job is cancelled after a restart' '
 test_expect_success 'all jobs end, and nothing is left in the counters' '
 	flux job urgency $zero 16 >out && cancel_all && for u in 5001 5002 5004; do mf counts $u A active=0 run=0 sched=0 nodes=0 cores=0 held=0 || return 1; done
 '
-test_expect_success 'a job that others had let go before the restart keeps its turn' '
+test_expect_success 'a held job that was unblocked before the restart is released ahead of later jobs' '
 	cancel_all && mf doc assoc 5001 A queues=q max_running_jobs=1 assoc 5001 B queues=q queue q project "*" >two &&
 	write_conf "$(with_queues q) | $(with_plugin two)" && restart_instance && a=$(mf submit 5001 -q q) && other=$(mf submit 5001 -q q -B B) &&
 	running $a $other && early=$(mf submit 5001 -q q -d afterany:$other) && held_by $early max-running-jobs-user-limit &&

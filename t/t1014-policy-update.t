@@ -5,78 +5,78 @@ test_description='policy_update: the whole policy in one document'
 # A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
-test_expect_success 'an instance; it is answered with a generation' '
+test_expect_success 'policy_update replies with a generation' '
 	write_conf "$(with_queues q)" && start_instance && stop_queues && load_plugin &&
 	mf doc assoc 5001 A queues=q max_sched_jobs=1 assoc 5002 A queues=q queue q priority=1 project "*" bank A 1 >doc &&
 	mf rpc policy_update "$(cat doc)" >reply && sed "s/^ok //" reply | jq -e ".generation | numbers"
 '
-test_expect_success 'jobs by it, one of them held' '
+test_expect_success 'a job gets its priority, and another is held, by the pushed policy' '
 	sched=$(mf submit 5001 -q q) && scheduled $sched && prio_is $sched 60000 &&
 	held=$(mf submit 5001 -q q) && held_by $held max-sched-jobs-user-limit && other=$(mf submit 5002 -q q) && scheduled $other
 '
-test_expect_success 'it reprioritizes by itself' '
+test_expect_success 'policy_update reprioritizes pending jobs' '
 	jq ".associations[0].max_sched_jobs = 5 | .queues[0].priority = 2" <doc >next && mf rpc policy_update "$(cat next)" &&
 	wait_for priority $sched priority=70000
 '
-test_expect_success 'and releases what now fits' 'scheduled $held && mf counts 5001 A sched=2 held=0'
-test_expect_success 'a removed association: new jobs are refused' '
+test_expect_success 'policy_update releases held jobs that fit' 'scheduled $held && mf counts 5001 A sched=2 held=0'
+test_expect_success 'a new job of an association that the policy lacks is refused' '
 	jq "del(.associations[1]) | .queues[0].priority = 3" <next >fewer && mf rpc policy_update "$(cat fewer)" &&
 	refused "cannot find user/bank or user/default bank entry for uid: 5002" mf submit 5002 -q q
 '
-test_expect_success 'live ones stay, and keep their fair-share' '
+test_expect_success 'jobs of a removed association stay in SCHED with their fair-share' '
 	settled && is_state SCHED $other && prio_is $other 80000
 '
-test_expect_success 'they end as they would have' 'start_queues && running $other && cancel $other && ended $other && mf alive && stop_queues'
-test_expect_success 'it comes back by a record' '
+test_expect_success 'jobs of a removed association run and end' 'start_queues && running $other && cancel $other && ended $other && mf alive && stop_queues'
+test_expect_success 'a removed association returns with its next record' '
 	mf push assoc 5002 A queues=q && id=$(mf submit 5002 -q q) && scheduled $id && mf counts 5002 A active=1 sched=1
 '
-test_expect_success 'weights and config that are not listed are the defaults again' '
+test_expect_success 'weights and config that the policy lacks return to their defaults' '
 	mf push factor queue 1 config deny_unknown_queues=true &&
 	test "$(mf query "q[\"config\"][\"deny_unknown_queues\"]")" = true && mf rpc policy_update "$(cat next)" &&
 	wait_for priority $id priority=70000 && settled && prio_is $id 70000 &&
 	mf doc assoc 5001 A queues=q project "*" queue q priority=2 bank A 1 >next2 && mf rpc policy_update "$(cat next2)" &&
 	settled && prio_is $id 70000 && test "$(mf query "q[\"config\"][\"deny_unknown_queues\"]")" = false
 '
-test_expect_success 'dry_run changes nothing, and answers' '
+test_expect_success 'a policy_update with dry_run replies and changes nothing' '
 	mf query >before && jq ".dry_run = true | .associations = []" <doc >dry && mf rpc policy_update "$(cat dry)" >reply && grep ^ok reply &&
 	mf query >after && test_cmp before after
 '
-test_expect_success 'dry_run is a question wherever it stands' '
+test_expect_success 'dry_run counts next to the data and inside the data' '
 	jq -c "del(.dry_run)" <dry >bare && for payload in "{\"data\":$(cat bare),\"dry_run\":true}" "{\"data\":$(jq -c . <dry)}"; do
 		mf rpc policy_update "$payload" >reply && grep "^ok.*\"dry_run\":true" reply && mf query >after && test_cmp before after || return 1
 	done
 '
-test_expect_success 'all five arrays are needed' '
+test_expect_success 'a policy_update without one of the five arrays is refused' '
 	for key in associations queues projects banks priority_factors; do
 		mf rejects policy_update $key "$(jq -c "del(.$key)" <doc)" || return 1
 	done
 '
 # bad NAMED FILTER: the document changed by FILTER is refused, NAMED, and nothing of it applied.
 bad() { mf rejects policy_update "$1" "$(jq -c "$2" <doc)"; }
-test_expect_success 'a bad association, and nothing is applied' '
+test_expect_success 'a policy with an invalid association is refused, and nothing is applied' '
 	bad "associations[1].max_nodes" ".associations[1].max_nodes = null"
 '
-test_expect_success 'nor with a bad queue' 'bad "queues[0].priority" ".queues[0].priority = \"1\""'
-test_expect_success 'nor with a bad project' 'bad "projects[0].project" ".projects[0] = {}"'
-test_expect_success 'nor with a bad bank' 'bad "banks[0].priority" ".banks[0].priority = true"'
-test_expect_success 'nor with a bad weight' '
+test_expect_success 'a policy with an invalid queue is refused, and nothing is applied' 'bad "queues[0].priority" ".queues[0].priority = \"1\""'
+test_expect_success 'a policy with an invalid project is refused, and nothing is applied' 'bad "projects[0].project" ".projects[0] = {}"'
+test_expect_success 'a policy with an invalid bank is refused, and nothing is applied' 'bad "banks[0].priority" ".banks[0].priority = true"'
+test_expect_success 'a policy with an invalid weight is refused, and nothing is applied' '
 	bad "priority_factors[0].weight" ".priority_factors = [{factor: \"queue\"}]"
 '
-test_expect_success 'nor with a bad config' 'bad "deny_unknown_queues" ".config.deny_unknown_queues = 7"'
-test_expect_success 'nor with a dry_run that is no boolean' 'bad "dry_run" ".dry_run = 1"'
-test_expect_success 'nor of what is no document' 'mf rejects policy_update "" "" "[]" "7" "nix"'
-test_expect_success 'every accepted call of any method raises the generation' '
+test_expect_success 'a policy with an invalid config is refused, and nothing is applied' 'bad "deny_unknown_queues" ".config.deny_unknown_queues = 7"'
+test_expect_success 'a policy with a dry_run that is not a boolean is refused, and nothing is applied' 'bad "dry_run" ".dry_run = 1"'
+test_expect_success 'a payload that is not a policy is refused, and nothing is applied' 'mf rejects policy_update "" "" "[]" "7" "nix"'
+test_expect_success 'every accepted call of a data method raises the generation' '
 	g() { mf rpc policy_update "$(cat next2)" | sed "s/^ok //" | jq .generation; } &&
 	a=$(g) && mf data project "*" && b=$(g) && test $((b - a)) -eq 2
 '
-test_expect_success 'one that is refused does not' '
+test_expect_success 'a refused call leaves the generation unchanged' '
 	test_must_fail mf rpc rec_update "{}" && c=$(g) && test $((c - b)) -eq 1
 '
-test_expect_success 'the default bank of the owner stays when the client sends its own record of him' '
+test_expect_success 'the default bank of the owner outlives the record that the client sends for the owner' '
 	me=$(id -u) && mf push assoc $me A queues=q assoc $me B def_bank=A queues=q && mf push assoc $me root def_bank=root queues=q &&
 	id=$(mf submit $me -q q) && scheduled $id && test $(mf spec $id attributes.system.bank) = A
 '
-test_expect_success 'of an owner without another bank the record is his default' '
+test_expect_success 'the record that the client sends gives the default bank of an owner without another bank' '
 	mf rpc policy_update "$(cat doc)" && mf push assoc $me root def_bank=root queues=q && id=$(mf submit $me -q q) && scheduled $id &&
 	test $(mf spec $id attributes.system.bank) = root
 '

@@ -17,85 +17,85 @@ part() { ask policy_part "$(jq -c "$1 + {push: $push}" <doc)"; }
 commit() { ask policy_commit "{\"push\":$push}"; }
 rest='{queues, projects, banks, priority_factors, config}'
 
-test_expect_success 'an instance with jobs' '
+test_expect_success 'an instance has a pending, a held and another pending job' '
 	write_conf "$(with_queues q)" && start_instance && stop_queues && load_plugin &&
 	mf doc assoc 5001 A queues=q max_sched_jobs=1 assoc 5002 A queues=q assoc 5003 A queues=q queue q priority=1 \
 		project "*" bank A 1 factor queue 10000 config deny_unknown_queues=false >doc &&
 	mf rpc policy_update "$(cat doc)" && sched=$(mf submit 5001 -q q) && scheduled $sched && prio_is $sched 60000 &&
 	held=$(mf submit 5001 -q q) && held_by $held max-sched-jobs-user-limit && other=$(mf submit 5003 -q q) && scheduled $other
 '
-test_expect_success 'parts show in nothing before the commit' '
+test_expect_success 'a staged push changes no query, dependency and priority' '
 	jq ".associations |= (.[:2] | .[0].max_sched_jobs = 5) | .queues[0].priority = 2" <doc >next && mv next doc &&
 	mf query >before && begin && part "{associations: .associations[:1]}" && part "{associations: .associations[1:]} + $rest" &&
 	settled && mf query >after && test_cmp before after && deps_are $held max-sched-jobs-user-limit && prio_is $sched 60000
 '
-test_expect_success 'the commit says what it changed' '
+test_expect_success 'the reply to the commit counts the changes' '
 	commit >reply && jq -e "[.added, .changed, .removed, .unchanged, .dry_run] == [0, 1, 1, 1, false]" <reply
 '
-test_expect_success 'it reprioritizes, and releases what now fits' '
+test_expect_success 'the commit reprioritizes pending jobs and releases held jobs that fit' '
 	scheduled $held && wait_for priority $sched priority=70000 && mf counts 5001 A sched=2 held=0
 '
-test_expect_success 'a removed association is refused to new jobs' '
+test_expect_success 'a new job of a removed association is refused' '
 	refused "cannot find user/bank or user/default bank entry for uid: 5003" mf submit 5003 -q q
 '
-test_expect_success 'and stays visible, marked, while its jobs live' '
+test_expect_success 'a removed association stays in the query, marked, while its jobs live' '
 	mf query "q[\"removed_associations\"]" | jq -e ".[0] | [.userid, .bank_name, .removed, .cur_sched_jobs] == [5003, \"A\", true, 1]"
 '
-test_expect_success 'it is gone when they are' '
+test_expect_success 'a removed association leaves the query when its jobs have ended' '
 	cancel $other && ended $other && test "$(mf query "q[\"removed_associations\"]")" = "[]"
 '
-test_expect_success 'a committed push is over' '
+test_expect_success 'a part of a committed push is refused' '
 	mf rpc policy_part "{\"push\":$push}" >reply; grep "^ENOENT: mf_priority: push $push: it was committed" reply
 '
-test_expect_success 'nor is one committed whose tree is refused' '
+test_expect_success 'a commit is refused, and ends its push, if its tree is invalid' '
 	begin && part "{associations: .associations} + $rest + {banks: [{bank: \"A\", priority: 0, parent: \"A\", shares: 1, active: 1}],
 		tree: {policy: \"fair-tree\", at: 0, half_life: 1, node_weight: 1, core_weight: 0, gpu_weight: 0}}" &&
 	mf rejects policy_commit "tree: " "{\"push\":$push}" &&
 	mf rpc policy_commit "{\"push\":$push}" >reply; grep "its commit was refused" reply
 '
-test_expect_success 'an aborted push leaves nothing' '
+test_expect_success 'an aborted push changes nothing' '
 	mf query >before && begin && part "{associations: []} + $rest" && ask policy_abort "{\"push\":$push}" &&
 	mf query >after && test_cmp before after
 '
-test_expect_success 'and cannot be committed' '
+test_expect_success 'an aborted push cannot be committed' '
 	mf rpc policy_commit "{\"push\":$push}" >reply; grep "it was aborted" reply
 '
-test_expect_success 'a part that is refused names user, bank and key' '
+test_expect_success 'a refused part names user, bank and key' '
 	begin && part "{associations: .associations[:1]}" &&
 	mf rejects policy_part "associations[1].max_nodes: expected integer, got string (user 5002, bank A)" \
 		"$(jq -c "{push: $push, associations: [.associations[1] | .max_nodes = \"7\"]}" <doc)"
 '
-test_expect_success 'and ends its push' '
+test_expect_success 'a refused part ends its push' '
 	mf rpc policy_commit "{\"push\":$push}" >reply; grep "a part was refused: .*user 5002, bank A" reply
 '
-test_expect_success 'what is not whole cannot be committed' '
+test_expect_success 'a push that lacks an array cannot be committed' '
 	begin && part "{associations, queues, projects, banks}" &&
 	mf rejects policy_commit "policy.priority_factors: key is missing in all parts" "{\"push\":$push}"
 '
-test_expect_success 'who begins later takes the place of who began before' '
+test_expect_success 'a new push replaces an open one' '
 	begin && first=$push && begin && mf rpc policy_part "{\"push\":$first}" >reply;
 	grep "push $first: push $push began and took its place" reply
 '
-test_expect_success 'so does a policy in one message' '
+test_expect_success 'a policy_update in one message replaces an open push' '
 	begin && mf rpc policy_update "$(cat doc)" && { mf rpc policy_commit "{\"push\":$push}" >reply;
 	grep "push $push: a policy_update in one message took its place" reply; }
 '
-test_expect_success 'an abandoned push expires' '
+test_expect_success 'a push without parts for the time limit expires' '
 	begin "{\"expires\":1}" && sleep 1.5 &&
 	mf rejects policy_commit "it was given up, since no part came for too long" "{\"push\":$push}"
 '
-test_expect_success 'a dry run answers' '
+test_expect_success 'a dry run replies with the changes that a commit would make' '
 	mf query >before && begin "{\"dry_run\":true}" && part "{associations: []} + $rest" && commit >reply &&
 	jq -e ".dry_run and .removed == 2" <reply
 '
-test_expect_success 'and changes nothing' '
+test_expect_success 'a dry run changes nothing' '
 	mf query >after && test_cmp before after
 '
-test_expect_success 'a part is bounded' '
+test_expect_success 'a part with more than 1,000 records is refused' '
 	begin && jq -c "{push: $push, projects: [range(1001) | {project: \"p\\(.)\"}]}" <doc >large &&
 	mf rejects policy_part "a part is at most 1000 records, this is 1001" "$(cat large)"
 '
-test_expect_success 'guests may do none of this' '
+test_expect_success 'guests may not call the methods of a staged push' '
 	for method in policy_begin policy_part policy_commit policy_abort associations; do
 		mf rpc --as 5001 $method "{}" >reply
 		grep "^EPERM: " reply || return 1
@@ -104,26 +104,26 @@ test_expect_success 'guests may do none of this' '
 
 # rows: of documents or pages on standard input, one line for each association.
 rows() { jq -S -c '.mf_priority_map[] | .userid as $user | .banks[] | [$user, .]'; }
-test_expect_success 'pages hold what the query holds' '
+test_expect_success 'pages of associations together equal the query' '
 	mf push assoc 5001 B queues=q assoc 5004 A assoc 5005 A && mf query | rows >want && : >have && after=null &&
 	for page in 1 2 3; do
 		ask associations "{\"after\":$after,\"limit\":2}" >page && rows <page >>have && after=$(jq -c .next <page) || return 1
 	done && test $after = null && test_cmp want have && test $(wc -l <have) = 5
 '
-test_expect_success 'or those of one user' '
+test_expect_success 'a page may be limited to one user' '
 	ask associations "{\"user\":5001}" >page && jq -e ".next == null and ([.mf_priority_map[].banks[].bank_name] == [\"A\", \"B\"])" <page
 '
 
-test_expect_success 'zero_score=floor, given at load, outlives what flux account-priority-update sends' '
+test_expect_success 'zero_score=floor given at load outlives a rec_config_update without zero_score' '
 	cancel_all && jq ".config = {zero_score: \"floor\"} | .associations[0].fairshare = 0 | .queues[0].priority = 0 | .banks = []" <doc >floor &&
 	reload_plugin floor && id=$(mf submit 5001 -q q) && scheduled $id && prio_is $id 1 &&
 	mf push config deny_unknown_queues=false && mf alive && prio_is $id 1 &&
 	test "$(mf query "q[\"config\"][\"zero_score\"]")" = floor
 '
-test_expect_success 'a whole policy without it sets it back' '
+test_expect_success 'a policy without zero_score resets it' '
 	mf rpc policy_update "$(jq -c ".config = {}" <floor)" && mf alive && prio_is $id 0
 '
-test_expect_success 'unless a push in parts is told to keep what no part mentions' '
+test_expect_success 'a staged push with keep_config keeps switches that no part names' '
 	cp floor doc && begin "{\"keep_config\":true}" && part "{associations} + $rest" && commit && wait_for priority $id priority=1 &&
 	jq ".config = {}" <floor >doc && begin "{\"keep_config\":true}" && part "{associations} + $rest" && commit && mf alive && prio_is $id 1
 '
@@ -134,20 +134,20 @@ told_why() {
 	grep -F -- "$2" err || { cat err; return 1; }
 	! flux jobtap list | grep mf_priority && load_plugin floor
 }
-test_expect_success 'a load that fails says why, with user and bank' '
+test_expect_success 'a failed load names the key, user and bank' '
 	told_why ".associations[1].max_nodes = \"many\"" \
 		"error initializing plugin with JSON object: associations[1].max_nodes: expected integer, got string (user 5002, bank A)"
 '
-test_expect_success 'a switch that is nobody'\''s is refused by name' '
+test_expect_success 'a load with an unknown switch in its config names the switch' '
 	told_why ".config.zero_scor = \"floor\"" "config.config: unknown switch \"zero_scor\""
 '
-test_expect_success 'so is a load-time option' '
+test_expect_success 'a load with an unknown option names the option' '
 	remove_plugin && test_must_fail flux jobtap load "$PLUGIN" zero_score=floor 2>err && grep "unknown option \"zero_score\"" err && load_plugin floor
 '
-test_expect_success 'after it, the job is as it was, and the plugin that is loaded again knows it' '
+test_expect_success 'a job and its counters are unchanged after failed loads' '
 	is_state SCHED $id && prio_is $id 1 && mf counts 5001 A sched=1
 '
-test_expect_success 'load, push, reload and removal are told in one line each' '
+test_expect_success 'load, push, reload and removal log one line each' '
 	new_log && cp floor doc && begin && part "{associations} + $rest" && commit && reload_plugin floor && settled && remove_plugin &&
 	flux dmesg | grep "job-manager.info.*mf_priority:" | sed "s/.*mf_priority: //; s/version [^)]*/version X/" >have &&
 	cat >want <<-EOF &&

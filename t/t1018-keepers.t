@@ -11,30 +11,30 @@ drop() { mf rpc job-manager.keeper.drop "{\"id\":$(flux job id "$1"),\"name\":\"
 # ours ID: how often a name of ours was added to the job or removed.
 ours() { mf events "$1" | grep -c "dependency-.*max-"; }
 
-test_expect_success 'an instance with a plugin that keeps jobs' '
+test_expect_success 'an instance has a plugin that blocks jobs' '
 	gcc -shared -fPIC -o keeper.so "$T_DIR/random/keeper.c" &&
 	write_conf "$(with_queues q1 q2)" && start_instance && flux jobtap load "$PWD/keeper.so" && load_plugin &&
 	mf push queue q1 max_nodes_per_assoc=1 queue q2 project "*"
 '
-test_expect_success 'four dependents of one job pass the cap of their queue one by one' '
+test_expect_success 'four dependents of one job pass the node limit of their queue one by one' '
 	mf push assoc 5001 A queues=q1,q2 && k=$(mf submit 5001 -q q2) && running $k &&
 	set -- $(for i in 1 2 3 4; do mf submit 5001 -q q1 -d afterany:$k; done) && wait_for dependency-add $4 && settled &&
 	cancel $k && running $1 && held_by $2 max-resources-queue && held_by $4 max-resources-queue && settled &&
 	is_state DEPEND $2 $3 $4 && cancel $1 && running $2 && is_state DEPEND $3 $4 && cancel $2 && running $3 &&
 	cancel $3 && running $4
 '
-test_expect_success 'a job that was never held is judged when it is let go' '
+test_expect_success 'a job that was never held is held if the limit is full when it is unblocked' '
 	cancel_all && mf push assoc 5002 A queues=q2 max_nodes=1 && kept=$(mf submit 5002 -q q2 -d keep:x) &&
 	wait_for dependency-add $kept && a=$(mf submit 5002 -q q2) && running $a && drop $kept keep=x &&
 	held_by $kept max-resources-user-limit && is_state DEPEND $kept && cancel $a && running $kept
 '
-test_expect_success 'so is one that is kept by a name that its jobspec does not declare' '
+test_expect_success 'a job with a dependency that its jobspec lacks is held if the limit is full when it is unblocked' '
 	cancel_all && mf push assoc 5003 A queues=q2 max_nodes=1 &&
 	first=$(mf submit 5003 -q q2 -d keep:x) && wait_for dependency-add $first && add $first license && drop $first keep=x &&
 	a=$(mf submit 5003 -q q2) && running $a && drop $first license && held_by $first max-resources-user-limit &&
 	is_state DEPEND $first && cancel $a && running $first
 '
-test_expect_success 'a held job kept by an undeclared name gives way, and gains no name with every job that ends' '
+test_expect_success 'a held job with an undeclared dependency gives way, and gains no names as jobs end' '
 	cancel_all && mf push assoc 5004 A queues=q2 max_running_jobs=1 && a=$(mf submit 5004 -q q2) && running $a &&
 	kept=$(mf submit 5004 -q q2) && held_by $kept max-running-jobs-user-limit && add $kept license &&
 	for i in 1 2 3 4; do
@@ -42,10 +42,10 @@ test_expect_success 'a held job kept by an undeclared name gives way, and gains 
 	done && settled && deps_are $kept none && test $(ours $kept) -eq 2
 '
 # It goes on with the job of the one before it.
-test_expect_success 'it has its turn when it is let go' '
+test_expect_success 'the job that gave way goes next after it is unblocked' '
 	drop $kept license && held_by $kept max-running-jobs-user-limit.2 && cancel $a && running $kept
 '
-test_expect_success 'after a reload a job kept by an undeclared name gives way, and has its turn when it is let go' '
+test_expect_success 'after a reload a job with an undeclared dependency gives way, and goes next after it is unblocked' '
 	cancel_all && mf push assoc 5005 A queues=q2 max_running_jobs=1 && mf doc assoc 5005 A queues=q2 max_running_jobs=1 \
 		queue q1 max_nodes_per_assoc=1 queue q2 project "*" >doc && a=$(mf submit 5005 -q q2) && running $a &&
 	kept=$(mf submit 5005 -q q2) && held_by $kept max-running-jobs-user-limit && add $kept license &&
@@ -53,7 +53,7 @@ test_expect_success 'after a reload a job kept by an undeclared name gives way, 
 	cancel $a && running $next && later=$(mf submit 5005 -q q2) && held_by $later max-running-jobs-user-limit &&
 	drop $kept license && settled && cancel $next && running $kept && is_state DEPEND $later
 '
-test_expect_success 'a score of 0 gives the place to run that was reserved for it to the next' '
+test_expect_success 'a reservation goes to the next job if an update gives its job a score of 0' '
 	cancel_all && mf push assoc 5006 A queues=q1,q2 max_running_jobs=1 fairshare=0 assoc 5016 A queues=q1,q2 \
 		queue q1 priority=1 queue q2 &&
 	a=$(mf submit 5006 -q q1 -N 4 -n 16) && running $a && fill=$(mf submit 5016 -q q1 -N 4 -n 16) && scheduled $fill && b=$(mf submit 5006 -q q1) &&
@@ -61,27 +61,27 @@ test_expect_success 'a score of 0 gives the place to run that was reserved for i
 	cancel $a && running $fill && scheduled $b && settled && is_state DEPEND $c && mf update $b queue=q2 && scheduled $c && prio_is $b 0 &&
 	cancel $fill && running $c
 '
-test_expect_success 'a push that makes a score 0 does so too' '
+test_expect_success 'a reservation goes to the next job if a push gives its job a score of 0' '
 	cancel_all && mf push assoc 5007 A queues=q2 max_running_jobs=1 queue q1 queue q2 && a=$(mf submit 5007 -q q2 -N 4 -n 16) &&
 	running $a && fill=$(mf submit 5016 -q q2 -N 4 -n 16) && scheduled $fill && b=$(mf submit 5007 -q q2) && held_by $b max-running-jobs-user-limit &&
 	c=$(mf submit 5007 -q q2) && held_by $c max-running-jobs-user-limit && cancel $a && running $fill && scheduled $b && settled &&
 	is_state DEPEND $c && mf push assoc 5007 A queues=q2 max_running_jobs=1 fairshare=0 && prio_is $b 0 && scheduled $c &&
 	cancel $fill && mf push assoc 5007 A queues=q2 max_running_jobs=1 fairshare=0.5
 '
-test_expect_success 'the project of a job that waited for data is judged when they come' '
+test_expect_success 'the project of a job that waited for data is checked when data arrive' '
 	cancel_all && reload_plugin && a=$(mf submit 5008 -q q2 -P secret) && b=$(mf submit 5008 -q q2 -P "*") && wait_for depend $b &&
 	mf push queue q1 queue q2 project secret project "*" assoc 5008 A queues=q2 && scheduled $b &&
 	wait_for exception $a type=mf_priority &&
 	mf events $a | grep "note=project \"secret\" not valid for user; valid projects for user: \*" && ended $a
 '
-test_expect_success 'the instance owner is served by the push that his record ends, whatever bank he named' '
+test_expect_success 'jobs of the instance owner get their priority with the record of the owner, whatever bank they name' '
 	cancel_all && reload_plugin && owner=$(id -u) && name=$(id -un) &&
 	a=$(mf submit $owner -q q1) && b=$(mf submit $owner -q q1 -B $name) && wait_for depend $b &&
 	mf push queue q1 queue q2 project "*" assoc 5009 A && settled && is_state PRIORITY $a $b &&
 	mf data assoc $owner $name def_bank=$name queues= && scheduled $a $b && never $b exception
 '
 # It goes on with the records of the one before it.
-test_expect_success 'and no queue is closed to him' '
+test_expect_success 'every queue is open to the instance owner whose record has no queues' '
 	c=$(mf submit $(id -u) -q q2) && scheduled $c
 '
 finish

@@ -90,39 +90,39 @@ soon() {
 	return 1
 }
 
-test_expect_success 'without a tree live fair-share is off, and says so' '
+test_expect_success 'live fair-share is off without a tree, and the query says so' '
 	write_conf ".fairshare = {refresh: 1}" && start_instance && load_plugin && mf push assoc 5001 A assoc 5002 A &&
 	live "[.on, .policy, .last] | @json" >out && echo "[false,null,null]" >expected && test_cmp expected out
 '
-test_expect_success 'a tree switches it on' '
+test_expect_success 'a tree switches live fair-share on' '
 	tree fair-tree 600 && live "[.on, .policy, .refresh] | @json" >out && echo "[true,\"fair-tree\",1]" >expected && test_cmp expected out
 '
-test_expect_success 'who runs falls behind within one refresh, without any push' '
+test_expect_success 'a pending job of a user with a running job falls behind within one refresh, without a push' '
 	one=$(mf submit 5001 -N 1) && running $one && stop_queues &&
 	mine=$(mf submit 5001) && other=$(mf submit 5002) && scheduled $mine $other &&
 	soon first_of $other $mine && live .generation
 '
-test_expect_success 'its usage is what its R says, to the instant' '
+test_expect_success 'the usage of a running job follows from its R' '
 	start=$(began $one) && set -- $(used 5001) && echo "$@" && near $2 $(counted 600 1 $1 $start null) 1e-9
 '
-test_expect_success 'posted and exact prices come with their terms' '
+test_expect_success 'posted and current priorities are explained by their terms' '
 	ask prices "{\"ids\":[$(flux job id $mine),$(flux job id $other)]}" >prices && cat prices &&
 	jq -e ".jobs | length == 2 and sort_by(-.posted.priority, .id) == sort_by(-.exact.priority, .id)" prices &&
 	jq -e ".jobs | all((.posted.terms | map(.product) | add) == .posted.sum)" prices &&
 	test $(jq ".jobs[0].posted.priority" prices) = $(mf prio $mine)
 '
-test_expect_success 'on a site where nothing moves any more nothing is posted' '
+test_expect_success 'a refresh posts nothing if no order changes' '
 	before=$(live .last.when) && mf events $mine >before && sleep 3 && mf events $mine >after && test_cmp before after &&
 	jq -ne "$(live .last.when) > $before"
 '
-test_expect_success 'after a reload it goes on from its R' '
+test_expect_success 'the usage of a running job follows from its R after a reload' '
 	reload_plugin && tree fair-tree 600 && set -- $(used 5001) && near $2 $(counted 600 1 $1 $start null) 1e-9
 '
-test_expect_success 'after a restart, too' '
+test_expect_success 'the usage of a running job follows from its R after a restart' '
 	write_conf ".fairshare = {refresh: 1} | $(with_plugin)" && restart_instance && tree fair-tree 600 &&
 	set -- $(used 5001) && near $2 $(counted 600 1 $1 $start null) 1e-9
 '
-test_expect_success 'an ended job counts to its end, until a push covers it' '
+test_expect_success 'the usage of an ended job counts up to its end, until a push covers the job' '
 	cancel $one && ended $one && end=$(over $one) && sleep 1 && set -- $(used 5001) && echo "$@" "$start" "$end" &&
 	near $2 $(counted 600 1 $1 $start $end) 1e-9 && tree fair-tree 600 && set -- $(used 5001) &&
 	near $2 $(counted 600 1 $1 $start $end) 1e-9 &&
@@ -130,53 +130,53 @@ test_expect_success 'an ended job counts to its end, until a push covers it' '
 	mf rpc policy_update "$(cat covers.json)" && set -- $(used 5001) &&
 	near $2 $(jq -n "3 * pow(2; -($1 - $at_of_push) / 600)") 1e-6
 '
-test_expect_success 'who ended while the plugin was away is asked of job-list, once' '
+test_expect_success 'a job that ended while no plugin was loaded is read from job-list once' '
 	cancel $mine $other && ended $mine $other && start_queues && away=$(mf submit 5003 -N 2) && running $away && stop_queues && remove_plugin && cancel $away && ended $away &&
 	from=$(listed_as_begun $away) && to=$(over $away) && load_plugin && tree fair-tree 600 && soon charged 5003 && set -- $(used 5003) &&
 	near $2 $(counted 600 2 $1 $from $to) 1e-9 && tree fair-tree 600 && set -- $(used 5003) &&
 	near $2 $(counted 600 2 $1 $from $to) 1e-9 && not_logged "job-list does not answer"
 '
-test_expect_success 'with a half-life of 20 s usages go down as predicted, while others go up' '
+test_expect_success 'usages decay by the half-life of 20 s while other usages grow' '
 	tree classic 20 1000 && start_queues && run=$(mf submit 5003 -N 2) && running $run &&
 	start=$(began $run) && for i in 1 2 3 4 5; do
 		sleep 2 && set -- $(used 5002) && near $2 $(jq -n "1000 * pow(2; -($1 - $at_of_push) / 20)") 0.01 || return 1
 		set -- $(used 5003) && near $2 $(counted 20 2 $1 $start null $from $to) 0.01 || return 1
 	done
 '
-test_expect_success 'and shares recover on the predicted curve' '
+test_expect_success 'fair-shares follow the computed curve' '
 	on_curve $at_of_push $(began $one) $end $from $to $start
 '
-test_expect_success 'and their fair-shares with them: refreshes change them each time' '
+test_expect_success 'refreshes change fair-shares again and again' '
 	before=$(live .generation) && sleep 3 && test $(live .generation) -gt $before
 '
-test_expect_success 'a committed job is charged for all it asks for, and neither dips nor jumps at its end' '
+test_expect_success 'committed accrual charges the whole time limit at the start, without a jump at the end' '
 	cancel $run && ended $run && settings "{refresh: 1, accrual: \"committed\"}" && tree classic 100000 &&
 	set -- $(used 5002) && base=$2 &&
 	run=$(mf submit 5002 -N 1 -t 8 --run 7.9s) && running $run && set -- $(used 5002) && near "($2 - $base)" 8 0.02 &&
 	sleep 4 && set -- $(used 5002) && near "($2 - $base)" 8 0.02 && ended $run && set -- $(used 5002) &&
 	near "($2 - $base)" "($(over $run) - $(began $run))" 0.02
 '
-test_expect_success 'a bad table is refused with its name, and the old one stays' '
+test_expect_success 'a refused table keeps the old settings, and the message names the key' '
 	for bad in "{refesh: 3}|fairshare.refesh: unknown key" "{depth: 0}|fairshare.depth: expected an integer from 1 to 1000000, got integer 0" \
 		"{accrual: \"used\"}|fairshare.accrual: expected \"elapsed\" or \"committed\", got \"used\""; do
 		test_must_fail settings "${bad%%|*}" 2>err && cat err && grep -F "${bad#*|}" err || return 1
 	done && live "[.accrual, .refresh] | @json" >out && echo "[\"committed\",1]" >expected && test_cmp expected out
 '
-test_expect_success 'with live off prices are the pushed numbers' '
+test_expect_success 'priorities follow from the pushed fair-shares if live fair-share is off' '
 	stop_queues && id=$(mf submit 5001) && scheduled $id && test $(mf prio $id) != 50000 &&
 	settings "{live: false}" && wait_for priority $id priority=50000 && live .on >out && echo false >expected && test_cmp expected out
 '
-test_expect_success 'and on again' '
+test_expect_success 'priorities follow from live fair-share again after it is switched on' '
 	settings "{refresh: 1}" && soon eval "test \"\$(live .on)\" = true" && soon eval "test \$(mf prio $id) != 50000"
 '
-test_expect_success 'a policy without a tree ends it' '
+test_expect_success 'a policy without a tree switches live fair-share off' '
 	mf rpc policy_update "$(jq -c "del(.associations[] | .username, .shares, .usage, .counted_until) |
 		del(.banks[] | .parent, .shares, .active)" doc.json)" && prio_is $id 50000 && test $(live .on) = false
 '
 
 # Some in SCHED that the plugin never priced, since it was loaded after them, and some that wait in PRIORITY for data.
 for stall in 0 50ms; do
-	test_expect_success "with max-stall = $stall a push prices whoever has no price, and nobody else" "
+	test_expect_success "a push with max-stall = $stall gives a priority to each job that has none, and to no other" "
 		cancel_all && settings '{refresh: 0, remember: false, \"max-stall\": \"$stall\"}'"' && load_fresh && tree fair-tree 600 &&
 		old=$(mf submit 5002 -j 3) && scheduled $old && load_fresh &&
 		waits=$(mf submit 5001 -j 2) && unknown=$(mf submit 5009) && stranger=$(mf submit 5009 -B A) && wait_for depend $stranger && settled &&
@@ -184,7 +184,7 @@ for stall in 0 50ms; do
 		is_state PRIORITY $unknown && test "$(live "[.on, .pending, .lagging] | @json")" = "[true,5,0]" && mf check
 	'
 done
-test_expect_success 'a stall below 0 is refused' '
+test_expect_success 'a negative max-stall is refused' '
 	test_must_fail settings "{\"max-stall\": -1}" 2>err && cat err && grep -F "fairshare.max-stall: expected 0 to 36600 days, in seconds or as a duration" err
 '
 

@@ -43,53 +43,53 @@ soon() {
 	return 1
 }
 
-test_expect_success 'prices are as ever without weights' '
+test_expect_success 'age and size change no priority without weights' '
 	write_conf ".fairshare = {refresh: 1}" && start_instance && stop_queues && load_plugin &&
 	mf push assoc 5001 A fairshare=0.5 assoc 5002 A fairshare=0.5 project "*" &&
 	a=$(mf submit 5001) && scheduled $a && sleep 2 && b=$(mf submit 5002 -N 2) && scheduled $b && prio_is $a 50000 && prio_is $b 50000
 '
-test_expect_success 'who waits longer goes first, by the time between their submissions' '
+test_expect_success 'the age factor separates two jobs by the time between their submissions' '
 	settings "{refresh: 1, \"age-max\": \"1000s\", weights: {age: 1000000}}" && soon eval "test \$(mf prio $a) != 50000" &&
 	differ $a $b "($(when $b submit) - $(when $a submit)) * 1000" && first=$(mf prio $a) &&
 	c=$(mf submit 5002) && scheduled $c && differ $a $c "($(when $c submit) - $(when $a submit)) * 1000"
 '
-test_expect_success 'all grow older alike: nothing is posted for it' '
+test_expect_success 'jobs of equal weight age alike, so a refresh posts nothing' '
 	before=$(mf events $a | wc -l) && sleep 3 && test $(mf events $a | wc -l) = $before && prio_is $a $first
 '
-test_expect_success 'the age that people are shown is the time eligible over age-max, and terms sum to the priority' '
+test_expect_success 'the shown age is the eligible time divided by age-max, and the terms sum to the priority' '
 	mf rpc jobs "{}" | sed "s/^ok //" >jobs.json && jq -e ".terms | index(\"age_offset\") == index(\"age\") + 1" jobs.json &&
 	jq -e ".now as \$now | .weighings as \$all | (.terms | index(\"age\")) as \$age | .jobs | length > 0 and all(.[];
 		(.values[\$age] - ([1, (\$now - .submitted) / 1000] | min) | fabs) < 0.001 and
 		([.values, \$all[.weighing]] | transpose | map(.[0] * .[1]) | add | round) == .priority)" jobs.json
 '
-test_expect_success 'the query names the instant as of which ages are shown' '
+test_expect_success 'the query shows the reference time of ages' '
 	live .ages && jq -ne "$(live .ages.reference) - now | . > 0 and . <= 1000"
 '
-test_expect_success 'time held by urgency 0 does not count' '
+test_expect_success 'time at urgency 0 does not count as age' '
 	flux job urgency $a hold >out && wait_for priority $a priority=0 && sleep 2 && flux job urgency $a 16 >out &&
 	soon eval "test \$(mf prio $a) != 0" && held="($(when $a urgency 1) - $(when $a urgency 0))" &&
 	differ $a $c "($(when $c submit) - $(when $a submit) - $held) * 1000"
 '
-test_expect_success 'nor does time in which others keep the job' '
+test_expect_success 'time in DEPEND does not count as age' '
 	d=$(mf submit 5001 -d afterany:$a) && sleep 2 && cancel $a && scheduled $d && freed=$(when $d dependency-remove) &&
 	differ $c $d "($freed - $(when $c submit)) * 1000"
 '
-test_expect_success 'after a reload eventlogs tell the same' '
+test_expect_success 'ages are computed from eventlogs after a reload' '
 	e=$(mf submit 5001) && scheduled $e && flux job urgency $e hold >out && sleep 2 && flux job urgency $e 16 >out &&
 	held="($(when $e urgency 1) - $(when $e urgency 0))" && reload_plugin &&
 	mf push assoc 5001 A fairshare=0.5 assoc 5002 A fairshare=0.5 project "*" && settled && soon differ $c $d "($freed - $(when $c submit)) * 1000" &&
 	soon differ $c $e "($(when $e submit) - $(when $c submit) + $held) * 1000"
 '
-test_expect_success 'at the cap a job grows no older' '
+test_expect_success 'the age factor stops growing at age-max' '
 	settings "{refresh: 1, \"age-max\": \"1s\", weights: {age: 1000}}" && sleep 2 && soon differ $c $d 0
 '
-test_expect_success 'a size is a part of the site, as resource.R tells' '
+test_expect_success 'the size factor is the part of the nodes that resource.R has' '
 	settings "{refresh: 1, weights: {size: 1000}}" && soon prio_is $b 50500 && soon prio_is $c 50250 && test $(live .ages.site_nodes) = 4
 '
-test_expect_success 'a weight that was pushed goes before' '
+test_expect_success 'a pushed weight takes precedence over a weight of the configuration' '
 	mf push factor size 0 && soon prio_is $b 50000
 '
-test_expect_success 'a promise gives the age its weight, and who waits for long is listed' '
+test_expect_success 'max-wait-behind gives the age its weight, and the query lists jobs near the bound' '
 	settings "{refresh: 1, \"max-wait-behind\": \"4s\"}" && sleep 1 && live .ages &&
 	test "$(live ".ages | [.max_wait_behind, (.near_the_bound | length), .near_the_bound_total]")" = "[4,4,4]" &&
 	low=$(mf submit 5001 -u 1) && scheduled $low && sleep 5 && high=$(mf submit 5002 -u 30) && scheduled $high &&
@@ -100,13 +100,13 @@ submit_both() {
 	first=$(mf submit 5001 -n 16 --run 0.05s -t 60 -j 20) && second=$(mf submit 5002 -n 16 --run 0.05s -t 60 -j 20) && ids="$first $second" &&
 		scheduled $ids
 }
-test_expect_success 'without interleave one starts all of his jobs first' '
+test_expect_success 'all jobs of one user start first without interleave' '
 	cancel_all && settings "{refresh: 0}" && submit_both && tree fair-tree 1000 1000 && settled && start_queues && ended $ids && stop_queues &&
 	mf starts $ids >out && cat out && uniq_users=$(tr " " "\n" <out | uniq | grep -c .) && test $uniq_users = 2
 '
 # Of every two starts one is of each; who is first of the two is a matter of ids where both have the same price.
 for policy in fair-tree weighted-walk classic depth-oblivious pbs; do
-	test_expect_success "with it two equal users take turns ($policy)" '
+	test_expect_success "two equal users take turns with interleave under $policy" '
 		settings "{refresh: 0, interleave: true}" && submit_both && tree $policy 1000 1000 && settled &&
 		start_queues && ended $ids && stop_queues && mf starts $ids >out && cat out &&
 		test $(tr " " "\n" <out | grep . | paste -d" " - - | grep -c -e "5001 5002" -e "5002 5001") = 20

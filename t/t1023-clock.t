@@ -38,7 +38,7 @@ refreshed() {
 time_is() { set -- "$1" $(used 5001) && is "$2 $1"; }
 first_of() { test "$(mf prio "$1")" -gt "$(mf prio "$2")"; }
 
-test_expect_success 'a site, one who runs, and two who wait' '
+test_expect_success 'an instance has a running job of one user and a pending job of two users' '
 	write_conf ".fairshare = {refresh: 1}" && start_instance && load_plugin && at=$(date +%s) &&
 	mf doc assoc 5001 A username=ann shares=1 usage=1000 counted_until=0 assoc 5002 A username=bob shares=1 usage=1000 counted_until=0 \
 		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares=1 active=1 project "*" >doc.json &&
@@ -47,44 +47,44 @@ test_expect_success 'a site, one who runs, and two who wait' '
 	run=$(mf submit 5001 -N 2) && running $run && stop_queues && a=$(mf submit 5001) && b=$(mf submit 5002) && scheduled $a $b &&
 	soon first_of $b $a
 '
-test_expect_success 'usage is what two nodes use' '
+test_expect_success 'the usage of a running job grows by two nodes' '
 	set -- $(used 5001) && now=$1 && first=$2 && sleep 2 && set -- $(used 5001) &&
 	is "($2 - $first) - 2 * ($1 - $now) | fabs < 1"
 '
-test_expect_success 'an hour back: the broker has the new time' '
+test_expect_success 'the plugin follows a clock that is set back by an hour' '
 	cancel $a $b && ended $a $b && set -- $(used 5001) && before=$1 && clock -3600 && soon time_is "< $before - 3000"
 '
-test_expect_success 'nobody has a usage below 0, and the job that has not begun yet has used nothing' '
+test_expect_success 'no usage is below 0 before the start time of a running job' '
 	for user in 5001 5002; do set -- $(used $user) && echo "$@" && is "$2 > 990 and $2 < 1100" || return 1; done
 '
-test_expect_success 'refreshes go on' 'refreshed && refreshed'
-test_expect_success 'jobs are submitted, run and end' '
+test_expect_success 'refreshes continue after the clock was set back' 'refreshed && refreshed'
+test_expect_success 'jobs are submitted, run and end after the clock was set back' '
 	start_queues && c=$(mf submit 5002 -N 2 --run 3s) && ended $c && settled && mf counts 5002 A active=0
 '
-test_expect_success 'what it used is not negative, and counts when its time has come' '
+test_expect_success 'the usage of a job before the old time counts once the clock has passed the job' '
 	ran=$(jq -n "$(mf times $c finish) - $(mf times $c start)") && is "$ran > 2.5" &&
 	set -- $(used 5002) && is "$2 > 990" && clock +0 && soon time_is ">= $before" && set -- $(used 5002) && echo "$@" &&
 	is "$2 - 1000 * pow(0.5; ($1 - $at) / 86400) - 2 * $ran | fabs < 2"
 '
-test_expect_success 'with the clock right again usage is what it would have been' '
+test_expect_success 'the usages continue as before after the clock is corrected' '
 	set -- $(used 5001) && is "$2 - $first - 2 * ($1 - $now) | fabs < 2 + 0.001 * $2" && refreshed
 '
-test_expect_success 'a year ahead: what was used is forgotten, but for what runs' '
+test_expect_success 'a clock one year ahead decays ended usage to nothing and keeps the usage of running jobs' '
 	clock +365d && soon time_is "> $before + 30000000" && set -- $(used 5002) && is "$2 >= 0 and $2 < 1e-3" && set -- $(used 5001) && echo "$@" &&
 	is "$2 > 0 and $2 < 2 * 86400 / 0.693 * 1.01"
 '
-test_expect_success 'refreshes go on, and order follows' 'refreshed && refreshed'
-test_expect_success 'who is charged a year for one job is behind' '
+test_expect_success 'refreshes continue one year ahead' 'refreshed && refreshed'
+test_expect_success 'a user with a year of usage falls behind another user' '
 	stop_queues && d=$(mf submit 5001) && e=$(mf submit 5002) && scheduled $d $e && soon first_of $e $d
 '
-test_expect_success 'jobs are submitted, run and end there as well' '
+test_expect_success 'jobs are submitted, run and end one year ahead' '
 	start_queues && f=$(mf submit 5002 --run 0.5s) && ended $f
 '
-test_expect_success 'and back again, over a reload and what is remembered' '
+test_expect_success 'usages are finite and not negative after the clock is corrected, with a reload' '
 	clock +0 && soon time_is "< $before + 30000000" && reload_plugin && mf rpc policy_update "$(cat policy.json)" && refreshed &&
 	for user in 5001 5002; do set -- $(used $user) && echo "$@" && is "$2 >= 0 and $2 < 1e6" || return 1; done
 '
-test_expect_success 'no job is lost: all of them are active and end when they are told to' '
+test_expect_success 'all jobs are active until they are cancelled' '
 	is_state RUN $run && cancel_all && mf counts 5001 A active=0 && mf counts 5002 A active=0
 '
 finish

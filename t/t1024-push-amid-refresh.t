@@ -15,23 +15,23 @@ amid() { flux python "$T_DIR/scripts/amid.py" "$@"; }
 settings() { write_conf ".fairshare = $1" && flux config reload; }
 ids() { mf jobs | cut -d" " -f1; }
 
-test_expect_success 'a site with a tree, and jobs of which some run and most wait' '
+test_expect_success 'a site of many associations has running jobs and thousands of pending jobs' '
 	write_conf ".fairshare = {refresh: 0.5, budget: 100, depth: 1000000}" && start_instance && load_plugin &&
 	amid push $ASSOCIATIONS $USERS 1 && one=$(mf submit 5001 -N 2) && two=$(mf submit 5002 -N 1) && running $one $two && stop_queues &&
 	for user in $(seq 5001 $((5000 + USERS))); do mf submit $user -j $JOBS || return 1; done >submitted &&
 	scheduled $(tail -1 submitted) && ids >before && test $(wc -l <before) = $((USERS * JOBS + 2))
 '
-test_expect_success 'pushes come in the middle of refreshes, one by one and in parts' '
+test_expect_success 'pushes arrive in the middle of refreshes, whole and in parts' '
 	amid push $ASSOCIATIONS $USERS $ROUNDS >pushed && cat pushed &&
 	jq -e ".amid | .whole + .commit > 0 and .part > 0" pushed
 '
-test_expect_success 'then every posted price is what its terms come to, and what Flux has' '
+test_expect_success 'each posted priority equals its terms and the priority in Flux after those pushes' '
 	settings "{refresh: 0.5, budget: 100000, depth: 1000000}" && amid verify
 '
-test_expect_success 'no job is lost, and all counts are right' '
+test_expect_success 'all jobs exist and all counters are correct after those pushes' '
 	ids >after && test_cmp before after && mf check
 '
-test_expect_success 'so are they when jobs come, go and change their urgency meanwhile' '
+test_expect_success 'pushes during refreshes lose no job that is submitted, cancelled or changed meanwhile' '
 	settings "{refresh: 0.5, budget: 100, depth: 1000000}" &&
 	{ amid push $ASSOCIATIONS $USERS $ROUNDS >pushed & } && pusher=$! &&
 	gone=$(head -20 submitted) && flux cancel $gone &&
@@ -41,11 +41,11 @@ test_expect_success 'so are they when jobs come, go and change their urgency mea
 	settings "{refresh: 0.5, budget: 100000, depth: 1000000}" && scheduled $more && amid verify && mf check &&
 	test $(ids | wc -l) = $((USERS * JOBS + 2))
 '
-test_expect_success 'and when Flux is never asked for all prices (max-stall = 0)' '
+test_expect_success 'pushes during refreshes post correct priorities with max-stall = 0' '
 	settings "{refresh: 0.5, budget: 100, depth: 1000000, \"max-stall\": 0}" && amid push $ASSOCIATIONS $USERS $ROUNDS >pushed && cat pushed &&
 	settings "{refresh: 0.5, budget: 100000, depth: 1000000, \"max-stall\": 0}" && amid verify && mf check && test $(ids | wc -l) = $((USERS * JOBS + 2))
 '
-test_expect_success 'and refreshes go on' '
+test_expect_success 'refreshes continue after those pushes' '
 	before=$(mf query "q[\"live\"]" | jq .generation) &&
 	for i in $(seq 300); do test $(mf query "q[\"live\"]" | jq .generation) -gt $before && return 0; sleep 0.2; done; false
 '

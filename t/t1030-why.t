@@ -21,7 +21,7 @@ when_posted() { mf times "$1" priority | tail -1; }
 expires() { flux job info "$1" R | jq .execution.expiration; }
 counter() { mf query "[b for u in q['mf_priority_map'] if u['userid'] == $1 for b in u['banks'] if b['bank_name'] == '$2'][0]['$3']"; }
 
-test_expect_success 'jobs of several users' '
+test_expect_success 'an instance has running, held and pending jobs of several users' '
 	write_conf "$(with_queues q r s)" && start_instance && load_plugin &&
 	mf push assoc 5001 A queues=q,r max_running_jobs=1 assoc 5002 A queues=q assoc 5002 B queues=q assoc 5003 A queues=q fairshare=0 \
 		queue q priority=2 queue r max_running_jobs=1 queue s project "*" bank A 0 bank B 3 factor bank 1000 &&
@@ -30,7 +30,7 @@ test_expect_success 'jobs of several users' '
 	held_by $two max-running-jobs-user-limit &&
 	stop_queues && pend=$(mf submit 5002 -q q -B B) && scheduled $pend
 '
-test_expect_success 'a price is shown by the terms that it was made of, to the unit' '
+test_expect_success 'explain shows a priority by its terms, exact to the unit' '
 	about 5002 $pend >out && is out ".jobs[0].posted.priority == $(posted $pend)" &&
 	is out "(.jobs[0].posted.terms | map(.product) | add) == .jobs[0].posted.sum and .jobs[0].posted.sum == .jobs[0].posted.priority" &&
 	is out ".jobs[0].posted.terms | all(.value * .weight == .product)" &&
@@ -39,18 +39,18 @@ test_expect_success 'a price is shown by the terms that it was made of, to the u
 	is out ".jobs[0] | .bank == \"B\" and .queue == \"q\" and .userid == 5002 and .state == \"sched\" and .urgency == 16" &&
 	is out ".jobs[0].exact.priority == .jobs[0].posted.priority"
 '
-test_expect_success 'a held job is told of the limit, who frees it and when' '
+test_expect_success 'explain names the limit of a held job, the job that frees headroom and the time' '
 	about 5001 $one >out && is out ".jobs[0] | .held and .posted == null and .carries == [\"max-running-jobs-user-limit\"]" &&
 	is out ".jobs[0].holds | length == 1 and (.[0] | .limit == \"max-running-jobs-user-limit\" and .used == 1 and .limit_is == 1 and .needed == 1)" &&
 	is out ".jobs[0].holds[0].used == $(counter 5001 A cur_run_jobs) and .jobs[0].holds[0].limit_is == $(counter 5001 A max_run_jobs)" &&
 	is out ".jobs[0].holds[0].frees == [{id: $(flux job id $run), state: \"run\", amount: 1, by: $(expires $run)}]" &&
 	is out ".jobs[0].latest == $(expires $run) and .jobs[0].latest_reason.code == \"bounded\" and .jobs[0].line == {place: 1, of: 2}"
 '
-test_expect_success 'of who comes after it nobody can say, but if it started at once' '
+test_expect_success 'explain gives no latest start for the second held job, only its end if it started now' '
 	about 5001 $two >out && is out ".jobs[0] | .latest == null and .latest_reason.code == \"needs-start\" and .line == {place: 2, of: 2}" &&
 	is out "(.jobs[0].if_started - $(expires $run) - 3600 | fabs) < 1"
 '
-test_expect_success 'a guest is told of nobody else, whatever he says' '
+test_expect_success 'a guest sees no job of another user, whatever the payload says' '
 	about 5002 $one >out && is out ".jobs == [] and .refused[0].code == \"not-yours\"" &&
 	is out ".refused[0].text == \"job $(flux job id $one) is not yours: only its owner, the instance owner and admins may ask\"" &&
 	ask 5002 explain "{\"jobs\":[$(flux job id $one)],\"userid\":5001,\"user\":5001}" >out && is out ".jobs == []" &&
@@ -58,17 +58,17 @@ test_expect_success 'a guest is told of nobody else, whatever he says' '
 	ask 5002 standing "{\"user\":5001}" >out && grep -q "^EPERM: user 5002 may not ask for user 5001" out &&
 	ask 5002 stats "{}" >out && grep -q "^EPERM" out && ask 5002 check "{}" >out && grep -q "^EPERM" out
 '
-test_expect_success 'the owner is told of all' '
+test_expect_success 'the owner sees the jobs of all users' '
 	about own $one >out && is out ".jobs[0].userid == 5001" && ask own explain "{\"jobs\":[1]}" >out &&
 	is out ".refused[0].code == \"unknown\"" && ask own jobs "{}" >out && is out ".jobs | map(.userid) == [5001, 5001, 5002]"
 '
-test_expect_success 'a guest lists his own jobs, page by page' '
+test_expect_success 'a guest lists their own jobs page by page' '
 	ask 5001 jobs "{\"limit\":1}" >out && is out ".jobs | length == 1" && is out ".jobs[0].holds == [\"max-running-jobs-user-limit\"]" &&
 	ask 5001 jobs "{\"limit\":1,\"after\":$(jq .next out)}" >next && is next ".jobs | map(.id) == [$(flux job id $two)]" &&
 	ask 5002 jobs "{}" >out && is out ".jobs[0].priority == $(posted $pend)" &&
 	is out ". as \$page | .jobs[0] | [.values, \$page.weighings[.weighing]] | transpose | map(.[0] * .[1]) | add == $(posted $pend)"
 '
-test_expect_success 'and his own standing' '
+test_expect_success 'a guest reads their own standing' '
 	ask 5001 standing "{}" >out && is out ".associations | length == 1 and .[0].bank == \"A\" and .[0].fairshare == 0.5" &&
 	is out ".associations[0].jobs | .active == 3 and .held == 2 and .running == 1" &&
 	is out ".associations[0].limits[] | select(.limit == \"max-running-jobs-user-limit\") | .used == 1 and .limit_is == 1" &&

@@ -27,46 +27,46 @@ holds() {
 }
 gone() { cancel "$@" && ended "$@"; }
 
-test_expect_success 'an instance' '
+test_expect_success 'an instance has two queues' '
 	write_conf "$(with_queues q r)" && start_instance && load_plugin
 '
-test_expect_success 'running jobs in a queue' '
+test_expect_success 'explain names the limit of running jobs in a queue' '
 	limits -- max_running_jobs=1 && run=$(mf submit 5001 -q q) && running $run && held=$(mf submit 5001 -q q) &&
 	holds max-run-jobs-queue jobs 1 1 1 && is ".holds[0] | .scope == \"queue\" and .queue == \"q\" and .stage == \"running\"" &&
 	test $(counted "[\"queue_usage\"][\"q\"][\"cur_run_jobs\"]") = 1 && gone $run $held
 '
-test_expect_success 'running jobs' '
+test_expect_success 'explain names the limit of running jobs of an association' '
 	limits max_running_jobs=1 -- && run=$(mf submit 5001 -q q) && running $run && held=$(mf submit 5001 -q q) &&
 	holds max-running-jobs-user-limit jobs 1 1 1 && is ".holds[0].frees[0] | .state == \"run\" and .id == $(flux job id $run)" &&
 	is ".helps | map(.code) | index(\"wait\") != null and index(\"cancel\") != null" && gone $run $held
 '
-test_expect_success 'nodes and cores of running jobs' '
+test_expect_success 'explain names the limits of nodes and cores of running jobs' '
 	limits max_nodes=3 -- && run=$(mf submit 5001 -q q -N 2 -n 2) && running $run && held=$(mf submit 5001 -q q -N 2 -n 2) &&
 	holds max-resources-user-limit nodes 2 3 2 && is ".helps[] | select(.code == \"smaller\") | .text | test(\"up to 1 nodes\")" &&
 	gone $held && limits max_cores=3 -- && held=$(mf submit 5001 -q q -N 2 -n 2) && holds max-resources-user-limit cores 2 3 2 && gone $run $held
 '
-test_expect_success 'scheduled jobs, in all and in a queue' '
+test_expect_success 'explain names the limits of jobs in SCHED, of an association and of a queue' '
 	stop_queues && limits max_sched_jobs=1 -- && one=$(mf submit 5001 -q q) && scheduled $one && held=$(mf submit 5001 -q q) &&
 	holds max-sched-jobs-user-limit jobs 1 1 1 && is ".latest == null and .latest_reason.code == \"needs-start\"" &&
 	is ".holds[0].frees == [{id: $(flux job id $one), state: \"sched\", amount: 1, by: null}]" && gone $held &&
 	limits -- max_sched_jobs=1 && held=$(mf submit 5001 -q q) && holds max-sched-jobs-queue-limit jobs 1 1 1 && gone $one $held
 '
-test_expect_success 'nodes and cores of scheduled jobs in a queue' '
+test_expect_success 'explain names the limits of nodes and cores in SCHED in a queue' '
 	limits -- max_sched_nodes_per_assoc=3 && one=$(mf submit 5001 -q q -N 2 -n 2) && scheduled $one && held=$(mf submit 5001 -q q -N 2 -n 2) &&
 	holds max-sched-nodes-queue-limit nodes 2 3 2 && gone $held &&
 	limits -- max_sched_cores_per_assoc=3 && held=$(mf submit 5001 -q q -N 2 -n 2) && holds max-sched-cores-queue-limit cores 2 3 2 && gone $one $held
 '
-test_expect_success 'nodes of running and scheduled jobs in a queue' '
+test_expect_success 'explain names the limit of nodes in RUN and SCHED in a queue' '
 	limits -- max_nodes_per_assoc=3 && one=$(mf submit 5001 -q q -N 2 -n 2) && scheduled $one && held=$(mf submit 5001 -q q -N 2 -n 2) &&
 	holds max-resources-queue nodes 2 3 2 && is ".holds[0].stage == \"both\"" && gone $one $held
 '
-test_expect_success 'a job keeps the name of a limit that holds it no more: it is told of the one that does' '
+test_expect_success 'explain names the limit that holds the job, not the name that the job still carries' '
 	start_queues && limits max_running_jobs=1 -- && run=$(mf submit 5001 -q q) && running $run && held=$(mf submit 5001 -q q) &&
 	held_by $held max-running-jobs-user-limit &&
 	mf data assoc 5001 A queues=q max_running_jobs=5 max_nodes=1 && about $held &&
 	is ".carries == [\"max-running-jobs-user-limit\"] and (.holds | map(.limit)) == [\"max-resources-user-limit\"]" && gone $run $held
 '
-test_expect_success 'it goes when it was told to, when jobs run to their limit' '
+test_expect_success 'held jobs go at the predicted times if running jobs use their whole time limit' '
 	limits max_running_jobs=2 -- && a=$(mf submit 5001 -q q -t 20 --run 1h) && b=$(mf submit 5001 -q q -t 24 --run 1h) && running $a $b &&
 	one=$(mf submit 5001 -q q -t 60) && two=$(mf submit 5001 -q q -t 60) && held_by $two max-running-jobs-user-limit &&
 	about $one && first=$(jq .latest job) && about $two && second=$(jq .latest job) && is ".line == {place: 2, of: 2}" &&
@@ -77,17 +77,17 @@ test_expect_success 'it goes when it was told to, when jobs run to their limit' 
 	jq -ne "[$(went $one) - $(over $a), $(went $two) - $(over $b)] | all(. >= 0 and . < 1)" &&
 	cancel $one $two && ended $one $two
 '
-test_expect_success 'a new time limit of a running job counts' '
+test_expect_success 'explain follows a new time limit of the running job' '
 	limits max_running_jobs=1 -- && a=$(mf submit 5001 -q q -t 1000) && running $a && held=$(mf submit 5001 -q q) && held_by $held max-running-jobs-user-limit &&
 	flux update $a duration=2000 && settled && about $held &&
 	is ".latest - $(flux job info $a R | jq .execution.starttime) - 2000 | fabs < 1" && gone $a $held
 '
-test_expect_success 'a job without limit, and one that is too large' '
+test_expect_success 'explain gives no latest start behind a job without a time limit or under a limit of 0' '
 	limits max_running_jobs=1 -- && a=$(mf submit 5001 -q q -t 0) && running $a && held=$(mf submit 5001 -q q) && held_by $held max-running-jobs-user-limit &&
 	about $held && is ".latest == null and .latest_reason.code == \"no-time-limit\"" && gone $a $held &&
 	limits max_running_jobs=0 -- && held=$(mf submit 5001 -q q) && about $held && is ".latest_reason.code == \"never\"" && gone $held
 '
-test_expect_success 'begin time, other dependencies, urgency, a score of 0' '
+test_expect_success 'explain names begin-time, other dependencies, urgency 0 and a score of 0' '
 	limits -- && when=$(($(date +%s) + 3600)) && begin=$(mf submit 5001 -q q -d begin-time:$when) && about $begin &&
 	is ".others == [{cause: \"begin-time\", text: .others[0].text, name: \"begin-time=$when.000\", at: $when}]" &&
 	after=$(mf submit 5001 -q q -d afterany:$begin) && about $after && is ".others[0] | .cause == \"dependency\" and (.name | test(\"after-finish\"))" &&
@@ -96,19 +96,19 @@ test_expect_success 'begin time, other dependencies, urgency, a score of 0' '
 	mf push assoc 5001 A queues=q fairshare=0 && nil=$(mf submit 5001 -q q) && wait_for priority $nil && about $nil &&
 	is ".others | map(.cause) | index(\"score\") != null" && is ".posted.priority == 0 and .posted.outcome == \"held-by-score\"" && gone $still $nil $after $begin
 '
-test_expect_success 'a stopped queue and a disabled one' '
+test_expect_success 'explain names a stopped queue and a disabled queue' '
 	limits -- && id=$(mf submit 5001 -q q) && scheduled $id && sleep 1.1 && about $id && is ".others | map(.cause) == [\"queue-stopped\"]" &&
 	flux queue stop --quiet -m "for repair" q && flux queue disable --quiet -m "no more" q && sleep 1.1 && about $id &&
 	is ".others | map(.cause) == [\"queue-stopped\", \"queue-disabled\"]" && is ".others[0].text | test(\"queue q is stopped: for repair\")" &&
 	flux queue enable --quiet q && gone $id
 '
-test_expect_success 'rejections say what to do' '
+test_expect_success 'a rejection says how to correct the submission' '
 	limits max_active_jobs=1 -- && id=$(mf submit 5001 -q q) &&
 	test_must_fail mf submit 5001 -q q 2>err && cat err &&
 	grep -xF "user has max active jobs; 1 of 1 in bank A: wait until one ends" err &&
 	test_must_fail mf submit 5001 -q q -B X 2>err && cat err && gone $id && grep -xF "cannot find user/bank or user/default bank entry for uid: 5001; yours: A, B (default A)" err
 '
-test_expect_success 'a note shows where a job stands' '
+test_expect_success 'the annotation of a held job names its limit' '
 	limits max_running_jobs=1 -- && start_queues && write_conf "$(with_queues q r) | .fairshare = {annotate: true}" && flux config reload &&
 	run=$(mf submit 5001 -q q) && running $run && held=$(mf submit 5001 -q q) && held_by $held max-running-jobs-user-limit && settled &&
 	flux jobs -A -no "{annotations.user.standing}" $held >note && cat note && grep -x "held: max-running-jobs-user-limit 1/1" note && gone $run $held

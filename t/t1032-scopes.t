@@ -34,83 +34,83 @@ used() {
 	mf query | jq ".limits[] | select(.scope == \"$1\" and .name == \"$2\") | .used"
 }
 
-test_expect_success 'a site with 256 GPUs and the published policy' '
+test_expect_success 'a site has 256 GPUs and three limits over scopes' '
 	write_conf "$(with_queues batch debug) | .\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
 	start_instance && load_plugin && site "$published" && mf query | jq -e ".limits | length == 3"
 '
-test_expect_success 'what asks for more than a whole cap is refused, and told so' '
+test_expect_success 'a job that asks for more GPUs than the user limit is refused' '
 	refused "job size (17 gpu(s)) is greater than what may run or be scheduled at once of user 5001 (16 gpu(s))" \
 		gpu 5001 large batch 17
 '
-test_expect_success 'in the small bank too' '
+test_expect_success 'a job that asks for more GPUs than the limit of the small bank is refused' '
 	refused "job size (5 gpu(s)) is greater than what may run or be scheduled at once of bank small (4 gpu(s))" \
 		gpu 5008 small batch 5
 '
-test_expect_success 'a user has 16 GPUs over queues and banks' '
+test_expect_success 'the user limit counts 16 GPUs over all queues and banks' '
 	a=$(gpu 5001 large batch 8) && b=$(gpu 5001 large debug 6) && c=$(gpu 5001 small batch 2) && running $a $b $c &&
 	d=$(gpu 5001 small debug 1) && held_by $d max-run-sched-gpus-user && deps_are $d max-run-sched-gpus-user
 '
-test_expect_success 'a job without GPUs is none of it' '
+test_expect_success 'a job without GPUs does not count under a GPU limit' '
 	e=$(mf submit 5001 -B large -q batch) && running $e
 '
-test_expect_success 'the small bank has 4, over its users and queues' '
+test_expect_success 'the bank limit counts 4 GPUs over all users and queues' '
 	f=$(gpu 5008 small debug 3) && held_by $f max-run-sched-gpus-bank && g=$(gpu 5008 small batch 2) && running $g &&
 	test "$(used bank small)" = 4
 '
-test_expect_success 'six users fill the large bank, and the seventh waits' '
+test_expect_success 'six users fill the large bank, and the seventh job is held' '
 	big= && for uid in 5002 5003 5004 5005 5006; do big="$big $(gpu $uid large batch 16)"; done && running $big &&
 	h=$(gpu 5007 large debug 16) && held_by $h max-run-sched-gpus-bank &&
 	i=$(gpu 5007 large batch 2) && running $i
 '
-test_expect_success 'what one gives back goes to whoever would have the highest priority, not to who came first' '
+test_expect_success 'freed headroom goes to the held job with the highest priority, not to the oldest' '
 	j=$(gpu 5009 large batch 5) && k=$(gpu 5010 large debug 5) && held_by $j max-run-sched-gpus-bank &&
 	held_by $k max-run-sched-gpus-bank && cancel $i && ended $i && settled && is_state DEPEND $h $j $k &&
 	cancel $b && ended $b && running $k && settled && is_state DEPEND $h $j && test "$(used user "*")" = null
 '
-test_expect_success 'caps below what runs kill nothing, and nothing new starts' '
+test_expect_success 'a limit below the running jobs cancels none and starts no new one' '
 	site "$(echo "$published" | jq "map(if .name == \"*\" and .scope == \"bank\" then .\"run-sched-gpus\" = 60 else . end)")" &&
 	settled && is_state RUN $a $c $g $k $big &&
 	l=$(gpu 5009 large batch 1) && held_by $l max-run-sched-gpus-bank &&
 	set -- $big && cancel $1 && ended $1 && settled && is_state DEPEND $h $j $l
 '
-test_expect_success 'raised, they let go whom they may' '
+test_expect_success 'a raised limit releases the held jobs that fit' '
 	site "$published" && running $j $l && settled && is_state DEPEND $h
 '
-test_expect_success 'moved to the bank above, the cap counts all below' '
+test_expect_success 'a limit on a parent bank counts the jobs of all banks below it' '
 	site "[{\"scope\": \"bank\", \"name\": \"science\", \"run-sched-gpus\": 5}]" && settled && is_state DEPEND $d $f $h &&
 	test "$(used bank science)" -gt 80 && m=$(gpu 5008 small debug 1) && held_by $m max-run-sched-gpus-bank
 '
-test_expect_success 'and with none at all everybody goes' '
+test_expect_success 'all held jobs go when the limits are removed' '
 	site "[]" && running $d $f $h $m && mf query | jq -e ".limits == []"
 '
-test_expect_success 'jobs in every state: running, waiting for the scheduler, held' '
+test_expect_success 'a site has running, pending and held jobs under limits over scopes' '
 	cancel_all && site "$published" && r=$(gpu 5001 small batch 2) && running $r && stop_queues &&
 	s=$(gpu 5001 large batch 4) && scheduled $s && h=$(gpu 5008 small debug 3) && held_by $h max-run-sched-gpus-bank &&
 	test "$(used bank small)" = 2
 '
-test_expect_success 'a reload with the same data finds them as they were' '
+test_expect_success 'a reload with the same data keeps states and counters' '
 	jq "{associations, queues, projects, banks, priority_factors, limits}" site.json >load.json && reload_plugin load.json && settled &&
 	is_state RUN $r && is_state SCHED $s && is_state DEPEND $h && deps_are $h max-run-sched-gpus-bank &&
 	test "$(used bank small)" = 2 && t=$(gpu 5001 large debug 11) && held_by $t max-run-sched-gpus-user
 '
-test_expect_success 'so does a restart, from what is remembered alone' '
+test_expect_success 'a restart restores limits and counters from the snapshot' '
 	site "$published" && flux jobtap list >/dev/null && write_conf "$(with_queues batch debug) | $(with_plugin) |
 		.\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
 	settled && restart_instance && tries=0 &&
 	until mf query | jq -e ".limits | length == 3"; do tries=$((tries + 1)); test $tries -lt 50 || return 1; sleep 0.2; done &&
 	settled && is_state RUN $r && is_state DEPEND $h $t && test "$(used bank small)" = 2
 '
-test_expect_success 'and afterwards they go on by the same rule' '
+test_expect_success 'held jobs go by the same rule after the restart' '
 	start_queues && running $s && cancel $r && ended $r && running $h && cancel $s && ended $s && running $t &&
 	test "$(used bank small)" = 3
 '
-test_expect_success 'limits of Flux'\''s configuration: a user may have no more than one job in RUN and SCHED' '
+test_expect_success 'a limit of the configuration holds the second job of a user in RUN and SCHED' '
 	cancel_all && site "[]" && jq ".fairshare.limits = [{scope: \"user\", name: \"*\", \"run-sched-jobs\": 1}]" conf.json >more.json &&
 	cp more.json conf.json && flux config load <conf.json &&
 	u=$(gpu 5001 large batch 0) ; u=$(mf submit 5001 -B large -q batch) && running $u &&
 	v=$(mf submit 5001 -B small -q debug) && held_by $v max-run-sched-jobs-user && cancel $u && ended $u && running $v
 '
-test_expect_success 'one that is not understood is refused whole' '
+test_expect_success 'a configuration with an invalid limit is refused as a whole' '
 	jq ".fairshare.limits = [{scope: \"bank\", name: \"small\", gpus: 1}]" conf.json >bad.json &&
 	test_must_fail flux config load <bad.json 2>err && cat err && grep "fairshare.limits\[0\].gpus: unknown key" err &&
 	mf query | jq -e ".limits | length == 1" && cancel_all

@@ -10,13 +10,13 @@ forged() { echo "{\"owner\":true,\"rolemask\":1,\"userid\":5002,\"cred\":{\"user
 # as UID METHOD PAYLOAD
 as() { mf rpc --as "$@"; }
 
-test_expect_success 'an instance with jobs of two users' '
+test_expect_success 'an instance has running jobs of two users' '
 	test $(echo "$methods" | wc -l) -ge 20 &&
 	write_conf "$(with_queues q r) | $(with_frobnicator)" && start_instance && load_plugin &&
 	mf push assoc 5001 A queues=q assoc 5002 A queues=q queue q project "*" bank A 0 &&
 	one=$(mf submit 5001 -q q -t 3600) && other=$(mf submit 5002 -q q -t 3600) && running $one $other && settled
 '
-test_expect_success 'guests are refused by every method of the owner, whatever they claim, and nothing changes' '
+test_expect_success 'guests are refused by every method of the owner, whatever the payload says, and change nothing' '
 	mf query "q[\"mf_priority_map\"]" >before &&
 	for method in $(echo "$methods" | sed -nE "s/(owners|admins)://p"); do
 		for payload in "{}" "$(forged "\"data\":[]")" "$(forged "\"user\":5002")"; do
@@ -26,7 +26,7 @@ test_expect_success 'guests are refused by every method of the owner, whatever t
 	done &&
 	mf query "q[\"mf_priority_map\"]" >after && diff before after
 '
-test_expect_success 'guests are told nothing of another user by those that they may call' '
+test_expect_success 'guests read no data of another user by the methods that they may call' '
 	their=$(flux job id $other) &&
 	for method in $(echo "$methods" | sed -n "s/guests://p"); do
 		for more in "\"jobs\":[$their]" "\"user\":5002" "\"user\":5002,\"bank\":\"A\"" "\"queue\":\"q\""; do
@@ -37,13 +37,13 @@ test_expect_success 'guests are told nothing of another user by those that they 
 		done
 	done
 '
-test_expect_success 'the owner may call them all' '
+test_expect_success 'the owner may call every method' '
 	for method in $(echo "$methods" | sed "s/.*://"); do
 		mf rpc $method "{}" >out 2>&1
 		! grep -E "^(EPERM|ENOSYS):" out || { echo $method; return 1; }
 	done
 '
-test_expect_success 'texts of users stay in their line of the log' '
+test_expect_success 'texts of users stay within their line of the log' '
 	new_log &&
 	evil=$(printf "x\nbroker.err[0]: all is lost\033[2J%%s%%n") &&
 	{ mf submit 5002 -q "$evil" -t 60 >out 2>&1; mf submit 5002 -B "$evil" -q q -t 60 >>out 2>&1; true; } &&

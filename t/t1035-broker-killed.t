@@ -79,30 +79,30 @@ checkpointed() {
 	sleep 2
 }
 
-test_expect_success 'an instance that checkpoints its KVS often' '
+test_expect_success 'an instance checkpoints its KVS every 200 ms' '
 	policy 2 >doc2 && policy 3 >doc3 &&
 	write_conf "$(with_plugin) | .kvs[\"checkpoint-period\"] = \"200ms\" | .fairshare[\"running-limits\"] = \"strict\"" && start_instance &&
 	mf rpc policy_update "$(cat doc2)" && checkpointed
 '
 # As far as the scheduler: whether that is still asked for anybody is Flux's matter, see below.
 for round in 1 2 3; do
-	test_expect_success "killed amid jobs and pushes, round $round" '
+	test_expect_success "the instance restarts after its broker was killed during jobs and pushes, round $round" '
 		killed $((round * 60)) && start_instance
 	'
-	test_expect_success 'one whole policy is in force again' '
+	test_expect_success 'one whole policy is in force after the restart' '
 		in_force "[2]" "[3]" && mf check && nobody_over 3
 	'
-	test_expect_success 'and jobs go on by the next push' '
+	test_expect_success 'jobs go on after the next push' '
 		start_queues && push_on && id=$(mf submit $IDLE --run 0.01s) && scheduled $id && mf check && nobody_over 3
 	'
 done
-test_expect_success 'nothing is left of any of them when they have ended' '
+test_expect_success 'all jobs end, and no counter remains' '
 	cancel_all && mf check >left && cat left && jq -e ".jobs == 0 and .waiting == 0" left && nobody_over 0
 '
 # A job whose R was written when the broker died, and whose alloc was not logged, Flux finds allocated when the scheduler decides on it
 # again, and then asks the scheduler for nobody any more.
-test_expect_success 'a scheduler that is asked' 'flux module reload sched-simple'
-test_expect_success 'killed while nothing happens: the same again' '
+test_expect_success 'the scheduler is loaded again' 'flux module reload sched-simple'
+test_expect_success 'a held job and the policy outlive the kill of an idle broker' '
 	run=$(mf submit 5001) && running $run && sleep 1 && held=$(mf submit 5002 -j 9 | tail -1) && held_by $held max-running-jobs-user-limit && sleep 1 &&
 	kill -9 $(flux getattr broker.pid); exec 8>&-; wait $broker_pid; broker_pid= &&
 	start_instance && in_force "[3]" && is_state DEPEND $held && mf check && nobody_over 3 &&
@@ -112,7 +112,7 @@ test_expect_success 'killed while nothing happens: the same again' '
 FAIRSHARE=${FAIRSHARE_UNDER_TEST:-$T_DIR/../target/release/flux-fairshare}
 PUSH="$FAIRSHARE push"
 test -x "$FAIRSHARE" && test_set_prereq COMMAND
-test_expect_success COMMAND 'kill -9 of a push at twelve moments: the old values or the new, never a mix' '
+test_expect_success COMMAND 'a push that is killed at twelve moments leaves the old limits or the new ones, never a mix' '
 	jq ".associations += [range(6000; 8000) as \$u | .associations[0] | .userid = \$u]" doc2 >large2 &&
 	sed "s/\"max_running_jobs\": *2,/\"max_running_jobs\": 3,/g" large2 >large3 && ! cmp -s large2 large3 &&
 	$PUSH -p large3 && in_force "[3]" && began=$(date +%s.%N) && $PUSH -p large2 && whole=$(jq -n "$(date +%s.%N) - $began") &&

@@ -32,7 +32,7 @@ in_force_again() {
 	done
 }
 
-test_expect_success 'jobs that run, are held, and wait for others' '
+test_expect_success 'an instance has running jobs, held jobs and a blocked job' '
 	write_conf ".fairshare[\"running-limits\"] = \"strict\"" && start_instance && load_plugin &&
 	mf doc assoc 5001 A max_running_jobs=1 assoc 5002 A project "*" bank A 1 >doc &&
 	jq ".banks += [{bank: \"root\", parent: \"\", priority: 0, shares: 1, active: 1}] |
@@ -43,25 +43,25 @@ test_expect_success 'jobs that run, are held, and wait for others' '
 	run=$(mf submit 5001) && running $run && mf submit 5001 -j 4 >held && held_by $(tail -1 held) max-running-jobs-user-limit &&
 	first=$(mf submit 5002) && running $first && waits=$(mf submit 5002 -d afterany:$first) && wait_for dependency-add $waits && in_force_again
 '
-test_expect_success 'without job-list: a reload counts the same' '
+test_expect_success 'a reload without job-list finds the same counts' '
 	flux module remove job-list && reload_plugin && mf rpc policy_update "$(cat tree)" && in_force_again
 '
 for how in slow silent refuses lies raves; do
-	test_expect_success "job-list $how: so does it" '
+	test_expect_success "a reload finds the same counts if job-list $how" '
 		stand_in $how && reload_plugin && mf rpc policy_update "$(cat tree)" && in_force_again && settled && counted &&
 		grep job-list asked
 	'
-	test_expect_success 'jobs come and go meanwhile' '
+	test_expect_success 'a job runs and ends meanwhile' '
 		id=$(mf submit 5002 --run 0.01s) && ended $id && counted
 	'
-	test_expect_success 'the usage is of numbers' '
+	test_expect_success 'all usages are numbers from 0' '
 		mf rpc usages "{}" >usages && sed "s/^ok //" usages |
 			jq -e "[.associations[].usage] | length == 2 and all(type == \"number\" and . >= 0 and . < 1e9)" ||
 			{ cut -c1-600 usages; return 1; }
 	'
-	test_expect_success 'and go on when it has gone' 'end_stand_in && counted && mf check'
+	test_expect_success 'the counts stay the same after the answers of job-list end' 'end_stand_in && counted && mf check'
 done
-test_expect_success 'with the real one again all end' '
+test_expect_success 'all jobs end after job-list is loaded again' '
 	flux module load job-list && cancel $run $first && running $(head -1 held) $waits &&
 	cancel_all && mf check >left && cat left && jq -e ".jobs == 0" left
 '

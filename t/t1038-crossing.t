@@ -17,26 +17,26 @@ decided() {
 }
 goes_on() { id=$(mf submit 5002 --run 0.01s) && ended $id && test "$(flux jobs -no "{status}" $id)" = COMPLETED; }
 
-test_expect_success 'a scheduler that tells late what it has decided' '
+test_expect_success 'an instance has a scheduler that delays its decisions' '
 	write_conf ".fairshare[\"running-limits\"] = \"strict\"" && start_instance && load_plugin &&
 	mf push assoc 5001 A assoc 5001 B max_running_jobs=1 assoc 5002 A project "*" &&
 	flux module remove sched-simple && flux module load "$T_DIR/scripts/slow-sched.py" hold=hold && goes_on
 '
-test_expect_success 'a job that moves into a full bank meanwhile is held, runs when its resources come, and counts' '
+test_expect_success 'a job that moves into a full bank is held, runs when its resources arrive, and counts' '
 	touch hold && there=$(mf submit 5001 -B B) && moves=$(mf submit 5001 -B A) && decided $there $moves &&
 	mf update $moves bank=B && settled && held_in_sched $moves && mf counts 5001 B active=2 sched=1 held=1 &&
 	rm hold && running $there $moves && mf counts 5001 B active=2 run=2
 '
-test_expect_success 'who comes then is held until both have ended' '
+test_expect_success 'a new job is held until both running jobs have ended' '
 	next=$(mf submit 5001 -B B) && held_by $next max-running-jobs-user-limit && cancel $there && ended $there && settled &&
 	is_state DEPEND $next && cancel $moves && running $next && cancel $next && ended $next
 '
-test_expect_success 'so is one that wakes when its place is taken' '
+test_expect_success 'a job that wakes when its headroom is taken is held, and runs when its resources arrive' '
 	touch hold && rests=$(mf submit 5001 -B B) && decided $rests && flux job urgency $rests 0 && settled &&
 	there=$(mf submit 5001 -B B) && decided $there && flux job urgency $rests 16 && settled && held_in_sched $rests &&
 	rm hold && running $there $rests && cancel $there $rests && ended $there $rests
 '
-test_expect_success 'one to which nothing was on its way waits there until there is room' '
+test_expect_success 'a job without resources on their way may not move into a full bank' '
 	there=$(mf submit 5001 -B B) && running $there && rests=$(mf submit 5001 -B A -u 0) && scheduled $rests &&
 	test_must_fail mf update $rests bank=B && cancel $there && ended $there && cancel $rests && ended $rests
 '
@@ -45,7 +45,7 @@ crosses() {
 	local job=$1; shift
 	"$@" && settled && is_state SCHED $job && rm hold && running $job && goes_on
 }
-test_expect_success 'an expedited job runs, although the limit is full: no priority holds it in SCHED' '
+test_expect_success 'an expedited job runs although the limit is full' '
 	for urgency in 31 1 30; do
 		touch hold && job=$(mf submit 5001 -B B) && decided $job && flux job urgency $job 0 && settled &&
 		there=$(mf submit 5001 -B B) && decided $there && crosses $job flux job urgency $job $urgency &&
@@ -74,6 +74,6 @@ test_expect_success 'a job without data returns to SCHED at every urgency, and r
 		{ echo "change $change"; return 1; }
 	done
 '
-test_expect_success 'the scheduler is asked as before' 'goes_on && test_must_fail logged "already allocated"'
-test_expect_success 'no job is left' 'cancel_all'
+test_expect_success 'the scheduler gets requests as before' 'goes_on && test_must_fail logged "already allocated"'
+test_expect_success 'all jobs end' 'cancel_all'
 finish

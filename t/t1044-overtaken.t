@@ -34,7 +34,7 @@ holds() {
 	mf rpc explain "{\"jobs\":[$(flux job id "$1")]}" | sed "s/^ok //" >why.json && jq -e ".jobs[0].holds | $2" why.json
 }
 
-test_expect_success 'a site with 256 GPUs and the published policy' '
+test_expect_success 'a site has 256 GPUs and three limits over scopes' '
 	write_conf "$(with_queues batch debug) | .\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
 	start_instance && load_plugin && site "$published"
 '
@@ -48,27 +48,27 @@ overtaken() {
 }
 last() { shift $(($# - 1)); echo "$1"; }
 
-test_expect_success 'a job that its user'\''s limit holds is overtaken a hundred times' '
+test_expect_success 'a job that the limit of its user holds is overtaken a hundred times' '
 	big=$(gpu 5001 large batch 14) && running $big && wide=$(gpu 5001 small batch 4) && held_by $wide max-run-sched-gpus-user &&
 	many=$(gpu 5001 large batch 1 -j 115 --run 0.01s) && overtaken $wide $(last $many) && is_state DEPEND $wide
 '
-test_expect_success 'its bank is idle and goes on: every other user gets a GPU there' '
+test_expect_success 'an overtaken job leaves headroom of its idle bank to other users' '
 	others= && for uid in 5002 5003 5004 5005; do others="$others $(gpu $uid small batch 1)"; done && running $others
 '
-test_expect_success 'in the scope that holds the job its user'\''s other jobs wait, and are told for which job' '
+test_expect_success 'an overtaken job keeps headroom of its user, and explain names the job' '
 	own=$(gpu 5001 large debug 1) && held_by $own max-run-sched-gpus-user &&
 	holds $own ".[0] | .used == 14 and .limit_is == 16 and .kept_for == $(flux job id $wide) and (.frees | length) == 1" &&
 	holds $own ".[0].frees[0].id == $(flux job id $big)" &&
 	holds $own ".[0].text | test(\"the 2 left are kept for job .*, which 100 jobs have overtaken\")"
 '
-test_expect_success 'without the long job the user'\''s limit has room, and the bank keeps headroom for the job' '
+test_expect_success 'an overtaken job keeps headroom of its bank when its user has headroom' '
 	cancel $big && ended $big && running $own && is_state DEPEND $wide && set -- $others && cancel $1 && ended $1 &&
 	late=$(gpu 5002 small debug 1) && held_by $late max-run-sched-gpus-bank && overtaken $wide $late
 '
-test_expect_success 'a reservation ends at urgency 0, and others go in the same turn' '
+test_expect_success 'a reservation ends at urgency 0, and another job goes in the same turn' '
 	mf rpc job-manager.urgency "{\"id\":$(flux job id $wide),\"urgency\":0}" && running $late && is_state DEPEND $wide
 '
-test_expect_success 'a small bank that is full stops nobody outside' '
+test_expect_success 'a full small bank holds no job outside the bank' '
 	cancel_all && site "[{\"scope\": \"bank\", \"name\": \"root\", \"run-jobs\": 40}, {\"scope\": \"bank\", \"name\": \"small\", \"run-cores\": 4}]" &&
 	one=$(mf submit 5001 -B small -q batch) && running $one && wide=$(mf submit 5002 -B small -q batch -c 4) &&
 	held_by $wide max-run-cores-bank && for round in 1 2 3 4 5 6 7 8 9 10; do
@@ -76,10 +76,10 @@ test_expect_success 'a small bank that is full stops nobody outside' '
 	done && for round in $(seq 25); do late=$(mf submit 5003 -B small -q batch --run 0.01s) && settled || return 1; done &&
 	overtaken $wide $late && outside=$(mf submit 5004 -B large -q batch -j 39) && running $outside && is_state DEPEND $wide
 '
-test_expect_success 'where it waits the wide job is protected, and it goes first' '
+test_expect_success 'an overtaken job is released ahead of later jobs of its bank' '
 	cancel $one && ended $one && running $wide && is_state DEPEND $late && cancel_all
 '
-test_expect_success 'a job that was released and finds no resources reserves, and a text tells that from what runs' '
+test_expect_success 'a released job without resources keeps its reservation, and explain shows reserved headroom apart' '
 	site "[{\"scope\": \"bank\", \"name\": \"small\", \"run-cores\": 4}]" &&
 	fill=$(mf submit 5001 -B large -q batch -N 4 -n 1 -c 63) && running $fill &&
 	a=$(mf submit 5001 -B small -q batch -N 4 -n 1 -c 1) && running $a && b=$(mf submit 5002 -B small -q batch -c 4) &&
@@ -88,24 +88,24 @@ test_expect_success 'a job that was released and finds no resources reserves, an
 	holds $c ".[0] | .used == 4 and .reserved == 4 and (.frees | map(.state)) == [\"sched\"]" &&
 	holds $c ".[0].text == \"0 of 4 running cores of bank small with all below it are in use, 4 are reserved for released jobs; this job takes 1\""
 '
-test_expect_success 'when its queue is stopped the reservation lapses, and the next job goes' '
+test_expect_success 'a reservation ends when the queue of the job stops, and the next job goes' '
 	flux queue stop --quiet batch && running $c && is_state SCHED $b
 '
-test_expect_success 'started again, it reserves again' '
+test_expect_success 'a reservation returns when the queue starts' '
 	cancel $c && ended $c && flux queue start --quiet batch && sleep 1 && d=$(mf submit 5003 -B small -q debug) &&
 	held_by $d max-run-cores-bank
 '
-test_expect_success 'a plugin that is loaded while the queue is stopped finds it so' '
+test_expect_success 'a plugin that is loaded while the queue is stopped makes no reservation' '
 	jq "{associations, queues, projects, banks, priority_factors, limits}" site.json >load.json && flux queue stop --quiet batch &&
 	reload_plugin load.json && running $d && is_state SCHED $b
 '
-test_expect_success 'so does one after a restart' '
+test_expect_success 'a plugin that is loaded by a restart while the queue is stopped makes no reservation' '
 	cancel $d && ended $d && flux queue start --quiet batch && sleep 1 && e=$(mf submit 5003 -B small -q debug) &&
 	held_by $e max-run-cores-bank && write_conf "$(with_queues batch debug) | $(with_plugin load.json) |
 		.\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
 	flux queue stop --quiet batch && restart_instance && MF_WAIT=$((MF_WAIT / 3)) running $e && is_state SCHED $b
 '
-test_expect_success 'a limit of the association'\''s own record is no exception' '
+test_expect_success 'a limit of an association ends its reservation when the queue stops, too' '
 	cancel_all && flux queue start --quiet --all && site "[]" &&
 	jq ".limits = [] | .associations |= map(if .userid == 5002 then .max_running_jobs = 1 else . end)" site.json >own.json &&
 	mf rpc policy_update "$(cat own.json)" && fill=$(mf submit 5001 -B large -q batch -N 4 -n 1 -c 63) && running $fill &&

@@ -29,16 +29,16 @@ is_in_order() {
 	ask prices | jq -e '.jobs | sort_by(-.posted.priority, .id) == sort_by(-.exact.priority, .id)'
 }
 
-test_expect_success 'two users run a job each, and 20 jobs wait' '
+test_expect_success 'two users run a job each, and 20 jobs are pending' '
 	write_conf ".fairshare = {refresh: 0.2, memo: \"never\"}" && start_instance && load_plugin && tree 100 300 &&
 	runs=$(mf submit 5001) && other=$(mf submit 5003) && running $runs $other && stop_queues &&
 	first=$(mf submit 5001 -j 10) && last=$(mf submit 5002 -j 10) && scheduled $first $last && refreshed 2 && is_in_order
 '
-test_expect_success 'refreshes that leave the order as it is post no priority' '
+test_expect_success 'refreshes that leave the order unchanged post no priority' '
 	mf posted priority $first $last >before && refreshed 30 && mf posted priority $first $last >after && test_cmp before after &&
 	test $(stale) = 20 && is_in_order
 '
-test_expect_success 'why says that a stale priority changes no place' '
+test_expect_success 'explain says that a stale priority changes no order' '
 	flux job id $(echo $first | cut -d" " -f1) >id && ask explain "{\"jobs\":[$(cat id)]}" >explained && jq -c . explained &&
 	jq -e ".jobs[0].lag.code == \"same-order\"" explained
 '

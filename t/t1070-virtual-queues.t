@@ -19,21 +19,21 @@ ask() { mf rpc "$@" | sed "s/^ok //"; }
 # first N: the users of the first N jobs in the order of their posted priorities.
 first() { flux jobs -a -A -c 0 -f pending -no "{priority} {id.dec} {userid}" | sort -k1,1nr -k2,2n | head -"$1" | cut -d" " -f3 | sort | uniq -c | sed "s/^ *//"; }
 
-test_expect_success 'a parent, its virtual queue and another queue, and 30 jobs each of two users' '
+test_expect_success 'an instance has a queue with a virtual queue, another queue and 30 pending jobs of each user' '
 	write_conf "$(with_queues batch other) | .queues.fast = {parent: \"batch\"} | .fairshare = {refresh: \"300ms\", depth: 20, budget: 100}" &&
 	start_instance && load_plugin && tree 10 1000 && stop_queues &&
 	mine=$(mf submit 5001 -q batch -j 30) && others=$(mf submit 5002 -q fast -j 30) && scheduled $mine $others && first 20 >out && echo "20 5001" >expected && test_cmp expected out
 '
-test_expect_success 'a push that reverses the order of the users reverses that of the scheduler queue' '
+test_expect_success 'a push that reverses the order of users reverses the order of the scheduler queue' '
 	tree 1000 10 && i=0 && until first 20 >out && test "$(cat out)" = "20 5002"; do test $((i += 1)) -lt 100 || { cat out; return 1; }; sleep 0.1; done
 '
-test_expect_success 'why names both queues' '
+test_expect_success 'explain names the queue and its parent queue' '
 	one=$(echo $mine | cut -d" " -f1) && other=$(echo $others | cut -d" " -f1) &&
 	ask explain "{\"jobs\":[$(flux job id $other)]}" >out && jq -c ".jobs[0] | [.queue, .parent_queue, .one_queue_list]" out >got &&
 	echo "[\"fast\",\"batch\",true]" >expected && test_cmp expected got
 '
 cancel_all
-test_expect_success 'limits on a parent count the jobs of its virtual queue, and the other way they do not' '
+test_expect_success 'limits of a queue count the jobs of its virtual queue, and limits of a virtual queue only its own jobs' '
 	mf push assoc 5001 A fairshare=0.5 queues=batch,fast,other assoc 5002 A fairshare=0.5 queues=batch,fast,other \
 		queue batch max_running_jobs=1 queue fast queue other project "*" && start_queues &&
 	run=$(mf submit 5001 -q fast) && running $run && held=$(mf submit 5001 -q batch) && held_by $held max-run-jobs-queue &&

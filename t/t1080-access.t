@@ -13,25 +13,25 @@ asks() {
 	FLUX_HANDLE_USERID=$uid FLUX_HANDLE_ROLEMASK=$mask flux fairshare "$@"
 }
 
-test_expect_success 'jobs of two users in two banks, with usage in both' '
+test_expect_success 'an instance has jobs of two users in two banks with usage' '
 	write_conf "$(with_queues silver)" && start_instance && make_site && load_plugin && usage 5002 500 && usage 5003 100 &&
 	flux account edit-user user5003 --queues=silver && flux fairshare push -p $DB && stop_queues &&
 	mine=$(mf submit 5002 -q silver) && theirs=$(mf submit 5003 -B B -q silver) && scheduled $mine $theirs
 '
-test_expect_success 'without private mode a guest is told that a job is not theirs, and sees the banks' '
+test_expect_success 'a guest sees the banks but no job of another user without private mode' '
 	test_expect_code 1 asks 5002 2 why $theirs 2>err && grep "is not yours" err &&
 	asks 5002 2 standing --json >out && jq -e "[.. | objects | select(.name? == \"B\")] | length > 0" out
 '
-test_expect_success 'in private mode another user'"'"'s job is told like no job' '
+test_expect_success 'the job of another user looks like a missing job in private mode' '
 	write_conf "$(with_queues silver) | .access.\"private-mode\" = true" && flux config reload &&
 	test_expect_code 1 asks 5002 2 why $theirs 2>err && test_expect_code 1 asks 5002 2 why f2345 2>none &&
 	sed "s/$theirs/ID/" err >err.id && sed "s/f2345/ID/" none >none.id && cat err.id none.id && test_cmp none.id err.id && asks 5002 2 why $mine
 '
-test_expect_success 'in private mode no usage of other banks or users is shown' '
+test_expect_success 'a guest sees no usage of other banks and users in private mode' '
 	asks 5002 2 standing --json >out && jq -e "[.. | objects | select(.bank? == \"B\" or .name? == \"B\")] | length == 0" out &&
 	! grep -e 5003 -e user5003 out
 '
-test_expect_success 'users with the admin role read what the owner may read, and change nothing' '
+test_expect_success 'a user with the admin role reads as the owner does and changes nothing' '
 	asks 5002 10 why $theirs >out && asks 5002 10 jobs -A --csv -o userid >out && grep 5003 out && asks 5002 10 standing -A --csv >out && grep -e 5003 out &&
 	asks 5002 10 metrics >out && ! asks 5002 10 push -p $DB 2>err && cat err
 '

@@ -10,18 +10,18 @@ TWO_PLUGINS=1
 in_flux() { flux job eventlog -f json "$1" | jq -s 'map(select(.name == "priority"))[-1].context.priority'; }
 said() { flux dmesg | grep -c "$1"; }
 
-test_expect_success 'an instance with the plugin and a site: one plugin decides' '
+test_expect_success 'the plugin alone decides priorities' '
 	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB && flux queue stop --all &&
 	one=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $one priority && test $(in_flux $one) -gt 16 &&
 	mf rpc check "{}" | sed "s/^ok //" | jq -e ".overruled == null" && flux fairshare jobs -A 2>err && test_must_be_empty err
 '
-test_expect_success 'a plugin that answers last is found by the next job, and named in the log once' '
+test_expect_success 'the plugin detects a plugin that answers after it, and logs that once' '
 	flux jobtap load .priority-default && two=$(mf submit 5001) && three=$(mf submit 5001) &&
 	flux job wait-event -t $MF_WAIT $three priority && test $(in_flux $two) = 16 &&
 	mf rpc check "{}" | sed "s/^ok //" | jq -e ".overruled | .in_flux == 16 and .posted > 16" &&
 	test $(said "another priority plugin decides: job .* has priority 16 in Flux") = 1
 '
-test_expect_success 'every command warns' '
+test_expect_success 'every command warns about the second plugin' '
 	flux fairshare jobs -A 2>err && cat err && grep "warning: another priority plugin decides: job .* has priority 16" err &&
 	flux fairshare why $two 2>err && grep "another priority plugin decides" err &&
 	flux fairshare standing -A 2>err && grep "another priority plugin decides" err &&
@@ -29,7 +29,7 @@ test_expect_success 'every command warns' '
 	flux fairshare metrics >metrics.txt && grep "^flux_fairshare_overruled 1$" metrics.txt &&
 	test_expect_code 1 flux fairshare doctor -p $DB >out && cat out && grep "another priority plugin is loaded: .priority-default" out
 '
-test_expect_success 'the remedy of doctor makes ours the one that decides' '
+test_expect_success 'the remedy of doctor makes our plugin decide again' '
 	$(sed -n "s/.*\(flux jobtap remove [^ ]*\).*/\1/p" out | head -1) && four=$(mf submit 5001) &&
 	flux job wait-event -t $MF_WAIT $four priority && test $(in_flux $four) -gt 16 &&
 	mf rpc check "{}" | sed "s/^ok //" | jq -e ".overruled == null" &&

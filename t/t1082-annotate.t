@@ -22,27 +22,27 @@ agrees() {
 	return 1
 }
 
-test_expect_success 'an instance with a site by the policy classic, a running job and pending ones' '
+test_expect_success 'an instance has a running job and two annotated pending jobs' '
 	write_conf "$(with_plugin) | .fairshare = {annotate: true, refresh: \"200ms\"}" && start_instance && make_site &&
 	usage 5001 3600 && usage 5002 3600 && usage 5004 7200 && flux fairshare policy classic -p $DB && flux fairshare push -p $DB &&
 	run=$(mf submit 5001 -N 3 -n 3 -t 3600) && running $run && flux queue stop --all &&
 	one=$(mf submit 5001) && two=$(mf submit 5002) && scheduled $one $two && agrees 5001 $one && agrees 5002 $two
 '
-test_expect_success 'annotations follow where usage grows and no order changes' '
+test_expect_success 'annotations follow usage that changes no order' '
 	note $one >first && usage 5001 90000 && flux fairshare push -p $DB && agrees 5001 $one && agrees 5002 $two &&
 	note $one >second && test_must_fail test_cmp first second
 '
-test_expect_success 'jobs that are there at a reload have annotations after it' '
+test_expect_success 'a reload annotates the pending jobs again' '
 	flux config get | jq ".fairshare.annotate = false" >off.json && flux config load <off.json && reload_plugin && flux fairshare push -p $DB && settled &&
 	usage 5001 10 && flux fairshare push -p $DB && note $one >old && flux config get | jq ".fairshare.annotate = true" >on.json && flux config load <on.json &&
 	reload_plugin && flux fairshare push -p $DB && settled && agrees 5001 $one && agrees 5002 $two && note $one >new && test_must_fail test_cmp old new
 '
-test_expect_success 'a held job says which limit holds it, also after a reload' '
+test_expect_success 'the annotation of a held job names its limit, also after a reload' '
 	flux account edit-user user5002 --max-active-jobs=9 --max-running-jobs=0 && flux fairshare push -p $DB && held=$(mf submit 5002) && held_by $held max-running-jobs-user-limit &&
 	for try in $(seq 50); do note $held >found; grep -x "held: max-running-jobs-user-limit 0/0" found && break; sleep 0.1; done && grep -x "held: max-running-jobs-user-limit 0/0" found &&
 	reload_plugin && flux fairshare push -p $DB && settled && note $held | grep -x "held: max-running-jobs-user-limit 0/0"
 '
-test_expect_success 'nothing of it is in the eventlogs' '
+test_expect_success 'annotations are not written to eventlogs' '
 	flux job eventlog $one >log && cat log && ! grep standing log
 '
 cancel_all

@@ -21,28 +21,28 @@ give_data() { mf push assoc 5001 A max_running_jobs="$1" assoc "$(id -u)" O proj
 since() { mf rpc check {} | sed "s/^ok //" | jq .running.since; }
 allocated() { flux job eventlog -f json "$1" | jq -s 'map(select(.name == "alloc"))[0].timestamp'; }
 
-test_expect_success 'jobs without a time limit, and a held job' '
+test_expect_success 'an instance has two running jobs without a time limit and a held job' '
 	start_instance && load_plugin && give_data 2 &&
 	one=$(mf submit 5001 -t 0) && two=$(mf submit 5001 -t 0) && running $one $two && held=$(mf submit 5001 -t 600) &&
 	held_by $held max-running-jobs-user-limit
 '
-test_expect_success 'the held job follows the time limit of the instance as it is set, extended and shortened' '
+test_expect_success 'the latest start of a held job follows the time limit of the instance' '
 	now=$(date +%s) &&
 	for end in $((now + 3600)) $((now + 7200)) $((now + 1800)); do instance_ends $end && latest_is $held $end || return 1; done
 '
-test_expect_success 'the held job follows it when the job that the plugin subscribed to has ended' '
+test_expect_success 'the latest start follows the instance after the subscribed job has ended' '
 	cancel $one && ended $one && running $held && next=$(mf submit 5001 -t 600) && held_by $next max-running-jobs-user-limit &&
 	give_data 1 && cancel $held && ended $held &&
 	instance_ends $((now + 5400)) && latest_is $next $((now + 5400)) && cancel_all
 '
-test_expect_success 'times after a reload' '
+test_expect_success 'the latest start follows the instance after a reload' '
 	give_data 1 &&
 	one=$(mf submit 5001 -t 0) && running $one && held=$(mf submit 5001 -t 600) && held_by $held max-running-jobs-user-limit &&
 	instance_ends $((now + 3600)) && latest_is $held $((now + 3600)) &&
 	reload_plugin && give_data 1 && latest_is $held $((now + 3600)) &&
 	instance_ends $((now + 9000)) && latest_is $held $((now + 9000)) && cancel_all
 '
-test_expect_success 'a job that bypasses the scheduler keeps its start over a reload and a restart' '
+test_expect_success 'a job that bypasses the scheduler keeps its start time over a reload and a restart' '
 	flux jobtap load alloc-bypass.so && jq -nc "{version: 1, execution: {R_lite: [{rank: \"0\", children: {core: \"0\"}}],
 		starttime: 0, expiration: 0, nodelist: [\"node0\"]}}" >bypass.R &&
 	id=$(flux submit -n1 --setattr=bank=O --setattr=alloc-bypass.R="$(cat bypass.R)" --setattr=exec.test.run_duration=1h true) && running $id &&

@@ -6,21 +6,21 @@ test_description='flux fairshare show and update on a database that flux account
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 
-test_expect_success 'a database made by flux account' '
+test_expect_success 'flux account makes a database with usage' '
 	start_instance && make_site &&
 	usage 5001 60 && usage 5002 30 && usage 5003 10 && usage 5004 0
 '
 test_expect_success 'flux finds the command' '
 	flux fairshare --version | grep flux-fairshare
 '
-test_expect_success 'show computes' '
+test_expect_success 'show prints fair-shares' '
 	flux account view-bank -t root >before &&
 	flux fairshare show -p $DB >show.out && grep "^  user5001" show.out
 '
-test_expect_success 'and changes nothing' '
+test_expect_success 'show changes nothing' '
 	flux account view-bank -t root >after && test_cmp before after
 '
-test_expect_success 'update stores what show said, as flux account view-bank -t sees it' '
+test_expect_success 'update stores the fair-shares that show printed, and flux account view-bank prints them' '
 	flux fairshare show -p $DB --json >show.json &&
 	flux fairshare update -p $DB >update.out 2>&1 && test_must_be_empty update.out &&
 	flux account view-bank -t root >tree.out && cat tree.out &&
@@ -31,47 +31,47 @@ test_expect_success 'update stores what show said, as flux account view-bank -t 
 		jq -ne "($stored - $fairshare) | fabs < 1e-5" || return 1
 	done <wanted
 '
-test_expect_success 'the values are those of flux account-update-fshare' '
+test_expect_success 'the stored fair-shares equal those of flux account-update-fshare' '
 	stored >ours && flux account-update-fshare -p $DB && stored >theirs &&
 	join ours theirs >both && test $(wc -l <both) = 4 &&
 	while read user a b; do jq -ne "($a - $b) | fabs < 5.1e-7" || return 1; done <both
 '
-test_expect_success 'update --dry-run shows who would move after a change of usage' '
+test_expect_success 'update --dry-run lists users whose rank a change of usage moves' '
 	flux fairshare update -p $DB && usage 5003 100000 &&
 	stored >before && flux fairshare update -n -p $DB >moves && grep user5003 moves
 '
-test_expect_success 'it writes nothing, and says so' '
+test_expect_success 'update --dry-run writes nothing and reports that' '
 	grep "nothing was written" moves && stored >after && test_cmp before after
 '
-test_expect_success 'and update then moves them' '
+test_expect_success 'update stores the changed fair-shares' '
 	flux fairshare update -p $DB && stored >after && ! test_cmp before after
 '
-test_expect_success 'a user who left keeps the value, and has no place' '
+test_expect_success 'a deleted user keeps the stored fair-share and has no rank' '
 	stored >before && flux account delete-user user5003 B && flux fairshare update -p $DB &&
 	stored >after && grep user5003 before >want && grep user5003 after >have && test_cmp want have &&
 	flux fairshare show -p $DB --json --user user5003 >left &&
 	jq -e ".nodes[] | select(.user) | .place == null" left
 '
-test_expect_success 'what he used stays that of the bank' '
+test_expect_success 'the usage of a deleted user stays in the usage of the bank' '
 	jq -e ".nodes[] | select(.bank == \"B\" and .user == null) | .usage >= 100000" left
 '
-test_expect_success 'a database someone else has locked is an error, not a silence' '
+test_expect_success 'update reports a database that another process has locked' '
 	hold_lock && test_must_fail flux fairshare update --wait 0.2 -p $DB 2>locked.err
 	rc=$?; release_lock; test $rc = 0 && grep "locked by another process" locked.err
 '
-test_expect_success 'why reads the same database' '
+test_expect_success 'why reads the database' '
 	flux fairshare why user5001 user5002 -p $DB | grep "The first bank above both is A"
 '
-test_expect_success 'so does compare' '
+test_expect_success 'compare reads the database' '
 	flux fairshare compare --policies weighted-walk,classic -p $DB | grep "Kendall tau"
 '
-test_expect_success 'what export-db wrote shows the same tree' '
+test_expect_success 'show prints the same tree from the files of export-db' '
 	mkdir -p exported && flux account export-db && mv *.csv exported &&
 	flux fairshare show -p $DB -P -o name,usage,fairshare >from_db &&
 	ls exported && flux fairshare show --tree exported -P -o name,usage,fairshare >from_csv &&
 	test_cmp from_db from_csv
 '
-test_expect_success 'a bank moved by delete-bank and add-bank is ranked where it is now' '
+test_expect_success 'a bank that was deleted and added below another parent is ranked there' '
 	flux account add-bank --parent-bank=root C 10 &&
 	flux account delete-bank A && flux account add-bank --parent-bank=C A 5 &&
 	flux account add-user --username=user5001 --bank=A && flux account add-user --username=user5002 --bank=A &&
@@ -83,11 +83,11 @@ test_expect_success 'a bank moved by delete-bank and add-bank is ranked where it
 		jq -e "[.nodes[] | select(.bank == \"A\" and .user != null and .place != null)] | length == 2" moved.json || return 1
 	done
 '
-test_expect_success 'push, sync and report read the database of a moved bank' '
+test_expect_success 'push, sync, report and why read a database with a moved bank' '
 	flux fairshare push -n -p $DB && flux fairshare sync --only fairshare -n -p $DB &&
 	flux fairshare report -p $DB -o moved.html && flux fairshare why user5001 -p $DB
 '
-test_expect_success 'what export-db wrote of a moved bank shows the same tree' '
+test_expect_success 'show prints the same tree from the files of export-db after the move' '
 	rm -rf exported && mkdir exported && flux account export-db && mv *.csv exported &&
 	flux fairshare show -p $DB -P -o name,usage,fairshare >from_db &&
 	flux fairshare show --tree exported -P -o name,usage,fairshare >from_csv && test_cmp from_db from_csv

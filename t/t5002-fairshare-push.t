@@ -11,24 +11,24 @@ records() {
 	mf query | jq -S '[.mf_priority_map, .queues, .projects] | del(.[0][].banks[].queue_usage, .[0][].banks[].held_jobs)'
 }
 
-test_expect_success 'a database made by flux account, with values of its own' '
+test_expect_success 'flux account makes a database with its own weights and priorities' '
 	start_instance && make_site && usage 5001 60 && usage 5002 30 && usage 5003 10 &&
 	flux account edit-factor --factor=fairshare --weight=1000 &&
 	flux account edit-bank A --priority=2.5 && flux fairshare update -p $DB
 '
-test_expect_success 'without the plugin, push fails and says what to look at' '
+test_expect_success 'push fails without the plugin and says how to check' '
 	test_must_fail flux fairshare push -p $DB >push.out 2>&1 &&
 	grep "job-manager.mf_priority.rec_update" push.out && grep "is the plugin loaded?" push.out
 '
-test_expect_success 'with it, push is accepted' '
+test_expect_success 'push -v lists the number of records that the plugin accepted' '
 	load_plugin && flux fairshare push -p $DB -v >push.out &&
 	grep "^sent 4 associations, 1 queue, 2 projects, 3 banks, 4 factors, the config; the database does not know the instance owner ($(id -un)): sent a record without limits" push.out
 '
-test_expect_success 'the plugin has what flux account-priority-update would have sent' '
+test_expect_success 'push gives the plugin the same records as flux account-priority-update' '
 	records >ours && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && records >none && ! test_cmp none ours &&
 	flux account-priority-update -p $DB && records >theirs && test_cmp theirs ours
 '
-test_expect_success 'a plugin that knows of parts takes all or nothing, and says what has changed' '
+test_expect_success 'push replaces all data of our plugin and reports the changes' '
 	if mf rpc policy_abort "{\"push\":0}" >reply; grep -q ENOSYS reply; then
 		flux fairshare push -p $DB --json | jq -e ".changes == null and .sent.associations == 4"
 	else
@@ -38,7 +38,7 @@ test_expect_success 'a plugin that knows of parts takes all or nothing, and says
 		logged "mf_priority: policy: generation" && flux fairshare push -v -p $DB | grep "; associations: 0 added, 0 changed, 0 removed, 5 unchanged"
 	fi
 '
-test_expect_success 'Flux gone in the middle of a push: exit 2 with the reason, and of its parts nothing is in force' '
+test_expect_success 'push ends with exit status 2 if Flux disappears, and applies no part' '
 	records >before && cp $DB cut.db && (DB=cut.db && sql "UPDATE association_table SET max_running_jobs = 77") &&
 	for answers in 0 1 2 3 4 5 6; do
 		relay --cut $answers || return 1
@@ -49,55 +49,55 @@ test_expect_success 'Flux gone in the middle of a push: exit 2 with the reason, 
 	done &&
 	{ mf rpc policy_abort "{\"push\":0}" >reply; grep -q ENOSYS reply || { records >after && test_cmp before after; }; }
 '
-test_expect_success 'the next push makes it good' '
+test_expect_success 'the next push after a failed one applies all data' '
 	flux fairshare push -p cut.db && records | jq -e "[.[0][].banks[].max_run_jobs] | index(77)" &&
 	flux fairshare push -p $DB && records >after && test_cmp before after
 '
-test_expect_success 'a switch that the database does not mention stays as it was' '
+test_expect_success 'push keeps a switch that the database lacks' '
 	mf rpc rec_config_update "{\"data\":{\"deny_unknown_queues\":false,\"zero_score\":\"floor\"}}" &&
 	before=$(mf query "q.get(\"config\")") && echo "$before" | grep floor && flux fairshare push -p $DB &&
 	test "$(mf query "q.get(\"config\")")" = "$before" && mf rpc rec_config_update "{\"data\":{\"zero_score\":\"hold\"}}"
 '
-test_expect_success 'nor does flux account-priority-update take back what was given at load' '
+test_expect_success 'flux account-priority-update keeps a switch that was given at load' '
 	flux account export-json | jq ".config.zero_score = \"floor\"" >floor.json && reload_plugin floor.json &&
 	before=$(mf query "q.get(\"config\")") && echo "$before" | grep floor && flux account-priority-update -p $DB &&
 	test "$(mf query "q.get(\"config\")")" = "$before"
 '
-test_expect_success 'fair-shares are sent with all their digits' '
+test_expect_success 'push sends fair-shares with all their digits' '
 	reload_plugin && flux fairshare push -p $DB &&
 	stored >values && cat values &&
 	mf query | jq -r ".mf_priority_map[] | select(.userid < 6000 and .userid > 5000) | [\"user\\(.userid)\", .banks[0].fairshare] | @tsv" >sent &&
 	join values sent >both && test $(wc -l <both) = 4 &&
 	while read user a b; do jq -ne "($a - $b) | fabs < 1e-15" || return 1; done <both
 '
-test_expect_success 'jobs get their priority from the values pushed' '
+test_expect_success 'a job gets its priority from the pushed fair-shares' '
 	stop_queues && id=$(mf submit 5004) && scheduled $id &&
 	value=$(stored | awk "/user5004/ { print \$2 }") &&
 	prio_is $id $(jq -n "1000 * $value | floor")
 '
-test_expect_success 'and push again reaches jobs that wait' '
+test_expect_success 'a second push changes the priority of a pending job' '
 	usage 5004 1000000 && flux fairshare update -p $DB && flux fairshare push -p $DB &&
 	value=$(stored | awk "/user5004/ { print \$2 }") &&
 	want=$(jq -n "1000 * $value | floor") &&
 	for i in $(seq 50); do test "$(mf prio $id)" = $want && break; sleep 0.1; done && prio_is $id $want
 '
-test_expect_success 'the owner, unknown to the database, may submit' 'mf submit $(id -u)'
-test_expect_success 'he has one record' '
+test_expect_success 'the instance owner may submit without a record in the database' 'mf submit $(id -u)'
+test_expect_success 'the instance owner without a record in the database has one record in the plugin' '
 	records | jq -e ".[0][] | select(.userid == $(id -u)) | .banks | length == 1"
 '
-test_expect_success 'an owner the database knows keeps to it' '
+test_expect_success 'push sends only the record of the database for an instance owner in the database' '
 	flux account add-user --username=$(id -un) --userid=$(id -u) --bank=B --max-active-jobs=9 &&
 	cancel_all && reload_plugin && flux fairshare push -v -p $DB >push.out && ! grep "instance owner" push.out &&
 	records | jq -e ".[0][] | select(.userid == $(id -u)) | .banks | length == 1 and .[0].bank_name == \"B\""
 '
-test_expect_success 'and his jobs do' '
+test_expect_success 'jobs of the instance owner get the bank of the database' '
 	id=$(mf submit $(id -u)) && scheduled $id && test "$(mf spec $id attributes.system.bank)" = B
 '
-test_expect_success 'the document of export-json can be pushed instead' '
+test_expect_success 'push accepts the document of flux account export-json' '
 	cancel_all && flux fairshare sync --only fairshare -p $DB && flux fairshare push -p $DB && records >before && flux account export-json >export.json && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin &&
 	flux fairshare push -p export.json && records >after && test_cmp before after
 '
-test_expect_success 'a refused record is an error that says which' '
+test_expect_success 'push names the record and key that the plugin refuses' '
 	sql "UPDATE association_table SET default_bank = \"\" WHERE userid = 5001" &&
 	test_must_fail flux fairshare push -p $DB 2>push.err &&
 	grep "policy_part: .*associations\[0\].def_bank: .*(user 5001, bank A)" push.err && grep "nothing was accepted" push.err

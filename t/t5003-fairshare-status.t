@@ -10,87 +10,87 @@ test_description='flux fairshare status: the state of the plugin for people, our
 status() { flux fairshare status -p "$DB" "$@"; }
 value() { status --json | jq -r "$1"; }
 
-test_expect_success 'an instance, a site, no plugin' '
+test_expect_success 'an instance has a site and no plugin' '
 	start_instance && make_site
 '
-test_expect_success 'without the plugin the answer is no, and how to load it' '
+test_expect_success 'status without a plugin ends with exit status 1 and says how to load it' '
 	test_expect_code 1 flux fairshare status >out 2>err && test_must_be_empty out &&
 	grep "no priority plugin is loaded: \"flux jobtap load mf_priority.so\" loads it" err
 '
-test_expect_success 'a plugin that has no data' '
+test_expect_success 'status of a plugin without data shows no associations and an unknown number of held jobs' '
 	load_plugin && status >out && cat out && grep "^associations  0: 0 users in 0 banks" out && grep "^held          unknown before the first push" out
 '
-test_expect_success 'our plugin says its generation and agrees with its recount' '
+test_expect_success 'status shows generation and recount of our plugin' '
 	if mf check >check.out 2>&1; then
 		test_set_prereq OURS && grep "^data          generation 0, nothing was pushed yet" out && grep "^check         no drift: 0 jobs of 0 associations" out
 	else
 		grep "flux-accounting.s own" out && grep "^check         this plugin has none" out
 	fi
 '
-test_expect_success 'after a push: associations, banks, queues, projects' '
+test_expect_success 'status counts associations, banks, queues and projects after a push' '
 	flux account edit-user user5001 --max-running-jobs=1 && flux account edit-user user5003 --max-running-jobs=1 &&
 	flux fairshare push -p $DB && status >out && cat out &&
 	grep "^associations  5: 5 users in 3 banks" out && grep "^configured    1 queue, 2 projects" out &&
 	grep "^database      $DB" out
 '
-test_expect_success 'held jobs are counted by limit' '
+test_expect_success 'status counts held jobs by limit' '
 	a=$(mf submit 5001) && running $a && b=$(mf submit 5001) && held_by $b max-running-jobs-user-limit &&
 	c=$(mf submit 5001) && held_by $c max-running-jobs-user-limit &&
 	d=$(mf submit 5003) && running $d && e=$(mf submit 5003) && held_by $e max-running-jobs-user-limit &&
 	status >out && cat out && grep "^held          3 jobs" out && grep "     3 by max-running-jobs-user-limit" out
 '
-test_expect_success 'and jobs by what they do' '
+test_expect_success 'status counts active and running jobs' '
 	grep "^jobs          5 active, 2 running on 2 cores" out
 '
-test_expect_success 'the document has the same, and no associations that were not asked for' '
+test_expect_success 'status --json has the same counts and no association that was not selected' '
 	value ".held_jobs, .running_jobs, .active_jobs, .associations, .held_by[\"max-running-jobs-user-limit\"], (.selected | length)" >out &&
 	printf "%s\n" 3 2 5 5 3 0 >expected && test_cmp expected out
 '
-test_expect_success 'associations of a user: counters beside limits' '
+test_expect_success 'status -u shows the counters of a user next to the limits' '
 	status -u 5001 --csv >out && cat out &&
 	head -1 out | grep "^user,userid,bank,fairshare,running_jobs,max_running_jobs," &&
 	test $(wc -l <out) = 2 && grep ",5001,A,1,1,1,3,7,1,2147483647," out
 '
-test_expect_success 'associations in a bank' '
+test_expect_success 'status -b shows the associations of a bank' '
 	status -b B --json | jq -r ".selected[] | [.userid, .running_jobs, .held_jobs] | @tsv" | sort >out &&
 	printf "5003\t1\t1\n5004\t0\t0\n" >expected && test_cmp expected out
 '
-test_expect_success 'a user that the plugin does not know' '
+test_expect_success 'status -u refuses a user without a record' '
 	test_expect_code 1 status -u 4999 2>err && grep "the plugin has no user \"4999\"" err
 '
-test_expect_success 'a bank that it does not know' '
+test_expect_success 'status -b refuses a bank without associations' '
 	test_expect_code 1 status -b Z 2>err && grep "the plugin has nobody in a bank \"Z\"" err
 '
-test_expect_success OURS 'our plugin says its version' '
+test_expect_success OURS 'status shows the version of our plugin' '
 	status >out && cat out &&
 	grep "^plugin        mf_priority.so, version [0-9.]* (" out
 '
-test_expect_success OURS 'and when its data came' '
+test_expect_success OURS 'status shows the time of the last push' '
 	grep "^data          generation [0-9]*, .* old" out &&
 	value "(now - .updated) < 60 and .age < 60 and .age >= 0" >out && echo true >expected && test_cmp expected out
 '
-test_expect_success OURS 'the recount is that of the plugin' '
+test_expect_success OURS 'status --json has the recount of the plugin' '
 	value ".check.drift | length" >out && echo 0 >expected && test_cmp expected out &&
 	value ".check.jobs" >out && echo 5 >expected && test_cmp expected out
 '
 upstream=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
 test -e "$upstream" && ! grep -qa "mf_priority: loaded (version" "$upstream" && test_set_prereq UPSTREAM ||
 	echo "!! flux-accounting's mf_priority.so is not at $upstream: what status says of it is NOT tested" >&2
-test_expect_success UPSTREAM 'whichever plugin it is, upstream'"'"'s is told by what it has not' '
+test_expect_success UPSTREAM 'status shows which facts the plugin of flux-accounting does not give' '
 	remove_plugin && flux jobtap load "$upstream" && flux fairshare push -p $DB && status >out && cat out &&
 	grep "^plugin        mf_priority.so, " out && grep "^associations  .*: 5 users" out &&
 	grep "flux-accounting.s own" out && grep "^data          age not known" out &&
 	flux jobtap remove mf_priority.so && load_plugin
 '
-test_expect_success 'the default database is the one that flux-accounting names' '
+test_expect_success 'status reads the database that flux-accounting uses by default' '
 	flux python -c "import fluxacct.accounting as a; print(a.DB_PATH)" >expected &&
 	env -u FLUX_FAIRSHARE_DATABASE flux fairshare status | sed -n "s/^database *\([^ :]*\).*/\1/p" >out && test_cmp expected out
 '
-test_expect_success OURS 'whose jobs wait for data is said' '
+test_expect_success OURS 'status names users whose jobs wait for data' '
 	cancel_all; remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && id=$(mf submit 5001) && wait_for depend $id && status >out && cat out &&
 	grep "^waiting  *1 job, of users without data: 5001$" out
 '
-test_expect_success OURS 'also in the document' '
+test_expect_success OURS 'status --json lists users whose jobs wait for data' '
 	value ".waiting_users[0]" >out && echo 5001 >expected &&
 	test_cmp expected out
 '

@@ -27,23 +27,23 @@ test_expect_success 'flux account stores user ids that no job can have' '
 	flux account add-user --username=text --userid=five --bank=B &&
 	test "$(sql "SELECT userid FROM association_table WHERE username = '"'nobody-here'"'")" = 4294967295
 '
-test_expect_success 'push applies all other records and names each user that is left out' '
+test_expect_success 'push applies all other records and names each skipped user' '
 	new_log && flux fairshare push -p $DB >push.out 2>&1 && cat push.out &&
 	test "$(known)" = "$all" && for user in nobody-here minus huge text; do
 		logged "no job can match user $user in bank" || return 1
 	done && flux dmesg | grep "job-manager.warning.*no job can match user minus"
 '
-test_expect_success 'push -n names them too' '
+test_expect_success 'push -n names the skipped users' '
 	flux fairshare push -n -p $DB >dry.out 2>&1 && grep "no job can match user nobody-here in bank A" dry.out
 '
-test_expect_success 'update ranks them as the database does' '
+test_expect_success 'update ranks the skipped users too' '
 	flux fairshare update -p $DB -v >update.out 2>&1 && cat update.out && grep "8 associations" update.out
 '
 test_expect_success 'sync applies all other records' '
 	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && flux fairshare sync -p $DB >sync.out 2>&1 &&
 	test "$(known)" = "$all"
 '
-test_expect_success 'the fair-shares in the plugin are those of the database: the leaves stay in the tree' '
+test_expect_success 'the plugin has the fair-shares of the database, so skipped users count in the tree' '
 	fairshares_agree
 '
 test_expect_success 'flux account-priority-update applies all other records' '
@@ -52,16 +52,16 @@ test_expect_success 'flux account-priority-update applies all other records' '
 	test "$(known)" = "$all 5009/B 5010/B" && logged "no job can match userid 4294967295 in bank A" &&
 	logged "no job can match userid -3 in bank A"
 '
-test_expect_success 'a plugin loaded with config= is there and has all other records' '
+test_expect_success 'a load with such a document applies all other records' '
 	remove_plugin && flux kvs unlink -Rf mf_priority && flux account export-json >export.json && new_log &&
 	flux jobtap load "$PLUGIN" config="$(cat export.json)" && test "$(known)" = "$all 5009/B 5010/B" &&
 	logged "no job can match userid -3 in bank A"
 '
-test_expect_success 'a broker configuration with such a document starts Flux' '
+test_expect_success 'Flux starts with such a document in the configuration of the broker' '
 	stop_instance && write_conf "$(with_plugin export.json)" && start_instance && test "$(known)" = "$all 5009/B 5010/B" &&
 	serve_site
 '
-test_expect_success 'what a push left out of the limits is in the tree after a reload, too' '
+test_expect_success 'a reload keeps the fair-shares of a tree with skipped users' '
 	remove_plugin && load_plugin && flux fairshare push -p $DB && settled &&
 	mf query | jq -S "[.mf_priority_map[].banks[].fairshare]" >before &&
 	tries=0 && until flux kvs get mf_priority.remember.manifest >/dev/null 2>&1; do
@@ -72,24 +72,24 @@ test_expect_success 'what a push left out of the limits is in the tree after a r
 '
 
 # Users who share a user id: 65534 is the column default of databases before flux-accounting 0.56.
-test_expect_success 'departed users with one user id are leaves of their own' '
+test_expect_success 'departed users with the same user id are separate leaves of the tree' '
 	for user in cy dan eve; do flux account add-user --username=$user --userid=65534 --bank=A || return 1; done &&
 	sql "UPDATE association_table SET job_usage = 5000 WHERE username = '"'cy'"'" &&
 	sql "UPDATE association_table SET job_usage = 100 WHERE username = '"'user5003'"'" &&
 	flux fairshare update -p $DB && new_log && flux fairshare push -p $DB &&
 	fairshares_agree
 '
-test_expect_success 'the log says by whose record jobs of a shared user id go' '
+test_expect_success 'the log names the user whose record counts for a shared user id' '
 	logged "have user id 65534 in bank A: jobs of that id go by the last record, that of eve; 1 more user shares an id like that"
 '
-test_expect_success 'a job of that id has the fair-share of that record' '
+test_expect_success 'a job of a shared user id gets the fair-share of the named record' '
 	stop_queues && id=$(mf submit 65534) && scheduled $id &&
 	share=$(sql "SELECT fairshare FROM association_table WHERE username = '"'eve'"'") && prio_is $id $(jq -n "100000 * $share | floor") &&
 	start_queues
 '
 
 # With one leaf for both departed users, ann had 66667 and ben 33333.
-test_expect_success 'jobs of other users have the order of the database when departed users share a user id' '
+test_expect_success 'jobs of other users have the order of the database if departed users share a user id' '
 	sql "DELETE FROM association_table" &&
 	flux account add-user --username=ann --userid=5021 --bank=A &&
 	flux account add-user --username=cy --userid=65534 --bank=A &&

@@ -33,30 +33,30 @@ all_fetched() {
 	test "$(rows ours.db | wc -l)" = "$1" || { rows ours.db | wc -l; return 1; }
 }
 
-test_expect_success 'an instance with the plugin, a site, and two copies of its database' '
+test_expect_success 'an instance has the plugin, a site and two copies of the database' '
 	write_conf "$(with_plugin)" && start_instance && make_site &&
 	flux account -p "$PWD/$DB" edit-user user5002 --projects=physics,"*" \
 		--max-active-jobs=10000 --max-running-jobs=10000 && stop_service &&
 	flux fairshare push -p $DB && cp $DB ours.db && cp $DB theirs.db
 '
-test_expect_success 'before any job has ended, nothing is fetched' '
+test_expect_success 'a fetch before the first job has ended stores no record' '
 	fetch 2>out && grep "0 records fetched, 0 new" out && all_fetched 0
 '
-test_expect_success 'jobs of four users: short, wide, named banks and projects, and such as never run' '
+test_expect_success 'jobs of four users end, some of which never ran' '
 	a=$(mf submit 5001 --run 0.3s) && b=$(mf submit 5002 -N 3 -n 3 --run 0.2s -P physics) &&
 	c=$(mf submit 5003 -B B --run 0.1s -t 90.5) && d=$(mf submit 5004 -N 4 -n 4 -c 4 --run 0.2s) &&
 	e=$(mf submit 5003 --run 1h) && running $e && cancel $e &&
 	held=$(mf submit 5001 -u 0) && cancel $held &&
 	ended $a $b $c $d $e $held
 '
-test_expect_success 'one whose time limit was changed, and one that ended by it' '
+test_expect_success 'a job with a changed time limit and a job that exceeded its time limit end' '
 	f=$(mf submit 5001 --run 1h -t 60) && running $f && mf update $f duration=120 && cancel $f &&
 	g=$(mf submit 5001 --run 1h -t 0.2) && ended $f $g
 '
-test_expect_success 'the rows equal the original program'"'"'s, column by column' '
+test_expect_success 'the fetched rows equal those of the original program in every column' '
 	fetch 2>out && cat out && grep "7 records fetched, 7 new" out && all_fetched 7 && equals_original
 '
-test_expect_success 'default banks that the plugin filled in are there, so are changes of a limit' '
+test_expect_success 'the fetched rows have default banks and changed time limits' '
 	flux python -c "import sqlite3
 for user, bank, project, asked in sqlite3.connect(\"ours.db\").execute(
     \"SELECT userid, bank, project, requested_duration FROM jobs ORDER BY CAST(id AS integer)\"):
@@ -75,18 +75,18 @@ for user, bank, project, asked in sqlite3.connect(\"ours.db\").execute(
 test_expect_success 'a second fetch repeats nothing' '
 	cp ours.db before.db && fetch 2>out && grep "0 records fetched, 0 new" out && cmp before.db ours.db
 '
-test_expect_success 'a third one takes what came since' '
+test_expect_success 'a third fetch stores the jobs that ended since the second' '
 	h=$(mf submit 5002 --run 0.1s -j 5) && ended $h && fetch 2>out && grep "5 records fetched, 5 new" out &&
 	equals_original
 '
-test_expect_success 'a record lost that ended just before the newest comes again' '
+test_expect_success 'a lost record that ended before the newest record is fetched again' '
 	lost=$(rows ours.db | cut -d"|" -f1 | sed -n 3p) &&
 	flux python -c "import sqlite3
 with sqlite3.connect(\"ours.db\") as db: db.execute(\"DELETE FROM jobs WHERE id = $lost\")" &&
 	all_fetched 11 && fetch 2>out && grep "1 record fetched, 1 new" out &&
 	rows theirs.db | sort >want && rows ours.db | sort >have && test_cmp want have
 '
-test_expect_success 'so does one that ended at the same instant as the newest on record' '
+test_expect_success 'a lost record that ended at the instant of the newest record is fetched again' '
 	cp ours.db same.db && flux python -c "import sqlite3
 with sqlite3.connect(\"same.db\") as db:
     (newest, end), (other, _) = db.execute(\"SELECT id, t_inactive FROM jobs ORDER BY t_inactive DESC LIMIT 2\")
@@ -94,16 +94,16 @@ with sqlite3.connect(\"same.db\") as db:
     db.execute(\"UPDATE jobs SET t_inactive = ? WHERE id = ?\", [end, other])" &&
 	flux fairshare sync --only fetch -v -p same.db 2>out && grep "1 record fetched, 1 new" out
 '
-test_expect_success 'a dry run says how many would come, and stores none' '
+test_expect_success 'a dry run reports the number of new records and stores none' '
 	cp $DB empty.db && cp empty.db before.db &&
 	flux fairshare sync --only fetch -n -p empty.db >out && grep "12 records fetched, 12 new; nothing was stored" out &&
 	cmp empty.db before.db
 '
-test_expect_success 'without a job manager that gives R the KVS is asked, and gives the same' '
+test_expect_success 'a fetch reads R from the KVS if the job manager does not give it, with the same rows' '
 	cp $DB ours.db && relay --rename job-manager.getattr job-manager.getattX &&
 	fetch --uri "$through" 2>out && grep "12 records fetched, 12 new" out; end_relay; equals_original
 '
-test_expect_success 'a job archive gives the same rows, with the updates that its eventlogs tell of' '
+test_expect_success 'a job archive gives the same rows, with the updates of the eventlogs' '
 	flux python "$T_DIR/scripts/archive.py" archive.sqlite >archived && grep 13 archived && cp $DB copied.db &&
 	flux fairshare sync --only fetch -v -p copied.db --copy archive.sqlite 2>out &&
 	grep "12 records fetched, 12 records in the archive, 12 new" out &&
@@ -113,17 +113,17 @@ sqlite3.connect(\"copied.db\").executescript(\"DELETE FROM jobs; DROP TABLE fair
 	end_relay; grep "0 records fetched, 12 records in the archive, 12 new" out &&
 	flux python "$T_DIR/scripts/archive.py" --compare theirs.db copied.db
 '
-test_expect_success 'what is no archive is told, and nothing is stored' '
+test_expect_success 'a database that is not a job archive is refused, and no record is stored' '
 	cp $DB copied.db && flux python -c "import sqlite3
 sqlite3.connect(\"none.db\").execute(\"CREATE TABLE t (x)\").connection.commit()" &&
 	test_expect_code 2 flux fairshare sync --only fetch -p copied.db --copy none.db 2>err &&
 	grep "none.db: not a job archive: no table jobs" err && cmp $DB copied.db
 '
-test_expect_success 'a few hundred more jobs' '
+test_expect_success 'the original program fetches 600 more jobs' '
 	id=$(mf submit 5002 --run 0.001s -j 600 | tail -1) && flux queue idle --quiet && cp ours.db start.db &&
 	flux account-fetch-job-records -p theirs.db && rows theirs.db >theirs && wc -l <theirs
 '
-test_expect_success 'Flux gone in the middle: exit 2 with the reason, and nothing stored' '
+test_expect_success 'a fetch ends with exit status 2 if Flux disappears, and stores no record' '
 	for answers in 0 1 2 50 300 600; do
 		cp start.db ours.db && relay --cut $answers || return 1
 		test_expect_code 2 fetch --uri "$through" 2>err
@@ -131,10 +131,10 @@ test_expect_success 'Flux gone in the middle: exit 2 with the reason, and nothin
 		test $rc = 0 && grep "Flux" err && cmp start.db ours.db || return 1
 	done
 '
-test_expect_success 'the next run makes it good' '
+test_expect_success 'the next fetch after a failed one stores all records' '
 	fetch 2>out && grep "600 records fetched, 600 new" out && rows ours.db >ours && test_cmp theirs ours
 '
-test_expect_success 'killed in the middle: nothing stored, and the next run makes it good' '
+test_expect_success 'a killed fetch stores no record, and the next one stores all' '
 	cp start.db ours.db && relay --stall 300 &&
 	{ "$FAIRSHARE_UNDER_TEST" sync --only fetch -p ours.db --uri "$through" & fetch_pid=$!; } &&
 	stalled
@@ -142,7 +142,7 @@ test_expect_success 'killed in the middle: nothing stored, and the next run make
 	test $rc = 0 && test $killed = 137 && cmp start.db ours.db &&
 	fetch && rows ours.db >ours && test_cmp theirs ours
 '
-test_expect_success 'the database is not locked while Flux is waited for' '
+test_expect_success 'the database is not locked during requests to Flux' '
 	cp start.db ours.db && relay --stall 300 &&
 	{ "$FAIRSHARE_UNDER_TEST" sync --only fetch -p ours.db --uri "$through" & fetch_pid=$!; } &&
 	stalled &&
@@ -152,7 +152,7 @@ with sqlite3.connect(\"ours.db\", timeout=0.1) as db: db.execute(\"UPDATE associ
 '
 faketime=$(find /usr/lib -name libfaketimeMT.so.1 2>/dev/null | head -1)
 test -z "$faketime" || test_set_prereq FAKETIME
-test_expect_success FAKETIME 'a Flux that takes requests and never answers is given up after five minutes, which a second is here' '
+test_expect_success FAKETIME 'a fetch gives up after five minutes without an answer (one second here)' '
 	for answers in 0 1 300; do
 		cp start.db ours.db && relay --stall $answers || return 1
 		test_expect_code 2 timeout 60 env LD_PRELOAD=$faketime FAKETIME="+0 x300" \
@@ -162,18 +162,18 @@ test_expect_success FAKETIME 'a Flux that takes requests and never answers is gi
 			cmp start.db ours.db || return 1
 	done
 '
-test_expect_success 'after a restart of Flux the same is there' '
+test_expect_success 'a fetch after a restart of Flux gives the same rows' '
 	cp $DB ours.db && restart_instance && fetch && rows ours.db >ours && test_cmp theirs ours
 '
-test_expect_success 'a job whose R is lost is named, the others come' '
+test_expect_success 'a job whose R is lost is named, and all other jobs are stored' '
 	flux kvs unlink $(flux job id --to=kvs $a).R && restart_instance && cp $DB ours.db && fetch 2>out &&
 	cat out && grep "left out: job $(flux job id $a): " out && all_fetched 611
 '
-test_expect_success 'a guest is told who may fetch' '
+test_expect_success 'a guest may not fetch, and the message names the owner' '
 	cp $DB ours.db && (export FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 && test_expect_code 2 fetch 2>err) &&
 	grep "only the instance owner may fetch jobs" err && cmp $DB ours.db
 '
-test_expect_success 'a record of a job that ends in the future is no bound for those that end before it' '
+test_expect_success 'a record with an end in the future does not hide jobs that ended before it' '
 	cp $DB ours.db && fetch && flux python -c "import sqlite3, time
 with sqlite3.connect(\"ours.db\") as db:
     db.execute(\"UPDATE jobs SET t_inactive = ? WHERE id = (SELECT max(CAST(id AS integer)) FROM jobs)\", [time.time() + 3600])" &&
@@ -181,7 +181,7 @@ with sqlite3.connect(\"ours.db\") as db:
 	a=$(mf submit 5001 --run 0.1s) && ended $a && fetch --now $(($(date +%s) + 7200)) 2>out && cat out &&
 	grep ", 1 new" out && all_fetched $((have + 1))
 '
-test_expect_success 'a clock that was set back: what ended meanwhile is stored, and counts when the clock is there again' '
+test_expect_success 'jobs that ended while the clock was behind are stored, and count once the clock has passed them' '
 	cp $DB ours.db && later=$(($(date +%s) + 3600)) &&
 	sync() { flux fairshare sync --only fetch --only usage -v -p ours.db "$@"; } &&
 	a=$(mf submit 5001 --run 0.1s) && ended $a && sync --now $later && flux python -c "import sqlite3
@@ -192,7 +192,7 @@ with sqlite3.connect(\"ours.db\") as db:
 	sync --now $((later + 60)) 2>out && cat out && grep "1 record counted" out &&
 	sync --now $((later + 90)) 2>out && cat out && grep " 0 new; 0 records counted" out
 '
-test_expect_success 'a record that was counted and removed is not fetched again, also where a clock is a little behind' '
+test_expect_success 'a record that was counted and removed is not fetched again, also with a clock a little behind' '
 	used() { flux python -c "import sqlite3
 print(sqlite3.connect(\"ours.db\").execute(\"SELECT sum(job_usage) FROM association_table\").fetchone()[0])"; } &&
 	cp $DB ours.db && later=$(($(date +%s) + 7200)) && sync --now $later && cp ours.db counted.db && used >want && cat want && test_must_fail grep -x 0.0 want &&
@@ -202,13 +202,13 @@ with sqlite3.connect(\"ours.db\") as db: db.execute(\"DELETE FROM jobs WHERE $go
 		sync --now $((later - 2)) && sync --now $((later + 60)) 2>out && cat out && grep "[1-9][0-9]* left out as removed" out && used >have && test_cmp want have || return 1
 	done
 '
-test_expect_success 'nor is it taken from an archive again' '
+test_expect_success 'a record that was counted and removed is not read from an archive again' '
 	cp archive.sqlite part.sqlite && flux python -c "import sqlite3
 with sqlite3.connect(\"part.sqlite\") as db: # the oldest, whose R is lost, was never on record here
     db.execute(\"DELETE FROM jobs WHERE t_run > 0 AND t_inactive = (SELECT min(t_inactive) FROM jobs WHERE t_run > 0)\")" &&
 	sync --now $((later + 120)) --copy part.sqlite 2>out && cat out && grep "[1-9][0-9]* left out as removed" out && used >have && test_cmp want have
 '
-test_expect_success 'without an instance: exit 2' '
+test_expect_success 'a fetch without an instance ends with exit status 2' '
 	test_expect_code 2 fetch --uri local:///nonexistent 2>err && grep "connect to Flux" err
 '
 finish

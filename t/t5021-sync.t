@@ -26,35 +26,35 @@ by_hand() {
 		awk '{ used[$1] += sprintf("%.5f", $4 * ($3 - $2)) } END { for (id in used) printf "%d %.5f\n", id, used[id] }' | sort
 }
 
-test_expect_success 'an instance with the plugin, a site, and jobs of three users' '
+test_expect_success 'an instance has the plugin, a site and ended jobs of three users' '
 	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB &&
 	a=$(mf submit 5001 --run 0.4s) && b=$(mf submit 5002 -N 2 -n 2 --run 0.6s) &&
 	c=$(mf submit 5003 -N 4 -n 4 --run 0.3s) && d=$(mf submit 5001 -N 3 -n 3 --run 0.2s) && ended $a $b $c $d
 '
-test_expect_success 'sync brings all of it up to date in one go, and says what the plugin has' '
+test_expect_success 'sync fetches, counts, ranks and pushes in one run, and reports the result' '
 	flux fairshare sync -v -p $DB 2>out && cat out &&
 	grep "4 records counted" out && grep "generation [0-9]* is in the plugin" out
 '
-test_expect_success 'usage is what the jobs used, computed by hand' '
+test_expect_success 'the usage of each user equals the usage computed from job-list' '
 	by_hand >hand && sql "SELECT userid, job_usage FROM association_table WHERE job_usage > 0 ORDER BY 1" >found &&
 	test $(wc -l <hand) = 3 && agree hand found
 '
-test_expect_success 'fair-shares are those of flux account-update-fshare for that usage' '
+test_expect_success 'the fair-shares equal those of flux account-update-fshare for this usage' '
 	stored >ours && cp $DB theirs.db && flux account-update-fshare -p theirs.db &&
 	DB=theirs.db stored >theirs && join ours theirs >both && test $(wc -l <both) = 4 &&
 	while read user a b; do jq -ne "($a - $b) | fabs < 5.1e-7" || return 1; done <both
 '
-test_expect_success 'the plugin has the same' '
+test_expect_success 'the plugin has the fair-shares of the database' '
 	mf query | jq -r ".mf_priority_map[] | select(.userid < 6000 and .userid > 5000) | [\"user\\(.userid)\", .banks[0].fairshare] | @tsv" >sent &&
 	join ours sent >both && test $(wc -l <both) = 4 &&
 	while read user a b; do jq -ne "($a - $b) | fabs < 1e-15" || return 1; done <both
 '
-test_expect_success 'view-user -J reads our bins' '
+test_expect_success 'flux account view-user -J prints the bins that sync stored' '
 	flux account view-user -J user5001 >out && cat out &&
 	jq -e --argjson want "$(sql "SELECT job_usage FROM association_table WHERE userid = 5001")" \
 		"[.[] | select(.period == 0) | .value | tonumber] == [\$want]" out
 '
-test_expect_success 'view-bank -t reads our usage' '
+test_expect_success 'flux account view-bank -t prints the usage that sync stored' '
 	flux account view-bank -t root >out && cat out &&
 	total=$(sql "SELECT job_usage FROM bank_table WHERE bank = \"root\"") && shown=$(awk "/^root/ { print \$NF }" out) &&
 	jq -ne "($total - $shown) | fabs < 0.006"
@@ -65,25 +65,25 @@ shows() {
 }
 # used_by USERID...: by hand, of all of them.
 used_by() { awk -v ids=" $* " 'index(ids, " " $1 " ") { sum += $2 } END { print sum }' hand; }
-test_expect_success 'show-usage reads that of associations' '
+test_expect_success 'flux account show-usage prints the usage of associations that sync stored' '
 	flux account show-usage associations >out && cat out && for id in 5001 5002 5003; do shows user$id $(used_by $id) || return 1; done
 '
-test_expect_success 'and that of banks' '
+test_expect_success 'flux account show-usage prints the usage of banks that sync stored' '
 	flux account show-usage banks >out && cat out && shows A $(used_by 5001 5002) && shows B $(used_by 5003)
 '
-test_expect_success 'view-job-records reads our records' '
+test_expect_success 'flux account view-job-records prints the records that sync stored' '
 	flux account view-job-records >out && cat out && test $(grep -c " 500[123] " out) = 4
 '
-test_expect_success 'so does view-usage-report' '
+test_expect_success 'flux account view-usage-report prints the usage that sync stored' '
 	flux account view-usage-report -s "$(date -d yesterday +%m/%d/%y)" -e "$(date -d tomorrow +%m/%d/%y)" >out && cat out &&
 	total=$(awk "/^TOTAL/ { print \$2 }" out) &&
 	flux fairshare usage -p $DB --json >usage.json &&
 	jq -e --argjson want "$total" "(.node_hours * 3600 - \$want) | fabs < 0.006" usage.json
 '
-test_expect_success 'a second sync, with nothing new, changes nothing' '
+test_expect_success 'a second sync without new jobs changes nothing' '
 	cp $DB before.db && flux fairshare sync --only fetch --only usage --only fairshare -p $DB && cmp before.db $DB
 '
-test_expect_success 'where the clock is behind the last count, what was edited is in the plugin all the same: exit 2' '
+test_expect_success 'sync pushes edits if the clock is behind the last count, and ends with exit status 2' '
 	of_5001() { mf query >all && jq -e "$@" all; } && select=".mf_priority_map[] | select(.userid == 5001) | .banks[0]" &&
 	before=$(of_5001 "$select.fairshare") &&
 	sql "UPDATE fairshare_usage_marks SET ran = ran + 100000" && flux account edit-user user5001 --max-active-jobs=55 --shares=9 &&
@@ -95,19 +95,19 @@ test_expect_success 'where the clock is behind the last count, what was edited i
 '
 # in_plugin USERID: what live fair-share says that the user has used.
 in_plugin() { mf rpc usages "{\"user\":$1}" | sed "s/^ok //" | jq .associations[0].usage; }
-test_expect_success 'a bank that flux account clears is clear in the plugin too, and no other is' '
+test_expect_success 'flux account clear-usage clears the usage of one bank in the plugin too' '
 	cp $DB kept.db && other=$(in_plugin 5003) && jq -ne "$(in_plugin 5001) > 0 and $other > 0" &&
 	flux account clear-usage A && flux fairshare push -p $DB && in_plugin 5001 && in_plugin 5002 &&
 	jq -ne "[$(in_plugin 5001), $(in_plugin 5002)] == [0, 0] and ($(in_plugin 5003) / $other - 1 | fabs) < 0.01" &&
 	cp kept.db $DB && flux fairshare push -p $DB && jq -ne "$(in_plugin 5001) > 0"
 '
-test_expect_success 'update-usage may go on where sync was' '
+test_expect_success 'update-usage continues from the database that sync wrote' '
 	id=$(mf submit 5004 --run 0.2s) && ended $id && flux fairshare sync --only fetch -p $DB && cp $DB late.db &&
 	flux account-update-usage -p $DB && by_hand >hand &&
 	sql "SELECT userid, job_usage FROM association_table WHERE job_usage > 0 ORDER BY 1" >found &&
 	agree hand found
 '
-test_expect_success UNSHARE 'a full disk is an error, nothing is half done, and the next run makes it good' '
+test_expect_success UNSHARE 'a full disk is an error that changes nothing, and the next run stores all' '
 	on_disk "dd if=/dev/zero of=disk/full bs=4k 2>/dev/null || true
 		status=0; \$SYNC 2>full.err || status=\$?; cat full.err; test \$status = 2
 		cmp late.db disk/\$DB; rm -f disk/full disk/*-journal; \$SYNC" &&
@@ -115,21 +115,21 @@ test_expect_success UNSHARE 'a full disk is an error, nothing is half done, and 
 	DB=disk.db sql "SELECT userid, job_usage FROM association_table WHERE job_usage > 0 ORDER BY 1" >found &&
 	agree hand found
 '
-test_expect_success UNSHARE 'a disk that can only be read is an error' '
+test_expect_success UNSHARE 'a read-only disk is an error' '
 	on_disk "mount -o remount,ro disk
 		status=0; \$SYNC 2>ro.err || status=\$?; cat ro.err; test \$status = 2; mount -o remount,rw disk
 		cmp late.db disk/\$DB" && grep "read-only" ro.err
 '
-test_expect_success 'the usage of a user whose user id changes stays, also in a recount' '
+test_expect_success 'a user whose user id changes keeps the usage, also after a recount' '
 	of_user() { sql "SELECT job_usage FROM association_table WHERE username = \"user5004\""; } &&
 	cp late.db $DB && flux fairshare recount --write -p $DB && of_user >before && cat before && ! grep -x "0\(\.0\)*" before &&
 	flux account edit-user user5004 --userid=5999 && flux account sync-userids && flux fairshare recount --write -p $DB && of_user >after && test_cmp before after
 '
-test_expect_success 'a database that someone else has locked is an error' '
+test_expect_success 'sync reports a database that another process has locked' '
 	cp late.db $DB && hold_lock && test_expect_code 2 flux fairshare sync --only usage --wait 0.2 -p $DB 2>locked.err
 	rc=$?; release_lock; test $rc = 0 && grep "locked by another process" locked.err && cmp late.db $DB
 '
-test_expect_success 'Flux gone is an error too, and the database is as it was' '
+test_expect_success 'sync reports a missing Flux and leaves the database unchanged' '
 	stop_service && stop_instance &&
 	test_expect_code 2 flux fairshare sync -p $DB 2>gone.err && cat gone.err && grep "connect to Flux" gone.err && cmp late.db $DB
 '

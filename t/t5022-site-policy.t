@@ -8,42 +8,42 @@ test_description='the policy of a site, kept in the database: our commands follo
 
 policy() { flux fairshare "$@" -p $DB --json | jq -r .policy; }
 
-test_expect_success 'a new database goes by weighted-walk' '
+test_expect_success 'a new database has the ranking policy weighted-walk' '
 	start_instance && make_site && usage 5001 60 && usage 5002 30 && usage 5003 10 && usage 5004 0 &&
 	test "$(policy policy)" = weighted-walk
 '
-test_expect_success 'a site chooses another' '
+test_expect_success 'a site selects another ranking policy' '
 	flux fairshare policy classic --set dampening=2 -p $DB && test "$(policy policy)" = classic
 '
-test_expect_success 'show follows' '
+test_expect_success 'show uses the ranking policy of the site' '
 	test "$(policy show)" = classic
 '
-test_expect_success 'sync stores fair-shares of that policy' '
+test_expect_success 'sync stores fair-shares by the ranking policy of the site' '
 	flux fairshare show -p $DB --json | jq -r ".nodes[] | select(.user) | [.user, .fairshare] | @tsv" | sort >wanted &&
 	flux fairshare sync --only fairshare -p $DB && stored | sort >found && join wanted found >both &&
 	test $(wc -l <both) = 4 && while read user a b; do jq -ne "($a - $b) | fabs < 1e-12" || return 1; done <both
 '
-test_expect_success 'flux account lists it' '
+test_expect_success 'flux account list-configs prints the ranking policy' '
 	flux account list-configs >configs && cat configs && grep "fairshare.policy.*classic" configs
 '
-test_expect_success 'flux account edits it, and we follow' '
+test_expect_success 'show uses the ranking policy that flux account edit-config sets' '
 	flux account edit-config fairshare.policy=fair-tree && test "$(policy show)" = fair-tree
 '
-test_expect_success 'what flux account wrote and is no policy is refused by name' '
+test_expect_success 'show refuses an unknown ranking policy and names it' '
 	flux account edit-config fairshare.policy=fairest && test_must_fail flux fairshare show -p $DB 2>err && cat err &&
 	grep "config_table: fairshare.policy: unknown policy \"fairest\"" err && flux account edit-config fairshare.policy=pbs
 '
-test_expect_success 'flux account-update-fshare and update-usage run as ever' '
+test_expect_success 'the update programs of flux-accounting run and keep the ranking policy' '
 	flux account-update-usage -p $DB && flux account-update-fshare -p $DB && test "$(policy policy)" = pbs
 '
-test_expect_success 'flux account-update-db keeps it' '
+test_expect_success 'flux account-update-db keeps the ranking policy' '
 	cp $DB old.db && sqlite3 old.db "PRAGMA user_version = 30" && flux account-update-db -p old.db &&
 	test "$(DB=old.db; policy policy)" = pbs
 '
-test_expect_success 'flux account export-json does not mind' '
+test_expect_success 'flux account export-json works on a database with a ranking policy' '
 	flux account export-json >out && jq -e ".config | has(\"deny_unknown_queues\")" out
 '
-test_expect_success 'back to where we were: no option keeps a row' '
+test_expect_success 'policy --reset removes the options of the former policy' '
 	flux fairshare policy weighted-walk --reset -p $DB && test "$(policy show)" = weighted-walk &&
 	flux account list-configs >configs && grep fairshare.policy configs && ! grep fairshare.dampening configs
 '

@@ -37,7 +37,7 @@ tree() {
 	mf rpc policy_update "$(cat policy.json)"
 }
 
-test_expect_success 'without a plugin each command says what to do' '
+test_expect_success 'each command says without a plugin how to load one' '
 	write_conf "$(with_queues q q0 q1 q2 q3 q4)" && start_instance &&
 	for command in jobs standing "why ƒABC" metrics; do
 		for as in own 5001; do
@@ -48,7 +48,7 @@ test_expect_success 'without a plugin each command says what to do' '
 '
 upstream=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
 test -e "$upstream" && test_set_prereq UPSTREAM
-test_expect_success UPSTREAM 'nor does one that is not ours leave anybody in the dark' '
+test_expect_success UPSTREAM 'each command says under the plugin of flux-accounting how to replace it' '
 	flux jobtap load "$upstream" &&
 	for as in own 5001; do
 		says_no 2 $as jobs && cat err && grep "does not answer \"jobs\": it is flux-accounting.s, or an older one" err &&
@@ -56,13 +56,13 @@ test_expect_success UPSTREAM 'nor does one that is not ours leave anybody in the
 	done &&
 	flux jobtap remove mf_priority.so
 '
-test_expect_success 'jobs of several users under a tree' '
+test_expect_success 'an instance has running, held and pending jobs under a tree' '
 	load_plugin && tree 5000 && run=$(mf submit 5001 -q q -t 3600) && running $run &&
 	one=$(mf submit 5001 -q q -t 3600) && held_by $one max-running-jobs-user-limit &&
 	stop_queues && two=$(mf submit 5002 -q q) && three=$(mf submit 5003 -q q) && four=$(mf submit 5002 -q q -u 20) &&
 	scheduled $two $three $four
 '
-test_expect_success 'jobs shows the terms that each priority was made of, to the unit' '
+test_expect_success 'jobs prints the terms of each priority, exact to the unit' '
 	asks own jobs -A --json >out && is out "(.jobs | length) == 4" &&
 	for id in $two $three $four; do
 		is out ".jobs[] | select(.id == \"$(flux job id --to=f58 $id)\") | .priority == $(posted $id) and (.sum | round) == .priority and
@@ -70,7 +70,7 @@ test_expect_success 'jobs shows the terms that each priority was made of, to the
 	done &&
 	is out ".jobs[] | select(.userid == 5003) | .bank_term == 2000 and .queue_term == 20000"
 '
-test_expect_success 'whoever asks sees his own, in any form of their ids' '
+test_expect_success 'guests see their own jobs, by any form of the job id' '
 	asks 5002 jobs --csv -o id,user,priority >out && cat out && test $(wc -l <out) = 3 && ! grep ",5003," out &&
 	asks own jobs -A --csv -o id,user,priority | grep ",5003," &&
 	asks 5002 jobs -A --csv -o id >out && test $(wc -l <out) = 3 &&
@@ -81,18 +81,18 @@ test_expect_success 'whoever asks sees his own, in any form of their ids' '
 	says_no 1 5002 jobs -u 5001 && grep "only the instance owner and admins may" err &&
 	asks own jobs -u 5001,5003 --csv -o userid >out && printf "userid\n5003\n5001\n" >expected && test_cmp expected out
 '
-test_expect_success 'the instance owner sees everybody without -A; no jobs of a guest are told as none of theirs' '
+test_expect_success 'the owner sees all jobs without -A, and a guest without jobs gets a clear message' '
 	asks own jobs --csv -o id | sort >out && asks own jobs -A --csv -o id | sort >expected && test_cmp expected out &&
 	test $(wc -l <out) = 5 && asks own jobs -u 5009 >out && grep "^No pending jobs of 5009\.$" out &&
 	asks 5009 jobs >out && grep "^No pending jobs of yours\.$" out
 '
-test_expect_success 'a table names the columns that its width has left out, and says so of terms' '
+test_expect_success 'a table names the columns that did not fit, and warns that the shown terms do not sum' '
 	COLUMNS=60 asks own jobs -l >out && cat out && tr "\n" " " <out >joined && grep "Left out for lack of width: .*Age" joined &&
 	grep "the terms that are shown do not sum to the priority\. COLUMNS=[0-9]* shows all" joined &&
 	wide=$(sed -n "s/.*COLUMNS=\([0-9]*\) shows all.*/\1/p" joined) && COLUMNS=$wide asks own jobs -l >out && ! grep "Left out" out &&
 	COLUMNS=60 asks own jobs -o id,user >out && ! grep "Left out" out
 '
-test_expect_success 'selections, sorting, weights, formats' '
+test_expect_success 'jobs selects, sorts and formats, and prints weights' '
 	asks own jobs -A -q q -b B --csv -o userid >out && printf "userid\n5003\n" >expected && test_cmp expected out &&
 	says_no 1 own jobs -A -q r --csv -o userid && grep "no queue \"r\" in this instance" err &&
 	says_no 1 own jobs -A -q q,r && grep "no queue \"r\" in this instance" err && says_no 1 own jobs -A -b A,nosuch && grep "no bank \"nosuch\"" err &&
@@ -102,19 +102,19 @@ test_expect_success 'selections, sorting, weights, formats' '
 	asks own jobs -A -n --csv -o %u,%f -S -f --noheader >out && head -1 out | grep "1$" &&
 	test_expect_code 2 asks own jobs -o prio 2>err && grep "unknown column \"prio\"" err
 '
-test_expect_success 'why a job is held, by which limit and until when' '
+test_expect_success 'why names the limit that holds a job, and the time of its release' '
 	asks 5001 why $one --color=never >out && cat out && head -1 out | grep "is held by max-running-jobs-user-limit" &&
 	grep "$(flux job id --to=f58 $run)  *run" out && grep "It is released at the latest" out && grep "What would help:" out &&
 	asks own why $one >out2 && test "$(head -1 out)" = "$(head -1 out2)" &&
 	asks own why $(flux job id --to=dec $one) --json >out && is out ".jobs[0].holds[0].limit == \"max-running-jobs-user-limit\""
 '
-test_expect_success 'a job of somebody else is not for a guest, and one that is not there is not' '
+test_expect_success 'why refuses the job of another user and a job that does not exist' '
 	says_no 1 5002 why $one && grep "is not yours: only its owner, the instance owner and admins may ask" err &&
 	says_no 1 own why ƒ9999999 && grep "no active job has this id" err &&
 	says_no 2 own why ƒ0OIl && grep "is no job id" err &&
 	says_no 2 own why $one bob && grep "is no job id: two jobs or two users can be compared" err
 '
-test_expect_success 'of two jobs the level of the tree that decides is named' '
+test_expect_success 'why names the level of the tree that decides between two jobs' '
 	asks own why $three $two --color=never >out && cat out && grep "^Fair-share decides: with its values exchanged" out &&
 	grep "they part right below bank root" out && grep "bank B comes before bank A" out &&
 	asks own why $two $three --json >out && is out ".verdict | .cause == \"terms\" and .terms == [\"fairshare\"]
@@ -122,13 +122,13 @@ test_expect_success 'of two jobs the level of the tree that decides is named' '
 	asks 5002 why $two $four --json >out && is out ".verdict | .terms == [\"urgency\"] and .ahead == $(flux job id $four)" &&
 	asks own why $two $one >out && cat out && grep "cannot run now: max-running-jobs-user-limit" out
 '
-test_expect_success 'and with the values of its two banks exchanged the order is the other one' '
+test_expect_success 'the order of the jobs is reversed if the values of these two banks are exchanged' '
 	test $(posted $three) -gt $(posted $two) && tree 0 5000 3 1 && test $(posted $three) -lt $(posted $two) &&
 	asks own why $two $three --json >out && is out ".verdict | .terms == [\"fairshare\"] and .ahead == $(flux job id $two)
 		and .level.nodes == [\"A\", \"B\"]" &&
 	tree 5000 && test $(posted $three) -gt $(posted $two)
 '
-test_expect_success 'standing: rank, limits as bars, when usage is even again' '
+test_expect_success 'standing prints rank, limits as bars and the time until the usage is even' '
 	asks 5002 standing --color=never >out && cat out && head -1 out | grep "^5002 in bank A (the default bank)" &&
 	grep "^3rd of 3: 2 go before you" out && grep -e "has used more than its share" -e "is back at its share" out &&
 	asks 5001 standing >out && grep "max-running-jobs-user-limit  *1  *1  *jobs" out && grep "\[==========\]" out &&
@@ -137,18 +137,18 @@ test_expect_success 'standing: rank, limits as bars, when usage is even again' '
 	says_no 1 own standing && grep "have no association" err &&
 	asks own standing -A --csv >out && test $(wc -l <out) = 4 && head -2 out | tail -1 | grep "^1,"
 '
-test_expect_success 'nothing that somebody chose acts on a terminal' '
+test_expect_success 'names with escape sequences are printed escaped' '
 	mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && bad=$(mf submit 5004 -q q) && scheduled $bad &&
 	for command in "jobs -A" "why $bad" "standing 5004" "standing -A" "why $bad $two"; do
 		asks own $command --color=always >out && ! grep "$(printf "\033\[31mil")" out && grep -F "ev\\x1b[31mil" out || return 1
 	done && COLUMNS=80 asks own standing -A >out && ! awk "length > 80" out | grep .
 '
-test_expect_success 'colours on a terminal only' '
+test_expect_success 'output has colours on a terminal only' '
 	asks own why $two >out && ! grep "$(printf "\033")" out &&
 	TERM=xterm script -qec "flux fairshare why $two" /dev/null >out && grep "$(printf "\033")" out &&
 	NO_COLOR=1 TERM=xterm script -qec "flux fairshare why $two" /dev/null >out && ! grep "$(printf "\033")" out
 '
-test_expect_success 'metrics are the owner of the instance: once, in a file, over HTTP on this machine alone' '
+test_expect_success 'metrics are for the owner, and go to standard output, a file or a loopback port' '
 	asks own metrics >metrics.txt && cat metrics.txt && tail -1 metrics.txt | grep "^# EOF$" &&
 	grep "^flux_fairshare_held_jobs{limit=\"max-running-jobs-user-limit\"} 1$" metrics.txt && grep "^flux_fairshare_drift 0$" metrics.txt &&
 	! grep -e "\"5001" -e "\"5002" metrics.txt && asks own metrics --users | grep "flux_fairshare_association_fairshare{user=\"5001\",bank=\"A\"}" &&
@@ -157,29 +157,29 @@ test_expect_success 'metrics are the owner of the instance: once, in a file, ove
 	! test -h link.prom && tail -1 link.prom | grep "^# EOF$" &&
 	test_expect_code 2 asks own metrics --listen 0.0.0.0:0 2>err && grep "no loopback address" err
 '
-test_expect_success 'a file that can not be written for a while is renewed when it can' '
+test_expect_success 'metrics --textfile renews a file that could not be written for a while' '
 	mkdir collected && { flux fairshare metrics --textfile collected/m.prom --every 1s >renewing 2>&1 8>&- 9>&- & renewing_pid=$!; } &&
 	for i in $(seq 100); do test -e collected/m.prom && break; sleep 0.1; done && mv collected away &&
 	for i in $(seq 100); do grep -q "collected/m.prom: " renewing && break; sleep 0.1; done && cat renewing && mkdir collected &&
 	for i in $(seq 100); do test -e collected/m.prom && break; sleep 0.1; done && tail -1 collected/m.prom | grep "^# EOF$" &&
 	kill -0 $renewing_pid; rc=$?; kill $renewing_pid; return $rc
 '
-test_expect_success 'served metrics outlive the plugin, and say so' '
+test_expect_success 'metrics --listen survives a reload of the plugin and reports its absence' '
 	flux fairshare metrics --listen 127.0.0.1:0 >served 2>&1 8>&- 9>&- & served_pid=$! &&
 	for i in $(seq 100); do grep -q http served && break; sleep 0.1; done &&
 	url=$(sed -n "s/.*\(http[^ ]*\).*/\1/p" served) && curl -sSfi $url >out && grep -i "^content-type: application/openmetrics-text" out &&
 	grep "^flux_fairshare_up 1$" out && remove_plugin && curl -sSf $url >out && grep "^flux_fairshare_up 0$" out && load_plugin &&
 	curl -sSf $url >out && grep "^flux_fairshare_up 1$" out; rc=$?; kill $served_pid; return $rc
 '
-test_expect_success 'a parser of OpenMetrics reads them, and the dashboard and alerts ask for what there is' '
+test_expect_success 'a parser of OpenMetrics accepts the metrics, and dashboard and alerts use existing metrics' '
 	python3 "$T_DIR/scripts/openmetrics.py" metrics.txt "$T_DIR/../etc"
 '
 python3 "$T_DIR/scripts/top.py" && test_set_prereq PYTE
-test_expect_success PYTE 'top on a real terminal' '
+test_expect_success PYTE 'top prints its screen on a real terminal' '
 	tree 5000 && mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && python3 "$T_DIR/scripts/top.py" "$T_DIR/golden/screens/top-real.txt"
 '
-test_expect_success 'whatever is named as what decides turns the order when it is exchanged' '
+test_expect_success 'the terms that why names reverse the order if they are exchanged' '
 	cancel_all; remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && stop_queues && flux python "$T_DIR/scripts/why-pairs.py" "${WHY_PAIRS:-60}"
 '
-test_expect_success 'no job is left' 'cancel_all'
+test_expect_success 'all jobs end' 'cancel_all'
 finish

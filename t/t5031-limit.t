@@ -9,18 +9,18 @@ test_description='flux fairshare limit: limits of our own in the accounting data
 limit() { flux fairshare limit "$@" -p "$DB"; }
 stored_limits() { flux fairshare limit -p "${1:-$DB}" --json | jq -c '[.limits[] | [.scope, .name, .queue, .measure, .value, .counts]]'; }
 
-test_expect_success 'a new database has none, and no table of ours' '
+test_expect_success 'a new database has no limits and no table of this project' '
 	start_instance && make_site && test "$(stored_limits)" = "[]" &&
 	test -z "$(sql "SELECT name FROM sqlite_master WHERE name LIKE \"fairshare%\"")"
 '
-test_expect_success 'limits are set, also anew' '
+test_expect_success 'limit set stores limits, and replaces an earlier value' '
 	limit set user "*" run-gpus=16 && limit set bank A run-gpus=32 run-jobs=9 && limit set bank A run-gpus=96 &&
 	limit set bank B --queue silver --given sched-nodes=4 && limit set association user5001/A run-sched-gpus=2 &&
 	limit set user user5002 run-gpus=1 && stored_limits >found &&
 	echo "[[\"association\",\"user5001/A\",\"\",\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",\"\",\"run-gpus\",96,\"asked\"],[\"bank\",\"A\",\"\",\"run-jobs\",9,\"asked\"],[\"bank\",\"B\",\"silver\",\"sched-nodes\",4,\"given\"],[\"user\",\"*\",\"\",\"run-gpus\",16,\"asked\"],[\"user\",\"user5002\",\"\",\"run-gpus\",1,\"asked\"]]" >wanted &&
 	test_cmp wanted found
 '
-test_expect_success 'what is none is refused by name, and changes nothing' '
+test_expect_success 'limit set refuses invalid limits, names the cause and changes nothing' '
 	stored_limits >before &&
 	for row in "bank A|MEASURE=VALUE is missing" "bank C run-gpus=1|there is no bank C in the database" \
 		"user nobody5 run-gpus=1|there is no user nobody5 in the database" \
@@ -36,17 +36,17 @@ test_expect_success 'what is none is refused by name, and changes nothing' '
 	test_must_fail limit set bank A run-gpu=1 2>err && grep "unknown measure \"run-gpu\"; did you mean \"run-gpus\"?" err &&
 	stored_limits >after && test_cmp before after
 '
-test_expect_success 'push sends them, users by id' '
+test_expect_success 'push sends the limits, with user ids in place of user names' '
 	load_plugin && flux fairshare push -p $DB && mf query | jq -c "[.limits[] | [.scope, .name, .queue, .measure, .limit, .counts]]" >found &&
 	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"sched-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"]]" >wanted &&
 	test_cmp wanted found
 '
-test_expect_success 'they hold' '
+test_expect_success 'the pushed limits hold jobs' '
 	limit set bank root run-sched-jobs=1 && flux fairshare push -p $DB && a=$(mf submit 5001) && running $a &&
 	b=$(mf submit 5003) && held_by $b max-run-sched-jobs-bank && limit unset bank root && flux fairshare push -p $DB && running $b &&
 	cancel $a $b && ended $a $b
 '
-test_expect_success 'flux account goes on with the database as ever' '
+test_expect_success 'the programs of flux-accounting work on a database with limits' '
 	flux account view-bank root -t && flux account edit-user user5001 --bank=A --shares=5 && flux account list-users &&
 	flux account export-json >out && jq -e ".associations | length == 4" out &&
 	flux account-update-usage -p $DB && flux account-update-fshare -p $DB && flux account-priority-update -p $DB &&
@@ -73,21 +73,21 @@ cat >update.py <<-'END'
 	    with sqlite3.connect(old) as db:
 	        assert db.execute("PRAGMA user_version").fetchone()[0] == int(newest), old
 END
-test_expect_success 'flux account-update-db keeps them, from every schema version' '
+test_expect_success 'flux account-update-db keeps the limits from every schema version' '
 	newest=$(sql "PRAGMA user_version") && flux python update.py $DB $newest >update.log 2>&1 || { cat update.log; return 1; }
 	for version in $(seq 1 $newest); do
 		stored_limits old-$version.db >after && test_cmp before after || return 1
 	done
 '
-test_expect_success 'they are taken back, one and all' '
+test_expect_success 'limit unset removes one measure or all' '
 	limit unset bank A run-jobs && limit unset bank B --queue silver && test_expect_code 1 limit unset bank B &&
 	limit show bank A --json | jq -e ".limits | map(.measure) == [\"run-gpus\"]" && test_expect_code 1 limit show bank B
 '
-test_expect_success 'of a user who is gone nothing is sent, and that is said' '
+test_expect_success 'push skips a limit of a user who left, and reports it' '
 	sql "DELETE FROM association_table WHERE username = \"user5002\"" && flux fairshare push -p $DB 2>err && cat err &&
 	grep "nothing of user user5002" err && mf query | jq -e "[.limits[] | select(.name == \"5002\")] == []"
 '
-test_expect_success 'limits of the configuration are listed too, users by name' '
+test_expect_success 'limit lists limits of the configuration, with user names in place of user ids' '
 	flux config get >before.json && jq ".fairshare.limits = [{scope: \"user\", name: \"0\", \"run-jobs\": 7},
 		{scope: \"association\", name: \"5001/A\", counts: \"given\", \"run-sched-gpus\": 4}]" before.json >more.json &&
 	flux config load <more.json && flux fairshare limit -p $DB --json >found.json && jq -c ".limits[] | select(.source == \"config\") | [.scope, .name, .measure, .value, .counts]" found.json >found &&
@@ -95,10 +95,10 @@ test_expect_success 'limits of the configuration are listed too, users by name' 
 	test_cmp wanted found && jq -e ".limits | map(select(.source == \"database\")) | length > 0" found.json &&
 	flux fairshare limit -p $DB >out && cat out && grep "the database counts after a push" out
 '
-test_expect_success 'without a database those of the configuration are listed with a warning' '
+test_expect_success 'limit lists limits of the configuration without a database, with a warning' '
 	FLUX_FAIRSHARE_DATABASE=$PWD/nowhere.db flux fairshare limit --csv >out 2>err && cat err out && grep "warning: .*nowhere.db" err && grep "run-jobs,7,asked,config" out
 '
-test_expect_success 'where there are none, that is said' '
+test_expect_success 'limit says that no limits are set' '
 	flux config load <before.json && limit unset user "*" && limit unset bank A && limit unset association user5001/A && sql "DELETE FROM fairshare_limit_table" &&
 	limit >out && grep -x "no limits are set" out && test_expect_code 1 limit show bank A >out && grep -x "no such limits are set" out
 '

@@ -8,7 +8,7 @@ test_description='max_nodes and max_cores of a queue: limits over the jobs of al
 
 limit() { flux fairshare limit "$@" -p "$DB"; }
 
-test_expect_success 'max_nodes of a queue holds the jobs of all associations together' '
+test_expect_success 'max_nodes of a queue limits the jobs of all associations together' '
 	write_conf "$(with_queues silver)" && start_instance && make_site && load_plugin &&
 	flux account edit-queue silver --max-nodes=2 && for u in 5001 5003 5004; do flux account edit-user user$u --queues=silver || return 1; done &&
 	flux fairshare push -p $DB && limit >out && cat out && grep "^bank  *root  *silver  *run-sched-nodes  *2 " out &&
@@ -18,7 +18,7 @@ test_expect_success 'max_nodes of a queue holds the jobs of all associations tog
 	test_must_fail mf submit 5001 -q silver -N 3 2>err && cat err && grep "in queue silver (2 node" err &&
 	cancel $a && running $c
 '
-test_expect_success 'max_cores of a queue does the same, and the lower of two limits counts' '
+test_expect_success 'max_cores of a queue limits the jobs of all associations, and the lower of two limits counts' '
 	flux account edit-queue silver --max-nodes=-1 --max-cores=1 && limit set bank root --queue=silver run-sched-cores=3 && flux fairshare push -p $DB &&
 	e=$(mf submit 5001 -q silver) && held_by $e max-run-sched-cores-bank-queue && limit unset bank root --queue=silver &&
 	flux account edit-queue silver --max-cores=-1 && flux fairshare push -p $DB && running $e && test "$(limit --json | jq "[.limits[] | select(.name == \"root\")] | length")" = 0 && cancel_all

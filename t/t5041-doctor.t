@@ -40,44 +40,44 @@ with sqlite3.connect(sys.argv[1]) as db:
     db.commit()' "$DB" && flux fairshare push -p $DB
 }
 # A file with the definitions of queues, which the next test may need.
-test_expect_success 'without a plugin that is the first thing to do' '
+test_expect_success 'doctor finds that no plugin is loaded' '
 	start_instance && make_site && found 1 not-loaded && test_expect_code 1 doctor >out && grep -e "-> flux jobtap load mf_priority.so && flux fairshare push" out
 '
-test_expect_success 'a plugin without data is told of' '
+test_expect_success 'doctor finds a plugin without data' '
 	load_plugin && found 1 no-data && test_expect_code 1 doctor >out && grep "!! no-data: the plugin has no data: all jobs wait" out
 '
-test_expect_success 'of a site whose data are in the plugin nothing is told, and that is success' '
+test_expect_success 'doctor finds nothing after a push and ends with exit status 0' '
 	mends no-data "" && found 0 && doctor >out && grep "nothing is wrong with $DB" out
 '
-test_expect_success 'what the database gets wrong is told with whom it is about' '
+test_expect_success 'doctor finds a limit that holds everything, and names the association' '
 	flux account add-user --username=user5009 --userid=5009 --bank=B --shares=1 --max-running-jobs=0 && flux fairshare push -p $DB &&
 	found 1 limits-hold-everything && jq -e ".findings[0].whom == [\"user5009 in B\"]" doctor.json &&
 	mends limits-hold-everything "s/NAME/user5009/;s/BANK/B/;s/LIMIT=N/max-running-jobs=5/"
 '
-test_expect_success 'what was not pushed is told' '
+test_expect_success 'doctor finds data that were not pushed' '
 	for u in 5010 5011; do flux account add-user --username=user$u --userid=$u --bank=B || return 1; done &&
 	found 1 not-pushed && mends not-pushed "" && found 0 &&
 	flux account edit-user user5010 --bank=B --max-nodes=7 && found 1 not-pushed && grep "1 association changed" doctor.json && mends not-pushed "" && found 0 &&
 	flux account delete-user --force user5011 B && flux account delete-user --force user5010 B && found 1 not-pushed && mends not-pushed "" && found 0
 '
-test_expect_success 'a job whose user has no record is told of, and a record lets it go' '
+test_expect_success 'doctor finds nothing after the record of a waiting user was pushed' '
 	cp $DB before.db && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && a=$(mf submit 5077) && wait_for depend $a && settled &&
 	found 1 no-data && ! grep add-user doctor.json && flux fairshare push -p $DB || return 1
 	remove_plugin && load_plugin && settled && test_might_fail doctor --json >doctor.json && cat doctor.json
 	cancel $a && ended $a && flux fairshare push -p $DB && found 0
 '
-test_expect_success 'old data are told of, after as many hours as asked for, and a push mends that' '
+test_expect_success 'doctor finds old data after the hours that --stale gives, and a push is the remedy' '
 	sleep 4 && mends data-old "" --stale 0.001
 '
-test_expect_success 'without Flux the database is looked at, and that is said' '
+test_expect_success 'doctor checks the database without Flux and reports that' '
 	(unset FLUX_URI; test_might_fail flux fairshare doctor -p $DB --uri local:///nonexistent >out) && grep "no-flux: the plugin was not asked" out &&
 	uri=$FLUX_URI && grep "name the instance by --uri" out && (unset FLUX_URI; flux fairshare doctor -p $DB --uri $uri >out) && grep "nothing is wrong with $DB" out
 '
-test_expect_success 'a database that is not there is the trouble' '
+test_expect_success 'doctor finds a missing or empty database' '
 	test_expect_code 1 flux fairshare doctor -p nowhere.db >out && grep "!! no-database: " out && grep "flux account -p nowhere.db create-db" out &&
 	(DB=nowhere.db && mends no-database "" && rm nowhere.db && : >nowhere.db && mends no-database "")
 '
-test_expect_success 'a database that nobody may read, or that is locked or damaged, is no reason to make another' '
+test_expect_success 'doctor does not advise a new database if the present one is damaged or of an old schema' '
 	dd if=$DB of=cut.db bs=1024 count=9 2>/dev/null && test_expect_code 1 flux fairshare doctor -p cut.db >out && ! grep create-db out &&
 	grep "!! damaged-database: " out && grep "restore cut.db from a backup" out && cp $DB cut.db && (DB=cut.db && found 0) &&
 	flux python -c "import sqlite3
@@ -133,45 +133,45 @@ a weight that decides ties at most|weights-too-small|s/NAME/urgency/;s/N$/1000/|
 weights beyond the highest priority|priorities-clamp|s/NAME/fairshare/;s/N$/100000/|UPDATE priority_factor_weight_table SET weight = 5000000000 WHERE factor = 'fairshare'
 a half-life period that nobody ended|decay-behind||UPDATE t_half_life_period_table SET end_half_life_period = 1700000000.0
 END
-test_expect_success 'limits on banks, users and queues that are not there are told, and taken back' '
+test_expect_success 'doctor finds limits of missing banks, users and queues' '
 	flux fairshare limit set -p $DB bank A run-gpus=4 && flux fairshare push -p $DB && found 0 &&
 	for values in "\"bank\", \"Z\", \"\"" "\"bank\", \"A\", \"gold\"" "\"association\", \"user5001/Z\", \"\"" "\"user\", \"ghost\", \"\""; do
 		sql "INSERT INTO fairshare_limit_table VALUES ($values, \"run-gpus\", 3, \"asked\")" && mends lost-limits "" || return 1
 	done && sql "INSERT INTO fairshare_limit_table VALUES (\"bank\", \"A\", \"\", \"run-jbs\", 3, \"asked\")" && mends refused "" &&
 	flux fairshare limit unset -p $DB bank A && flux fairshare push -p $DB && found 0
 '
-test_expect_success 'a column that this version does not know is told as soon as it holds other than its default' '
+test_expect_success 'doctor finds a column of a later schema if it has a value other than its default' '
 	sql "ALTER TABLE queue_table ADD COLUMN max_gold int NOT NULL DEFAULT 2147483647" && found 0 &&
 	sql "UPDATE queue_table SET max_gold = 4" && found 0 unknown-columns &&
 	tells unknown-columns && command=$(sed "s/.*\(sqlite3 .*\)/\1/" remedy) && bash -c "$command" && found 0 && sql "ALTER TABLE queue_table DROP COLUMN max_gold"
 '
-test_expect_success 'usage that nobody counted is told, and a sync mends that' '
+test_expect_success 'doctor finds usage that was not counted for hours' '
 	sql "DROP TABLE IF EXISTS fairshare_usage_marks" && flux fairshare sync -p $DB --only usage --now $(($(date +%s) - 10000)) && mends usage-old "" &&
 	flux fairshare push -p $DB && found 0
 '
-test_expect_success 'usage that was counted by a clock ahead of this one is told, and counted again' '
+test_expect_success 'doctor finds usage that was counted by a clock ahead of this one' '
 	flux fairshare sync -p $DB --only usage --now $(($(date +%s) + 5000)) && found 1 refused && grep "1.4 hours ahead of this clock" doctor.json &&
 	mends refused "" && flux fairshare push -p $DB && found 0
 '
-test_expect_success 'a second priority plugin is told, and removed' '
+test_expect_success 'doctor finds a second priority plugin' '
 	flux jobtap load .priority-default && found 1 two-priority-plugins && mends two-priority-plugins "" && found 0
 '
-test_expect_success 'a configuration with which Flux would not start is told' '
+test_expect_success 'doctor finds a configuration that Flux would refuse' '
 	cp conf.json conf.good && jq ".fairshare.refesh = 3" conf.good >conf.json && found 1 config-refused && grep "fairshare.refesh: unknown key" doctor.json &&
 	tells config-refused && cp conf.good conf.json && bash -c "$(sed "s/.*; then: //" remedy)" && found 0
 '
-test_expect_success 'after a reload that failed the remedy loads the plugin, from where it is installed beside the other' '
+test_expect_success 'the remedy after a failed reload loads the plugin from where it is installed' '
 	mkdir -p usr/libexec/flux/cmd usr/share/flux-fairshare && sed "s|load = \"mf_priority.so\"|load = \"$PLUGIN\"|" "$T_DIR/../etc/flux-fairshare.toml" >usr/share/flux-fairshare/flux-fairshare.toml &&
 	FLUX_EXEC_PATH=$PWD/usr/libexec/flux/cmd:$FLUX_EXEC_PATH && test_must_fail flux jobtap load -r mf_priority.so "$PLUGIN" depth=0 &&
 	found 1 not-loaded && mends not-loaded "" && found 0 && flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\""
 '
-test_expect_success 'the remedy replaces the default plugin where that is loaded' '
+test_expect_success 'the remedy replaces the default plugin if it is loaded' '
 	remove_plugin && flux jobtap load .priority-default && found 1 not-loaded && grep -F -e "-r .priority-default" doctor.json && mends not-loaded "" && found 0
 '
 for UPSTREAM in ${UPSTREAM_PLUGIN:+"$UPSTREAM_PLUGIN"} "$(pkg-config --variable=fluxlibdir flux-core)"/{job-manager/plugins,flux-fairshare/flux-accounting}/mf_priority.so; do
 	test -e "$UPSTREAM" && ! grep -qa "mf_priority: loaded (version" "$UPSTREAM" && test_set_prereq UPSTREAM && break
 done
-test_expect_success UPSTREAM 'the remedy replaces flux-accounting'\''s plugin by this one, which has the same name' '
+test_expect_success UPSTREAM 'the remedy replaces the plugin of flux-accounting, which has the same name' '
 	flux jobtap load -r mf_priority.so "$UPSTREAM" && tells "flux-accounting'\''s" && mends "flux-accounting'\''s" "" &&
 	flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\"" && found 0
 '
@@ -188,7 +188,7 @@ int clock_gettime (clockid_t id, struct timespec *now)
     return rc;
 }
 END
-test_expect_success 'data from ahead of the clock are a finding, until the clocks agree' '
+test_expect_success 'doctor finds data from ahead of the clock until the clocks agree' '
 	plain=$(mktemp -d) && gcc -shared -fPIC -o $plain/behind.so behind.c && flux fairshare push -p $DB &&
 	{ LD_PRELOAD=$plain/behind.so flux fairshare doctor -p $DB --json >doctor.json; rm -r $plain; } && cat doctor.json;
 	jq -er ".findings[] | select(.code == \"clock\") | .remedy" doctor.json >remedy && grep "2.0 hours ahead of this clock" doctor.json && grep "set the clocks" remedy &&

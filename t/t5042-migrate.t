@@ -38,7 +38,7 @@ held_2() {
 		running $taker && drop $kept keep=x && held_by $kept max-running-jobs-user-limit.2
 }
 
-test_expect_success UPSTREAM 'under their plugin jobs run, are held, wait for resources and for others' '
+test_expect_success UPSTREAM 'jobs run, are held, wait for resources and are blocked under the plugin of flux-accounting' '
 	gcc -shared -fPIC -o keeper.so "$T_DIR/random/keeper.c" && start_instance && make_site &&
 	for u in 5001 5002; do flux account edit-user user$u --max-running-jobs=1 || return 1; done &&
 	flux jobtap load "$PWD/keeper.so" && flux jobtap load "$theirs" "config=$(flux account export-json)" &&
@@ -47,49 +47,49 @@ test_expect_success UPSTREAM 'under their plugin jobs run, are held, wait for re
 	big=$(mf submit 5003 -N 4 -n 16) && scheduled $big && after=$(mf submit 5003 -d afterany:$big) && wait_for dependency-add $after &&
 	is_state RUN $run && is_state SCHED $big && is_state DEPEND $held1 $held2 $after
 '
-test_expect_success UPSTREAM 'in their place ours finds all jobs as they are' '
+test_expect_success UPSTREAM 'our plugin takes over all jobs in their states' '
 	to_ours && settled && all_there $run $held1 $held2 $big $after && is_state DEPEND $held1 $held2 $after && is_state SCHED $big && is_state RUN $run &&
 	mf counts 5001 A active=3 run=1 held=2 && mf counts 5003 B active=2 && mf check
 '
-test_expect_success UPSTREAM 'what theirs held ours lets go, one by one' '
+test_expect_success UPSTREAM 'our plugin releases jobs that the other plugin held, one by one' '
 	cancel $big && running $after && cancel $run && running $held1 && settled && is_state DEPEND $held2 && mf counts 5001 A active=2 run=1 held=1
 '
-test_expect_success UPSTREAM 'whom theirs would go on holding, end, or keep for ever' '
+test_expect_success UPSTREAM 'migrate lists the jobs that the other plugin would hold on, end or hold forever' '
 	held_2 5002 && late=$kept && place=$taker &&
 	flux fairshare limit set user user5004 run-nodes=1 -p $DB >out && flux fairshare push -p $DB &&
 	wide=$(mf submit 5004 -N 1) && running $wide && scope=$(mf submit 5004 -N 1) && held_by $scope max-run-nodes-user &&
 	fate_is $held2 "held on" && fate_is $late "ended when there is room" && fate_is $scope "waits for ever" &&
 	test_expect_code 1 migrate >out && cat out && grep "2 of 3 jobs would be lost: flux fairshare migrate --to-upstream" out
 '
-test_expect_success UPSTREAM 'nobody but the owner may ask, or let jobs rest' '
+test_expect_success UPSTREAM 'guests may not call hand_over and rest' '
 	test_must_fail mf rpc --as 5001 hand_over >out && grep EPERM out && test_must_fail mf rpc --as 5001 rest "{\"ids\":[]}" >out && grep EPERM out
 '
-test_expect_success UPSTREAM 'only jobs of urgency 0 are let rest' '
+test_expect_success UPSTREAM 'rest leaves a job at another urgency than 0 held' '
 	mf rpc rest "{\"ids\":[$(flux job id $late)]}" >out && grep "\"left\":\[$(flux job id $late)\]" out && settled && is_state DEPEND $late
 '
-test_expect_success UPSTREAM 'those that would be lost rest in SCHED, the other is held on' '
+test_expect_success UPSTREAM 'migrate --to-upstream moves the jobs that would be lost to SCHED at urgency 0, and the other job stays held' '
 	migrate --to-upstream >let-go.sh 2>err && cat err let-go.sh && grep "2 jobs rest at urgency 0" err && scheduled $late && scheduled $scope && settled &&
 	is_state SCHED $late $scope && prio_is $late 0 && prio_is $scope 0 && is_state DEPEND $held2 && migrate && fate_is $held2 "held on"
 '
-test_expect_success UPSTREAM 'theirs takes over, and nothing is lost' '
+test_expect_success UPSTREAM 'the other plugin takes over all jobs' '
 	to_theirs && settled && all_there $held1 $held2 $late $place $scope $wide $after && is_state RUN $held1 $place $wide &&
 	is_state DEPEND $held2 && is_state SCHED $late $scope && migrate >out && grep "has lost no job" out
 '
-test_expect_success UPSTREAM 'it lets go whom it holds on, and the script the others' '
+test_expect_success UPSTREAM 'the other plugin releases the job that it holds, and the script restores the urgencies' '
 	cancel $held1 && running $held2 && sh let-go.sh && running $late $scope && all_there $held2 $late $scope
 '
-test_expect_success UPSTREAM 'without this a job waits for ever, which is told; ours lets it go' '
+test_expect_success UPSTREAM 'a job waits forever if the site skips migrate --to-upstream, migrate reports the job, and our plugin releases it' '
 	to_ours && cancel_all && held_2 5002 && to_theirs && settled && is_state DEPEND $kept &&
 	test_expect_code 1 migrate >out && cat out && grep "$kept.*waits for ever.*max-running-jobs-user-limit.2" out &&
 	test_must_fail migrate --to-upstream 2>err && grep "is flux-accounting.s already" err &&
 	to_ours && cancel $taker && running $kept
 '
-test_expect_success UPSTREAM '--all has all rest, whatever ends before theirs is loaded' '
+test_expect_success UPSTREAM 'migrate --to-upstream --all protects every held job, even if headroom appears before the change' '
 	held=$(mf submit 5002 -u 20) && held_by $held max-running-jobs-user-limit && migrate && migrate --to-upstream --all >let-go.sh &&
 	grep "flux job urgency $held 20" let-go.sh && scheduled $held && settled && is_state SCHED $held && cancel $kept && ended $kept && to_theirs && settled &&
 	is_state SCHED $held && sh let-go.sh && running $held
 '
-test_expect_success UPSTREAM 'what was cut off is told, and run again it loses no urgency' '
+test_expect_success UPSTREAM 'an interrupted migrate --to-upstream is reported, and a second run keeps all urgencies' '
 	to_ours && cancel_all && take=$(mf submit 5002) && running $take && held=$(mf submit 5002 -u 21) && held_by $held max-running-jobs-user-limit && rm -f let-go.sh &&
 	relay --rename job-manager.mf_priority.rest job-manager.mf_priority.resX &&
 	test_expect_code 2 flux fairshare migrate --to-upstream --all --uri "$through" >>let-go.sh 2>err; rc=$?; end_relay; cat err; test $rc = 0 &&
@@ -97,18 +97,18 @@ test_expect_success UPSTREAM 'what was cut off is told, and run again it loses n
 	migrate --to-upstream --all >>let-go.sh && scheduled $held && migrate --to-upstream --all >>let-go.sh && cat let-go.sh &&
 	sh let-go.sh && running $held && test "$(flux jobs -n -o "{urgency}" $held)" = 21 && cancel_all
 '
-test_expect_success UPSTREAM 'whom others keep too is told and left as it is, and theirs holds it on' '
+test_expect_success UPSTREAM 'migrate --to-upstream leaves a held and blocked job as it is, and the other plugin holds it on' '
 	run=$(mf submit 5002) && running $run && kept=$(mf submit 5002 -d keep:x) && held_by $kept max-running-jobs-user-limit && settled &&
 	test_expect_code 1 migrate --to-upstream --all >let-go.sh 2>err && cat err && grep "$kept: held on .*others keep it too" err && ! grep "$kept" let-go.sh &&
 	to_theirs && settled && cancel $run && ended $run && freed_from $kept max-running-jobs-user-limit && drop $kept keep=x && running $kept && never $kept exception
 '
-test_expect_success UPSTREAM 'whom only others keep is told where theirs would end it' '
+test_expect_success UPSTREAM 'migrate reports a blocked job that the other plugin would end' '
 	to_ours && cancel_all && run=$(mf submit 5002) && running $run && kept=$(mf submit 5002 -d keep:x) && held_by $kept max-running-jobs-user-limit &&
 	cancel $run && ended $run && freed_from $kept max-running-jobs-user-limit && settled && migrate && run=$(mf submit 5002) && running $run &&
 	fate_is $kept "ended when there is room" && test_expect_code 1 migrate >out && cat out && grep "1 job of these others keep too" out &&
 	drop $kept keep=x && held_by $kept max-running-jobs-user-limit.2 && migrate --to-upstream >let-go.sh && scheduled $kept && to_theirs && settled &&
 	cancel $run && ended $run && sh let-go.sh && running $kept && never $kept exception && cancel_all
 '
-test_expect_success UPSTREAM 'the site goes on with ours' 'to_ours'
+test_expect_success UPSTREAM 'our plugin is loaded again' 'to_ours'
 test_expect_success UPSTREAM 'the service that edits the database ends' 'stop_service'
 finish

@@ -8,32 +8,32 @@ test_description='flux fairshare simulate: the jobs of a real instance, as its a
 
 simulate() { flux fairshare simulate --trace "$DB" --nodes 4 --cores-per-node 4 "$@"; }
 
-test_expect_success 'an instance with the plugin, a site, and jobs of three users in the database' '
+test_expect_success 'an instance has the plugin, a site and ended jobs of three users in the database' '
 	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB &&
 	a=$(mf submit 5001 --run 0.4s) && b=$(mf submit 5002 -N 2 -n 2 --run 0.6s) &&
 	c=$(mf submit 5003 -N 4 -n 4 --run 0.3s) && d=$(mf submit 5001 -N 3 -n 3 --run 0.2s) && ended $a $b $c $d &&
 	flux fairshare sync -p $DB && test "$(sql "SELECT count(*) FROM jobs")" = 4
 '
-test_expect_success 'all of them run in the simulation, by bank as the database has them' '
+test_expect_success 'simulate runs all jobs of the database, by bank' '
 	simulate --json >out.json && cat out.json &&
 	jq -e ".jobs == 4 and .skipped == 0 and .cores == 16" out.json &&
 	jq -e ".scenarios == [.scenarios[] | select(.jobs == 4 and .rejected == 0 and .never == 0)] and (.scenarios | length) == 1" out.json &&
 	jq -e "[.groups[] | select(.by == \"bank\") | [.group, .jobs, .promised]] == [[\"A\", 3, 0.3], [\"B\", 1, 0.7]]" out.json
 '
-test_expect_success 'what they waited in truth is told beside' '
+test_expect_success 'simulate reports the recorded waits' '
 	wanted=$(sql "SELECT avg(t_run - t_submit) FROM jobs") &&
 	jq -e --argjson wanted "$wanted" "(.recorded_wait_mean - \$wanted) | fabs < 1e-6" out.json &&
 	jq -e ".scenarios[0] | .utilisation > 0 and .utilisation <= 1 and .makespan > 0.5" out.json
 '
-test_expect_success 'policies, limits and a database that stays as it was' '
+test_expect_success 'simulate compares policies and limits, and leaves the database unchanged' '
 	cp $DB before.db && simulate --policy fair-tree,pbs --sweep max-running-jobs=0,9 --json >out.json && cmp $DB before.db &&
 	jq -e "[.scenarios[] | [.scenario, .jobs, .never]] == [[\"fair-tree max-running-jobs=0\", 0, 4], [\"fair-tree max-running-jobs=9\", 4, 0],
 		[\"pbs max-running-jobs=0\", 0, 4], [\"pbs max-running-jobs=9\", 4, 0]]" out.json
 '
-test_expect_success 'the same output twice, and a table for people' '
+test_expect_success 'simulate prints the same table twice' '
 	simulate >one && simulate >two && test_cmp one two && grep "^4 jobs on 4 nodes with 16 cores" one && grep "^weighted-walk  *A  *3 " one
 '
-test_expect_success 'the page has what the same run prints, and does not say where the history is' '
+test_expect_success 'the page of simulate has the data of --json and not the path of the history' '
 	DB=$PWD/$DB simulate --policy fair-tree,pbs --report page.html --json >out.json && grep -F "$PWD" out.json &&
 	simulate --policy fair-tree,pbs --report again.html >out && test_cmp page.html again.html &&
 	jq -S ".trace = \"accounting.db\"" out.json >wanted && ! grep "$PWD" page.html &&
@@ -41,7 +41,7 @@ test_expect_success 'the page has what the same run prints, and does not say whe
 	jq -S . data.json >found && test_cmp wanted found && grep "default-src .none." page.html && ! grep -E "(src|href)=\"[^#]" page.html &&
 	jq -e ".users == 3 and .banks == 2 and .core_seconds > 0" out.json
 '
-test_expect_success 'a link is refused, a directory and standard output too, before anything is replayed' '
+test_expect_success 'simulate refuses to write its page to a link, a directory or standard output' '
 	echo precious >victim && ln -s victim link &&
 	for name in link . -; do test_expect_code 2 simulate --report $name 2>err >out && cat err && test_must_be_empty out || return 1; done &&
 	grep "standard output is for the table" err && test "$(cat victim)" = precious && ! test -e ./-

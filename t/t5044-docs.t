@@ -30,54 +30,54 @@ prints() {
 }
 as_5001() { FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 "$@"; }
 
-test_expect_success 'every command that needs no Flux prints what the documents say' '
+test_expect_success 'every command of the documents that needs no Flux prints the documented output' '
 	(cd "$TOP" && unset FLUX_URI && bash "$docs" README.md CONTRIBUTING.md docs/*.md) >out || { cat out; return 1; }
 	cat out && grep "[1-9] blocks, .* 0 wrong" out
 '
-test_expect_success 'each block of a kind that this script knows' '
+test_expect_success 'a test runs each kind of block in the documents' '
 	sed -n "s/^\`\`\`console \(.*\)/\1/p" "$TOP"/README.md "$TOP"/docs/*.md | sort -u >kinds && printf "%s\n" deb deb-running fresh gone gpus ours page rpm site sources upstream >wanted &&
 	for kind in $(cat wanted); do grep -q -e "--live $kind " "$T_DIR/t5044-docs.t" "$T_DIR/t5047-docs-root.t" || { echo "nobody runs $kind"; return 1; }; done && test_cmp wanted kinds
 '
-test_expect_success 'the figures beside the original are those of the table of its flaws' '
+test_expect_success 'the README has the same figures as the table of flaws' '
 	rows() { grep -cE "^\| [0-9]+ \| t7[0-9]+ .*\| $1 \| pass \|\$" "$TOP/docs/evidence/flaws.md"; } && all=$(rows "(pass|fail)") &&
 	grep -F "| $(rows pass) of $all | $all of $all |" "$TOP/README.md"
 '
-test_expect_success 'what they link to is there' '
+test_expect_success 'the links in the documents lead to existing files' '
 	for file in "$TOP"/README.md "$TOP"/CONTRIBUTING.md "$TOP"/CHANGELOG.md "$TOP"/docs/*.md "$TOP"/docs/evidence/*.md "$TOP"/t/README.md; do
 		(cd "$(dirname "$file")" && grep -o "\]([^)#]*" "$(basename "$file")" | sed "s/^](//" | grep -v -e :// -e "^$" | while read -r link; do
 			case $link in *" "*) ;; *) test -e "$link" || echo "$file: $link" ;; esac; done); done >missing
 	grep -e : missing; test_must_be_empty missing
 '
-test_expect_success 'from an empty database to a plugin that knows it' '
+test_expect_success 'docs/admin.md leads from an empty database to a plugin with data' '
 	write_conf ".fairshare.refresh = \"1h\"" && start_instance && load_plugin && DB=fresh.db && flux account -p "$PWD/$DB" create-db >create.log 2>&1 && flux account-service -p "$PWD/$DB" -t &&
 	copy docs/admin.md -e "/^. flux account create-db/d" && FLUX_FAIRSHARE_DATABASE=$PWD/$DB prints bash "$docs" --live fresh docs/admin.md
 	rc=$?; stop_service; return $rc
 '
-test_expect_success 'a site, its jobs, and what people ask about them' '
+test_expect_success 'docs/user.md shows a site and its jobs' '
 	DB=accounting.db && make_site && flux account edit-user user5001 --max-running-jobs=1 && export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare push &&
 	run=$(mf submit 5001) && running $run && held=$(mf submit 5001) && held_by $held max-running-jobs-user-limit && settled &&
 	copy docs/user.md -e "s/ƒ2YSTvBdGM/ƒ${held#?}/g" && prints as_5001 bash "$docs" --live site docs/user.md
 '
-test_expect_success 'for who runs it' '
+test_expect_success 'docs/admin.md shows a running site' '
 	copy docs/admin.md && prints bash "$docs" --live ours docs/admin.md
 '
-test_expect_success UPSTREAM 'from the plugin of flux-accounting' '
+test_expect_success UPSTREAM 'docs/migrate.md leads from the plugin of flux-accounting to ours' '
 	flux jobtap load -r mf_priority.so "$theirs" "config=$(flux account export-json)" && copy docs/migrate.md && prints bash "$docs" --live site docs/migrate.md &&
 	prints bash "$docs" --live upstream docs/migrate.md && settled && is_state RUN $run && is_state DEPEND $held
 '
-test_expect_success UPSTREAM 'and back, with jobs that it would lose' '
+test_expect_success UPSTREAM 'docs/migrate.md leads back, with jobs that would be lost' '
 	flux fairshare limit set user user5004 run-nodes=1 >out && flux fairshare limit set user user5003 run-nodes=1 >out && flux fairshare push &&
 	for u in 5003 5004; do a=$(mf submit $u -N 1) && running $a && b=$(mf submit $u -N 1) && held_by $b max-run-nodes-user || return 1; done &&
 	copy docs/migrate.md && prints bash "$docs" --live ours docs/migrate.md && running $b && is_state DEPEND $held
 '
-test_expect_success 'at last ours is back' 'flux jobtap load -r mf_priority.so "$PLUGIN"'
-test_expect_success 'limits that flux-accounting does not have' '
+test_expect_success 'our plugin is loaded again' 'flux jobtap load -r mf_priority.so "$PLUGIN"'
+test_expect_success 'docs/reference.md shows limits that flux-accounting lacks' '
 	flux account add-bank --parent-bank=root small 1 && copy docs/reference.md && prints bash "$docs" --live gpus docs/reference.md
 '
-test_expect_success 'what a load that failed leaves behind is mended as they say' '
+test_expect_success 'docs/reference.md shows the remedy after a failed load' '
 	flux jobtap remove mf_priority.so && copy docs/reference.md -e "s|jobtap load mf_priority.so &&|jobtap load \"$PLUGIN\" \&\&|" && prints bash "$docs" --live gone docs/reference.md
 '
-test_expect_success 'a page of a simulation' '
+test_expect_success 'docs/command.md shows the page of a simulation' '
 	ln -s "$TOP/t" t && prints bash "$docs" --live page "$TOP/docs/command.md" && grep "^</html>" week.html
 '
 # Each piece that has a table [fairshare], with what else this broker is configured by and the queues that it names.
@@ -91,7 +91,7 @@ cat >pieces.py <<-'END'
 	        whole = json.load(open(sys.argv[1])) | piece | ({"queues": queues} if queues else {})
 	        json.dump(whole, open(f"piece{at}.json", "w"))
 END
-test_expect_success 'each piece of configuration is taken by Flux and the plugin as it stands' '
+test_expect_success 'Flux and the plugin accept each piece of configuration in the documents' '
 	flux python pieces.py conf.json "$TOP"/README.md "$TOP"/docs/*.md && test "$(ls piece*.json | wc -l)" = 2 &&
 	for piece in piece*.json; do
 		flux config load <$piece && sed -E "s/running-limits|run-sched-gpus/no-such-key/" $piece >bad.json && test_must_fail flux config load <bad.json || return 1; done &&

@@ -24,11 +24,11 @@ asked_for rpm && pack rpm && test_set_prereq RPM || { tail -5 rpm.out >&2; echo 
 command -v rpm2cpio >/dev/null && command -v cpio >/dev/null && test_set_prereq RPM_THERE || echo "!! rpm or cpio is not installed: only that the RPM is made is tested" >&2
 test "$(uname -m)" = x86_64 && test_set_prereq X86_64
 
-test_expect_success 'the plugin calls these functions of Flux, and no others' '
+test_expect_success 'the plugin calls the listed functions of Flux and no others' '
 	grep -v "^#" "$TOP/etc/flux-symbols.txt" >listed && nm -D --undefined-only "$PLUGIN_UNDER_TEST" | sed -n "s/.* \(flux_[a-z0-9_]*\).*/\1/p" | LC_ALL=C sort >needed &&
 	test_cmp listed needed
 '
-test_expect_success X86_64 'neither needs a newer glibc than the documents name' '
+test_expect_success X86_64 'plugin and command need no newer glibc than the documents name' '
 	test -n "$named" && for file in "$PLUGIN_UNDER_TEST" "$FAIRSHARE_UNDER_TEST"; do
 		test "$(printf "%s\n" "$named" "$(newest "$file")" | sort -V | tail -1)" = "$named" || { echo "$file needs $(newest "$file")"; return 1; }; done
 '
@@ -36,43 +36,43 @@ test_expect_success 'the plugin starts no thread and no process' '
 	nm -D --undefined-only "$PLUGIN_UNDER_TEST" >needed && grep -q " malloc@" needed &&
 	! grep -wE "(pthread|thrd)_create|v?fork|clone[0-9]*|posix_spawnp?|exec[lv][a-z]*|system|popen|dlopen|dlm?open" needed
 '
-test_expect_success 'the plugin carries neither a database nor the command' '
+test_expect_success 'the plugin contains neither a database nor the command' '
 	! strings "$PLUGIN_UNDER_TEST" | grep -q -e "SQLite format" -e "flux fairshare show"
 '
-test_expect_success 'what install.sh puts below /usr' '
+test_expect_success 'install.sh installs below /usr' '
 	PKG_CONFIG_LIBDIR=/nonexistent bash "$TOP/etc/install.sh" --prefix /usr --keep-upstream --destdir "$PWD/dest" --from built >out && test -e dest/$so
 '
-test_expect_success DEB 'the Debian package has what install.sh installs, where it does' '
+test_expect_success DEB 'the Debian package has the files of install.sh in the same places' '
 	(cd dest && find . -type f ! -name installed | sort) >wanted && dpkg-deb -x "$packages"/*.deb deb &&
 	(cd deb && find . -type f ! -path "./usr/share/doc/*" | sed "s/\.gz$//" | sort) >found && test_cmp wanted found && cmp dest/$so deb/$so
 '
-test_expect_success DEB 'it says what it is and needs' '
+test_expect_success DEB 'the Debian package names its version and what it depends on' '
 	dpkg-deb -f "$packages"/*.deb >control && cat control && grep "^Package: flux-fairshare$" control && grep "^Version: " control &&
 	grep "^Depends: .*libc6" control && grep "^Depends: .*libjansson4" control && dpkg-deb -e "$packages"/*.deb deb-control && grep 02-flux-fairshare deb-control/conffiles
 '
 # Not into this machine: below a directory, by a copy of its list of packages, so that what it depends on is looked for.
-test_expect_success DEB 'dpkg installs it where what it needs is there' '
+test_expect_success DEB 'dpkg installs the Debian package if its dependencies are installed' '
 	mkdir -p "$root/var/lib/dpkg/updates" "$root/var/lib/dpkg/info" "$root/var/log" && cp /var/lib/dpkg/status "$root/var/lib/dpkg/status" &&
 	fakeroot=$(test "$(id -u)" = 0 || echo fakeroot) && $fakeroot dpkg --root="$root" --force-not-root --force-script-chrootless --log=/dev/null -i "$packages"/*.deb >out 2>&1 ||
 		{ cat out; return 1; }
 	dpkg --root="$root" -s flux-fairshare | grep "Status: install ok installed" && test -x "$root/$cmd/flux-fairshare"
 '
-test_expect_success DEB 'its command is found by flux, its plugin serves a live instance, its manual is readable' '
+test_expect_success DEB 'the installed Debian package provides command, plugin and man pages' '
 	FLUX_EXEC_PATH=$root/$cmd flux fairshare --version && start_instance && flux jobtap load "$root/$so" && make_site &&
 	FLUX_EXEC_PATH_PREPEND=$root/$cmd flux fairshare push -p $DB && a=$(mf submit 5001) && running $a && mf counts 5001 A run=1 &&
 	MANPATH=$root/usr/share/man man 7 flux-fairshare-plugin | grep -i running-limits && MANPATH=$root/usr/share/man man flux-fairshare-migrate | grep -i upstream
 '
 test_expect_success DEB 'the service that edits the database ends' 'stop_service'
-test_expect_success DEB 'dpkg takes all of it away' '
+test_expect_success DEB 'dpkg removes all files of the Debian package' '
 	fakeroot=$(test "$(id -u)" = 0 || echo fakeroot) && $fakeroot dpkg --root="$root" --force-not-root --force-script-chrootless --log=/dev/null -P flux-fairshare >out 2>&1 &&
 	(cd "$root" && find . -type f ! -path "./var/*") >left && test_must_be_empty left
 '
-test_expect_success RPM 'there is an RPM' 'test -s "$(ls "$packages"/*.rpm)"'
-test_expect_success RPM,RPM_THERE 'the RPM has the same, and says what it needs' '
+test_expect_success RPM 'the RPM exists' 'test -s "$(ls "$packages"/*.rpm)"'
+test_expect_success RPM,RPM_THERE 'the RPM has the files of install.sh and names what it depends on' '
 	(cd dest && find . -type f ! -name installed | sed "s/^\.//" | sort) >wanted && rpm -qpl "$packages"/*.rpm | sort >found && test_cmp wanted found &&
 	rpm -qpR "$packages"/*.rpm >needs && grep "libjansson.so.4" needs && grep "libc.so.6" needs && rpm -qpi "$packages"/*.rpm | grep "^Name *: flux-fairshare"
 '
-test_expect_success RPM,RPM_THERE 'and can be unpacked: the plugin is the same' '
+test_expect_success RPM,RPM_THERE 'the RPM unpacks to the same plugin' '
 	mkdir rpm && rpm2cpio "$packages"/*.rpm | (cd rpm && cpio -idm --quiet) && cmp rpm/$so dest/$so
 '
 finish

@@ -10,22 +10,22 @@ report() { flux fairshare report -p $DB "$@"; }
 # is FILTER: it is true of the data.
 is() { jq -e "$1" data.json >/dev/null || { echo "not so: $1"; jq -c .held data.json; return 1; }; }
 
-test_expect_success 'without a plugin there is a page, which says so' '
+test_expect_success 'report without a plugin writes a page that says so' '
 	start_instance && make_site && usage 5001 7200 && usage 5003 3600 && report -o report.html 2>err && test_must_be_empty err &&
 	grep -c "<script" report.html >scripts && report --json >data.json && is ".held.unknown | startswith(\"No plugin answered: no fair-share plugin is loaded\")" &&
 	report --no-jobs --json >data.json && is ".held == null"
 '
-test_expect_success 'a page is one file with nothing from elsewhere' '
+test_expect_success 'the page is one file without external references' '
 	echo 2 >wanted && test_cmp wanted scripts && ! grep -E "(src|href)=\"[^#]" report.html && grep "default-src .none." report.html
 '
-test_expect_success 'its figures are those of the database and of flux account' '
+test_expect_success 'the figures of the page equal those of the database and of flux account' '
 	report --json >data.json && is ".banks.usage[0] == 10800 and .unit == \"node-seconds\"" &&
 	is "[.users.name, .users.usage] | transpose | sort == [[\"user5001\", 7200], [\"user5002\", 0], [\"user5003\", 3600], [\"user5004\", 0]]" &&
 	flux account-update-fshare -p $DB && sql "SELECT username || \" \" || fairshare FROM association_table ORDER BY username" >wanted &&
 	jq -r "[.users.name, .users.fairshare] | transpose | sort[] | \"\\(.[0]) \\(if .[1] == 1 then \"1.0\" else .[1] end)\"" data.json >found && test_cmp wanted found &&
 	report --json >data.json && is ".stale == 0"
 '
-test_expect_success 'jobs that a limit holds are those that Flux holds' '
+test_expect_success 'the held jobs of the page are those that Flux holds' '
 	flux account edit-user user5001 --max-running-jobs=1 && load_plugin && flux fairshare push -p $DB &&
 	run=$(mf submit 5001 -t 3600) && running $run && one=$(mf submit 5001) && two=$(mf submit 5001) &&
 	held_by $one max-running-jobs-user-limit && held_by $two max-running-jobs-user-limit && report --json >data.json &&
@@ -33,12 +33,12 @@ test_expect_success 'jobs that a limit holds are those that Flux holds' '
 	flux job id --to=f58 $one $two | sort >wanted && jq -r ".held.answer.jobs[].id" data.json | sort >found && test_cmp wanted found &&
 	is "[.held.answer.jobs[] | .bank, .holds[0]] | unique == [\"A\", \"max-running-jobs-user-limit\"]"
 '
-test_expect_success 'a guest gets his own' '
+test_expect_success 'a guest gets only their own held jobs' '
 	FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare report -p $DB --json >data.json &&
 	is ".held.answer.held == 2 and (.held.answer.everybody | not)" &&
 	FLUX_HANDLE_USERID=5003 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare report -p $DB --json >data.json && is ".held.answer.held == 0"
 '
-test_expect_success 'a link is refused, whatever it leads to, and a file is replaced as a whole' '
+test_expect_success 'report refuses to write to a link or directory, and replaces a file as a whole' '
 	echo precious >victim && ln -s victim link && ln -s nowhere dangling &&
 	for name in link dangling .; do test_expect_code 2 report -o $name 2>err && cat err && grep "is a" err || return 1; done &&
 	test "$(cat victim)" = precious && ! test -e nowhere && report -o report.html && report -o - >out && grep -q "</html>" report.html && grep -q "</html>" out &&

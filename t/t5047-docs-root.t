@@ -44,7 +44,7 @@ in_root() {
 	return $rc
 }
 
-test_expect_success ROOT 'what is written there is gone afterwards, and nothing of it is here' '
+test_expect_success ROOT 'a private root keeps its changes from this machine' '
 	echo "touch /usr/lib/private-root \"\$TOP/private-root\" kept; test -e /usr/lib/private-root" >script && in_root script &&
 	test -e kept && ! test -e /usr/lib/private-root && ! test -e "$TOP/private-root"
 '
@@ -58,7 +58,7 @@ cat >deb.sh <<-'END'
 	dpkg -r flux-fairshare
 	! test -e /usr/lib/flux/flux-fairshare/mf_priority.so
 END
-test_expect_success ROOT,DEB 'the Debian package: dpkg installs it, a broker boots with it, another loads it, and dpkg takes it away' '
+test_expect_success ROOT,DEB 'dpkg installs the Debian package, brokers load the plugin from it, and dpkg removes it' '
 	in_root deb.sh && test "$(grep -c " 0 wrong" out)" = 2 && test "$(grep -c "^mf_priority.so" out)" = 2
 '
 cat >rpm.sh <<-'END'
@@ -72,7 +72,7 @@ cat >rpm.sh <<-'END'
 	rpm -e flux-fairshare
 	! test -e /usr/lib/flux/flux-fairshare/mf_priority.so
 END
-test_expect_success ROOT,RPM 'the RPM' 'in_root rpm.sh && grep " 0 wrong" out'
+test_expect_success ROOT,RPM 'rpm installs and removes the RPM as documented' 'in_root rpm.sh && grep " 0 wrong" out'
 cat >sources.sh <<-'END'
 	there=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
 	! test -e "$there" || cp "$there" before
@@ -88,7 +88,7 @@ cat >sources.sh <<-'END'
 	run remove.md
 	if test -e before; then cmp before "$there"; else ! test -e "$there"; fi
 END
-test_expect_success ROOT 'from the sources into the place where Flux is, booted, and away again' '
+test_expect_success ROOT 'install.sh installs from the sources, a broker boots with the plugin, and --uninstall restores the machine' '
 	in_root sources.sh && test "$(grep -c " 0 wrong" out)" = 2 && grep "^mf_priority.so" out
 '
 # As if flux-accounting's plugin had come with a package of that name.
@@ -102,7 +102,7 @@ cat >packaged.sh <<-'END'
 	cmp "$(dirname "$there")/alloc-bypass.so" "$there"
 END
 command -v dpkg >/dev/null && test_set_prereq DPKG
-test_expect_success ROOT,DPKG 'a file that a package would put there again is told of, with the way that is safe' '
+test_expect_success ROOT,DPKG 'install.sh warns about a file of another package and names the safe option' '
 	in_root packaged.sh && grep "^kept aside: .*flux-accounting" out && grep "^note: .* belongs to the package flux-accounting; .*--keep-upstream avoids that" out &&
 	grep "^put back: .*/mf_priority.so" out
 '

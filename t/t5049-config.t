@@ -27,14 +27,14 @@ only() {
 	printf '[queues.batch]\n[queues.debug]\n' | fragment 20-queues && printf "$1\n" | fragment 30-fairshare
 }
 
-test_expect_success 'what the check accepts, Flux starts with' '
+test_expect_success 'Flux starts with a configuration that the check accepts' '
 	only "[fairshare]\nrefresh = \"30s\"\ndepth = 200\nweights = { age = 1000 }" && check 0 &&
 	only "[fairshare.queues.batch]\nrunning-limits = \"strict\"" && check 0 &&
 	only "[[fairshare.limits]]\nscope = \"bank\"\nname = \"chem\"\nrun-gpus = 4" && check 0 &&
 	only "[other]\nkey = 1979-05-27T07:32:00Z" && check 0
 '
 while IFS='|' read -r name text said; do
-	test_expect_success "Flux does not start with what the check refuses: $name" '
+	test_expect_success "Flux does not start with a configuration that the check refuses: $name" '
 		only "$text" && check 1 && grep -F "conf.d/30-fairshare.toml: $said" out
 	'
 done <<'END'
@@ -48,7 +48,7 @@ a table that is none|fairshare = 3|[fairshare]: expected a table, got integer 3
 a syntax error|[fairshare]\nrefresh = = 3|line 2: not TOML
 a number that Flux does not read|[fairshare]\nrefresh = nan|the number NaN is in it
 END
-test_expect_success 'Flux does not start with what the check refuses: an option at load' '
+test_expect_success 'Flux does not start with a configuration that the check refuses: an option at load' '
 	only "[fairshare]\ndepth = 5" && fragment 40-load <<-END &&
 	[job-manager]
 	plugins = [ { remove = ".priority-default", load = "$PLUGIN", conf = { depth = 0 } } ]
@@ -58,7 +58,7 @@ test_expect_success 'Flux does not start with what the check refuses: an option 
 test_expect_success 'a later file takes precedence, as in Flux' '
 	only "[fairshare]\nrefresh = \"often\"" && printf "[fairshare]\nrefresh = 5\n" | fragment 40-later && check 0
 '
-test_expect_success 'files that do not end in .toml are left alone, as by Flux' '
+test_expect_success 'files that do not end in .toml are ignored, as by Flux' '
 	only "[fairshare]\nrefresh = 5" && printf "[fairshare]\nrefesh = 5\n" >conf.d/50-old.toml.bak && check 0
 '
 test_done

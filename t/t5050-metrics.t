@@ -12,12 +12,12 @@ metrics_are() {
 	flux fairshare metrics --users >metrics.txt && flux python "$T_DIR/scripts/metrics.py" metrics.txt loaded=$loaded "$@"
 }
 
-test_expect_success 'jobs of users without data count once, as waiting' '
+test_expect_success 'metrics count jobs of users without data once, as waiting' '
 	write_conf "$(with_queues batch silver) | $(with_linger) | .fairshare = {refresh: 0.5}" && start_instance && load_plugin &&
 	loaded=$(now) && stop_queues && mf submit 5001 -q batch -j 8 >ids && mf submit 5009 -q batch -j 4 >>ids && settled &&
 	metrics_are pushes=0 refresh=0 
 '
-test_expect_success 'a push is one push, whatever number of requests brings it; a dry run is none' '
+test_expect_success 'a push counts as one push, whatever its number of requests, and a dry run does not count' '
 	make_site && flux account add-queue batch && flux account edit-user user5001 --max-running-jobs=2 --queues=batch,silver &&
 	flux account edit-user user5003 --queues=batch && usage 5001 90000 && usage 5003 10000 &&
 	flux fairshare update -p $DB &&
@@ -25,17 +25,17 @@ test_expect_success 'a push is one push, whatever number of requests brings it; 
 	flux account-priority-update -p $DB && flux fairshare push -p $DB --json >push.json &&
 	pushed=$(now) && generation=$(jq .changes.generation push.json)
 '
-test_expect_success 'metrics of jobs in every state' '
+test_expect_success 'metrics count jobs in every state' '
 	scheduled $(head -2 ids) && stop_queues && touch linger && start_queues && mf submit 5003 -q batch -N1 -n2 -j 3 >b && running $(cat b) &&
 	cancel $(head -1 b) && wait_for finish $(head -1 b) &&
 	stop_queues && mf submit 5003 -q batch -j 3 -N2 -n4 >more && scheduled $(cat more) &&
 	mf submit 5003 -q batch -d afterany:$(flux job id --to=dec $(tail -1 b)) >blocked && settled && flux jobs -A &&
 	metrics_are db=$DB owner=1 pushes=3 pushed=$pushed generation=$generation refresh=0.5 asked.standing=1
 '
-test_expect_success 'requests count by method, refused ones apart' '
+test_expect_success 'metrics count requests by method, and refused requests apart' '
 	flux fairshare jobs -A >/dev/null && flux fairshare jobs -A >/dev/null && flux fairshare why $(tail -1 b) >/dev/null &&
 	{ mf rpc jobs "{\"bank\": \"$(printf "x%.0s" $(seq 70000))\"}" >/dev/null; :; } &&
 	metrics_are db=$DB owner=1 pushes=3 pushed=$pushed generation=$generation refresh=0.5 asked.standing=2 asked.jobs=3 asked.explain=1 refused.jobs=1
 '
-test_expect_success 'no job is left' 'rm -f linger && cancel_all'
+test_expect_success 'all jobs end' 'rm -f linger && cancel_all'
 finish

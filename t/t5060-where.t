@@ -21,7 +21,7 @@ within() {
 	esac
 }
 
-test_expect_success 'an instance with one queue, of whose owner there is an association' '
+test_expect_success 'an instance has one queue and an association of its owner' '
 	write_conf "$(with_queues silver)" && start_instance && make_site && load_plugin &&
 	flux account add-user --username=root --userid=$(id -u) --bank=A --queues=silver && flux fairshare push -p $DB
 '
@@ -30,16 +30,16 @@ test_expect_success 'a queue or a bank that does not exist is an error that name
 	refuses 1 "no queue \"nosuch\"" jobs -q silver,nosuch && refuses 1 "no bank \"nosuch\"" jobs -b nosuch && refuses 1 "no bank \"C\"" jobs -b A,C &&
 	refuses 2 "no user \"nosuch\"" jobs -u nosuch
 '
-test_expect_success 'where they exist no job is no error' '
+test_expect_success 'jobs prints that an existing queue or bank has no pending jobs, without an error' '
 	flux fairshare jobs -q silver -b root >out && grep "^No pending jobs in bank root in queue silver\.$" out && flux fairshare jobs -b A,B
 '
-test_expect_success 'within a job each command says so, and how to ask the instance of the site' '
+test_expect_success 'each command within a job names the level, and the command for the instance of the site' '
 	for command in jobs standing "why f23" metrics status "push -p accounting.db" "migrate --json" "doctor -p accounting.db"; do
 		within 1 sh -c "flux fairshare $command >out 2>&1; :" && grep "instance at level 1, that of job f" out && grep "flux --parent fairshare" out || { cat out; return 1; }
 		! grep "jobtap load" out || return 1
 	done
 '
-test_expect_success 'what is advised works, also from a job within a job' '
+test_expect_success 'the named command works, also in a job of a job' '
 	within 1 sh -c "flux --parent fairshare jobs -q silver -u 5002 >out 2>&1; :" && grep "^No pending jobs of 5002 in queue silver" out &&
 	within 2 sh -c "flux fairshare jobs >out 2>&1; flux --parent --parent fairshare jobs -u 5002 >>out 2>&1; :" && cat out &&
 	grep "flux --parent --parent fairshare" out && grep "^No pending jobs of 5002" out &&

@@ -17,41 +17,41 @@ close() {
 	done
 }
 
-test_expect_success 'an instance with the plugin, a site, and a job that runs' '
+test_expect_success 'an instance has the plugin, a site and a running job' '
 	write_conf "$(with_plugin)" && start_instance && make_site && usage 5002 3600 && usage 5004 7200 &&
 	export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare sync && id=$(mf submit 5001 -N 4 -n 4) && running $id
 '
-test_expect_success 'show is live: the head says so, and the running job counts' '
+test_expect_success 'show prints the live tree, and the running job counts' '
 	sleep 2 && flux fairshare show >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
 	flux fairshare show --json >show.json && jq -e ".source.from == \"plugin\" and .source.as_of > 0" show.json &&
 	jq -e "[.nodes[] | select(.user == \"user5001\")][0].usage > 4"  show.json
 '
-test_expect_success 'show and standing agree on places and usages' '
+test_expect_success 'show and standing print the same places and usages' '
 	shown >a && flux fairshare standing -A --json >standing.json && standing standing.json >b && close a b
 '
-test_expect_success 'why of a user is live' '
+test_expect_success 'why of a user prints live numbers' '
 	flux fairshare why user5001 >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
 	place=$(jq -r "[.associations[] | select(.userid == 5001)][0].rank.place" standing.json) &&
 	case $place in 1) word=first;; 2) word=2nd;; 3) word=3rd;; *) word=4th;; esac && grep "$word of 4\|${place}[a-z]* of 4" out &&
 	flux fairshare why user5001 --json | jq -e ".source.from == \"plugin\""
 '
-test_expect_success 'so are compare and what-if; usage decays by the half-life of the plugin' '
+test_expect_success 'compare and what-if print live numbers, and usage decays by the half-life of the plugin' '
 	flux fairshare compare >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
 	flux fairshare compare --policies weighted-walk,fair-tree --json | jq -e ".source.from == \"plugin\"" &&
 	flux fairshare what-if --shares A=99 >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
 	flux fairshare what-if --in 14d --idle user5004 >out && cat out && grep "steady\|idle" out &&
 	flux fairshare what-if --in 14d --json | jq -e ".source.from == \"plugin\""
 '
-test_expect_success 'a report is made from the database, and says as of when' '
+test_expect_success 'report uses the database and names the time of its last count' '
 	flux fairshare report --json -p $DB | jq -e ".head | test(\"^As of the last count .*, from $DB\\\\.\")" &&
 	flux fairshare report --json | jq -e ".head | test(\"^As of the last count\")"
 '
-test_expect_success 'a database that is named is read as it is, as of the last count' '
+test_expect_success 'show and why with -p use the database and name the time of its last count' '
 	flux fairshare show -p $DB >out && cat out && head -1 out | grep "^As of the last count .*, from $DB\.$" &&
 	flux fairshare show -p $DB --json | jq -e "[.nodes[] | select(.user == \"user5001\")][0].usage == 0" &&
 	flux fairshare why user5001 -p $DB | head -1 | grep "^As of the last count"
 '
-test_expect_success 'without a plugin that answers it is the database' '
+test_expect_success 'show uses the database if no plugin answers' '
 	flux jobtap remove mf_priority.so && flux fairshare show >out && head -1 out | grep "^As of the last count" &&
 	(unset FLUX_URI; flux fairshare show --uri local:///nonexistent >out 2>err; test $? = 2) && cat err &&
 	load_plugin && flux fairshare push

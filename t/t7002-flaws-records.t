@@ -5,7 +5,7 @@ test_description='flaws of the original: records, payloads and load-time configu
 # A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
-test_expect_success 'an instance with one association' '
+test_expect_success 'an instance has three associations' '
 	start_instance && load_plugin &&
 	mf push assoc 5001 A assoc 5001 B assoc 5002 A queue silver priority=5 \
 		project p1 project p2 bank A 2
@@ -19,17 +19,17 @@ untouched() {
 record='"userid":5009,"bank":"Z","def_bank":"Z","fairshare":0.5,"max_running_jobs":1,"max_active_jobs":1,
 	"max_sched_jobs":1,"max_cores":1,"queues":"","active":1,"projects":"*","def_project":"*"'
 
-test_expect_success 'flaw 13: one bad association, and none of the payload is applied' '
+test_expect_success 'flaw 13: a payload with one invalid association changes nothing' '
 	untouched EINVAL rec_update \
 		"{\"data\":[{$record,\"max_nodes\":1},{$record,\"max_nodes\":\"1\"}]}"
 '
-test_expect_success 'flaw 13: one bad queue leaves the old queues in place' '
+test_expect_success 'flaw 13: a payload with one invalid queue leaves the old queues in place' '
 	untouched EINVAL rec_q_update "{\"data\":[{\"queue\":\"q\"}]}"
 '
-test_expect_success 'flaw 13: one bad project leaves the old projects in place' '
+test_expect_success 'flaw 13: a payload with one invalid project leaves the old projects in place' '
 	untouched EINVAL rec_proj_update "{\"data\":[{\"project\":\"new\"},{\"project\":7}]}"
 '
-test_expect_success 'flaw 13: one bad weight, and none of the weights is applied' '
+test_expect_success 'flaw 13: a payload with one invalid weight leaves the old weights in place' '
 	id=$(mf submit 5002) && scheduled $id && prio_is $id 50000 && wait_for start $id && cancel $id && ended $id &&
 	untouched EINVAL rec_fac_update "{\"data\":[{\"factor\":\"fairshare\",\"weight\":2},{\"factor\":\"queue\"}]}" &&
 	id=$(mf submit 5002) && scheduled $id && prio_is $id 50000
@@ -38,16 +38,16 @@ test_expect_success 'flaw 15: the reply names array, index, key and reason' '
 	untouched "EINVAL: mf_priority unpack: associations[1].max_nodes: expected integer, got string" rec_update \
 		"{\"data\":[{$record,\"max_nodes\":1},{$record,\"max_nodes\":\"1\"}]}"
 '
-test_expect_success 'flaw 15: data of the wrong type is an error with a text' '
+test_expect_success 'flaw 15: the reply to data of the wrong type has a text' '
 	untouched "EINVAL: mf_priority unpack: associations data is NULL or not an array" rec_update "{\"data\":{}}"
 '
-test_expect_success 'flaw 12: policy_update is the new state: an association it lacks is gone' '
+test_expect_success 'flaw 12: policy_update removes an association that its document lacks' '
 	mf doc assoc 5001 A assoc 5001 B queue silver priority=5 project p1 project p2 bank A 2 >doc &&
 	mf rpc policy_update "$(cat doc)" &&
 	test "$(mf query "[u[\"userid\"] for u in q[\"mf_priority_map\"]]")" = "[5001]" &&
 	refused "cannot find user/bank or user/default bank entry for uid: 5002" mf submit 5002
 '
-test_expect_success 'rec_update alone removes nothing (as upstream has it)' '
+test_expect_success 'rec_update removes no association (as upstream has it)' '
 	mf push factor fairshare 100000 factor queue 10000 factor urgency 1000 project p1 project p2 &&
 	mf data assoc 5003 A && mf counts 5001 A active=0 && mf counts 5003 A active=0
 '
@@ -56,7 +56,7 @@ test_expect_success 'flaw 14: each accepted document raises the generation' '
 	a=$(sed "s/^ok //" first | jq -e .generation) && b=$(sed "s/^ok //" second | jq -e .generation) &&
 	test $b -gt $a
 '
-test_expect_success 'flaw 14: the client'\''s own record of the owner does not displace his default bank' '
+test_expect_success 'flaw 14: the record that the client sends for the owner keeps the default bank of the owner' '
 	me=$(id -u) &&
 	mf push assoc $me A && mf push assoc $me root def_bank=root &&
 	id=$(mf submit $me) && scheduled $id && test $(mf spec $id attributes.system.bank) = A
@@ -65,26 +65,26 @@ test_expect_success 'flaw 23: the default project of an association is always va
 	mf push assoc 5004 A def_project=p1 projects=p2 project p1 project p2 &&
 	id=$(mf submit 5004 -P p1) && scheduled $id
 '
-test_expect_success 'flaw 56: a user id beyond 2^31 stays what it is' '
+test_expect_success 'flaw 56: a user id beyond 2^31 is stored unchanged' '
 	mf data assoc 3000000000 A &&
 	test "$(mf query "[u[\"userid\"] for u in q[\"mf_priority_map\"]][-1]")" = 3000000000
 '
-test_expect_success 'flaw 56: and its jobs find their association' '
+test_expect_success 'flaw 56: a job of a user id beyond 2^31 counts in its association' '
 	id=$(mf submit 3000000000) && scheduled $id && mf counts 3000000000 A active=1
 '
 test_expect_success 'flaw 16: weights given at load time are used' '
 	cancel_all && mf doc assoc 5001 A project p factor fairshare 10 factor urgency 0 >doc &&
 	reload_plugin doc && id=$(mf submit 5001) && scheduled $id && prio_is $id 5
 '
-test_expect_success 'flaw 52: a bad inner config fails the load' '
+test_expect_success 'flaw 52: an invalid inner config fails the load' '
 	cancel_all && mf doc assoc 5001 A config deny_unknown_queues=1 >bad &&
 	remove_plugin && new_log && test_must_fail load_plugin bad
 '
-test_expect_success 'flaw 52: and the log says which key, not ": Success"' '
+test_expect_success 'flaw 52: the log names the invalid key, not ": Success"' '
 	logged "error initializing plugin with JSON object: " >line &&
 	grep deny_unknown_queues line && ! grep Success line
 '
-test_expect_success 'flaw 52: a record that is bad fails it too, and a good document then loads' '
+test_expect_success 'flaw 52: a load fails with an invalid record, and succeeds with a valid document afterwards' '
 	{ flux jobtap remove mf_priority.so; true; } &&
 	jq "del(.config) | .queues=[{queue:\"q\"}]" <bad >worse && test_must_fail load_plugin worse &&
 	load_plugin doc && id=$(mf submit 5001) && scheduled $id

@@ -34,7 +34,7 @@ fn a_reference_that_does_not_exist_is_reported() {
 `t/cli/docs/nowhere.rs` `find_faults` is not there. The method `nothing` has no path. `t/cli/main.rs` `finish`
 uses `ErrorKind::BrokenPipe` and `ErrorKind::Nothing`, and calls `nothing`.
 
-| `t/cli/docs/` `nothing` | `t/t1007-release.t` \"example 7: a start in a queue frees as many as fit\" and \"nothing\" |
+| `t/cli/docs/` `nothing` | `t/t1007-release.t` \"example 7: a start in a queue releases as many jobs as fit\" and \"nothing\" |
 
 ```text
 `t/cli/nowhere.rs`
