@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-# What the tests of `flux fairshare` share: the command on Flux's path, and a database made by flux account.
+# Functions of the tests of `flux fairshare`: the command on Flux's path, and a database made by flux account.
 #
 #   FAIRSHARE_UNDER_TEST  path of the flux-fairshare to test (default: the release build of this tree)
 
@@ -18,12 +18,12 @@ mkdir -p exec
 ln -sf "$FAIRSHARE_UNDER_TEST" exec/flux-fairshare
 export FLUX_EXEC_PATH=$PWD/exec${FLUX_EXEC_PATH:+:$FLUX_EXEC_PATH}
 
-# make_site: a database with two banks and four users, and the service that edits it.
+# make_site: makes a database with two banks and four users, and starts the service that edits it.
 make_site() {
-	# An instance waits for the service: a script that ended before it would leave both behind.
+	# The instance waits for the service, so both would outlive a script that ends early.
 	cleanup 'test -z "$FLUX_URI" || stop_service >/dev/null 2>&1; :'
 	test -n "$MF_SHARED" || { new_site; return; }
-	# The first to come makes it for all.
+	# The first test makes the database for all.
 	(
 		flock 9 || exit
 		if test -e "$MF_SHARED/site.db"; then
@@ -54,12 +54,12 @@ stop_service() {
 	flux python -c 'import flux; flux.Flux().rpc("accounting.shutdown_service").get()'
 }
 
-# usage USERID AMOUNT: as if update-usage had found it.
+# usage USERID AMOUNT: stores a usage, as update-usage does.
 usage() {
 	sql "UPDATE association_table SET job_usage=$2 WHERE userid=$1"
 }
 
-# sql STATEMENT
+# sql STATEMENT: runs a statement on the database and prints its rows.
 sql() {
 	flux python -c 'import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as db:
@@ -67,12 +67,12 @@ with sqlite3.connect(sys.argv[1]) as db:
         print(*row)' "$DB" "$1"
 }
 
-# stored: user and fair-share as they are in the database.
+# stored: prints user and fair-share in the database.
 stored() {
 	sql 'SELECT username, fairshare FROM association_table ORDER BY username'
 }
 
-# hold_lock: another process writes and does not come to an end, until release_lock.
+# hold_lock: locks the database in another process, until release_lock.
 hold_lock() {
 	flux python -c 'import sqlite3, sys, time
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -89,7 +89,7 @@ release_lock() {
 	return 0
 }
 
-# relay ARGUMENT...: something between us and the broker that breaks; its address is in $through.
+# relay ARGUMENT...: starts a faulty connection to the broker (t/scripts/relay.py); its address is in $through.
 relay() {
 	rm -f relay.sock relay.sock.stalled
 	python3 "$T_DIR/scripts/relay.py" relay.sock "$@" 2>>relay.log 8>&- 9>&- &

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-# What the tests of packages share, after fairshare.sh: packages of what is being tested, made once. $home is the user's own
-# directory: sharness gives a test one of its own, where no toolchain is.
+# Functions of the tests of packages, after fairshare.sh: packages of the plugin and command under test, made once. $home is the home
+# directory of the user: sharness changes HOME to a directory without a toolchain.
 #
-#   PACKAGE_TOOLS  where cargo-deb and cargo-generate-rpm are, or are installed to (default: a directory in the user's cache)
+#   PACKAGE_TOOLS  directory of cargo-deb and cargo-generate-rpm, which are installed if missing (default: in the user's cache)
 
-unset FLUX_EXEC_PATH # the command that was installed
+unset FLUX_EXEC_PATH # flux finds the installed command
 TOP=$(cd "$T_DIR/.." && pwd)
 tools=${PACKAGE_TOOLS:-${XDG_CACHE_HOME:-$home/.cache}/flux-fairshare-tools}
 packages=${MF_SHARED:-$PWD}/packages
 mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UNDER_TEST" built/libmf_priority.so
 
-# pack deb|rpm: there is one in $packages. What is packed lies below the root of the sources: one at a time. Tools that are not there
-# are built first: as quickly as may be, and for so long.
+# pack deb|rpm: makes a package in $packages. Builds the tools if they are missing. A lock lets one test pack at a time, because the
+# packed files lie in the source tree.
 pack() {
 	HOME=$home CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 timeout 300 \
 		flock "$TOP/target" sh -c 'test -e "$1"/*."$2" ||

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the same scenarios in the embedded job manager and in Flux: the plugin does the same in both'
+test_description='the embedded job manager and Flux play the same scenarios, and the plugin does the same in both'
 
 . "$(dirname "$0")/lib.sh"
 
@@ -11,9 +11,9 @@ if ! test -x "$EMBEDDED"; then
 	test_done
 fi
 
-#   SCENARIO   play only the one of this name
+#   SCENARIO   name of the only scenario to play
 
-# real NAME: play a scenario in an instance of its own, restarting it when the scenario says so.
+# real NAME: plays a scenario in an instance of its own, with the restarts of the scenario.
 real() {
 	local scenario=$T_DIR/data/scenarios/$1.json rc
 	rm -rf state $1.state $1.state.conf $1.real
@@ -29,7 +29,7 @@ real() {
 		fi
 		restart_instance || return 1
 	done
-	# Upstream's plugin, which can be compared too, has no recount.
+	# The plugin of flux-accounting, which can be compared too, has no recount.
 	test $rc -eq 0 && ! mf check >$1.check 2>&1 && ! grep -q ENOSYS $1.check && cat $1.check && rc=1
 	flux cancel --all --user=all --quiet 2>/dev/null
 	stop_instance && test $rc -eq 0

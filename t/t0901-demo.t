@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 
-test_description='the demo, in a real instance and in the embedded job manager: the same tables'
-# A sequence: each test works with what those before it made.
-# Sharness moves HOME; the demo's cargo must still find its own things.
+test_description='the demo prints the same tables in a real instance and in the embedded job manager'
+# Sharness changes HOME, and the demo calls cargo.
 export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 DEMO=$T_DIR/../etc/demo.sh
 export CARGO_TERM_COLOR=never
 
-# Job ids, and so the width of their column, are each host's own.
+# tables FILE: prints the tables of the demo without job ids and column widths, which differ between the hosts.
 tables() {
 	sed -n '/^Pushed/,$p' "$1" | sed -E 's/ƒ[0-9A-Za-z]+/ƒ/g; s/ +/ /g'
 }

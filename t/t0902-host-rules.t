@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='rules of the host on which the embedded job manager is unkind: what t/embedded/walk.rs says holds in Flux'
+test_description='facts about Flux that the embedded job manager imitates (t/embedded/walk.rs)'
+# Rules: K20, K26
 
-# A sequence: the first test starts the instance, and each works with its jobs.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# load_probe SCRIPT: a probe that runs these steps in its callbacks; loading it has Flux ask for all prices.
+# load_probe SCRIPT: loads a plugin that runs the steps of SCRIPT in its callbacks. At its load Flux asks for all priorities.
 load_probe() {
 	flux jobtap remove probe.so 2>/dev/null
 	new_log
@@ -14,11 +15,11 @@ load_probe() {
 step() { mf rpc job-manager.probe.do "{\"step\":$1}" >/dev/null; }
 id() { flux job id "$1"; }
 
-# visited: jobs that were asked for their price since new_log, in order.
+# visited: prints the jobs whose priority Flux asked for since new_log, in order.
 visited() { flux dmesg | sed -n 's/.*job\.priority\.get \([0-9]*\) .*/\1/p'; }
 
-# told ID: how often the probe hears of one change of the job's urgency.
-told() {
+# events_received ID: prints how many events the probe receives for one change of the urgency of the job.
+events_received() {
 	new_log
 	mf rpc job-manager.urgency "{\"id\":$(id $1),\"urgency\":$((10 + RANDOM % 5))}" >/dev/null &&
 	mf rpc job-manager.urgency "{\"id\":$(id $1),\"urgency\":16}" >/dev/null || return 1
@@ -39,8 +40,8 @@ test_expect_success 'the priority loop visits each job once if the callbacks loo
 	for job in $(cat ids); do id $job; done | sort >want &&
 	test_cmp want visits
 '
-# The jobs are those of places A and B in the order of visits, B behind A: a cursor that is taken back in the list of
-# one slot of the hash comes to the same lookup again, and the loop never ends.
+# In the order of visits, job b comes after job a. In the other order the cursor would come to the same lookup again, and the loop would
+# never end.
 test_expect_success 'a lookup of another job by id moves the priority loop to that job' '
 	for at in 1 3 6; do
 		a=$(sed -n ${at}p order) && b=$(sed -n $((at + 2))p order) &&
@@ -59,19 +60,19 @@ test_expect_success 'a name, a memo, a subscription and a jobspec update of anot
 '
 test_expect_success 'a plugin receives events of subscribed jobs only' '
 	load_probe "{}" && job=$(sed -n 1p ids) && other=$(sed -n 2p ids) &&
-	test $(told $job) -eq 0 &&
+	test $(events_received $job) -eq 0 &&
 	step "[\"subscribe\",\"\",$(id $job)]" &&
-	test $(told $job) -eq 1 && test $(told $other) -eq 0
+	test $(events_received $job) -eq 1 && test $(events_received $other) -eq 0
 '
 test_expect_success 'a plugin that subscribes twice receives each event twice' '
 	step "[\"subscribe\",\"\",$(id $job)]" &&
-	test $(told $job) -eq 2
+	test $(events_received $job) -eq 2
 '
 test_expect_success 'one unsubscribe removes one of two subscriptions' '
 	step "[\"unsubscribe\",\"\",$(id $job)]" &&
-	test $(told $job) -eq 1 &&
+	test $(events_received $job) -eq 1 &&
 	step "[\"unsubscribe\",\"\",$(id $job)]" &&
-	test $(told $job) -eq 0
+	test $(events_received $job) -eq 0
 '
 test_expect_success 'the broker ends in order' '
 	cancel_all && stop_instance

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the table of flaws: outcomes of two runs belong together by name'
+test_description='the table of flaws joins the outcomes of two runs by claim'
 
 . "$(dirname "$0")/lib.sh"
 

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='loading, load-time configuration, removing'
+test_description='load, configuration at load, and removal of the plugin'
+# Rules: K5, K7
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# By Flux's own command, as an administrator does it.
+# As an administrator: with flux jobtap instead of an RPC.
 load_plugin() { flux jobtap load "$PLUGIN" ${1:+"config=$(cat "$1")"}; }
 remove_plugin() { flux jobtap remove mf_priority.so; }
 
@@ -71,7 +72,7 @@ test_expect_success 'a fair-share may be an integer' '
 	jq ".associations[0].fairshare = 1" <doc >int && reload_plugin int
 '
 
-# bad_load FILTER TEXT: the document changed by FILTER fails to load, and the log holds TEXT.
+# bad_load FILTER TEXT: checks that ./doc, changed by FILTER, fails to load and that the log has TEXT.
 bad_load() {
 	jq "$1" <doc >bad && new_log && ! load_plugin bad && logged "error initializing plugin with JSON object: " &&
 	{ logged "$2" || { flux dmesg | grep "error init"; false; }; } && ! flux jobtap list | grep mf_priority

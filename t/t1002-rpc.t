@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the methods: what they do, and that a bad payload changes nothing'
+test_description='the RPC methods change data, and refused payloads change nothing'
+# Rules: L3, P7, R2
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has records, a running job and a held job' '
 	start_instance && load_plugin &&
@@ -81,7 +82,7 @@ test_expect_success 'a negative max_active_jobs means no limit, as 0 does' '
 	id=$(mf submit 5008) && wait_for depend $id && cancel $id
 '
 
-# Every method with every payload below: an error with a text, the query unchanged, the job manager alive.
+# Every method refuses every payload below with a text, and leaves the query unchanged.
 a=$(echo '"userid":1,"bank":"A","def_bank":"A","fairshare":0.5,"max_running_jobs":1,"max_active_jobs":1,
 	"max_sched_jobs":1,"max_nodes":1,"max_cores":1,"queues":"","active":1,"projects":"*","def_project":"*"')
 q='"queue":"q","priority":1,"min_nodes_per_job":0,"max_nodes_per_job":1,"max_time_per_job":1,"max_running_jobs":1,
@@ -118,7 +119,7 @@ test_expect_success 'rec_config_update replies with and logs the wrong type of a
 	logged "mf_priority: invalid config payload"
 '
 
-# wrong KEY VALUE: rec_update rejects the record with that value (the last key of an object wins) and names the key.
+# wrong KEY VALUE...: checks that rec_update rejects a record with each value of the key (the last of two equal keys wins) and names the key.
 wrong() {
 	local key=$1 value n=$#
 	shift

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='job.validate: each reason to refuse a job, its text, and which comes first'
+test_description='each reason to refuse a job at submission, its message, and the order of the checks'
+# Rules: L6, L7, L8, L13
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has queues that the plugin knows and one that it does not know' '
 	write_conf "$(with_queues gold silver strange) | $(with_frobnicator)" && start_instance && stop_queues && load_plugin
@@ -98,7 +99,7 @@ test_expect_success 'the cores of a job on one node are its slots times the core
 	refused "job size (1 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
 		mf submit 5007 -q gold -n 6 -c 4
 '
-# In 64 bits each of these would come to a few cores; Flux itself, which looks at the size too, reads a count in 32.
+# In 64 bits each product would wrap to a few cores. Flux checks the size too and reads a count as 32 bits.
 test_expect_success 'counts whose product exceeds 64 bits are refused and do not wrap' '
 	for size in "-n 4611686018427387905 -c 4" "-n 2305843009213693953 -c 8"; do
 		{ mf submit 5007 -q gold $size >out 2>&1; test $? = 1; } || return 1

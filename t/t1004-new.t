@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='an accepted job: bank and project that it is given, and when it counts'
+test_description='bank and project of an accepted job, and the moment from which it counts'
+# Rules: L6, P13
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has data and stopped queues' '
 	start_instance && load_plugin && stop_queues &&

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the eight limits that hold a job, their names, their order'
+test_description='the eight limits that hold a job, their names and their order'
+# Rules: L1, L2, L3, L4, L7, R5
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has two queues' '
 	write_conf "$(with_queues q other)" && start_instance && load_plugin && mf push project "*"
 '
-# Each limit by itself: one job that is in its way, and one that it holds.
+# Each limit alone: one job that uses up the headroom, and one job that the limit holds.
 test_expect_success 'max-run-jobs-queue holds a job at the limit of running jobs in its queue' '
 	mf push assoc 5001 A queues=q,other queue q max_running_jobs=1 queue other &&
 	a=$(mf submit 5001 -q q) && running $a && b=$(mf submit 5001 -q q) && held_by $b max-run-jobs-queue &&

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='jobspecs: sizes that can and cannot be counted, malformed ones'
+test_description='jobspecs with countable sizes, with uncountable sizes, and malformed jobspecs'
+# Rules: L13
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
-# No queues here: with queues Flux itself looks at the size first.
+# Without queues, because with queues Flux checks the size before the plugin.
 test_expect_success 'an instance has the plugin without data' 'start_instance && stop_queues && load_plugin'
 
 text="unable to count resources for job"
@@ -42,22 +42,23 @@ test_expect_success 'a job without a duration is refused' '
 	refused "$text" mf submit 5001 --set attributes.system.duration=DELETE
 '
 test_expect_success 'a malformed jobspec is refused with a message' '
+	mf push assoc 5001 A project "*" &&
 	for change in attributes=7 attributes=DELETE attributes.system=7 attributes.system=DELETE attributes.system=[] \
 		version=DELETE resources=DELETE "attributes.system.duration=\"1h\"" attributes=null resources=null; do
 		mf submit 5001 --set "$change" >out 2>&1 && { echo "accepted: $change"; return 1; }
 		test -s out || { echo "no text: $change"; return 1; }
 	done && mf alive && mf counts 5001 A active=0
 '
-# size_is WANT RESOURCES: [nodes, cores] that the plugin counts, seen on a held job.
+# size_is WANT RESOURCES: checks the [nodes, cores] that the plugin counts for a held job.
 size_is() {
 	local id dec want=$1
 	shift
-	id=$(mf submit 5002 "$@") && held_by "$id" max-sched-jobs-user-limit && dec=$(flux job id "$id") &&
+	mf push assoc 5002 A max_sched_jobs=0 project "*" && id=$(mf submit 5002 "$@") && held_by "$id" max-sched-jobs-user-limit && dec=$(flux job id "$id") &&
 	mf query "[[j[\"nnodes\"], j[\"ncores\"]] for u in q[\"mf_priority_map\"] for b in u[\"banks\"]
 		for i, j in b[\"held_jobs\"].items() if i == \"$dec\"][0]" >size && echo "$want" >want && test_cmp want size
 }
 test_expect_success 'a jobspec without nodes counts one node and all its cores' '
-	mf push assoc 5002 A max_sched_jobs=0 && size_is "[1, 1]" && size_is "[1, 8]" -n 4 -c 2
+	size_is "[1, 1]" && size_is "[1, 8]" -n 4 -c 2
 '
 test_expect_success 'a jobspec with nodes counts nodes, slots and cores' 'size_is "[2, 24]" -N 2 -n 6 -c 4'
 test_expect_success 'a jobspec with sockets between node and slot counts the product along the path' '
@@ -75,6 +76,6 @@ test_expect_success 'counts whose product exceeds 64 bits do not wrap' '
 	done && mf counts 5003 A active=0
 '
 test_expect_success 'the job manager accepts a valid job after all refused ones' '
-	mf alive && id=$(mf submit 5001) && scheduled $id && mf counts 5001 A active=1
+	mf push assoc 5001 A project "*" && mf alive && id=$(mf submit 5001) && scheduled $id && mf counts 5001 A active=1
 '
 finish

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the release of held jobs, by the examples of the contract'
+test_description='the release of held jobs, by the examples of the specification'
+# Rules: R1, R2, R4, R5, R6, R7, R8, R9, R10
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
 test_expect_success 'an instance has two queues' '
@@ -18,27 +18,23 @@ test_expect_success 'example 1: headroom for one job in SCHED releases the first
 	cancel $a && running $b && scheduled $d && settled && deps_are $e max-sched-jobs-user-limit &&
 	mf counts 5001 A run=1 sched=2 held=1
 '
-test_expect_success 'example 2: of two names the satisfied one goes, and the job stays held' '
+test_expect_success 'example 2: of two names the satisfied one goes, and the job stays held while another job takes that headroom' '
 	cancel_all && mf push assoc 5002 A queues=q1 max_running_jobs=2 max_nodes=3 &&
 	a=$(mf submit 5002 -q q1 -N 2) && running $a && b=$(mf submit 5002 -q q1) && running $b &&
 	c=$(mf submit 5002 -q q1 -N 2) && held_by $c max-resources-user-limit &&
 	deps_are $c max-running-jobs-user-limit,max-resources-user-limit &&
 	cancel $b && freed_from $c max-running-jobs-user-limit && settled && deps_are $c max-resources-user-limit &&
-	is_state DEPEND $c
-'
-test_expect_success 'example 2b: a held job waits on if another job takes the headroom in between' '
+	is_state DEPEND $c &&
 	d=$(mf submit 5002 -q q1) && running $d && settled && is_state DEPEND $c && cancel $a && running $c &&
 	mf counts 5002 A run=2 held=0
 '
-test_expect_success 'example 3: a job that another plugin blocks keeps its headroom within the release scan' '
+test_expect_success 'example 3: a blocked job keeps its headroom within the release scan, and unblocked jobs go one after the other' '
 	cancel_all && mf push assoc 5003 A queues=q1 max_sched_jobs=1 && 
 	a=$(mf submit 5003 -q q1) && running $a && stop_queues && b=$(mf submit 5003 -q q1) && scheduled $b &&
 	c=$(mf submit 5003 -q q1 -d afterany:$a) && held_by $c max-sched-jobs-user-limit &&
 	d=$(mf submit 5003 -q q1 -d afterany:$a) && held_by $d max-sched-jobs-user-limit &&
 	cancel $b && freed_from $c max-sched-jobs-user-limit && settled &&
-	deps_are $c none && deps_are $d max-sched-jobs-user-limit && is_state DEPEND $c $d
-'
-test_expect_success 'example 3b: two jobs that the other plugin unblocks go one after the other' '
+	deps_are $c none && deps_are $d max-sched-jobs-user-limit && is_state DEPEND $c $d &&
 	cancel $a && scheduled $c && settled && is_state SCHED $c && is_state DEPEND $d && start_queues &&
 	running $c && running $d && mf counts 5003 A run=2 sched=0 held=0
 '
@@ -75,7 +71,7 @@ test_expect_success 'example 9: a raised limit counts from the next reprioritize
 	mf push && running $b
 '
 test_expect_success 'a queue that a push removes holds no job' '
-	cancel_all && mf push queue q1 max_running_jobs=0 queue q2 && a=$(mf submit 5010 -q q1) && held_by $a max-run-jobs-queue &&
+	cancel_all && mf push assoc 5010 A queues=q1 queue q1 max_running_jobs=0 queue q2 && a=$(mf submit 5010 -q q1) && held_by $a max-run-jobs-queue &&
 	mf push queue q2 && running $a
 '
 test_expect_success 'example 10: a cancelled held job leaves the counters and the order of held jobs' '

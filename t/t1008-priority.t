@@ -1,45 +1,46 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='priorities and their memo'
+# Rules: P1, P3, P4, P7, P14, K23
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has stopped queues and one association' '
 	write_conf "$(with_queues gold none)" && start_instance && stop_queues && load_plugin &&
 	mf push assoc 5001 A queues=gold fairshare=0.45321 project "*" factor urgency 1
 '
-# priced WANT UID OPTIONS: a new job with these options gets that priority.
-priced() {
+# gets_priority WANT UID OPTIONS: checks the priority of a new job with these options; its id is in $last.
+gets_priority() {
 	local want=$1 id
 	shift
 	id=$(mf submit "$@") && scheduled "$id" && prio_is "$id" "$want" || return 1
 	last=$id
 }
-test_expect_success 'a priority is the fair-share times its weight' 'priced 45321 5001 -q none'
-test_expect_success 'an urgency counts by its difference from the default' 'priced 45320 5001 -q none -u 15 && priced 45335 5001 -q none -u 30'
-test_expect_success 'the priority of a queue is added with its weight' 'mf push queue gold priority=10000 && priced 100045321 5001 -q gold'
-test_expect_success 'a queue that is not in the table adds nothing' 'priced 45321 5001 -q none'
+test_expect_success 'a priority is the fair-share times its weight' 'gets_priority 45321 5001 -q none'
+test_expect_success 'an urgency counts by its difference from the default' 'gets_priority 45320 5001 -q none -u 15 && gets_priority 45335 5001 -q none -u 30'
+test_expect_success 'the priority of a queue is added with its weight' 'mf push queue gold priority=10000 && gets_priority 100045321 5001 -q gold'
+test_expect_success 'a queue that is not in the table adds nothing' 'gets_priority 45321 5001 -q none'
 test_expect_success 'the priority of a bank is added with its weight' '
-	mf push assoc 5002 B queues=gold fairshare=0 bank B 3.5 factor bank 100 && priced 350 5002 -q none
+	mf push assoc 5002 B queues=gold fairshare=0 bank B 3.5 factor bank 100 && gets_priority 350 5002 -q none
 '
 test_expect_success 'a sum that ends with one half is rounded up' '
-	mf push assoc 5003 C fairshare=0.000025 && priced 3 5003 -q none
+	mf push assoc 5003 C fairshare=0.000025 && gets_priority 3 5003 -q none
 '
-test_expect_success 'a negative priority of a queue lowers the sum' 'mf push queue gold priority=-4 && priced 5321 5001 -q gold'
-test_expect_success 'a sum of 0 or less becomes priority 0' 'mf push queue gold priority=-5 && priced 0 5001 -q gold'
-test_expect_success 'urgency 0 gives priority 0' 'priced 0 5001 -q none -u 0'
+test_expect_success 'a negative priority of a queue lowers the sum' 'mf push queue gold priority=-4 && gets_priority 5321 5001 -q gold'
+test_expect_success 'a sum of 0 or less becomes priority 0' 'mf push queue gold priority=-5 && gets_priority 0 5001 -q gold'
+test_expect_success 'urgency 0 gives priority 0' 'gets_priority 0 5001 -q none -u 0'
 test_expect_success 'a job of urgency 0 has no memo' 'never $last memo'
-test_expect_success 'urgency 31 gives the highest priority' 'priced 4294967295 5001 -q none -u 31'
+test_expect_success 'urgency 31 gives the highest priority' 'gets_priority 4294967295 5001 -q none -u 31'
 test_expect_success 'a job of urgency 31 has no memo' 'never $last memo'
 test_expect_success 'a capped sum stays one below the priority of urgency 31' '
-	mf push factor fairshare 99999999999999 && priced 4294967294 5001 -q none && mf push factor fairshare 100000
+	mf push factor fairshare 99999999999999 && gets_priority 4294967294 5001 -q none && mf push factor fairshare 100000
 '
 test_expect_success 'a job gets its priority when its urgency is raised from 0' '
-	priced 0 5001 -q none -u 0 && flux job urgency $last 16 >out && wait_for priority $last priority=45321
+	gets_priority 0 5001 -q none -u 0 && flux job urgency $last 16 >out && wait_for priority $last priority=45321
 '
 test_expect_success 'the memo shows the fair-share once, before the priority' '
-	priced 45321 5001 -q none && mf events $last | grep -e ^memo -e ^priority >got &&
+	gets_priority 45321 5001 -q none && mf events $last | grep -e ^memo -e ^priority >got &&
 	printf "memo fairshare=0.45321\npriority priority=45321\n" >want && test_cmp want got
 '
 test_expect_success 'the memo is posted again when the fair-share changes' '

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='counters through each life of a job'
+test_description='counters of a job on each way through its states'
+# Rules: L9, L11, L12, L14
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance can keep finished jobs in CLEANUP' '
 	write_conf "$(with_queues q) | $(with_linger)" && start_instance && load_plugin &&

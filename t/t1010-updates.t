@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='updates of queue, bank and other keys'
+# Rules: L24, P6
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has stopped queues and the plugin without data' '
 	write_conf "$(with_queues q1 q2 strange)" && start_instance && stop_queues && load_plugin

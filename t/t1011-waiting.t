@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='jobs that come before the data, and data that come late'
+test_description='jobs that arrive before the data'
+# Rules: L14, L16, P10, P11
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has the plugin without data' 'start_instance && stop_queues && load_plugin'
 test_expect_success 'a job that arrives before data waits in PRIORITY' '

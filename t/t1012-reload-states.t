@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the plugin reloaded, with and without its data, over jobs in every state'
+test_description='reloads of the plugin, with and without data, while jobs are in every state'
+# Rules: P10, R6, R16
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has jobs in CLEANUP, RUN, SCHED, PRIORITY and DEPEND' '
 	write_conf "$(with_queues q) | $(with_linger)" && start_instance &&

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the instance restarted, with and without data, over jobs in every state'
+test_description='restarts of the instance, with and without data, while jobs are in every state'
+# Rules: K8, P10, R16
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has jobs in RUN, SCHED, PRIORITY and DEPEND, held, blocked or both' '
 	mf doc assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q assoc 5004 A queues=q queue q project "*" >doc &&

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='policy_update: the whole policy in one document'
+test_description='policy_update replaces the whole policy by one document'
+# Rules: L15, P7, R2
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'policy_update replies with a generation' '
 	write_conf "$(with_queues q)" && start_instance && stop_queues && load_plugin &&
@@ -51,7 +52,7 @@ test_expect_success 'a policy_update without one of the five arrays is refused' 
 		mf rejects policy_update $key "$(jq -c "del(.$key)" <doc)" || return 1
 	done
 '
-# bad NAMED FILTER: the document changed by FILTER is refused, NAMED, and nothing of it applied.
+# bad TEXT FILTER: checks that ./doc, changed by FILTER, is refused with TEXT and changes nothing.
 bad() { mf rejects policy_update "$1" "$(jq -c "$2" <doc)"; }
 test_expect_success 'a policy with an invalid association is refused, and nothing is applied' '
 	bad "associations[1].max_nodes" ".associations[1].max_nodes = null"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the query document, and check'
+test_description='the query document and the method check'
+# Rules: L25
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
 test_expect_success 'an instance has a running and a held job' '
@@ -39,7 +39,7 @@ test_expect_success 'the query shows counters of a queue at zero' '
 	cancel_all && mf counts 5001 A active=0 run=0 held=0 silver.run=0 silver.nodes=0 silver.sched=0
 '
 test_expect_success 'the query shows counters of a queue that no longer exists' '
-	mf push queue gold && mf counts 5001 A silver.run=0
+	cancel_all && mf push queue gold && mf counts 5001 A silver.run=0
 '
 test_expect_success 'banks are sorted by bytes' '
 	mf data assoc 5002 b assoc 5002 B assoc 5002 a assoc 5002 Z assoc 5002 1 &&

@@ -1,18 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='a policy in parts, associations page by page, and what a load, a push and a removal say'
+test_description='staged pushes, pages of associations, and the messages of load, push and removal'
+# Rules: L15, P4
 
-# A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# ask METHOD PAYLOAD: the answer as JSON; fails with the refusal.
+# ask METHOD PAYLOAD: prints the answer as JSON, or fails and prints the refusal.
 ask() {
 	mf rpc "$1" "$2" >answer || { cat answer; return 1; }
 	sed "s/^ok //" answer
 }
-# begin [PAYLOAD]: open a push; its number is in $push.
+# begin [PAYLOAD]: opens a push; its number is in $push.
 begin() { push=$(ask policy_begin "${1:-"{}"}" | jq -e .push); }
-# part FILTER: send a part of the document in ./doc.
+# part FILTER: sends a part of ./doc.
 part() { ask policy_part "$(jq -c "$1 + {push: $push}" <doc)"; }
 commit() { ask policy_commit "{\"push\":$push}"; }
 rest='{queues, projects, banks, priority_factors, config}'
@@ -102,7 +103,7 @@ test_expect_success 'guests may not call the methods of a staged push' '
 	done
 '
 
-# rows: of documents or pages on standard input, one line for each association.
+# rows: reads documents or pages from standard input and prints one line for each association.
 rows() { jq -S -c '.mf_priority_map[] | .userid as $user | .banks[] | [$user, .]'; }
 test_expect_success 'pages of associations together equal the query' '
 	mf push assoc 5001 B queues=q assoc 5004 A assoc 5005 A && mf query | rows >want && : >have && after=null &&
@@ -128,18 +129,18 @@ test_expect_success 'a staged push with keep_config keeps switches that no part 
 	jq ".config = {}" <floor >doc && begin "{\"keep_config\":true}" && part "{associations} + $rest" && commit && mf alive && prio_is $id 1
 '
 
-# told_why FILTER TEXT: the document changed by FILTER is no load, and the client is told TEXT.
-told_why() {
+# load_fails_with FILTER TEXT: checks that ./floor, changed by FILTER, fails to load and that the command prints TEXT.
+load_fails_with() {
 	jq "$1" <floor >bad && test_must_fail flux jobtap load -r mf_priority.so "$PLUGIN" "config=$(cat bad)" 2>err
 	grep -F -- "$2" err || { cat err; return 1; }
 	! flux jobtap list | grep mf_priority && load_plugin floor
 }
 test_expect_success 'a failed load names the key, user and bank' '
-	told_why ".associations[1].max_nodes = \"many\"" \
+	load_fails_with ".associations[1].max_nodes = \"many\"" \
 		"error initializing plugin with JSON object: associations[1].max_nodes: expected integer, got string (user 5002, bank A)"
 '
 test_expect_success 'a load with an unknown switch in its config names the switch' '
-	told_why ".config.zero_scor = \"floor\"" "config.config: unknown switch \"zero_scor\""
+	load_fails_with ".config.zero_scor = \"floor\"" "config.config: unknown switch \"zero_scor\""
 '
 test_expect_success 'a load with an unknown option names the option' '
 	remove_plugin && test_must_fail flux jobtap load "$PLUGIN" zero_score=floor 2>err && grep "unknown option \"zero_score\"" err && load_plugin floor

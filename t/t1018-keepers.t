@@ -1,14 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='jobs that other plugins keep: what counts is what the limits say when they let them go'
+test_description='jobs that other plugins block are checked against the limits when they are unblocked'
+# Rules: L17, P12, R7, R9, R10
 
-# A sequence only where a test says so: each claim begins with no job and its own association; the instance and the
-# plugins are shared.
 . "$(dirname "$0")/lib.sh"
 
 add() { mf rpc job-manager.keeper.add "{\"id\":$(flux job id "$1"),\"name\":\"$2\"}"; }
 drop() { mf rpc job-manager.keeper.drop "{\"id\":$(flux job id "$1"),\"name\":\"$2\"}"; }
-# ours ID: how often a name of ours was added to the job or removed.
+# ours ID: prints how many times the plugin added or removed a dependency of the job.
 ours() { mf events "$1" | grep -c "dependency-.*max-"; }
 
 test_expect_success 'an instance has a plugin that blocks jobs' '
@@ -34,15 +33,12 @@ test_expect_success 'a job with a dependency that its jobspec lacks is held if t
 	a=$(mf submit 5003 -q q2) && running $a && drop $first license && held_by $first max-resources-user-limit &&
 	is_state DEPEND $first && cancel $a && running $first
 '
-test_expect_success 'a held job with an undeclared dependency gives way, and gains no names as jobs end' '
+test_expect_success 'a held job with an undeclared dependency gives way, gains no names as jobs end, and goes next after it is unblocked' '
 	cancel_all && mf push assoc 5004 A queues=q2 max_running_jobs=1 && a=$(mf submit 5004 -q q2) && running $a &&
 	kept=$(mf submit 5004 -q q2) && held_by $kept max-running-jobs-user-limit && add $kept license &&
 	for i in 1 2 3 4; do
 		next=$(mf submit 5004 -q q2) && cancel $a && running $next && a=$next || return 1
-	done && settled && deps_are $kept none && test $(ours $kept) -eq 2
-'
-# It goes on with the job of the one before it.
-test_expect_success 'the job that gave way goes next after it is unblocked' '
+	done && settled && deps_are $kept none && test $(ours $kept) -eq 2 &&
 	drop $kept license && held_by $kept max-running-jobs-user-limit.2 && cancel $a && running $kept
 '
 test_expect_success 'after a reload a job with an undeclared dependency gives way, and goes next after it is unblocked' '
@@ -62,7 +58,7 @@ test_expect_success 'a reservation goes to the next job if an update gives its j
 	cancel $fill && running $c
 '
 test_expect_success 'a reservation goes to the next job if a push gives its job a score of 0' '
-	cancel_all && mf push assoc 5007 A queues=q2 max_running_jobs=1 queue q1 queue q2 && a=$(mf submit 5007 -q q2 -N 4 -n 16) &&
+	cancel_all && mf push assoc 5007 A queues=q2 max_running_jobs=1 assoc 5016 A queues=q1,q2 queue q1 queue q2 && a=$(mf submit 5007 -q q2 -N 4 -n 16) &&
 	running $a && fill=$(mf submit 5016 -q q2 -N 4 -n 16) && scheduled $fill && b=$(mf submit 5007 -q q2) && held_by $b max-running-jobs-user-limit &&
 	c=$(mf submit 5007 -q q2) && held_by $c max-running-jobs-user-limit && cancel $a && running $fill && scheduled $b && settled &&
 	is_state DEPEND $c && mf push assoc 5007 A queues=q2 max_running_jobs=1 fairshare=0 && prio_is $b 0 && scheduled $c &&
@@ -74,14 +70,11 @@ test_expect_success 'the project of a job that waited for data is checked when d
 	wait_for exception $a type=mf_priority &&
 	mf events $a | grep "note=project \"secret\" not valid for user; valid projects for user: \*" && ended $a
 '
-test_expect_success 'jobs of the instance owner get their priority with the record of the owner, whatever bank they name' '
+test_expect_success 'jobs of the instance owner get their priority with the record of the owner, in any bank and queue' '
 	cancel_all && reload_plugin && owner=$(id -u) && name=$(id -un) &&
 	a=$(mf submit $owner -q q1) && b=$(mf submit $owner -q q1 -B $name) && wait_for depend $b &&
 	mf push queue q1 queue q2 project "*" assoc 5009 A && settled && is_state PRIORITY $a $b &&
-	mf data assoc $owner $name def_bank=$name queues= && scheduled $a $b && never $b exception
-'
-# It goes on with the records of the one before it.
-test_expect_success 'every queue is open to the instance owner whose record has no queues' '
+	mf data assoc $owner $name def_bank=$name queues= && scheduled $a $b && never $b exception &&
 	c=$(mf submit $(id -u) -q q2) && scheduled $c
 '
 finish

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='live fair-share: usage accrues while jobs run, and pending jobs follow without a push'
+test_description='live fair-share: usage accrues while jobs run, and priorities of pending jobs follow without a push'
+# Rules: F1, F3, F4, F7, F9, F11, F16
 
-# A sequence: the first test starts the instance, and each works with the jobs and the tree of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# tree POLICY HALF_LIFE [USAGE_OF_5002]: users 5001 and 5002 in A, 5003 in B; the usages as of now.
+# tree POLICY HALF_LIFE [USAGE_OF_5002]: pushes users 5001 and 5002 in bank A and 5003 in bank B, with usages as of now.
 tree() {
 	local at
 	at=$(date +%s.%N)
@@ -19,22 +20,22 @@ tree() {
 		half_life: $half, node_weight: 1, core_weight: 0, gpu_weight: 0}}' doc.json >policy.json &&
 	mf rpc policy_update "$(cat policy.json)"
 }
-# ask METHOD PAYLOAD: the answer alone.
+# ask METHOD PAYLOAD: prints the answer without "ok".
 ask() { mf rpc "$@" | sed "s/^ok //"; }
 live() { mf query 'q["live"]' | jq -r "$1"; }
 settings() { write_conf ".fairshare = $1" && flux config reload; }
-# used USERID: what live fair-share says at the instant it also tells, as "NOW USAGE".
+# used USERID: prints the time and the usage of a user at that time, as "NOW USAGE".
 used() { ask usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
-# load_fresh: the plugin knows nothing of what was before.
+# load_fresh: reloads the plugin without data.
 load_fresh() { reload_plugin && settled; }
-# charged USERID: it has used something.
+# charged USERID: checks that the user has usage.
 charged() { used "$1" | jq -es ".[1] > 0" >/dev/null; }
-# began ID: when the job began, as its R says. over ID: when it became inactive.
+# began ID: prints the start time of the job in its R. over ID: prints the time at which it became inactive.
 began() { flux job info "$1" R | jq .execution.starttime; }
-# listed_as_begun ID: when job-list has it running, which may be later by what the KVS needs to store its R.
+# listed_as_begun ID: prints the start time of the job in job-list, which is later by the time that the KVS needs to store R.
 listed_as_begun() { mf times "$1" alloc; }
 over() { mf times "$1" clean; }
-# counted HALF_LIFE NODES NOW (START END)...: the usage of those runs at NOW, worked out anew. END is null for one that runs.
+# counted HALF_LIFE NODES NOW (START END)...: computes the usage of these runs at NOW. END is null for a running job.
 counted() {
 	python3 - "$@" <<-'END'
 	import math, sys
@@ -46,8 +47,8 @@ counted() {
 	print(total)
 	END
 }
-# on_curve AT START_OF_A END_OF_A START END BEGAN: ten fair-shares of 5002 and 5003 under classic with a half-life of 20 s, a second apart,
-# beside the formula: 5002 had 1000 as of AT, 5001 in the same bank ran once on a node, 5003 ran on two and runs again.
+# on_curve AT START_OF_A END_OF_A START END BEGAN: compares ten fair-shares of 5002 and 5003, one second apart, with the formula of classic
+# at a half-life of 20 s. User 5002 had a usage of 1000 at AT, 5001 in the same bank ran once on one node, 5003 ran on two and runs again.
 on_curve() {
 	flux python - "$@" <<-'END'
 	import json, math, sys, time
@@ -79,11 +80,11 @@ on_curve() {
 	sys.exit(len(shown) < 10 or shown != sorted(shown) or shown[-1] < shown[0] * 1.02)
 	END
 }
-# near A B RELATIVE
+# near A B RELATIVE: checks that A and B differ by at most B * RELATIVE.
 near() { jq -ne "($1 - $2) | fabs <= ($2 * $3 + 1e-6)" >/dev/null || { echo "$1 is not near $2"; return 1; }; }
-# first_of ID ID: the first goes before the second.
+# first_of ID ID: checks that the first job has the higher priority.
 first_of() { test "$(mf prio "$1")" -gt "$(mf prio "$2")"; }
-# soon COMMAND...: within a few seconds.
+# soon COMMAND...: repeats the command until it succeeds, for a few seconds.
 soon() {
 	local i
 	for i in $(seq 100); do "$@" && return 0; sleep 0.1; done
@@ -174,7 +175,7 @@ test_expect_success 'a policy without a tree switches live fair-share off' '
 		del(.banks[] | .parent, .shares, .active)" doc.json)" && prio_is $id 50000 && test $(live .on) = false
 '
 
-# Some in SCHED that the plugin never priced, since it was loaded after them, and some that wait in PRIORITY for data.
+# Some jobs are in SCHED without a priority of this plugin, because it was loaded after them. Others wait in PRIORITY for data.
 for stall in 0 50ms; do
 	test_expect_success "a push with max-stall = $stall gives a priority to each job that has none, and to no other" "
 		cancel_all && settings '{refresh: 0, remember: false, \"max-stall\": \"$stall\"}'"' && load_fresh && tree fair-tree 600 &&

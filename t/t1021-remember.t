@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the last policy is remembered over a reload and a restart'
+test_description='the snapshot restores the last policy after a reload and a restart'
+# Rules: S1, S5, S7, S8, S9, S10
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 MANIFEST=mf_priority.remember.manifest
 
-# Until the plugin has written what is in force, or has read what was.
+# remembered: waits until the plugin has written a new snapshot. in_force_again: waits until it has read one.
 remembered() {
 	local i
 	for i in $(seq 100); do
@@ -26,15 +27,15 @@ in_force_again() {
 	flux dmesg | tail
 	return 1
 }
-# told TEXT: it is in the log, or comes there.
-told() {
+# wait_for_log TEXT: waits until the log has TEXT.
+wait_for_log() {
 	local until=$((SECONDS + MF_WAIT))
 	until logged "$1"; do
 		test $SECONDS -le $until || { flux dmesg | tail; return 1; }
 		sleep 0.1
 	done
 }
-forgotten() {
+wait_for_removal() {
 	local i
 	for i in $(seq 100); do
 		flux kvs get $MANIFEST >/dev/null 2>&1 || return 0
@@ -45,7 +46,7 @@ forgotten() {
 same_policy() {
 	flux jobtap query mf_priority.so | jq -S "del(.path, .updated, .generation)" >"$1"
 }
-# The keys are strings of the plugin alone: nobody else writes below this one.
+# keys: prints the keys of the snapshot.
 keys() { flux kvs dir -R mf_priority.remember 2>/dev/null | cut -d" " -f1 | grep "^mf_priority[.]"; }
 
 test_expect_success 'an instance has a limit of 1 and a running job' '
@@ -92,7 +93,7 @@ test_expect_success 'a reload restores the changes of the log' '
 	logged "398 associations" && mf query "q[\"mf_priority_map\"]" >after && test_cmp before after
 '
 test_expect_success 'a push by the methods of flux-accounting removes the snapshot' '
-	mf push assoc 5001 A queues=q assoc 5002 A queues=q queue q project "*" && forgotten && ! keys
+	mf push assoc 5001 A queues=q assoc 5002 A queues=q queue q project "*" && wait_for_removal && ! keys
 '
 test_expect_success 'a reload without a snapshot leaves new jobs in PRIORITY' '
 	remove_plugin && load_plugin && settled && id=$(mf submit 5002 -q q) && wait_for depend $id && settled && is_state PRIORITY $id &&
@@ -102,7 +103,7 @@ test_expect_success 'a damaged manifest is refused, and the log says how to reco
 	mf rpc policy_update "$(cat doc)" && remembered && running $id &&
 	flux kvs put $MANIFEST="$(flux kvs get $MANIFEST | sed s/associations/associatiosn/)" &&
 	new_log && remove_plugin && load_plugin &&
-	told "what is remembered of the last push is refused: the manifest is damaged" &&
+	wait_for_log "what is remembered of the last push is refused: the manifest is damaged" &&
 	logged "flux fairshare push" && waits=$(mf submit 5002 -q q) && wait_for depend $waits && settled && is_state PRIORITY $waits
 '
 test_expect_success 'a push replaces a damaged snapshot' '
@@ -110,13 +111,13 @@ test_expect_success 'a push replaces a damaged snapshot' '
 '
 test_expect_success 'a missing chunk is reported in the log' '
 	flux kvs unlink $(keys | grep "[.]rest[.]" | head -1) && new_log && remove_plugin && load_plugin &&
-	told "is missing" && mf rpc policy_update "$(cat doc)" && remembered
+	wait_for_log "is missing" && mf rpc policy_update "$(cat doc)" && remembered
 '
 test_expect_success 'the manifest has the user id of its owner' '
 	flux kvs get $MANIFEST | tail -1 | jq -e ".owner == $(id -u)"
 '
 test_expect_success 'remember=false does not read the snapshot, and removes it' '
-	new_log && remove_plugin && flux jobtap load "$PLUGIN" remember=false && settled && forgotten && ! keys &&
+	new_log && remove_plugin && flux jobtap load "$PLUGIN" remember=false && settled && wait_for_removal && ! keys &&
 	not_logged "remembered the last push" && mf rpc policy_update "$(cat doc)" && settled && ! keys
 '
 test_expect_success 'remember=true in a new configuration writes the present policy' '

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='age, size and interleave'
+test_description='the factors age and size, and interleave'
+# Rules: F22, P2, P8
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# tree POLICY USAGE_OF_5001 USAGE_OF_5002: two users with equal shares in A, as of now.
+# tree POLICY USAGE_OF_5001 USAGE_OF_5002: pushes users with equal shares in bank A, with usages as of now.
 tree() {
 	mf doc assoc 5001 A username=ann shares=1 usage="$2" counted_until=0 \
 		assoc 5002 A username=bob shares=1 usage="$3" counted_until=0 \
@@ -13,15 +14,15 @@ tree() {
 		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares=1 active=1 project "*" >doc.json &&
 	as_of_now "$1"
 }
-# two_banks POLICY: in B, which has used less than A, cyd has used more for his share than ann in A. By fair-tree he goes before her,
-# by classic she before him.
+# two_banks POLICY: bank B has less usage than bank A, and user cyd in B has more usage per share than ann in A. So cyd comes first under
+# fair-tree, and ann comes first under classic.
 two_banks() {
 	mf doc assoc 5001 A username=ann shares=1 usage=0 counted_until=0 assoc 5002 A username=bob shares=1 usage=1000 counted_until=0 \
 		assoc 5003 B username=cyd shares=1 usage=800 counted_until=0 assoc 5004 B username=dan shares=1 usage=0 counted_until=0 \
 		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares=1 active=1 bank B 0 parent=root shares=1 active=1 \
 		project "*" >doc.json && as_of_now "$1"
 }
-# as_of_now POLICY: the records of doc.json are pushed.
+# as_of_now POLICY: pushes the records of doc.json with the present time.
 as_of_now() {
 	jq -c --arg policy "$1" --argjson at "$(date +%s.%N)" '. + {tree: {policy: $policy, at: $at,
 		half_life: 604800, node_weight: 1, core_weight: 0, gpu_weight: 0}}' doc.json >policy.json &&
@@ -29,9 +30,9 @@ as_of_now() {
 }
 live() { mf query 'q["live"]' | jq -c "$1"; }
 settings() { write_conf ".fairshare = $1" && flux config reload; }
-# when ID EVENT [NUMBER]: the time of an event in the eventlog, of the last one, or of one counted from 0.
+# when ID EVENT [NUMBER]: prints the time of the last such event in the eventlog, or of event NUMBER, counted from 0.
 when() { mf times "$1" "$2" | if test $# -gt 2; then sed -n "$(($3 + 1))p"; else tail -1; fi; }
-# differ ID ID POINTS: the first goes before the second by so many points, but for the rounding of either.
+# differ ID ID POINTS: checks that the first priority is higher by POINTS, except for rounding.
 differ() {
 	jq -ne "$(mf prio "$1") - $(mf prio "$2") - ($3) | fabs <= 1" >/dev/null ||
 		{ echo "$(mf prio "$1") - $(mf prio "$2") is not $3"; return 1; }
@@ -104,7 +105,7 @@ test_expect_success 'all jobs of one user start first without interleave' '
 	cancel_all && settings "{refresh: 0}" && submit_both && tree fair-tree 1000 1000 && settled && start_queues && ended $ids && stop_queues &&
 	mf starts $ids >out && cat out && uniq_users=$(tr " " "\n" <out | uniq | grep -c .) && test $uniq_users = 2
 '
-# Of every two starts one is of each; who is first of the two is a matter of ids where both have the same price.
+# Of every two starts, one is of each user. If both have the same priority, the job ids decide which user comes first.
 for policy in fair-tree weighted-walk classic depth-oblivious pbs; do
 	test_expect_success "two equal users take turns with interleave under $policy" '
 		settings "{refresh: 0, interleave: true}" && submit_both && tree $policy 1000 1000 && settled &&

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='A clock that is set back an hour, and one that runs a year ahead: no negative usage, no refresh that stops, no job that is lost'
+test_description='a clock that is set back by an hour or runs a year ahead: no negative usage, no stopped refresh, no lost job'
+# Rules: F4, F5
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# The broker reads its clock from a file, by libfaketime; its timers go on as ever, as those of a machine whose clock is set.
-# Modules that look for the time in the C library first would not see it.
+# The broker reads its clock from a file through libfaketime. Its timers use the monotonic clock, as on a machine whose clock is set.
+# Without FLUX_LOAD_WITH_DEEPBIND=0 modules would read the real time of the C library.
 faketime=$(find /usr/lib -name libfaketimeMT.so.1 2>/dev/null | head -1)
 if test -z "$faketime" || test -n "$MF_WRAP"; then
 	skip_all='libfaketime is not installed, or the broker runs under another program'
@@ -14,13 +15,13 @@ if test -z "$faketime" || test -n "$MF_WRAP"; then
 fi
 MF_WRAP="env,FLUX_LOAD_WITH_DEEPBIND=0,LD_PRELOAD=$faketime,FAKETIME_TIMESTAMP_FILE=$PWD/clock"
 MF_WRAP="$MF_WRAP,FAKETIME_NO_CACHE=1,FAKETIME_DONT_FAKE_MONOTONIC=1"
-# clock OFFSET: the broker's clock is so far from the true one.
+# clock OFFSET: sets the difference between the clock of the broker and the real clock.
 clock() { echo "$1" >clock.new && mv clock.new clock; }
 clock +0
 
 ask() { mf rpc "$@" | sed "s/^ok //"; }
 live() { mf query 'q["live"]' | jq -r "$1"; }
-# used USERID: what live fair-share says, as "NOW USAGE".
+# used USERID: prints the time and the usage of a user, as "NOW USAGE".
 used() { ask usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
 is() { jq -ne "$*" >/dev/null || { echo "not so: $*"; return 1; }; }
 soon() {
@@ -29,12 +30,12 @@ soon() {
 	cat soon.out
 	return 1
 }
-# refreshed: a refresh has begun and ended from now on.
+# refreshed: waits for a refresh.
 refreshed() {
 	local last
 	last=$(live .last.when) && soon eval "test \"\$(live .last.when)\" != $last"
 }
-# time_is CONDITION: the plugin's instant.
+# time_is CONDITION: checks the time of the plugin.
 time_is() { set -- "$1" $(used 5001) && is "$2 $1"; }
 first_of() { test "$(mf prio "$1")" -gt "$(mf prio "$2")"; }
 

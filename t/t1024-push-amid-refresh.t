@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='pushes in the middle of refreshes: whole and in parts, many times over, while thousands of jobs wait'
+test_description='pushes during refreshes, whole and in parts, with thousands of pending jobs'
+# Rules: F15, F17
 
-# A sequence: the first test starts the instance, and each works with the jobs of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 USERS=40
-# A site of over 4,000 is worked out over many turns, and a push comes between two of them.
+# A refresh of more than 4,000 associations takes many reactor turns, and a push arrives between two of them.
 ASSOCIATIONS=${AMID_ASSOCIATIONS:-4500}
 JOBS=${AMID_JOBS:-50}
 ROUNDS=${AMID_ROUNDS:-48}

@@ -1,21 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='why a job waits: explain, standing and jobs, for guests and the instance owner'
+test_description='explain, standing and jobs for guests and for the instance owner'
+# Rules: P5
 
-# A sequence: the first test starts the instance, and each works with the jobs of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# ask UID METHOD PAYLOAD: the answer as that guest; `own` is the instance owner.
+# ask UID METHOD PAYLOAD: prints the answer to this guest; UID "own" is the instance owner.
 ask() {
 	local as=$1
 	shift
 	case $as in own) mf rpc "$@" ;; *) mf rpc --as "$as" "$@" ;; esac | sed "s/^ok //"
 }
-# about UID ID: what that user is told of one job.
+# about UID ID: prints the answer of explain about one job to this user.
 about() { ask "$1" explain "{\"jobs\":[$(flux job id "$2")]}"; }
-# is JSON_FILE FILTER: the filter is true of what was answered.
+# is JSON_FILE FILTER: checks that the filter is true.
 is() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
-# posted ID: the priority that the job's eventlog ends with.
+# posted ID: prints the last priority in the eventlog of the job.
 posted() { mf prio "$1"; }
 when_posted() { mf times "$1" priority | tail -1; }
 expires() { flux job info "$1" R | jq .execution.expiration; }

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='why a job is held: each of the eight limits, each other cause, and that it goes when it was told to'
+test_description='explain names each of the eight limits and each other cause, and its predicted times hold'
+# Rules: L1
 
-# A sequence: the first test starts the instance; each leaves no job of its own behind.
 . "$(dirname "$0")/lib.sh"
 
 ask() { local as=$1; shift; mf rpc --as "$as" "$@" | sed "s/^ok //"; }
 about() { ask 5001 explain "{\"jobs\":[$(flux job id "$1")]}" >out && jq '.jobs[0]' out >job; }
 is() { jq -e "$1" job >/dev/null || { echo "not so: $1"; jq . job; return 1; }; }
-# limits ASSOC_KEYS -- QUEUE_KEYS: the limits of user 5001 in bank A and of queue q.
+# limits ASSOC_KEYS -- QUEUE_KEYS: pushes limits of user 5001 in bank A and of queue q.
 limits() {
 	local assoc=()
 	while test $# -gt 0 && test "$1" != --; do assoc+=("$1"); shift; done
@@ -16,7 +16,7 @@ limits() {
 	mf push assoc 5001 A queues=q "${assoc[@]}" assoc 5001 B queues=r max_active_jobs=2 queue q "$@" queue r project "*"
 }
 counted() { mf query "[b for u in q['mf_priority_map'] for b in u['banks'] if b['bank_name'] == 'A'][0]$1"; }
-# holds LIMIT MEASURE USED CAP NEEDED: what is told of $held. It is what the query counts and what it carries.
+# holds LIMIT MEASURE USED CAP NEEDED: checks that explain, query and dependencies of $held agree.
 holds() {
 	held_by $held $1 && about $held &&
 	is ".held and .carries == [\"$1\"] and (.holds | length) == 1" &&
@@ -52,12 +52,12 @@ test_expect_success 'explain names the limits of jobs in SCHED, of an associatio
 	limits -- max_sched_jobs=1 && held=$(mf submit 5001 -q q) && holds max-sched-jobs-queue-limit jobs 1 1 1 && gone $one $held
 '
 test_expect_success 'explain names the limits of nodes and cores in SCHED in a queue' '
-	limits -- max_sched_nodes_per_assoc=3 && one=$(mf submit 5001 -q q -N 2 -n 2) && scheduled $one && held=$(mf submit 5001 -q q -N 2 -n 2) &&
+	stop_queues && limits -- max_sched_nodes_per_assoc=3 && one=$(mf submit 5001 -q q -N 2 -n 2) && scheduled $one && held=$(mf submit 5001 -q q -N 2 -n 2) &&
 	holds max-sched-nodes-queue-limit nodes 2 3 2 && gone $held &&
 	limits -- max_sched_cores_per_assoc=3 && held=$(mf submit 5001 -q q -N 2 -n 2) && holds max-sched-cores-queue-limit cores 2 3 2 && gone $one $held
 '
 test_expect_success 'explain names the limit of nodes in RUN and SCHED in a queue' '
-	limits -- max_nodes_per_assoc=3 && one=$(mf submit 5001 -q q -N 2 -n 2) && scheduled $one && held=$(mf submit 5001 -q q -N 2 -n 2) &&
+	stop_queues && limits -- max_nodes_per_assoc=3 && one=$(mf submit 5001 -q q -N 2 -n 2) && scheduled $one && held=$(mf submit 5001 -q q -N 2 -n 2) &&
 	holds max-resources-queue nodes 2 3 2 && is ".holds[0].stage == \"both\"" && gone $one $held
 '
 test_expect_success 'explain names the limit that holds the job, not the name that the job still carries' '
@@ -97,7 +97,7 @@ test_expect_success 'explain names begin-time, other dependencies, urgency 0 and
 	is ".others | map(.cause) | index(\"score\") != null" && is ".posted.priority == 0 and .posted.outcome == \"held-by-score\"" && gone $still $nil $after $begin
 '
 test_expect_success 'explain names a stopped queue and a disabled queue' '
-	limits -- && id=$(mf submit 5001 -q q) && scheduled $id && sleep 1.1 && about $id && is ".others | map(.cause) == [\"queue-stopped\"]" &&
+	stop_queues && limits -- && id=$(mf submit 5001 -q q) && scheduled $id && sleep 1.1 && about $id && is ".others | map(.cause) == [\"queue-stopped\"]" &&
 	flux queue stop --quiet -m "for repair" q && flux queue disable --quiet -m "no more" q && sleep 1.1 && about $id &&
 	is ".others | map(.cause) == [\"queue-stopped\", \"queue-disabled\"]" && is ".others[0].text | test(\"queue q is stopped: for repair\")" &&
 	flux queue enable --quiet q && gone $id

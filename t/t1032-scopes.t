@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='limits over scopes: 16 GPUs a user, 96 a bank and 4 for a small one, over several queues'
+test_description='limits over scopes: 16 GPUs for a user, 96 for a bank and 4 for a small bank, over several queues'
+# Rules: L7, L19, L20, L23, R12
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# gpu UID BANK QUEUE GPUS [OPTION..]: a job of one core with so many GPUs.
+# gpu UID BANK QUEUE GPUS [OPTION..]: submits a job with one core and GPUS GPUs.
 gpu() {
 	local uid=$1 bank=$2 queue=$3 gpus=$4
 	shift 4
@@ -13,7 +14,7 @@ gpu() {
 		"[{\"type\":\"slot\",\"count\":1,\"label\":\"task\",\"with\":[{\"type\":\"core\",\"count\":1},{\"type\":\"gpu\",\"count\":$gpus}]}]"
 }
 
-# site LIMITS: the whole policy, with these limits; banks large and small below science, and that below root.
+# site LIMITS: pushes a policy with these limits, with the banks large and small below science, and science below root.
 users='5001 5002 5003 5004 5005 5006 5007 5009 5010'
 site() {
 	local records= uid
@@ -29,7 +30,7 @@ published='[
 	{"scope": "bank", "name": "*", "run-sched-gpus": 96},
 	{"scope": "bank", "name": "small", "run-sched-gpus": 4}]'
 
-# used SCOPE NAME: what the query says is in use.
+# used SCOPE NAME: prints the counter of a limit in the query.
 used() {
 	mf query | jq ".limits[] | select(.scope == \"$1\" and .name == \"$2\") | .used"
 }

@@ -1,16 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='running limits that hold, and jobs that are past DEPEND when limits come to concern them'
+test_description='strict limits on running jobs, and jobs past DEPEND that a limit holds'
+# Rules: L16, L18, R7
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 queues='with_queues batch debug'
-# rules JQ: the configuration with this table [fairshare], in force.
+# rules JQ: loads the configuration with this table [fairshare].
 rules() {
 	jq --argjson fairshare "$1" '.fairshare = $fairshare' base.json >conf.json && flux config load <conf.json
 }
-# refuses TEXT JQ: such a table is refused, and says so.
+# refuses TEXT JQ: checks that this table [fairshare] is refused with TEXT.
 refuses() {
 	jq --argjson fairshare "$2" '.fairshare = $fairshare' base.json >bad.json
 	test_must_fail flux config load <bad.json 2>err
@@ -18,7 +19,7 @@ refuses() {
 }
 in_force() { mf query | jq -c .running_limits; }
 five() { local u=$1; shift; for _ in 1 2 3 4 5; do mf submit "$u" -q batch "$@"; done; }
-# states UID STATE: how many jobs of a user are in a state.
+# states UID STATE: prints how many jobs of a user are in a state.
 states() { mf jobs "$1" | grep -c " $2 "; }
 n_are() {
 	local n
@@ -82,7 +83,7 @@ test_expect_success 'a table that is invalid is refused and changes nothing' '
 	refuses "fairshare.queues.batch.limits: unknown key; known is running-limits" "{\"queues\": {\"batch\": {\"limits\": 1}}}" &&
 	in_force >out && test "$(cat out)" = "{\"default\":\"upstream\",\"queues\":{\"batch\":\"strict\"}}"
 '
-# Flux asks its plugins before itself.
+# Flux calls its plugins before it checks its own keys.
 test_expect_success 'a table that Flux refuses for another reason is in force until the next table' '
 	jq ".fairshare = {\"running-limits\": \"strict\"} | .\"job-manager\".\"inactive-age-limit\" = \"soon\"" base.json >bad.json &&
 	test_must_fail flux config load <bad.json 2>err && grep "invalid FSD" err && flux config get >flux.json &&

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='who may call each method, whatever the payload claims, and hostile texts of users in the log'
+test_description='callers of each method, payloads with forged credentials, and texts of users in the log'
+# Rules: K10, K34
 
-# A sequence: the first test starts the instance.
 . "$(dirname "$0")/lib.sh"
 
 methods=$(sed -nE 's/^\s*(owners|admins|guests)\(c"([a-z_]+)".*/\1:\2/p' "$SHARNESS_TEST_SRCDIR/../src/plugin/methods.rs")
 forged() { echo "{\"owner\":true,\"rolemask\":1,\"userid\":5002,\"cred\":{\"userid\":5002,\"rolemask\":1},$1}"; }
-# as UID METHOD PAYLOAD
+# as UID METHOD PAYLOAD: calls a method as this guest.
 as() { mf rpc --as "$@"; }
 
 test_expect_success 'an instance has running jobs of two users' '

@@ -1,26 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='kill -9 of the broker amid jobs and pushes, and of a push; and then the restart on what is left'
+test_description='kill -9 of the broker during jobs and pushes, kill -9 of a push, and the restarts after that'
+# Rules: L9, S4
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 USERS="5001 5002 5003 5004 5005 5006"
-IDLE=5007 # has no job before the one that is to go on
+IDLE=5007 # has no job until jobs go on after a restart
 
-# policy N: everybody may run N jobs, so that a mix of two policies can be seen.
+# policy N: prints a policy in which each user may run N jobs. A mix of two policies would show different numbers.
 policy() {
 	local user
 	mf doc $(for user in $USERS $IDLE; do echo "assoc $user A max_running_jobs=$1"; done) project "*" bank A 1
 }
-# limits: the limits in force, each once. A push brings the owner too, who has none.
+# limits: prints the different limits in force. A push adds a record without limits for the owner, which is left out.
 limits() { mf query "sorted({b['max_run_jobs'] for u in q['mf_priority_map'] for b in u['banks'] if u['userid'] != $(id -u)})"; }
 
-# pushes: the two policies in turn, until the broker is gone.
+# pushes: pushes the two policies in turn until the broker is gone.
 pushes() {
 	while mf rpc policy_update "$(cat doc2)" && mf rpc policy_update "$(cat doc3)"; do :; done
 }
-# jobs: of all users, some of which end at once and some never, until the broker is gone.
+# submits: submits jobs of all users until the broker is gone; some end at once and some never.
 submits() {
 	while :; do
 		for user in $USERS; do
@@ -28,12 +29,11 @@ submits() {
 		done
 	done
 }
-# killed N: the broker dies while both go on, as soon as it has so many jobs and each policy was accepted twice. What of it stays is not
-# looked at.
+# killed N: kills the broker during pushes and submissions, as soon as N submissions and two pushes of each policy were accepted.
 killed() {
 	local pid pushing submitting n=0
 	pid=$(flux getattr broker.pid) && flux getattr broker.pid >>pids || return 1
-	: >pushes.out && : >submits.out || return 1 # they are read before those that write have begun, and have those of the round before
+	: >pushes.out && : >submits.out || return 1 # the loop below reads them before the writers start
 	pushes >>pushes.out 2>&1 & pushing=$!
 	submits >>submits.out 2>&1 & submitting=$!
 	while test $(wc -l <submits.out) -lt $1 || test $(grep -c "^ok" pushes.out) -lt 4; do
@@ -58,18 +58,18 @@ in_force() {
 	echo "$now is in force"
 	return 1
 }
-# push_on: both policies, so that whichever is in force is not what is waited for.
+# push_on: pushes both policies, so that one of them is new.
 push_on() {
 	local n
 	for n in 2 3; do mf rpc policy_update "$(cat doc$n)" && in_force "[$n]" || return 1; done
 }
-# nobody_over N: of nobody more jobs run than any policy allowed. Running limits are strict here: they hold whoever starts first.
-nobody_over() {
+# runs_at_most N: checks that no user runs more than N jobs, which strict running limits guarantee.
+runs_at_most() {
 	mf query "[(u['userid'], b['cur_run_jobs']) for u in q['mf_priority_map'] for b in u['banks'] if b['cur_run_jobs'] > $1]" >over &&
 	test "$(cat over)" = "[]" || { cat over; return 1; }
 }
 
-# checkpointed: the KVS has what is remembered of a push, and a checkpoint was due several times since.
+# checkpointed: waits until the KVS has a snapshot, and then for several checkpoints.
 checkpointed() {
 	local until=$((SECONDS + MF_WAIT))
 	until flux kvs get mf_priority.remember.manifest >/dev/null 2>&1; do
@@ -84,28 +84,28 @@ test_expect_success 'an instance checkpoints its KVS every 200 ms' '
 	write_conf "$(with_plugin) | .kvs[\"checkpoint-period\"] = \"200ms\" | .fairshare[\"running-limits\"] = \"strict\"" && start_instance &&
 	mf rpc policy_update "$(cat doc2)" && checkpointed
 '
-# As far as the scheduler: whether that is still asked for anybody is Flux's matter, see below.
+# A job goes on if it reaches SCHED: after such a crash Flux may send the scheduler no more requests, see below.
 for round in 1 2 3; do
 	test_expect_success "the instance restarts after its broker was killed during jobs and pushes, round $round" '
 		killed $((round * 60)) && start_instance
 	'
 	test_expect_success 'one whole policy is in force after the restart' '
-		in_force "[2]" "[3]" && mf check && nobody_over 3
+		in_force "[2]" "[3]" && mf check && runs_at_most 3
 	'
 	test_expect_success 'jobs go on after the next push' '
-		start_queues && push_on && id=$(mf submit $IDLE --run 0.01s) && scheduled $id && mf check && nobody_over 3
+		start_queues && push_on && id=$(mf submit $IDLE --run 0.01s) && scheduled $id && mf check && runs_at_most 3
 	'
 done
 test_expect_success 'all jobs end, and no counter remains' '
-	cancel_all && mf check >left && cat left && jq -e ".jobs == 0 and .waiting == 0" left && nobody_over 0
+	cancel_all && mf check >left && cat left && jq -e ".jobs == 0 and .waiting == 0" left && runs_at_most 0
 '
-# A job whose R was written when the broker died, and whose alloc was not logged, Flux finds allocated when the scheduler decides on it
-# again, and then asks the scheduler for nobody any more.
+# If the broker died after it wrote the R of a job and before it logged the event alloc, Flux takes the next answer of the scheduler for an
+# error, and sends the scheduler no more requests.
 test_expect_success 'the scheduler is loaded again' 'flux module reload sched-simple'
 test_expect_success 'a held job and the policy outlive the kill of an idle broker' '
 	run=$(mf submit 5001) && running $run && sleep 1 && held=$(mf submit 5002 -j 9 | tail -1) && held_by $held max-running-jobs-user-limit && sleep 1 &&
 	kill -9 $(flux getattr broker.pid); exec 8>&-; wait $broker_pid; broker_pid= &&
-	start_instance && in_force "[3]" && is_state DEPEND $held && mf check && nobody_over 3 &&
+	start_instance && in_force "[3]" && is_state DEPEND $held && mf check && runs_at_most 3 &&
 	cancel_all && mf check >left && cat left && jq -e ".jobs == 0" left
 '
 

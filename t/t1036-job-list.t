@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='job-list is gone, slow, silent, refuses, lies or raves: what is counted is what lives'
+test_description='a job-list that is missing, slow, silent or wrong changes no count'
+# Rules: F11, R16
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# stand_in HOW: who answers for job-list from now on. end_stand_in: nobody does.
+# stand_in HOW: starts a replacement for job-list. end_stand_in: ends it.
 stand_in() {
 	rm -f asked
 	flux python "$T_DIR/scripts/job-list.py" $1 asked >>stand-in.log 2>&1 &
@@ -22,7 +23,7 @@ end_stand_in() {
 }
 cleanup end_stand_in
 
-# counted: one runs, four are held, and one waits for another, of which nothing is taken twice.
+# counted: checks that one job of 5001 runs and four are held, and that both jobs of 5002 count once.
 counted() { mf counts 5001 A active=5 run=1 held=4 && mf counts 5002 A active=2 && mf check; }
 in_force_again() {
 	local until=$((SECONDS + MF_WAIT))

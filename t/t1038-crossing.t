@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='resources that are on their way to a job when it is held'
+test_description='jobs that are held while resources are on their way to them'
+# Rules: L16, L18, L24
 
-# A sequence: the instance and its scheduler are those of all tests.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# decided ID...: the scheduler has decided on them, and has not said so.
+# decided ID...: waits until the scheduler has decided on these jobs; it does not answer while the file ./hold exists.
 decided() {
 	local id until=$((SECONDS + MF_WAIT))
 	for id; do
@@ -40,7 +41,7 @@ test_expect_success 'a job without resources on their way may not move into a fu
 	there=$(mf submit 5001 -B B) && running $there && rests=$(mf submit 5001 -B A -u 0) && scheduled $rests &&
 	test_must_fail mf update $rests bank=B && cancel $there && ended $there && cancel $rests && ended $rests
 '
-# crosses ID COMMAND...: COMMAND sends a job from SCHED to PRIORITY after the scheduler has decided on it, and the job runs.
+# crosses ID COMMAND...: checks that a job runs although COMMAND sends it from SCHED to PRIORITY after the decision of the scheduler.
 crosses() {
 	local job=$1; shift
 	"$@" && settled && is_state SCHED $job && rm hold && running $job && goes_on

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='a restart with more jobs than are priced in one turn'
+test_description='a restart with more jobs than get a priority in one turn'
+# Rules: K8, L9
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 push() { mf push assoc 5001 A fairshare=0.2 queues=q assoc 5002 A fairshare=0.9 queues=q queue q project "*"; }
 

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='limits over scopes: headroom for overtaken jobs, and reservations in stopped queues'
+test_description='limits over scopes: anti-starvation reservations of overtaken jobs, and reservations in stopped queues'
+# Rules: R7, R13, R14, R15
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# gpu UID BANK QUEUE GPUS [OPTION..]: a job of one core with so many GPUs.
+# gpu UID BANK QUEUE GPUS [OPTION..]: submits a job with one core and GPUS GPUs.
 gpu() {
 	local uid=$1 bank=$2 queue=$3 gpus=$4
 	shift 4
@@ -13,7 +14,7 @@ gpu() {
 		"[{\"type\":\"slot\",\"count\":1,\"label\":\"task\",\"with\":[{\"type\":\"core\",\"count\":1},{\"type\":\"gpu\",\"count\":$gpus}]}]"
 }
 
-# site LIMITS: the whole policy, with these limits; banks large and small below science, and that below root.
+# site LIMITS: pushes a policy with these limits, with the banks large and small below science, and science below root.
 site() {
 	local records= uid
 	for uid in 5001 5002 5003 5004 5005; do
@@ -29,7 +30,7 @@ published='[
 	{"scope": "bank", "name": "*", "run-sched-gpus": 96},
 	{"scope": "bank", "name": "small", "run-sched-gpus": 4}]'
 
-# holds JOB JQ: what the explanation says of the limits that hold a job.
+# holds JOB JQ: checks the limits that hold a job in the answer of explain.
 holds() {
 	mf rpc explain "{\"jobs\":[$(flux job id "$1")]}" | sed "s/^ok //" >why.json && jq -e ".jobs[0].holds | $2" why.json
 }
@@ -38,7 +39,7 @@ test_expect_success 'a site has 256 GPUs and three limits over scopes' '
 	write_conf "$(with_queues batch debug) | .\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
 	start_instance && load_plugin && site "$published"
 '
-# overtaken JOB OTHER: waits until headroom is kept from OTHER for JOB.
+# overtaken JOB OTHER: waits until an anti-starvation reservation of JOB holds OTHER.
 overtaken() {
 	local tries=0
 	until holds "$2" "any(.kept_for == $(flux job id "$1"))" >/dev/null; do

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='which priorities a refresh posts: those that the order of a scheduler queue needs, and no others'
+test_description='a refresh posts only priorities that the order of a scheduler queue needs'
+# Rules: F16, F18
 
-# A sequence: the first test starts the instance, and each works with the jobs of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# tree USAGE_OF_5001 USAGE_OF_5002: users 5001 and 5002 in A and 5003 in B, under classic with a half-life of 20 s.
+# tree USAGE_OF_5001 USAGE_OF_5002: pushes users 5001 and 5002 in A and 5003 in B, under classic with a half-life of 20 s.
 tree() {
 	mf doc assoc 5001 A username=ann shares=1 usage="$1" counted_until=0 \
 		assoc 5002 A username=bob shares=1 usage="$2" counted_until=0 \
@@ -18,7 +19,7 @@ tree() {
 }
 ask() { mf rpc "$@" | sed "s/^ok //"; }
 refreshes() { ask stats | jq .refresh.total; }
-# refreshed N: the plugin has done N more refreshes.
+# refreshed N: waits for N more refreshes.
 refreshed() {
 	local goal=$(($(refreshes) + $1)) i
 	for i in $(seq 600); do test $(refreshes) -ge $goal && return 0; sleep 0.05; done

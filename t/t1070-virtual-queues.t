@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='virtual queues: jobs of a parent and its virtual queue stand in one order'
+test_description='jobs of a queue and of its virtual queue are in one order'
+# Rules: F19, K31, L5
 
-# A sequence: the first test starts the instance, and each works with the jobs of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
-# tree USAGE_OF_5001 USAGE_OF_5002
+# tree USAGE_OF_5001 USAGE_OF_5002: pushes users 5001 and 5002 with these usages.
 tree() {
 	mf doc assoc 5001 A username=ann shares=1 usage="$1" counted_until=0 queues=batch,fast,other \
 		assoc 5002 A username=bob shares=1 usage="$2" counted_until=0 queues=batch,fast,other \
@@ -16,7 +17,7 @@ tree() {
 	mf rpc policy_update "$(cat policy.json)"
 }
 ask() { mf rpc "$@" | sed "s/^ok //"; }
-# first N: the users of the first N jobs in the order of their posted priorities.
+# first N: prints the users of the first N jobs in the order of their posted priorities.
 first() { flux jobs -a -A -c 0 -f pending -no "{priority} {id.dec} {userid}" | sort -k1,1nr -k2,2n | head -"$1" | cut -d" " -f3 | sort | uniq -c | sed "s/^ *//"; }
 
 test_expect_success 'an instance has a queue with a virtual queue, another queue and 30 pending jobs of each user' '

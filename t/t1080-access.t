@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='[access]: private mode and the admin role, for explain, standing, jobs and the commands that ask them'
+test_description='private mode and the admin role, for explain, standing, jobs and their commands'
+# Rules: K34
 
-# A sequence: the first test starts the instance, and each works with the jobs of those before it.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# asks UID MASK COMMAND...: the command as that user with these roles: 2 is a guest, 10 a guest with the admin role.
+# asks UID MASK COMMAND...: runs the command as this user with these roles: 2 is a guest, 10 a guest with the admin role.
 asks() {
 	local uid=$1 mask=$2
 	shift 2

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='a second priority plugin, whose answers Flux takes in place of ours'
+test_description='a second priority plugin whose answers Flux uses instead of ours'
+# Rules: K30, P15
 
-# A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
 TWO_PLUGINS=1
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 in_flux() { flux job eventlog -f json "$1" | jq -s 'map(select(.name == "priority"))[-1].context.priority'; }
 said() { flux dmesg | grep -c "$1"; }

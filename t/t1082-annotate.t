@@ -1,18 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='annotations of jobs follow fair-share and rank, also after a reload of the plugin'
+# Rules: K22
 
-# A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 note() { flux jobs -no "{annotations.user.standing}" $1; }
-# standing USER: fair-share and rank as "flux fairshare standing" has them.
+# standing USER: prints fair-share and rank of "flux fairshare standing".
 standing() {
 	flux fairshare standing $1 --json | jq -r '.associations[0] | "\(.fairshare * 1000 | round / 1000) \(.rank.place) \(.rank.of)"' |
 		{ read fairshare place of; printf '%.3f, %s of %s\n' $fairshare $place $of; }
 }
-# agrees USER ID: the annotation of the job is what standing says, within a second.
+# agrees USER ID: waits until the annotation of the job equals standing.
 agrees() {
 	for try in $(seq 50); do
 		note $2 | sed 's/\([0-9]\)\(st\|nd\|rd\|th\) of/\1 of/' >found && standing $1 >wanted && cmp -s wanted found && return 0

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='times of running jobs that Flux keeps outside the callbacks of plugins'
+test_description='start times and time limits that Flux keeps outside the callbacks of plugins'
 
-# A sequence: the instance is that of all tests.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 expiration() { flux job eventlog -f json "$1" | jq -s 'map(select(.name == "resource-update"))[-1].context.expiration'; }
-# latest_is ID TIME: by then the held job can run at the latest.
+# latest_is ID TIME: waits until explain predicts this latest start of the held job.
 latest_is() {
 	local until=$((SECONDS + MF_WAIT))
 	until mf rpc --as 5001 explain "{\"jobs\":[$(flux job id --to=dec "$1")]}" | sed "s/^ok //" >out &&
@@ -15,7 +15,7 @@ latest_is() {
 		sleep 0.1
 	done
 }
-# instance_ends AT: gives the instance a time limit, as an update of its job in the parent does.
+# instance_ends AT: gives the instance a time limit, as an update of its job in the parent instance does.
 instance_ends() { flux kvs get resource.R | jq -c ".execution.expiration = $1" >R && flux kvs put --raw resource.R=- <R; }
 give_data() { mf push assoc 5001 A max_running_jobs="$1" assoc "$(id -u)" O project "*"; }
 since() { mf rpc check {} | sed "s/^ok //" | jq .running.since; }

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare show and update on a database that flux account made'
+test_description='flux fairshare show and update on a database of flux account'
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 test_expect_success 'flux account makes a database with usage' '
 	start_instance && make_site &&

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare push: the database into the plugin, this one or the original'
+test_description='flux fairshare push sends the database to our plugin or to the plugin of flux-accounting'
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# records: what the plugin knows, without what it counts.
+# records: prints the records of the plugin without counters.
 records() {
 	mf query | jq -S '[.mf_priority_map, .queues, .projects] | del(.[0][].banks[].queue_usage, .[0][].banks[].held_jobs)'
 }

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare status: the state of the plugin for people, ours or flux-accounting'"'"'s'
+test_description='flux fairshare status shows the state of our plugin or of the plugin of flux-accounting'
 
-# The tests build upon each other: one instance, one site.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# status ARGUMENT...; value JQ_FILTER: of the document it prints.
+# status ARGUMENT...: runs status. value JQ_FILTER: prints a value of status --json.
 status() { flux fairshare status -p "$DB" "$@"; }
 value() { status --json | jq -r "$1"; }
 

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='what flux account can store, and what push, update, sync and the plugin make of it'
+test_description='push, update, sync and the plugin accept each value that flux account can store'
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# known: user ids and banks that the plugin knows, but for the instance owner's.
+# known: prints user ids and banks of the plugin, without the instance owner.
 known() {
 	mf query | jq -r '.mf_priority_map[] | select(.userid > 5000) | .userid as $id | .banks[] | "\($id)/\(.bank_name)"' | paste -sd" "
 }
-# fairshares_agree: users 5001 to 5004 have the same fair-share in the plugin and in the database.
+# fairshares_agree: checks that users 5001 to 5004 have the same fair-share in the plugin and in the database.
 fairshares_agree() {
 	sql "SELECT userid, bank, fairshare FROM association_table WHERE userid BETWEEN 5001 AND 5004 ORDER BY userid" |
 		jq -Rr 'split(" ") | "\(.[0]) \(.[1]) \(.[2] | tonumber)"' >want &&
@@ -71,7 +71,7 @@ test_expect_success 'a reload keeps the fair-shares of a tree with skipped users
 	mf query | jq -S "[.mf_priority_map[].banks[].fairshare]" >after && test_cmp before after
 '
 
-# Users who share a user id: 65534 is the column default of databases before flux-accounting 0.56.
+# Several users may have the user id 65534, the column default of databases before flux-accounting 0.56.
 test_expect_success 'departed users with the same user id are separate leaves of the tree' '
 	for user in cy dan eve; do flux account add-user --username=$user --userid=65534 --bank=A || return 1; done &&
 	sql "UPDATE association_table SET job_usage = 5000 WHERE username = '"'cy'"'" &&

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare sync --only fetch: ended jobs of a real instance come into the database'
+test_description='flux fairshare sync --only fetch stores the ended jobs of a real instance in the database'
+# Rules: U5, U15, U16
 
-# A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# rows FILE: all there is in a table of jobs.
+# rows FILE: prints all rows of the table jobs.
 rows() {
 	flux python -c 'import sqlite3, sys
 for row in sqlite3.connect(sys.argv[1]).execute("SELECT * FROM jobs ORDER BY CAST(id AS integer)"):
@@ -17,18 +18,18 @@ fetch() {
 	flux fairshare sync --only fetch -v -p ours.db "$@"
 }
 
-# equals_original: the original's program, with a database of its own, has come to the same rows.
+# equals_original: checks that the program of flux-accounting stores the same rows in its own database.
 equals_original() {
 	flux account-fetch-job-records -p theirs.db && rows theirs.db >theirs && rows ours.db >ours &&
 	test_cmp theirs ours
 }
 
-# stalled: wait until no more answers come through; fails if the client ends before.
+# stalled: waits until the relay passes no more answers; fails if the client ends before.
 stalled() {
 	while ! test -e relay.sock.stalled; do kill -0 $fetch_pid || return 1; sleep 0.05; done
 }
 
-# all_fetched N: how many jobs are in the database.
+# all_fetched N: checks the number of jobs in the database.
 all_fetched() {
 	test "$(rows ours.db | wc -l)" = "$1" || { rows ours.db | wc -l; return 1; }
 }

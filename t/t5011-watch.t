@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare sync --watch: what changes reaches the plugin, whatever becomes of Flux and the database'
+test_description='flux fairshare sync --watch brings changes to the plugin, whatever happens to Flux and the database'
+# Rules: U12
 
-# A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# eventually COMMAND...: it succeeds within MF_WAIT seconds.
+# eventually COMMAND...: repeats the command until it succeeds, for MF_WAIT seconds.
 eventually() {
 	local i
 	for i in $(seq $((MF_WAIT * 5))); do
@@ -16,22 +17,22 @@ eventually() {
 	"$@"
 }
 
-# said TEXT [N]: the watch has said it on so many lines (one or more).
+# said TEXT [N]: checks that N lines of the log of sync --watch have TEXT, or at least one.
 said() {
 	if test $# -gt 1; then test "$(grep -cF -- "$1" watch.log)" = "$2"; else grep -F -- "$1" watch.log; fi
 }
 
-# plugin_has USERID KEY VALUE: what the plugin knows of an association.
+# plugin_has USERID KEY VALUE: checks a value of an association in the plugin.
 plugin_has() {
 	mf query | jq -e ".mf_priority_map[] | select(.userid == $1) | .banks[0].$2 == $3"
 }
 
-# counted USERID: a job of theirs is on record.
+# counted USERID: checks that the database has a job of the user.
 counted() {
 	test "$(sql "SELECT count(*) FROM jobs WHERE userid = $1")" = 1
 }
 
-# A restart moves the socket: the watch is told of one place.
+# here: points here.sock to the broker, whose socket moves at a restart.
 here() {
 	ln -sfn "${FLUX_URI#local://}" here.sock
 }

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare sync beside flux account-update-usage: equal where that is right, right where it is not'
+test_description='flux fairshare sync equals flux account-update-usage, except where update-usage has a fault'
+# Rules: U1, U2, U3, U4, U7, U9, U10, U11
 
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 # fault NUMBER THEIRS OURS RECOUNT: checks the usage by update-usage and by sync, and the differences that recount reports.
 fault() {
@@ -13,7 +15,7 @@ fault() {
 	echo "$line" | awk -F' [|] ' '{ print $5 }' | grep -qx "$4"
 }
 
-# Real histories may be played by the thousand: USAGE_SITES=1000
+# USAGE_SITES sets the number of random sites.
 test_expect_success 'without a boundary or a late record all tables equal those of update-usage, to the last digit' '
 	flux python "$T_DIR/scripts/usage-compat.py" "$FAIRSHARE_UNDER_TEST" same "${USAGE_SITES:-100}"
 '

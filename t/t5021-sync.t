@@ -1,26 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare sync in a real instance: from jobs to the plugin; upstream reads what we wrote; disks that are full'
+test_description='flux fairshare sync from jobs to the plugin, read by flux-accounting, and on full and read-only disks'
+# Rules: U6, U8, U12
 
-# A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# A disk of our own, if we may mount one: full, or read-only, whatever user we are.
+# Tests with a full and a read-only disk need the permission to mount a file system.
 unshare -rm true 2>/dev/null && test_set_prereq UNSHARE
-# on_disk SCRIPT: run it beside ./disk, a small file system that only it sees.
+# on_disk SCRIPT: runs the script with ./disk as a small file system that no other process sees.
 on_disk() {
+	# shellcheck disable=SC2097,SC2098 # the assignment of DB exports its present value
 	mkdir -p disk && DB=$DB SYNC="$FAIRSHARE_UNDER_TEST sync --only usage --only fairshare -p disk/$DB" \
 		unshare -rm sh -e -c "mount -t tmpfs -o size=2m none disk; cp late.db disk/$DB; $1; cp disk/$DB disk.db"
 }
 
-# agree FILE FILE: user ids and usages are the same, but for rounding of the last decimals.
+# agree FILE FILE: checks that user ids and usages are equal, except for rounding.
 agree() {
 	cat "$1" "$2" && test "$(cut -d" " -f1 "$1")" = "$(cut -d" " -f1 "$2")" &&
 	join "$1" "$2" | while read id a b; do jq -ne "($a - $b) | fabs < 3e-5" || return 1; done
 }
 
-# by_hand: usage of each user, from what job-list says of the jobs.
+# by_hand: computes the usage of each user from job-list.
 by_hand() {
 	flux jobs -A -a -n -o "{userid} {t_run} {t_inactive} {nnodes}" |
 		awk '{ used[$1] += sprintf("%.5f", $4 * ($3 - $2)) } END { for (id in used) printf "%d %.5f\n", id, used[id] }' | sort
@@ -59,11 +61,11 @@ test_expect_success 'flux account view-bank -t prints the usage that sync stored
 	total=$(sql "SELECT job_usage FROM bank_table WHERE bank = \"root\"") && shown=$(awk "/^root/ { print \$NF }" out) &&
 	jq -ne "($total - $shown) | fabs < 0.006"
 '
-# shows NAME USAGE: in its row of ./out, of which two decimals are shown.
+# shows NAME USAGE: checks the usage in the row NAME of ./out, which has two decimals.
 shows() {
 	jq -ne "$(awk -v name="$1" '$1 == name { print $NF }' out) - $2 | fabs < 0.006" >/dev/null || { echo "of $1 it is not $2"; return 1; }
 }
-# used_by USERID...: by hand, of all of them.
+# used_by USERID...: prints the sum of the usages of by_hand.
 used_by() { awk -v ids=" $* " 'index(ids, " " $1 " ") { sum += $2 } END { print sum }' hand; }
 test_expect_success 'flux account show-usage prints the usage of associations that sync stored' '
 	flux account show-usage associations >out && cat out && for id in 5001 5002 5003; do shows user$id $(used_by $id) || return 1; done
@@ -93,7 +95,7 @@ test_expect_success 'sync pushes edits if the clock is behind the last count, an
 		"$select.fairshare | . == \$want and . != \$before" &&
 	sql "UPDATE fairshare_usage_marks SET ran = ran - 100000"
 '
-# in_plugin USERID: what live fair-share says that the user has used.
+# in_plugin USERID: prints the usage of a user in the plugin.
 in_plugin() { mf rpc usages "{\"user\":$1}" | sed "s/^ok //" | jq .associations[0].usage; }
 test_expect_success 'flux account clear-usage clears the usage of one bank in the plugin too' '
 	cp $DB kept.db && other=$(in_plugin 5003) && jq -ne "$(in_plugin 5001) > 0 and $other > 0" &&

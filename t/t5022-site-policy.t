@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the policy of a site, kept in the database: our commands follow it, flux-accounting lives with it'
+test_description='the ranking policy in the database: our commands use it, and flux-accounting keeps it'
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 policy() { flux fairshare "$@" -p $DB --json | jq -r .policy; }
 

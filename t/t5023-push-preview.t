@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare push --dry-run: the plugin says what it would do, and then does just that'
+test_description='flux fairshare push --dry-run predicts the effects of the push'
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 preview() { flux fairshare push -n -p $DB --json; }
-# priorities: id and priority of each job.
+# priorities: prints id and priority of each job.
 priorities() { mf jobs | cut -d" " -f1,4 | sort; }
 
 test_expect_success 'an instance has pending jobs of three users' '

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare why: which change posted the priority that a job has'
+test_description='flux fairshare why names the change that posted the priority of a job'
+# Rules: F18
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# because ID CODE [CODE...]: the job's priority was posted for these reasons, and no other.
+# because ID CODE [CODE...]: checks that why gives these reasons for the posted priority of the job, and no other.
 because() {
 	local id=$1
 	shift
@@ -14,7 +15,7 @@ because() {
 	jq -e --slurpfile wanted wanted '[.jobs[0].posted.reasons[].code] == $wanted[0]' why.json >/dev/null ||
 		{ echo "expected: $*"; jq '.jobs[0].posted' why.json; return 1; }
 }
-# moved ID: the job has another priority than at the last call; waits for it.
+# moved ID: waits until the job has another priority than at the last call.
 moved() {
 	local tries=0
 	until test "$(mf prio "$1")" != "$(cat prio.last)"; do

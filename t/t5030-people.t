@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare jobs, why, standing, top, metrics: the same for guests and the instance owner'
+test_description='flux fairshare jobs, why, standing, top and metrics, for guests and for the instance owner'
 
-# A sequence: the first test starts the instance, and each works with the jobs and the tree of those before it.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# asks UID COMMAND...: the command as that guest; `own` is the instance owner.
+# asks UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.
 asks() {
 	local as=$1
 	shift
@@ -15,18 +15,17 @@ asks() {
 	*) FLUX_HANDLE_USERID=$as FLUX_HANDLE_ROLEMASK=0x2 flux fairshare "$@" ;;
 	esac
 }
-# says_no CODE UID COMMAND...: nothing printed, that exit status; what is said is in ./err.
+# says_no CODE UID COMMAND...: checks for this exit status and an empty output; the message is in ./err.
 says_no() {
 	local code=$1
 	shift
 	test_expect_code "$code" asks "$@" >out 2>err && test_must_be_empty out
 }
-# is FILE FILTER: the filter is true of what was answered.
+# is FILE FILTER: checks that the filter is true.
 is() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
-# posted ID: the priority that the job's eventlog ends with.
+# posted ID: prints the last priority in the eventlog of the job.
 posted() { mf prio "$1"; }
-# tree USAGE_OF_5002 [USAGE_OF_5003 SHARES_OF_A SHARES_OF_B]: users 5001 and 5002 in A, 5003 in B, of a tree that the plugin keeps
-# itself.
+# tree USAGE_OF_5002 [USAGE_OF_5003 SHARES_OF_A SHARES_OF_B]: pushes a tree with users 5001 and 5002 in A and 5003 in B.
 tree() {
 	mf doc assoc 5001 A username=ann shares=1 usage=0 counted_until=0 max_running_jobs=1 queues=q \
 		assoc 5002 A username=bob shares=1 usage="$1" counted_until=0 queues=q assoc 5003 B username=cyd shares=1 usage="${2:-0}" counted_until=0 queues=q \

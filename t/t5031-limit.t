@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare limit: limits of our own in the accounting database, beside flux-accounting'
+test_description='flux fairshare limit stores limits in the database of flux-accounting'
+# Rules: L19
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 limit() { flux fairshare limit "$@" -p "$DB"; }
 stored_limits() { flux fairshare limit -p "${1:-$DB}" --json | jq -c '[.limits[] | [.scope, .name, .queue, .measure, .value, .counts]]'; }
@@ -52,8 +53,8 @@ test_expect_success 'the programs of flux-accounting work on a database with lim
 	flux account-update-usage -p $DB && flux account-update-fshare -p $DB && flux account-priority-update -p $DB &&
 	stored_limits >after && test_cmp before after
 '
-# Each version in one process, and the database that account-update-db makes to compare with for each of them: made once, which its
-# option -n is for. old-N.db is what became of version N.
+# update.py runs flux account-update-db on a copy old-N.db with each schema version N, in one process. Option -n gives it the database of
+# the newest schema, which would otherwise be made each time.
 cat >update.py <<-'END'
 	import os, runpy, shutil, sqlite3, sys
 	from fluxacct.accounting import create_db
@@ -83,7 +84,7 @@ test_expect_success 'limit unset removes one measure or all' '
 	limit unset bank A run-jobs && limit unset bank B --queue silver && test_expect_code 1 limit unset bank B &&
 	limit show bank A --json | jq -e ".limits | map(.measure) == [\"run-gpus\"]" && test_expect_code 1 limit show bank B
 '
-test_expect_success 'push skips a limit of a user who left, and reports it' '
+test_expect_success 'push skips a limit of a deleted user, and reports it' '
 	sql "DELETE FROM association_table WHERE username = \"user5002\"" && flux fairshare push -p $DB 2>err && cat err &&
 	grep "nothing of user user5002" err && mf query | jq -e "[.limits[] | select(.name == \"5002\")] == []"
 '

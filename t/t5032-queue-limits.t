@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='max_nodes and max_cores of a queue: limits over the jobs of all associations in SCHED and RUN'
+test_description='max_nodes and max_cores of a queue limit the jobs of all associations in SCHED and RUN'
+# Rules: L19
 
-# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 limit() { flux fairshare limit "$@" -p "$DB"; }
 

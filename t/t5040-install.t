@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='etc/install.sh: beside or in place of flux-accounting'"'"'s plugin, into a live instance, and away again'
+test_description='etc/install.sh installs next to or in place of the plugin of flux-accounting, into a live instance, and uninstalls'
 
-# A sequence: the tests after the first install work on what those before them installed.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
-unset FLUX_EXEC_PATH # the command that was installed
+in_sequence
+unset FLUX_EXEC_PATH # flux finds the installed command
 
 SETUP="$T_DIR/../etc/install.sh"
 dest=$PWD/dest
@@ -14,11 +14,11 @@ cmd=$(pkg-config --variable=fluxcmddir flux-core)
 share=$(pkg-config --variable=prefix flux-core)/share
 so=$dest$lib/job-manager/plugins/mf_priority.so
 kept=$dest$lib/flux-fairshare/flux-accounting/mf_priority.so
-# What is installed here is what is being tested, whatever it is.
+# install.sh installs the plugin and the command under test.
 mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UNDER_TEST" built/libmf_priority.so
 setup() { bash "$SETUP" --destdir "$dest" --from built "$@"; }
 files() { (cd "$dest" && find . -type f | sort); }
-# As flux-accounting's own package leaves it.
+# theirs: installs another plugin as the package of flux-accounting does.
 theirs() { install -D -m 755 "$lib/job-manager/plugins/alloc-bypass.so" "$so"; }
 is_theirs() { cmp "$lib/job-manager/plugins/alloc-bypass.so" "$1"; }
 

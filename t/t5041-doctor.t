@@ -1,35 +1,35 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare doctor: what goes wrong quietly, and remedies that work'
+test_description='flux fairshare doctor finds silent problems, and its remedies work'
 
-# A sequence: the instance and the site of the first test are those of all.
 . "$(dirname "$0")/lib.sh"
 TWO_PLUGINS=1
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# found STATUS CODES: these are told, and no others.
+# found STATUS CODE...: checks the exit status of doctor and that it has these findings and no others.
 found() {
 	test_expect_code "$1" flux fairshare doctor -p $DB --json >doctor.json && shift &&
 	jq -e ".findings | type == \"array\"" doctor.json && test "$(jq -r "[.findings[].code] | join(\" \")" doctor.json)" = "$*" || { cat doctor.json; return 1; }
 }
 doctor() { flux fairshare doctor -p $DB "$@"; }
 
-# tells CODE [OPTION...]: a finding of this code is there; its remedy is in the file remedy.
-tells() {
+# has_finding CODE [OPTION...]: checks that doctor has this finding, and writes its remedy to the file remedy.
+has_finding() {
 	test_might_fail flux fairshare doctor -p $DB --json "${@:2}" >doctor.json &&
 	jq -er --arg code "$1" '[.findings[] | select(.code == $code) | .remedy][0]' doctor.json >remedy || { cat doctor.json; return 1; }
 }
-# mends CODE EDIT [OPTION...]: the finding is there; its remedy, with the sed EDIT in place of what NAME and the like stand for, is run as it
-# is printed; then the finding is gone. Of alternatives the first is run.
+# mends CODE EDIT [OPTION...]: checks that doctor has this finding, and that the finding is gone after its remedy. The remedy runs as it is
+# printed, with its placeholders replaced by the sed command EDIT. If it has alternatives, the first one runs.
 mends() {
 	local command
-	tells "$1" "${@:3}" || return 1
+	has_finding "$1" "${@:3}" || return 1
 	command=$(sed -E -e 's/^"([^"]*)".*/\1/;t e' -e 's/^`([^`]*)`.*/\1/;t e' -e 's/(, or |, and see|; | \().*//' -e ':e' -e "$2" remedy)
 	echo "\$ $command" && bash -c "$command" || { cat remedy; return 1; }
 	test_might_fail flux fairshare doctor -p $DB --json "${@:3}" >doctor.json &&
 	jq -e --arg code "$1" 'all(.findings[]; .code != $code)' doctor.json >/dev/null || { cat doctor.json; return 1; }
 }
-# restored: all tables as they were in healthy.db.
+# restored: copies all tables back from healthy.db, and pushes.
 restored() {
 	flux python -c 'import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as db:
@@ -39,7 +39,6 @@ with sqlite3.connect(sys.argv[1]) as db:
         db.execute(f"INSERT INTO main.{table} SELECT * FROM healthy.{table}")
     db.commit()' "$DB" && flux fairshare push -p $DB
 }
-# A file with the definitions of queues, which the next test may need.
 test_expect_success 'doctor finds that no plugin is loaded' '
 	start_instance && make_site && found 1 not-loaded && test_expect_code 1 doctor >out && grep -e "-> flux jobtap load mf_priority.so && flux fairshare push" out
 '
@@ -143,7 +142,7 @@ test_expect_success 'doctor finds limits of missing banks, users and queues' '
 test_expect_success 'doctor finds a column of a later schema if it has a value other than its default' '
 	sql "ALTER TABLE queue_table ADD COLUMN max_gold int NOT NULL DEFAULT 2147483647" && found 0 &&
 	sql "UPDATE queue_table SET max_gold = 4" && found 0 unknown-columns &&
-	tells unknown-columns && command=$(sed "s/.*\(sqlite3 .*\)/\1/" remedy) && bash -c "$command" && found 0 && sql "ALTER TABLE queue_table DROP COLUMN max_gold"
+	has_finding unknown-columns && command=$(sed "s/.*\(sqlite3 .*\)/\1/" remedy) && bash -c "$command" && found 0 && sql "ALTER TABLE queue_table DROP COLUMN max_gold"
 '
 test_expect_success 'doctor finds usage that was not counted for hours' '
 	sql "DROP TABLE IF EXISTS fairshare_usage_marks" && flux fairshare sync -p $DB --only usage --now $(($(date +%s) - 10000)) && mends usage-old "" &&
@@ -158,7 +157,7 @@ test_expect_success 'doctor finds a second priority plugin' '
 '
 test_expect_success 'doctor finds a configuration that Flux would refuse' '
 	cp conf.json conf.good && jq ".fairshare.refesh = 3" conf.good >conf.json && found 1 config-refused && grep "fairshare.refesh: unknown key" doctor.json &&
-	tells config-refused && cp conf.good conf.json && bash -c "$(sed "s/.*; then: //" remedy)" && found 0
+	has_finding config-refused && cp conf.good conf.json && bash -c "$(sed "s/.*; then: //" remedy)" && found 0
 '
 test_expect_success 'the remedy after a failed reload loads the plugin from where it is installed' '
 	mkdir -p usr/libexec/flux/cmd usr/share/flux-fairshare && sed "s|load = \"mf_priority.so\"|load = \"$PLUGIN\"|" "$T_DIR/../etc/flux-fairshare.toml" >usr/share/flux-fairshare/flux-fairshare.toml &&
@@ -172,7 +171,7 @@ for UPSTREAM in ${UPSTREAM_PLUGIN:+"$UPSTREAM_PLUGIN"} "$(pkg-config --variable=
 	test -e "$UPSTREAM" && ! grep -qa "mf_priority: loaded (version" "$UPSTREAM" && test_set_prereq UPSTREAM && break
 done
 test_expect_success UPSTREAM 'the remedy replaces the plugin of flux-accounting, which has the same name' '
-	flux jobtap load -r mf_priority.so "$UPSTREAM" && tells "flux-accounting'\''s" && mends "flux-accounting'\''s" "" &&
+	flux jobtap load -r mf_priority.so "$UPSTREAM" && has_finding "flux-accounting'\''s" && mends "flux-accounting'\''s" "" &&
 	flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\"" && found 0
 '
 cat >behind.c <<'END'
@@ -212,7 +211,7 @@ END
 test_expect_success 'doctor finds a plugin of another name that decides the priorities, and names the job' '
 	gcc -shared -fPIC -o site.so site.c && flux queue stop --all && flux jobtap load "$PWD/site.so" && a=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $a priority &&
 	b=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $b priority && found 1 overruled && grep "has priority 77 in Flux" doctor.json &&
-	tells overruled && grep -x "flux jobtap remove site.so" remedy && bash -c "$(cat remedy)" && c=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $c priority && found 0 &&
+	has_finding overruled && grep -x "flux jobtap remove site.so" remedy && bash -c "$(cat remedy)" && c=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $c priority && found 0 &&
 	cancel $a $b $c && ended $a $b $c && flux queue start --all
 '
 test_expect_success 'doctor finds queues that only Flux or only the database has' '

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='from flux-accounting'"'"'s plugin to ours and back, with jobs in every state: nothing is lost'
+test_description='the change from the plugin of flux-accounting to ours and back loses no job in any state'
 
-# A sequence: one instance, whose plugins change places over its jobs.
 #   UPSTREAM_PLUGIN  flux-accounting's mf_priority.so (default: the one below Flux's prefix)
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 UPSTREAM_PLUGIN=${UPSTREAM_PLUGIN:-$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so}
 for theirs in "$UPSTREAM_PLUGIN" "$UPSTREAM_PLUGIN.flux-accounting"; do
@@ -13,24 +13,24 @@ for theirs in "$UPSTREAM_PLUGIN" "$UPSTREAM_PLUGIN.flux-accounting"; do
 done
 test_have_prereq UPSTREAM || echo "!! flux-accounting's mf_priority.so is not at $UPSTREAM_PLUGIN: migration is NOT tested" >&2
 
-# As docs/migrate.md has them.
+# The commands of docs/migrate.md.
 to_ours() { flux jobtap load -r mf_priority.so "$PLUGIN" && flux fairshare push -p $DB; }
 to_theirs() { flux jobtap load -r mf_priority.so "$theirs" "config=$(flux account export-json)"; }
 migrate() { flux fairshare migrate "$@"; }
 drop() { mf rpc job-manager.keeper.drop "{\"id\":$(flux job id "$1"),\"name\":\"$2\"}"; }
-# fate_is ID FATE: what migrate says of the job.
+# fate_is ID FATE: checks the fate of the job in migrate --json.
 fate_is() {
 	migrate --json >fates.json
 	jq -e --arg id "$1" --arg fate "$2" '.held[] | select(.id == $id) | .fate == $fate' fates.json || { cat fates.json; return 1; }
 }
-# all_there: no job of the list ended, and nobody raised an exception.
+# all_there ID...: checks that no job ended or got an exception.
 all_there() {
 	local id
 	some "$@" && for id; do
 		! is_state INACTIVE $id >/dev/null && never $id exception || { echo "$id is lost"; mf events $id; return 1; }
 	done
 }
-# held_2 USER: sets $kept, a job that is held under a second name, and $taker, which runs in its place.
+# held_2 USER: sets $kept to a job that is held under a second name, and $taker to the job that runs instead.
 held_2() {
 	local a
 	a=$(mf submit $1) && running $a && kept=$(mf submit $1 -d keep:x) && held_by $kept max-running-jobs-user-limit &&

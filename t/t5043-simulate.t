@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare simulate: the jobs of a real instance, as its accounting database has them'
+test_description='flux fairshare simulate replays the jobs of a database'
 
-# A sequence: the instance, its jobs and its database are those of all tests.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 simulate() { flux fairshare simulate --trace "$DB" --nodes 4 --cores-per-node 4 "$@"; }
 

@@ -1,26 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the documents: every command in them is run, and prints what they say'
+test_description='every command in the documents runs and prints the documented output'
 
-# Some are a sequence: the instance is shared, and what a document shows is set up before it. Usage of jobs that run here is not
-# refreshed: how long that takes is the machine's matter.
+# The refresh interval of one hour keeps usages constant, so that the printed numbers do not depend on the speed of the machine.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 TOP=$(cd "$T_DIR/.." && pwd)
 docs=$TOP/t/scripts/docs.sh
 theirs=${UPSTREAM_PLUGIN:-$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so}
 test -e "$theirs" && ! grep -qa "mf_priority: loaded (version" "$theirs" && test_set_prereq UPSTREAM ||
 	echo "!! flux-accounting's mf_priority.so is not at $theirs: the examples of docs/migrate.md are NOT run" >&2
 
-# copy FILE [SED...]: the document with this place's names in it.
+# copy FILE [SED...]: copies the document and replaces its names by the names of this test.
 copy() {
 	local file=$1
 	shift
 	mkdir -p docs && sed -e "s|load -r mf_priority.so mf_priority.so \"config|load -r mf_priority.so \"$theirs\" \"config|" \
 		-e "s|load -r mf_priority.so mf_priority.so\$|load -r mf_priority.so \"$PLUGIN\"|" "$@" "$TOP/$file" >docs/"${file##*/}"
 }
-# prints COMMAND...: what it prints is shown and is in ./out, and whether it went well is the answer: docs.sh fails where something is
-# wrong, and where there was nothing to run.
+# prints COMMAND...: runs the command, shows its output and keeps it in ./out. docs.sh fails if an output is wrong or no block was run.
 prints() {
 	local rc
 	"$@" >out
@@ -80,13 +79,13 @@ test_expect_success 'docs/reference.md shows the remedy after a failed load' '
 test_expect_success 'docs/command.md shows the page of a simulation' '
 	ln -s "$TOP/t" t && prints bash "$docs" --live page "$TOP/docs/command.md" && grep "^</html>" week.html
 '
-# Each piece that has a table [fairshare], with what else this broker is configured by and the queues that it names.
+# pieces.py writes each piece of configuration with a table [fairshare], merged into the configuration of this broker.
 cat >pieces.py <<-'END'
 	import json, re, sys, tomllib
 	text = "".join(open(path, encoding="utf-8").read() for path in sys.argv[2:])
 	for at, piece in enumerate(re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)):
 	    piece = tomllib.loads(piece)
-	    if "fairshare" in piece:  # how the plugin is loaded is a matter of t5047
+	    if "fairshare" in piece:  # t5047 tests how the plugin is loaded
 	        queues = {name: {} for name in piece["fairshare"].get("queues", {})}
 	        whole = json.load(open(sys.argv[1])) | piece | ({"queues": queues} if queues else {})
 	        json.dump(whole, open(f"piece{at}.json", "w"))

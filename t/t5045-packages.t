@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='packages: what is in them, what it needs, and that it runs when it is installed'
+test_description='contents and dependencies of the packages, and the installed packages'
 
-# A sequence: packages are made once.
-#   PACKAGE_KINDS  which are made (default: "deb rpm")
+#   PACKAGE_KINDS  kinds of packages to make (default: "deb rpm")
 home=$HOME
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 . "$T_DIR/packages.sh"
+in_sequence
 
 root=$PWD/root
 so=usr/lib/flux/flux-fairshare/mf_priority.so cmd=usr/libexec/flux/cmd
 asked_for() {
 	case " ${PACKAGE_KINDS:-deb rpm} " in *" $1 "*) ;; *) echo "not asked for" >"$1.out"; return 1 ;; esac
 }
-# newest FILE: the newest version of glibc's symbols that it needs.
+# newest FILE: prints the newest version of glibc that the file needs.
 newest() { readelf -VW "$1" | grep -o "GLIBC_[0-9.]*" | sed "s/GLIBC_//" | sort -Vu | tail -1; }
-# The oldest glibc that the documents name.
+# The oldest glibc in docs/admin.md.
 named=$(sed -n 's/^| glibc | \([0-9.]*\) or newer.*/\1/p' "$TOP/docs/admin.md")
 
 asked_for deb && pack deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: the Debian package is NOT tested" >&2; }
@@ -46,11 +46,11 @@ test_expect_success DEB 'the Debian package has the files of install.sh in the s
 	(cd dest && find . -type f ! -name installed | sort) >wanted && dpkg-deb -x "$packages"/*.deb deb &&
 	(cd deb && find . -type f ! -path "./usr/share/doc/*" | sed "s/\.gz$//" | sort) >found && test_cmp wanted found && cmp dest/$so deb/$so
 '
-test_expect_success DEB 'the Debian package names its version and what it depends on' '
+test_expect_success DEB 'the Debian package names its version and its dependencies' '
 	dpkg-deb -f "$packages"/*.deb >control && cat control && grep "^Package: flux-fairshare$" control && grep "^Version: " control &&
 	grep "^Depends: .*libc6" control && grep "^Depends: .*libjansson4" control && dpkg-deb -e "$packages"/*.deb deb-control && grep 02-flux-fairshare deb-control/conffiles
 '
-# Not into this machine: below a directory, by a copy of its list of packages, so that what it depends on is looked for.
+# dpkg installs below a directory with a copy of the list of packages of this machine, so that it checks the dependencies.
 test_expect_success DEB 'dpkg installs the Debian package if its dependencies are installed' '
 	mkdir -p "$root/var/lib/dpkg/updates" "$root/var/lib/dpkg/info" "$root/var/log" && cp /var/lib/dpkg/status "$root/var/lib/dpkg/status" &&
 	fakeroot=$(test "$(id -u)" = 0 || echo fakeroot) && $fakeroot dpkg --root="$root" --force-not-root --force-script-chrootless --log=/dev/null -i "$packages"/*.deb >out 2>&1 ||
@@ -68,7 +68,7 @@ test_expect_success DEB 'dpkg removes all files of the Debian package' '
 	(cd "$root" && find . -type f ! -path "./var/*") >left && test_must_be_empty left
 '
 test_expect_success RPM 'the RPM exists' 'test -s "$(ls "$packages"/*.rpm)"'
-test_expect_success RPM,RPM_THERE 'the RPM has the files of install.sh and names what it depends on' '
+test_expect_success RPM,RPM_THERE 'the RPM has the files of install.sh and names its dependencies' '
 	(cd dest && find . -type f ! -name installed | sed "s/^\.//" | sort) >wanted && rpm -qpl "$packages"/*.rpm | sort >found && test_cmp wanted found &&
 	rpm -qpR "$packages"/*.rpm >needs && grep "libjansson.so.4" needs && grep "libc.so.6" needs && rpm -qpi "$packages"/*.rpm | grep "^Name *: flux-fairshare"
 '

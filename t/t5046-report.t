@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare report: the data of a page are those of the database, of Flux and of other commands'
+test_description='flux fairshare report shows the data of the database, of Flux and of other commands'
 
-# A sequence: the instance and the site of the first test are those of all.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 report() { flux fairshare report -p $DB "$@"; }
-# is FILTER: it is true of the data.
+# is FILTER: checks that the filter is true.
 is() { jq -e "$1" data.json >/dev/null || { echo "not so: $1"; jq -c .held data.json; return 1; }; }
 
 test_expect_success 'report without a plugin writes a page that says so' '

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='the documents: what root does to a machine, as it stands there, on a machine of its own'
+test_description='the documented commands of root, each on a private root'
 
-# Each test has a root of its own (t/scripts/private-root.sh), of which nothing is left; packages are made once.
+# Each test has a private root (t/scripts/private-root.sh), and its changes are dropped. Packages are made once.
 home=$HOME
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 . "$T_DIR/packages.sh"
 export TOP docs="$TOP/t/scripts/docs.sh" admin="$TOP/docs/admin.md"
 
-# packed KIND: one in this directory, which is all that a root of its own shares with this machine.
+# packed KIND: makes a package in this directory, the only one that a private root shares with this machine.
 packed() { pack "$1" && cp "$packages"/*."$1" .; }
 if bash "$TOP/t/scripts/private-root.sh" true; then
 	test_set_prereq ROOT
@@ -20,10 +20,10 @@ else
 	echo "!! no root of its own can be made here (root, mount namespaces, overlayfs): what root does in the documents is NOT run" >&2
 fi
 
-# The configuration that docs/admin.md loads the plugin by, and how install.sh has it.
+# The configuration in docs/admin.md that loads the plugin, and the same for install.sh.
 sed -n '/^```toml$/,/^```$/{/^```/d;p;}' "$admin" >boot.toml
 sed 's|/usr/lib/flux/flux-fairshare/||' boot.toml >boot-sources.toml
-# A broker with a configuration and a database, and a command in it.
+# in_broker FILE COMMAND: starts a broker with a configuration and a database, and runs a command in it.
 cat >in_broker <<-'END'
 	flux start -c "$1" -Slog-stderr-level=3 bash -ec '
 		rm -f site.db && export FLUX_FAIRSHARE_DATABASE=$PWD/site.db
@@ -52,7 +52,7 @@ cat >deb.sh <<-'END'
 	bash "$docs" --live deb "$admin"
 	dpkg -s flux-fairshare | grep "ok installed"
 	man -w flux-fairshare-plugin
-	export FLUX_EXEC_PATH=/usr/libexec/flux/cmd # where a Flux below /usr looks by itself
+	export FLUX_EXEC_PATH=/usr/libexec/flux/cmd # the default of a Flux below /usr
 	bash in_broker boot.toml "flux fairshare push"
 	bash in_broker empty.toml 'bash "$docs" --live deb-running "$admin"'
 	dpkg -r flux-fairshare
@@ -62,7 +62,7 @@ test_expect_success ROOT,DEB 'dpkg installs the Debian package, brokers load the
 	in_root deb.sh && test "$(grep -c " 0 wrong" out)" = 2 && test "$(grep -c "^mf_priority.so" out)" = 2
 '
 cat >rpm.sh <<-'END'
-	# On Debian rpm wants to be told that this is meant, and knows of no library.
+	# On Debian rpm needs an option to run at all, and has no list of libraries.
 	rpm() { case $1 in -i | -e) test ! -e /etc/debian_version || set -- --force-debian --nodeps "$@" ;; esac; command rpm "$@"; }
 	export -f rpm
 	bash "$docs" --live rpm "$admin"
@@ -78,7 +78,7 @@ cat >sources.sh <<-'END'
 	! test -e "$there" || cp "$there" before
 	mkdir -p "$TOP/target/release"
 	cp built/* "$TOP/target/release/"
-	# Install and uninstall are one kind; what lies between them is looked at in between.
+	# The blocks to install and to uninstall are of one kind, and the checks come between them.
 	sed '/^## Upgrade, and remove/,$d' "$admin" >install.md
 	sed -n '/^## Upgrade, and remove/,$p' "$admin" >remove.md
 	run() { (cd "$TOP" && bash "$docs" --live sources "$OLDPWD/$1"); }
@@ -91,7 +91,7 @@ END
 test_expect_success ROOT 'install.sh installs from the sources, a broker boots with the plugin, and --uninstall restores the machine' '
 	in_root sources.sh && test "$(grep -c " 0 wrong" out)" = 2 && grep "^mf_priority.so" out
 '
-# As if flux-accounting's plugin had come with a package of that name.
+# This makes dpkg assume that the plugin belongs to a package flux-accounting.
 cat >packaged.sh <<-'END'
 	there=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
 	cp "$(dirname "$there")/alloc-bypass.so" "$there"

@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='docs/admin.md, "What to know before the first push": each sentence of it on a live instance'
+test_description='each sentence of docs/admin.md, "What to know before the first push", on a live instance'
+# Rules: L6, L16, R2
 
-# A sequence: the jobs of the first test are those of all. What is remembered over a reload is a matter of t1021, the way back of t5042.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 test_expect_success 'jobs wait in PRIORITY without data' '
 	start_instance && load_plugin && a=$(mf submit 5001) && b=$(mf submit 5001) && c=$(mf submit 5002) && settled && is_state PRIORITY $a $b $c
 '
-# no_data STATUS COMMAND...: it ends so, says that there are no data, and names the push.
+# no_data STATUS COMMAND...: checks the exit status, and that the message says that there are no data and names the push.
 no_data() {
 	test_expect_code "$1" flux fairshare "${@:2}" >out 2>err || { cat out err; return 1; }
 	cat err && test ! -s out && grep "the plugin has no data: nothing was pushed since it was loaded" err && grep "\"flux fairshare push\"" err

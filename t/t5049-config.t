@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare config check: what it accepts, Flux starts with; what it refuses keeps Flux from starting'
+test_description='flux fairshare config check accepts a configuration if and only if Flux starts with it'
 
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 
-# check STATUS: the command's answer about conf.d is this exit status, and a start of Flux ends accordingly.
+# check STATUS: checks the exit status of "config check" for conf.d, and that Flux starts only if it is 0.
 check() {
 	test_expect_code "$1" flux fairshare config check conf.d >out 2>err || { cat out err; return 1; }
 	cat out
@@ -15,9 +15,9 @@ check() {
 		! flux start -c conf.d -Slog-stderr-level=3 true 2>start.err || { echo "Flux starts with it"; return 1; }
 	fi
 }
-# fragment NAME: a file of conf.d, from standard input.
+# fragment NAME: writes a file of conf.d from standard input.
 fragment() { cat >"conf.d/$1.toml"; }
-# only FRAGMENT: this one besides the plugin and two queues.
+# only FRAGMENT: makes conf.d with the plugin, two queues and this fragment.
 only() {
 	rm -rf conf.d && mkdir conf.d &&
 	fragment 10-plugin <<-END &&

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare metrics: every metric is compared with a count that is made without the plugin'
+test_description='flux fairshare metrics: each metric is compared with a count without the plugin'
 
-# A sequence: the first test starts the instance, and each works with the jobs and the pushes of those before it.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
 now() { date +%s.%N; }
-# metrics_are KEY=VALUE...: the metrics of now are what is counted (t/scripts/metrics.py).
+# metrics_are KEY=VALUE...: compares the present metrics with independent counts (t/scripts/metrics.py).
 metrics_are() {
 	flux fairshare metrics --users >metrics.txt && flux python "$T_DIR/scripts/metrics.py" metrics.txt loaded=$loaded "$@"
 }

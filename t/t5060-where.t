@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare: names that do not exist, and commands within a job'
+test_description='flux fairshare with names that do not exist, and within a job'
 
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 
-# refuses CODE TEXT COMMAND...: that exit status, nothing printed, and an error with the text.
+# refuses CODE TEXT COMMAND...: checks for this exit status, an empty output and an error with TEXT.
 refuses() {
 	local code=$1 text=$2
 	shift 2

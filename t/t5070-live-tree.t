@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='show, why, compare and what-if take the live tree of the plugin, and say where their numbers come from'
+test_description='show, why, compare and what-if use the live tree of the plugin and name the source of their numbers'
+# Rules: F3
 
-# A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
+in_sequence
 
-# shown OPTION..., standing FILE: user, place and usage of each association.
+# shown OPTION..., standing FILE: print user, place and usage of each association.
 shown() { flux fairshare show -U --csv -n -o user,place,usage "$@" | tr , " " | sort; }
 standing() { jq -r '.associations[] | select(.userid > 5000) | "user\(.userid) \(.rank.place) \(.usage)"' "$1" | sort; }
-# close FILE FILE: users and places are the same, usages but for the seconds between the two answers.
+# close FILE FILE: checks that users and places are equal, and usages except for the seconds between the answers.
 close() {
 	cat "$1" "$2" && test $(wc -l <"$1") = 4 &&
 	join "$1" "$2" | while read user place usage other_place other; do

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flaws of the original: what makes a priority'
+test_description='flaws of the original plugin: priorities'
+# Rules: L3, P4, P6, P7
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has stopped queues' '
 	write_conf "$(with_queues gold silver)" &&

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flaws of the original: records, payloads and load-time configuration'
+test_description='flaws of the original plugin: records, payloads and configuration at load'
+# Rules: L15
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has three associations' '
 	start_instance && load_plugin &&
@@ -11,7 +12,7 @@ test_expect_success 'an instance has three associations' '
 		project p1 project p2 bank A 2
 '
 
-# untouched TEXT METHOD PAYLOAD: the call fails with a reply that holds TEXT, and the query is what it was.
+# untouched TEXT METHOD PAYLOAD: checks that the call fails with TEXT and leaves the query unchanged.
 untouched() {
 	mf query >before && { mf rpc "$2" "$3" >reply; test $? = 1; } && mf query >after &&
 	test_cmp before after && { grep -F -- "$1" reply || { cat reply; false; }; }

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flaws of the original: jobs that wait for data'
+test_description='flaws of the original plugin: jobs that wait for data'
+# Rules: L14, P10, P11, P12
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has the plugin without data' '
 	write_conf "$(with_queues gold silver)" &&
@@ -43,7 +44,7 @@ test_expect_success 'flaw 8: a job that waited counts in the bank that it names'
 test_expect_success 'flaw 8: a job that waited keeps the bank that it names, and gets the priority of this bank' '
 	test $(mf spec $named attributes.system.bank) = B && prio_is $named 50007
 '
-test_expect_success 'flaw 47: a user with a waiting job who is not in the data is refused' '
+test_expect_success 'flaw 47: a user with a waiting job and without a record is refused' '
 	cancel_all && reload_plugin &&
 	lost=$(mf submit 5003 -q silver) && wait_for depend $lost &&
 	mf push assoc 5001 A queues=silver queue silver project p &&
@@ -99,7 +100,7 @@ test_expect_success 'flaw 57: a reprioritize before the record of the owner ends
 	is_state SCHED $mine && mf push assoc $me root queues=silver && settled &&
 	is_state SCHED $mine && mf counts $me root active=1 sched=1
 '
-# Last, for it may cost the broker its life: Flux's begin-time goes on using what a job holds after it has let it go.
+# This test is the last, because it may end the broker: Flux's begin-time uses a job after it has freed the job.
 test_expect_success 'flaw 53: jobs refused as soon as their begin-time has passed leave the broker alive' '
 	cancel_all && reload_plugin && soon=begin-time:$(($(date +%s) + 8)) &&
 	bad=$(mf submit 5001 -q silver -B absent -j 8 -d $soon) && mf push assoc 5002 A queues=silver queue silver project p &&

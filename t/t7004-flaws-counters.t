@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flaws of the original: counters, limits, updates and releases of live jobs'
+test_description='flaws of the original plugin: counters, limits, updates and releases'
+# Rules: L3, L9, L11, L13, L24, R6
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance has two queues and a user in two banks' '
 	write_conf "$(with_queues q1 q2)" &&
@@ -40,7 +41,7 @@ test_expect_success 'flaw 19: 0 means unlimited for active jobs, and holds every
 	held_by $one max-running-jobs-user-limit && held_by $two max-running-jobs-user-limit &&
 	mf counts 5003 A active=2 held=2
 '
-# sched-simple cannot place a slot over nodes: the plugin counts such a job while it is held.
+# sched-simple cannot place a slot above nodes, so the job is counted while it is held.
 slot_over_node="[{\"type\":\"slot\",\"count\":2,\"label\":\"task\",\"with\":
 	[{\"type\":\"node\",\"count\":1,\"with\":[{\"type\":\"core\",\"count\":1}]}]}]"
 test_expect_success 'flaw 20: a slot above nodes counts the product along the path' '

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flaws of the original: the plugin loaded while jobs are there'
+test_description='flaws of the original plugin: a load while jobs exist'
+# Rules: L6, L12, R16
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance can keep finished jobs in CLEANUP' '
 	write_conf "$(with_linger)" && start_instance && load_plugin

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flaws of the original: a restart of the instance'
+test_description='flaws of the original plugin: a restart of the instance'
+# Rules: K8, L12, R16
 
-# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
+in_sequence
 
 test_expect_success 'an instance loads the plugin with its data' '
 	mf doc assoc 5001 A max_running_jobs=1 assoc 5002 A assoc 5003 A assoc 5004 A project "*" >doc &&

@@ -5,11 +5,10 @@
 # usage: t/scripts/flaws-table.sh [--write] UPSTREAM.so [OURS.so]
 #        t/scripts/flaws-table.sh --join UPSTREAM OURS
 # --write also replaces the table in docs/evidence/flaws.md; --join makes the table from two files of outcomes.
-# Outcomes belong together by flaw, file and claim. One that a run lacks, as when it ended early, or that it has twice,
-# shows as such, and the exit status is 1.
+# A row has the outcomes of one flaw, file and claim. If a run lacks a claim or has it twice, the row says so and the exit status is 1.
 set -u
 
-# join_outcomes UPSTREAM OURS
+# join_outcomes UPSTREAM OURS: prints the table of two files of outcomes.
 join_outcomes() {
 	echo '| flaw | file | claim | upstream | ours |'
 	echo '|---|---|---|---|---|'
@@ -45,14 +44,14 @@ ours=$(realpath "${2:-target/release/libmf_priority.so}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# outcomes PLUGIN: "NUMBER<tab>FILE<tab>CLAIM<tab>pass|fail" for each flaw test.
+# outcomes PLUGIN: prints "NUMBER<tab>FILE<tab>CLAIM<tab>pass|fail" for each flaw test.
 outcomes() {
 	local t name dir
 	for t in t/t7[0-9][0-9][0-9]-*.t; do
 		name=${t##*/}
 		dir=$(mktemp -d "$work/run.XXXX")
 		PLUGIN_UNDER_TEST=$1 MF_WAIT=${MF_WAIT:-10} SHARNESS_TEST_DIRECTORY=$dir bash "$t" 2>/dev/null </dev/null |
-			sed -nE "s/^(not ok|ok) [0-9]+ - flaw ([0-9]+): (.*)/\2\t${name%%-*}\t\3\t\1/p" |
+			sed -nE "s/^(not ok|ok) [0-9]+ - (step [^:]*: )?flaw ([0-9]+): (.*)/\3\t${name%%-*}\t\4\t\1/p" |
 			sed -E 's/\tok$/\tpass/; s/\tnot ok$/\tfail/'
 	done
 }
