@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Records and their texts: what is written is what is read, and nothing else is.
 
+use super::actions::Action;
 use super::jobs::{self, Log};
 use super::parsing::Parsing;
 use super::reading::Reading;
 use super::record::{self, Manifest, check, groups_key, hash, manifest_key};
 use super::writing::{Base, Before, PAGE, Then, Wants, Writing};
+use super::{MAX_PANICS, Remember};
+use crate::jobtap::LogLevel;
 use fairshare::Shares;
 use fairshare::periods::Resources;
 use fairshare_engine::accounts::{Association, AssociationRecord, Config, Queue};
-use fairshare_engine::engine::{Kept, Rest};
+use fairshare_engine::engine::{Engine, Kept, Rest};
 use fairshare_engine::ids::{JobId, Limit, UserId};
 use fairshare_engine::standing::{Bank, Ended, GivenUp, Job, Leaf, Watermark};
 use proptest::prelude::*;
@@ -393,4 +396,18 @@ fn the_snapshot_holds_the_text_that_older_versions_wrote() {
             r#"{"priority_factors":[{"factor":"x","weight":-1}]}"#,
         ]
     );
+}
+
+#[test]
+fn after_more_than_three_panics_nothing_is_saved_until_the_configuration_is_read_again() {
+    let engine = Engine::new(UserId(1000));
+    let mut remember = Remember::new(false);
+    assert!(matches!(remember.configure(&engine, true)[..], [Action::Write(_)]));
+    for _ in 0..MAX_PANICS {
+        assert!(matches!(remember.recover()[..], [Action::Write(_)]));
+    }
+    assert!(matches!(remember.recover()[..], [Action::Log(LogLevel::Error, _)]));
+    assert!(remember.data_came(true).is_empty());
+    assert!(remember.recover().is_empty());
+    assert!(matches!(remember.configure(&engine, true)[..], [Action::Write(_)]));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The terms of age and size, against sums of intervals and prices worked out by hand.
+//! Rules: P8, P9
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is asked of Flux, event by event, and what is not: a call too many does no harm that could be seen later.
+//! Rules: L8
 
 use super::examples::{site, submit};
 use super::host::Host;

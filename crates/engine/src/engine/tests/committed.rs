@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Where what a job asks for counts from its start: at its end, and when its time limit changes.
+//! Rules: F7
 
 use super::live::{HALF_LIFE, live, usage};
 use super::site::HostJob;

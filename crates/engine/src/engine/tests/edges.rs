@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! At the very edge: exactly full, exactly even, exactly a page, exactly now, nothing at all.
+//! Rules: R7
 
 use super::examples::{site, submit};
 use super::host::Host;

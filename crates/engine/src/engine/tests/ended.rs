@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Ended jobs: how many are remembered where nothing folds them, and how long one waits for those that job-list knows of.
+//! Rules: F11
 
 use super::host::Host;
 use super::live::{accounts, leaves, live, tree, usage};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The release rule by example.
+//! Rules: R2, R4, R5, R6, R9, R16
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};

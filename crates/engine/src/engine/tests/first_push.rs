@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs that were accepted before there were data, and that others let go between the parts of flux-accounting's first push: nothing is
 //! final before the reprioritize that ends it.
+//! Rules: P12
 
 use super::examples::exact;
 use super::host::Host;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs that are held in SCHED at priority 0: the scheduler may have decided on them.
+//! Rules: L12, L16
 
 use super::examples::{exact, held_behind_one, site, submit};
 use super::host::Host;

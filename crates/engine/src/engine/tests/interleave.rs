@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Interleave under the model host: who would start next, by posted prices and ids, as a scheduler reads them.
+//! Rules: F22
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};

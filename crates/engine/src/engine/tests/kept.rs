@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs that other plugins keep in DEPEND as well: whose turn it is, and who may go in their stead.
+//! Rules: R4, R10
 
 use super::examples::{exact, site, submit};
 use super::host::Host;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Updates of queue and bank: which are refused, with what text, and which nobody judges.
+//! Rules: L24
 
 use super::host::Host;
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs that are past DEPEND when limits come to concern them: they are held in PRIORITY, or in SCHED at
 //! priority 0, in the same line as the others.
+//! Rules: L16
 
 use super::examples::{exact, site, submit};
 use super::host::Host;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Where Flux's own loop would keep everybody waiting, prices are posted one by one: also after a push, for jobs that have none.
+//! Rules: F16, F18, F19
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};

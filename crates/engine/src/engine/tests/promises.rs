@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Prices that follow what is true when they are set, jobs that won't be scheduled, data that come in any order.
+//! Rules: R17
 
 use super::examples::{exact, restarted_without_data, site, site_of_fairshare, submit};
 use super::host::Host;

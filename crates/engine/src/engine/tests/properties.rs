@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Random lives of jobs: counters equal a recount from the host, limits hold, nobody is stranded.
+//! Rules: L9
 
 use super::host::Host;
 use super::live::{leaf, tree};

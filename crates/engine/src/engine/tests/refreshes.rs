@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What a refresh does in which turn, what is asked for at a start, and which usages are told: figures worked out by hand.
+//! Rules: F13, F17
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};

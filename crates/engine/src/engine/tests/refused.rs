@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What Flux refuses, and jobs that end out of turn: what cannot be provoked from outside a broker.
+//! Rules: R18
 
 use super::host::Host;
 use super::live::{accounts, leaves, live, tree};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Table rows: refusals with their texts, prices.
+//! Rules: L6, L14, L15, P6, P10, P11, P13
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};

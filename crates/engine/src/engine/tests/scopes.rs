@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limits over scopes: whom they hold, who goes first, who is refused, what a push and a restart do to them.
+//! Rules: L19, R12, R13
 
 mod changes;
 mod claims;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Running limits that hold: no more jobs are in SCHED than could run at once, where the site wants that.
+//! Rules: L18
 
 use super::examples::{exact, site, submit};
 use super::host::Host;

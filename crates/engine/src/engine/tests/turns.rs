@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What belongs in which reactor turn, and what is done once: not within Flux's loop, not before a push is over, not again.
+//! Rules: R3
 
 use super::examples::{exact, held_behind_one, site, submit};
 use super::host::Host;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs of urgency 0: they go when they may, and take no place to run from others.
+//! Rules: R7, R8
 
 use super::examples::{exact, site, submit};
 use super::host::Host;

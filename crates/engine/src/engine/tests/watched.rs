@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Flux goes through all subscriptions of a plugin for each that is given back: there are few at a time. Nobody tells when others let go
 //! the jobs beyond those, and yet none of them passes a limit, and none stays behind.
+//! Rules: R11
 
 use super::examples::{exact, site, submit};
 use super::host::Host;

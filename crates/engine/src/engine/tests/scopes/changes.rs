@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limits over scopes when something changes: caps, jobs, lives of the plugin, prices.
+//! Rules: L21, L22, L23
 
 use super::*;
 use crate::accounts::Association;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Claims of jobs that were overtaken often: who has none, and what happens when one is given up.
+//! Rules: R15
 
 use super::*;
 use crate::accounts::Association;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Anti-starvation reservations, by plugin 9: in which scopes there are any, for whom, and until when.
+//! Rules: R14, R15
 
 use super::super::why::why;
 use super::*;

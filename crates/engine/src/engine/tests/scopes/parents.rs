@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limits on a queue count the jobs of its virtual queues, with which Flux schedules it together.
+//! Rules: L5
 
 use super::*;
 use crate::engine::Effect;

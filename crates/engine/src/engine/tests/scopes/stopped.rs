@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reservations of released jobs in a stopped queue: they lapse, and come back when the queue is started.
+//! Rules: R7
 
 use super::super::site::narrow;
 use super::super::why::why;
