@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Run all tests: Rust's, then every t/tNNNN-*.t in a real Flux instance when flux is on PATH.
+# Runs all tests: those in Rust, then every t/tNNNN-*.t in a real Flux instance if flux is on PATH.
 #
 # usage: t/run.sh [--plugin PATH] [--valgrind | --asan] [-j N] [TEST...]
 #        t/run.sh --tsan
@@ -8,14 +8,14 @@
 #        t/run.sh --long [MINUTES]
 #   --plugin PATH  only the sharness tests, on that mf_priority.so (also: PLUGIN_UNDER_TEST=PATH)
 #   --valgrind     only the sharness tests, each broker under valgrind (see t/README.md)
-#   --asan         the same, the plugin built with AddressSanitizer by the nightly toolchain; then it and the embedded job manager
+#   --asan         the same with AddressSanitizer, which needs the nightly toolchain; then tests of the embedded job manager
 #   --tsan         only the tests of the command's threads, with ThreadSanitizer
-#   -j N           sharness tests at a time (default two for each processor: they wait more than they work)
+#   -j N           number of sharness tests at a time (default: two for each processor, since they mostly wait)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
-#   --long [M]     only what takes long: each fuzzing target for M minutes (default 5, or 0.2), properties of 4,000 M cases, a panic in
+#   --long [M]     only the long tests: each fuzzing target for M minutes (default 5, or 0.2), properties of 4,000 M cases, a panic in
 #                  eight calls of each kind and place, jansson without memory at 200 places, 10,000 loads and removals, a push of a
 #                  million associations, random histories for 6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind,
-#                  and what --asan and --tsan run. LONG="fuzz cycles" picks some of: advisories fuzz properties panics memory
+#                  and the tests of --asan and --tsan. LONG="fuzz cycles" selects some of: advisories fuzz properties panics memory
 #                  cycles million random soak valgrind asan tsan
 #   TEST           only these sharness tests: names or beginnings of names, as t1005
 # The last line is "N passed, N failed, N skipped"; exit 0 only if none failed. Logs of failed tests are kept.
@@ -58,7 +58,7 @@ finish() {
 	exit
 }
 
-# need PACKAGE...: install what is missing; without root or sudo print the line that does it.
+# need PACKAGE...: installs missing packages; without root or sudo, prints the command that does.
 need() {
 	local missing=() sudo= p
 	for p; do dpkg -s "$p" >/dev/null 2>&1 || missing+=("$p"); done
@@ -74,7 +74,7 @@ need() {
 	}; } >"$out/apt.log" 2>&1 || { tail -5 "$out/apt.log"; say "cannot install: ${missing[*]}"; return 1; }
 }
 
-# tally LOG: what cargo test counted.
+# tally LOG: adds the counts of cargo test.
 tally() {
 	local p f i
 	while read -r p f i; do
@@ -101,7 +101,7 @@ rust_tests() {
 	local log=$out/cargo.log n
 	need gcc libc6-dev libjansson-dev bsdutils || { failed=$((failed + 1)); return; }
 	say 'cargo test'
-	# Many of them wait for a process of their own.
+	# Many of these tests wait for processes that they start.
 	RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))} cargo test --workspace --exclude fairshare-benches --color never --no-fail-fast 2>&1 | tee "$log" | grep -E '^(test .* FAILED|error|warning: unused|failures:|---- )'
 	local rc=${PIPESTATUS[0]}
 	tally "$log"
@@ -109,20 +109,20 @@ rust_tests() {
 		tail -30 "$log"
 		failed=1
 	fi
-	# Programs of an earlier build are not tested.
+	# Without a test result there may be only programs of an earlier build.
 	! grep -q '^test result' "$log" || take_programs
 	say "Rust: $passed passed, $failed failed, $skipped ignored"
 }
 
 build() {
-	# Sites load a plugin built for release. The programs need not be fast; if cargo test runs, it builds them.
+	# Sites load a release build of the plugin. The programs are debug builds, which cargo test makes if it runs.
 	{ [ -z "$random" ] && { [ -n "$rust" ] || ! list | xargs -r grep -qlE 'fairshare\.sh|FAIRSHARE|EMBEDDED'; } ||
 		cargo build -p flux-fairshare -p fairshare-embedded
 	} >"$out/build.log" 2>&1 &&
 		cargo build --release -p mf-priority >>"$out/build.log" 2>&1
 }
 
-# built PID: whether that came to its end well; without a plugin there is nothing to go on with.
+# built PID: waits for the build, and ends the run if it failed.
 built() {
 	wait "$1" && { [ ! -x target/debug/fairshare-embedded ] || [ -n "$rust" ] || take_programs; return; }
 	tail -30 "$out/build.log"
@@ -130,8 +130,8 @@ built() {
 	finish
 }
 
-# beside NAME COMMAND...: run it while others run. What it prints and counts is kept until `joined` asks for it.
-beside() {
+# in_background NAME COMMAND...: runs a command in the background; `joined` prints its output and adds its counts.
+in_background() {
 	local name=$1
 	shift
 	(
@@ -141,7 +141,7 @@ beside() {
 	) &
 }
 
-# joined NAME: its output and its counts, after it has ended.
+# joined NAME: prints the output and adds the counts of a background command that has ended.
 joined() {
 	local p f s kept
 	cat "$out/$1.out"
@@ -149,15 +149,15 @@ joined() {
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s)) keep=${kept:-${keep:-}}
 }
 
-# The sharness tests asked for.
+# list: prints the selected sharness tests.
 list() {
 	local t name
 	for t in t/t[0-9][0-9][0-9][0-9]-*.t; do
 		if [ ${#only[@]} -eq 0 ]; then
 			case ${t##*/} in
-			# They test the command: not on another plugin, nor with the broker under a checker.
+			# These test the command, so they run neither with another plugin nor with a broker under a checker.
 			t5*) [ -z "$plugin$under" ] || continue ;;
-			# They load the plugin into a command, which has no AddressSanitizer.
+			# These load the plugin into a command without AddressSanitizer.
 			t0*) [ "$under" != asan ] || continue ;;
 			esac
 			echo "$t"
@@ -169,7 +169,8 @@ list() {
 	done
 }
 
-# one TEST: run it, its TAP into a file. A test that ends without a plan has failed, whatever it printed.
+# one TEST COUNT: runs a test, with its TAP in a file, and prints its outcome and how many of COUNT files have ended. A test that ends
+# without a plan has failed.
 one() {
 	local name=${1##*/}
 	local tap=$out/${name%.t}.tap dir=$out/${name%.t}
@@ -177,29 +178,30 @@ one() {
 	SHARNESS_TEST_DIRECTORY=$dir timeout "${MF_TEST_TIMEOUT:-900}" bash "$1" -v >"$tap" 2>&1 </dev/null
 	local rc=$?
 	grep -q '^1\.\.[0-9]' "$tap" || echo "not ok - $name ended early (exit $rc)" >>"$tap"
-	# Of a file that is skipped as a whole each test counts as skipped.
+	# If a file is skipped as a whole, each of its tests counts as skipped.
 	if grep -q '^1\.\.0 *# *SKIP' "$tap"; then
 		grep '^[[:space:]]*test_expect_success' "$1" | sed 's/.*/ok # skip/' >>"$tap"
 		echo "!! ${name%.t} is SKIPPED: $(sed -n 's/^1\.\.0 *# *SKIP *//p' "$tap")"
 	fi
-	# What doctor prints has its code behind the mark.
+	# Prints warnings of tests, but no findings of doctor, which have a code after the mark.
 	grep -a '^!! ' "$tap" | grep -avE '^!! [a-z-]+: '
 	local bad
 	bad=$(grep -c '^not ok' "$tap")
-	printf '%-34s %s\n' "${name%.t}" "$([ "$bad" -eq 0 ] && echo ok || echo "FAILED: $bad")"
-	# Each claim that fell, and what it printed.
+	grep -E '^(ok|not ok)' "$tap" >"$out/${name%.t}.results"
+	printf '%-26s %-10s %3d of %d files, %d s\n' "${name%.t}" "$([ "$bad" -eq 0 ] && echo ok || echo "FAILED: $bad")" \
+		"$(find "$out" -maxdepth 1 -name '*.results' | wc -l)" "$2" $SECONDS
+	# Prints each failed claim with its last 30 lines of output.
 	awk '/^expecting success/ { n = 0 } { said[n++ % 30] = $0 }
 		/^not ok/ { for (i = n > 30 ? n - 30 : 0; i < n; i++) print "    " said[i % 30]; n = 0 }' "$tap" | cut -c1-300
-	grep -E '^(ok|not ok)' "$tap" >"$out/${name%.t}.results"
 	[ "$bad" -eq 0 ] && [ -z "${MF_KEEP:-}" ] && rm -rf "$dir" "$tap"
 	return 0
 }
 
 sharness() {
 	local tests t p f s
-	# Those that make packages take longest: nobody waits for them at the end.
+	# Tests that make packages take longest, so they start first.
 	mapfile -t tests < <(list | grep -E '/t504[57]'; list | grep -vE '/t504[57]')
-	# A name of no test would be a run in which nothing fails.
+	# A wrong name would give a run without failures.
 	for t in "${only[@]}"; do
 		[[ " ${tests[*]}" == *" t/$t"* ]] || { say "there is no test $t"; failed=$((failed + 1)); }
 	done
@@ -209,9 +211,9 @@ sharness() {
 		wait
 		return
 	fi
-	rm -f "$out"/*.results # of a run before this one, under a checker
+	rm -f "$out"/*.results # of an earlier run under a checker
 	if [ -z "$plugin$under" ] && [ ${#only[@]} -eq 0 ] && [ ${#tests[@]} -ne "$(ls t/t[0-9][0-9][0-9][0-9]-*.t | wc -l)" ]; then
-		say 'not all sharness tests are listed'
+		say 'not all sharness tests are selected'
 		failed=$((failed + 1))
 	fi
 	if ! command -v flux >/dev/null; then
@@ -224,7 +226,7 @@ sharness() {
 		return
 	fi
 	need sharness jq libfaketime || { failed=$((failed + 1)); wait; return; }
-	# What packages are looked at with; without, that test says what it skips.
+	# Programs that inspect packages; without them the tests print the skipped parts.
 	! printf '%s\n' "${tests[@]}" | grep -q '/t504[57]' || need rpm cpio man-db binutils || :
 	[ -z "$plugin" ] || export PLUGIN_UNDER_TEST=$plugin
 	export MF_SHARED=$out/shared
@@ -232,7 +234,7 @@ sharness() {
 	say "sharness: ${#tests[@]} files in real Flux, plugin ${PLUGIN_UNDER_TEST:-target/release/libmf_priority.so}"
 	for t in "${tests[@]}"; do
 		while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
-		one "$t" &
+		one "$t" ${#tests[@]} &
 	done
 	wait
 	t=$(ls "$out"/*.results 2>/dev/null | wc -l)
@@ -248,7 +250,7 @@ sharness() {
 	[ "$f" -eq 0 ] || say "logs are kept in $out"
 }
 
-# The page of flux fairshare report in headless Chromium.
+# page: tests the page of flux fairshare report in headless Chromium.
 page() {
 	local log=$out/page.log p f s
 	if ! t/report/run --browser >/dev/null && ! need chromium; then
@@ -269,7 +271,7 @@ page() {
 	[ "$f" -eq 0 ] || { keep=1; say "the log is $log"; }
 }
 
-# The random driver, for $1 seconds: its oracle's own cases, then one history a seed and place.
+# random SECONDS: runs the tests of the oracle, the shrunk histories that once failed, and then random histories.
 random() {
 	local log=$out/random.log only=() python=python3 rc n found place command=${EMBEDDED_UNDER_TEST:-target/debug/fairshare-embedded}
 	need gcc libc6-dev || { failed=$((failed + 1)); return; }
@@ -294,7 +296,7 @@ random() {
 		skipped=$((skipped + 4))
 		only=(--only flux)
 	fi
-	# What was found once, where it was found.
+	# Each history that once failed runs in the host in which it failed.
 	for found in t/random/found/*.json; do
 		place=$(sed -n 's/^ *"place": "\(.*\)",/\1/p' "$found")
 		case "$place:${only[*]}" in flux:*embedded | embedded:*flux) skipped=$((skipped + 1)); continue ;; esac
@@ -313,16 +315,16 @@ random() {
 	failed=$((failed + n)) passed=$((passed + $(grep -cE '^(flux|embedded), seed' "$log") - n))
 }
 
-# of M FACTOR: so many whole seconds.
+# of M FACTOR: prints the product, rounded to a whole number.
 of() { awk -v m="$1" -v factor="$2" 'BEGIN { printf "%d", m * factor + 0.5 }'; }
 
-# step NAME: whether it is asked for.
+# step NAME: succeeds if this step is selected.
 steps='advisories fuzz properties panics memory cycles million random soak valgrind asan tsan'
 step() {
 	case " ${LONG:-$steps} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
 }
 
-# long_test WHAT COMMAND...: what it prints that matches WHAT, and whether it went well: with nothing of that kind it did not run.
+# long_test PATTERN COMMAND...: runs a command and prints the lines that match. Without such a line it counts as failed.
 long_test() {
 	local what=$1 log=$out/long.log rc
 	shift
@@ -337,10 +339,10 @@ long_test() {
 	say "took $((SECONDS - began)) s"
 }
 
-# ignored VARIABLES TEST: a test that others run in a process of its own, or that takes long.
+# ignored VARIABLES TEST: runs an ignored test with these variables.
 ignored() { env $1 cargo test -p fairshare-embedded --color never --test abi -- --ignored --exact "abi::$2" --nocapture; }
 
-# What takes long. Each fuzzing target says with what seed it ran, for how long and how often.
+# long M: runs the long tests. Each fuzzing target prints its seed, its time and its number of runs.
 long() {
 	local name
 	for name in ${LONG:-}; do
@@ -396,14 +398,14 @@ long() {
 	[ -z "${keep:-}" ] || say "logs are kept in $out"
 }
 
-# One block, so that all of this file is read before anything runs: it may be edited meanwhile.
+# One block, so that bash reads the whole file first: an edit during the run does no harm.
 {
 	if [ -n "$long" ]; then
 		random=1 long "$long"
 		finish
 	fi
 	[ -n "$plugin" ] || [ -z "$rust" ] || need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); finish; }
-	# Linking the plugin keeps one processor busy for minutes: the tests in Rust go on meanwhile.
+	# The tests in Rust run during the build for release, which keeps one processor busy for minutes.
 	[ -n "$plugin" ] || [[ $under = [at]san ]] || { say 'building for release'; build & builder=$!; }
 	[ -n "$rust" ] && [ -z "$random" ] && rust_tests
 	[ -z "${builder:-}" ] || built "$builder"
@@ -412,11 +414,11 @@ long() {
 	elif [ -n "$under" ]; then
 		"under_$under"
 	else
-		# They take two of the places of the sharness tests, which wait more than they work.
+		# These two run in the background of the sharness tests.
 		[ -z "$rust" ] || {
 			t/report/run --browser >/dev/null || need chromium || : # before two ask apt at once
-			beside page page
-			beside random random 60
+			in_background page page
+			in_background random random 60
 		}
 		sharness
 		[ -z "$rust" ] || { joined page; joined random; }
