@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Pushes of a large tree, one right after the other, so that they come while refreshes are under way; and what is left of it.
+"""Pushes a large tree again and again, so that pushes arrive during refreshes, and verifies the result.
 
-    amid.py push ASSOCIATIONS USERS ROUNDS    whole and in parts, some given up; prints how many came in the middle of a refresh
-    amid.py verify                            waits until all is at rest: posted, explained and Flux's own prices are the same
+    amid.py push ASSOCIATIONS USERS ROUNDS    pushes whole and in parts, some abandoned; prints how many arrived during a refresh
+    amid.py verify                            waits until no refresh is due; posted, explained and Flux's priorities must be equal
 
-The first USERS of the associations are those whose jobs wait, from user id 5001 on.
+The first USERS associations, from user id 5001 on, have pending jobs.
 """
 import json
 import math
@@ -39,7 +39,7 @@ def under_way(stats):
 
 def association(user, users):
     bank = f"bank{user % 20:02}"
-    # Whose jobs wait changes places at each push.
+    # Users with pending jobs change their ranks at each push.
     usage = chance.uniform(0, 1e6) if user < users else float(user)
     return dict(
         userid=FIRST + user, bank=bank, def_bank=bank, fairshare=0.5, max_running_jobs=UNLIMITED, max_active_jobs=UNLIMITED,
@@ -72,14 +72,14 @@ def pushes(associations, users, rounds):
     for number in range(rounds):
         whole = document(associations, users)
         if number % 2 == 0:
-            # Nobody waits for an answer before the next is sent: what is asked first is as it is when the push comes.
+            # All requests are sent before the first answer, so the first request shows the state at the arrival of the push.
             sent = [(send("stats"), send("policy_update", one)) for one in (whole, document(associations, users))]
             for stats, pushed in sent:
                 asked["whole"] += 1
                 answer(pushed)
                 amid["whole"] += under_way(stats)
             continue
-        # The refresh of a push just before is under way when the parts come.
+        # The parts arrive during the refresh that follows the push before.
         asked["whole"] += 1
         before, parts = send("policy_update", document(associations, users)), list(in_parts(whole))
         push = call("policy_begin")["push"]
@@ -110,13 +110,13 @@ def prices():
 
 
 def at_rest():
-    """Nothing is under way, and nothing is left for the next refresh."""
+    """Returns whether no refresh runs and no priority is stale."""
     refresh = call("stats")["refresh"]
     return not refresh["under_way"] and refresh["last"] and refresh["last"]["right_to"] is None and refresh["lagging"] == 0
 
 
 def in_sched():
-    """What Flux has for each job in SCHED."""
+    """Returns the priority in Flux of each job in SCHED."""
     listed = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": ["priority", "state"]}).get()["jobs"]
     return {job["id"]: job["priority"] for job in listed if job["state"] == flux.constants.FLUX_JOB_STATE_SCHED}
 
@@ -130,7 +130,7 @@ def verify():
     while True:
         pending = in_sched()
         told = {job["id"]: job for job in prices()}
-        # A refresh may have come between the two questions: then both are asked again.
+        # If a refresh came between the two requests, both are sent again.
         if pending == in_sched():
             break
         if time.time() > deadline:
@@ -139,7 +139,7 @@ def verify():
     for jobid, job in told.items():
         posted = job["posted"]
         is_sum = abs(sum(term["product"] for term in posted["terms"]) - posted["sum"]) < 1e-6
-        # A job without terms is held by its urgency; one with a score of 0 goes last.
+        # A job without terms is held by its urgency; a job with a score of 0 is last.
         rounded = max(math.floor(posted["sum"] + 0.5), 1) if posted["terms"] else 0
         if not (is_sum and posted["priority"] == rounded == pending.get(jobid)):
             wrong.append((jobid, pending.get(jobid), job))

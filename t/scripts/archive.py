@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Writes a job archive as flux-core's module did, of all ended jobs, with what the KVS holds of them.
+"""Writes a job archive of all ended jobs from the KVS, as a former module of flux-core did.
 
-  archive.py FILE               prints how many jobs are in it
-  archive.py --compare A B      the jobs of two accounting databases agree, texts by their meaning
+  archive.py FILE               writes the archive and prints its number of jobs
+  archive.py --compare A B      compares the jobs of two accounting databases, and JSON texts by their value
 """
 import json
 import sqlite3
@@ -25,7 +25,7 @@ def write(path):
         db.execute(SCHEMA)
         for job in jobs:
             keys = ["eventlog", "jobspec"] + (["R"] if "t_run" in job else [])
-            # Without flags: as it was submitted.
+            # Without flags the lookup returns the jobspec as it was submitted.
             kvs = handle.rpc("job-info.lookup", {"id": job["id"], "keys": keys, "flags": 0}).get()
             row = [str(job["id"])] + [job.get(name, "" if name == "ranks" else 0.0) for name in names]
             row += [kvs["eventlog"], kvs["jobspec"], kvs.get("R", "")]
@@ -40,7 +40,7 @@ def rows(path):
         row = dict(zip(names, row))
         for name in ("R", "jobspec"):
             row[name] = json.loads(row[name])
-        # An archive keeps R as it was made, not as it became when the limit changed.
+        # An archive keeps the first R, without later changes of the time limit.
         row["R"]["execution"].pop("expiration")
         yield row
 

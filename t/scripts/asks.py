@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Has served.py run a command of mf.py. usage: python3 -IS asks.py SOCKET ARGUMENT...   (-IS: it starts in a tenth of the time)"""
+"""Sends a command of mf.py to served.py. usage: python3 -IS asks.py SOCKET ARGUMENT...   (with -IS Python starts in a tenth of the time)"""
 import os
 import socket
 import sys

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-# The sharness tests with each broker under a checker of memory; part of t/run.sh, with its functions and variables.
+# Runs the sharness tests with each broker under a memory checker; part of t/run.sh, with its functions and variables.
 
-# judged TROUBLE [END [EARLY]]: each broker has left a report in $out/$under; one that matches TROUBLE fails the run, and so do none
-# at all. A report without END was cut off when its broker was killed: it counts as skipped, unless it matches EARLY, trouble that
-# is written as soon as it happens.
+# judged TROUBLE [END [EARLY]]: checks the reports of the brokers in $out/$under. A report that matches TROUBLE fails the run, and so does a
+# run without reports. A report without END belongs to a killed broker and counts as skipped, unless it matches EARLY, a pattern for
+# errors that are written at once.
 judged() {
 	local report trouble n=0 bad=0 cut=0
 	for report in "$out/$under"/*.log*; do
@@ -35,15 +35,15 @@ under_valgrind() {
 	judged 'ERROR SUMMARY: [^0]' 'ERROR SUMMARY: ' 'Invalid (read|write|free)|uninitialised|Mismatched free|Jump to the invalid|Process terminating with default action of signal (6|11)'
 }
 
-# nightly: sanitizers are for a toolchain of nightly alone.
+# nightly: installs the nightly toolchain, which sanitizers need.
 nightly() {
 	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return 1; }
 	cargo +nightly --version >"$out/nightly.log" 2>&1 || rustup toolchain install nightly --profile minimal >>"$out/nightly.log" 2>&1 ||
 		{ tail -5 "$out/nightly.log"; failed=$((failed + 1)); return 1; }
 }
 
-# sanitized KIND COMMAND...: with the sanitizer in what cargo builds, Rust and C, but not in what it runs to build it. A little
-# optimised, as what is instrumented takes many times as long; integers are checked for overflow as in every build for tests.
+# sanitized KIND COMMAND...: runs cargo with a sanitizer in the built Rust and C code, but not in build scripts. The code is optimised a
+# little, because the sanitizer makes it many times slower; overflow checks stay on.
 sanitized() {
 	local kind=$1
 	shift
@@ -51,13 +51,13 @@ sanitized() {
 		CARGO_TARGET_APPLIES_TO_HOST=false "$@"
 }
 
-# sanitized_tests KIND ARGUMENTS-OF-CARGO-TEST...: each must pass, and a report of any process is a failure.
+# sanitized_tests KIND ARGUMENTS-OF-CARGO-TEST...: runs tests; each report of a process counts as a failure.
 sanitized_tests() {
 	local kind=$1 log=$out/$under-tests.log report before=$failed
 	shift
 	mkdir -p "$out/$under-tests"
 	say "$under: cargo test $*"
-	# Its frames are large: what a test nests deeply needs more than a test's thread has.
+	# Sanitized stack frames are large, so tests with deep recursion need larger stacks.
 	RUST_MIN_STACK=67108864 ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1:log_path=$out/$under-tests/r.log TSAN_OPTIONS=log_path=$out/$under-tests/r.log \
 		sanitized "$kind" cargo +nightly test --color never --target-dir "target/$under" "$@" >"$log" 2>&1
 	local rc=$?
@@ -72,10 +72,9 @@ sanitized_tests() {
 	[ $failed -eq "$before" ] || { keep=1; say "reports are kept in $out"; }
 }
 
-# Under AddressSanitizer the runtime has to be there before the broker is: gcc's, which rustc's instructions fit. Leaks are
-# for valgrind, as this one can't name who left what after a module has been taken out of memory. A broker that ends in order
-# says so. Then what has the runtime in itself: the embedded job manager, C and Rust, with the .so in it; not the tests that
-# measure what is allocated, or how long it takes.
+# under_asan: preloads gcc's runtime of AddressSanitizer into the brokers, which works with code of rustc. It does not look for leaks, since
+# AddressSanitizer cannot name the code of an unloaded module; valgrind can. A broker that ends in order writes a report. Then the tests
+# of the embedded job manager run, except tests that measure allocations or times.
 under_asan() {
 	local runtime so=$plugin
 	nightly || return
@@ -94,7 +93,7 @@ under_asan() {
 	mkdir -p "$out/asan/of"
 	echo atexit=1 >"$out/asan/of/flux-broker"
 	export MF_WAIT=${MF_WAIT:-180} MF_TEST_TIMEOUT=${MF_TEST_TIMEOUT:-1800}
-	# It can't work where a module looks for functions in itself first.
+	# With RTLD_DEEPBIND a module would not use the functions of the runtime.
 	export MF_WRAP="env,FLUX_LOAD_WITH_DEEPBIND=0,LD_PRELOAD=$runtime,ASAN_OPTIONS=detect_leaks=0:log_path=$out/asan/r.log"
 	MF_WRAP+=":detect_stack_use_after_return=1:strict_string_checks=1:include_if_exists=$out/asan/of/%b"
 	sharness
@@ -106,8 +105,8 @@ under_asan() {
 	[ -n "$plugin" ] || [ ${#only[@]} -gt 0 ] || sanitized_tests address -p flux-fairshare --test cli -- fuzz::
 }
 
-# The parts of the command that start threads, with ThreadSanitizer in all of it, the standard library and SQLite too. The
-# .so has no threads, which t5045 and .ci/layering hold.
+# under_tsan: tests the parts of the command that start threads, with ThreadSanitizer also in the standard library and SQLite. The .so has
+# no threads, which t5045 and .ci/layering check.
 under_tsan() {
 	local host
 	nightly || return

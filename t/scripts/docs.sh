@@ -4,22 +4,22 @@
 #
 # usage: t/scripts/docs.sh [--live WORD] FILE.md...
 #
-# In a block that begins with ```console each line "$ COMMAND" is run by bash, a trailing \ or an open quote or here
-# document goes on, and the lines up to the next such line are what it prints, on both outputs; "..." stands for any number of
-# lines, and so it does within a line. How wide a table is does not count. A block with a word behind "console" needs Flux, and
-# what this word stands for in t/t5044-docs.t: it is run with --live WORD only. DOCS_VERBOSE=1 shows what was
-# printed. The last line is "N blocks, N commands, N wrong".
+# In a block that begins with ```console, bash runs each line "$ COMMAND"; a trailing \ continues the command on the next line.
+# The other lines are the expected output of the command, on stdout and stderr. "..." matches any number of lines, or any text
+# within a line. The width of blanks does not count. A block with a word after "console" needs Flux and the preparation for
+# this word in t/t5044-docs.t: it is run only with --live WORD. DOCS_VERBOSE=1 prints all output.
+# The last line is "N blocks, N commands, N wrong".
 set -u
 export COLUMNS=100 NO_COLOR=1 LC_ALL=C.UTF-8
 begin='```console'
 [ "${1:-}" != --live ] || { begin+=" $2"; shift 2; }
 blocks=0 commands=0 wrong=0
 
-# as_pattern: what is expected, as a pattern for [[ == ]].
+# as_pattern: makes a pattern for [[ == ]] from expected output.
 as_pattern() { sed -e 's/[][*?\\]/\\&/g' -e 's/\.\.\./*/g'; }
 squeeze() { sed -e 's/[[:space:]]\{1,\}/ /g' -e 's/ $//'; }
 
-# One shell for a file, so that variables and functions last; answers come through a file.
+# All commands of a file run in this shell, so that variables and functions last. Their output goes through a file.
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 
@@ -30,7 +30,7 @@ check() { # FILE LINE COMMAND EXPECTED
 	[ -z "${DOCS_VERBOSE:-}" ] || { printf '$ %s\n' "$3"; cat "$out"; }
 	got=$(squeeze <"$out")
 	want=$(printf '%s' "$4" | squeeze | as_pattern)
-	# A line of dots alone may stand for no line at all.
+	# A line "..." may match no line.
 	want=${want//$'\n*\n'/$'\n*'}
 	# shellcheck disable=SC2053
 	[[ $got == $want ]] && return

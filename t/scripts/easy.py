@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""First come first served and EASY backfill the plain way, to compare the simulation with.
+"""Simulates first come first served and EASY backfill in a simple way, for comparison with `flux fairshare simulate`.
 
 usage: easy.py TRACE.swf CORES fcfs|easy
 
-Every instant at which something happens is looked at from scratch. Prints the mean wait, its 50th, 95th and 99th
-percentiles (nearest rank), the mean bounded slowdown (10 s), the part of the cluster that was used, and the makespan.
+Each event is computed from scratch. Prints the mean wait, its 50th, 95th and 99th percentiles (nearest rank), the mean bounded
+slowdown (10 s), the used part of the cluster, and the makespan.
 """
 import math
 import sys
@@ -45,7 +45,7 @@ while at < len(jobs) or running:
         start(pending[0])
     if how == "fcfs" or not pending:
         continue
-    # What the first of the queue waits for: enough cores, at the latest when those that run must have ended.
+    # The first job of the queue needs enough cores; it gets them when running jobs reach their time limits, at the latest.
     at_latest = lambda job: starts[job] + jobs[job][2]
     free_at = lambda when: free + sum(jobs[job][3] for job in running if at_latest(job) <= when)
     shadow = min(end for end in map(at_latest, running) if free_at(end) >= jobs[pending[0]][3])

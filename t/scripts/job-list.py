@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Stands in for Flux's module job-list, which must be gone: job-list.py HOW FILE, until it is killed. Each request is written into FILE.
+"""Replaces Flux's module job-list, which must not be loaded, until this process is killed. Writes each request to FILE.
 
-  slow     the truth (nothing), three seconds late
-  silent   no answer, ever
-  refuses  an error
-  lies     jobs that nobody submitted, those that live as ended long ago, and dependencies that nobody added
-  raves    answers that are none
+usage: job-list.py HOW FILE
+
+  slow     answers "no jobs" after three seconds
+  silent   never answers
+  refuses  answers with an error
+  lies     reports jobs that do not exist, live jobs as ended, and dependencies that no plugin added
+  raves    sends invalid answers
 """
 import json
 import sys

@@ -24,13 +24,13 @@ import time
 import flux
 import flux.job
 
-# The limit that the test sets on the user whose jobs came before the data.
+# The limit that t5050 sets on a user with jobs from before the data.
 PAST_DEPEND = "max-running-jobs-user-limit"
 STATES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP"}
 
 
 def parse(text):
-    """Samples as {(name, labels): value}; labels are a frozenset of pairs."""
+    """Returns the samples as {(name, labels): value}; labels are a frozenset of pairs."""
     samples = {}
     for line in text.splitlines():
         if line.startswith("#"):
@@ -42,7 +42,7 @@ def parse(text):
 
 
 class Site:
-    """The tree and the users of the accounting database."""
+    """Reads the tree and the users of the accounting database."""
 
     def __init__(self, path):
         self.parents, self.shares, self.users, self.usage, self.queues = {}, {}, {}, {}, 0
@@ -61,13 +61,13 @@ class Site:
             (self.queues,) = db.execute("SELECT count(*) FROM queue_table").fetchone()
 
     def above(self, bank):
-        """The bank and all above it."""
+        """Returns the bank and all banks above it."""
         while bank:
             yield bank
             bank = self.parents.get(bank)
 
     def part(self, bank):
-        """Its shares as a part of its siblings'."""
+        """Returns the shares divided by those of all siblings."""
         parent = self.parents[bank]
         siblings = [other for other in self.parents if self.parents[other] == parent]
         return self.shares[bank] / sum(self.shares[other] for other in siblings)
@@ -80,17 +80,17 @@ class Site:
 
 
 def active_jobs(handle, site):
-    """Of each active job its state as the metrics have it, its bank, queue, and size."""
+    """Returns state (as in the metrics), bank, queue and size of each active job."""
     attrs = ["userid", "state", "queue", "bank", "dependencies", "nnodes", "ncores", "t_run", "priority", "urgency"]
     found = []
     for job in flux.job.job_list(handle, max_entries=0, attrs=attrs, userid=flux.constants.FLUX_USERID_UNKNOWN, states=63).get_jobs():
         state, deps = STATES[job["state"]], job.get("dependencies", [])
         holds = [name for name in deps if name.startswith("max-")]
         known = job["userid"] in site.users
-        # A job without data at its submission is past DEPEND when its limit becomes known: no dependency names the limit.
+        # A job from before the data is past DEPEND when its limit arrives, so no dependency names the limit.
         if known and job["urgency"] > 0 and (state == "PRIORITY" or state == "SCHED" and job["priority"] == 0):
             holds = [PAST_DEPEND]
-        # As Flux has it: a job runs until its resources are free again.
+        # As in Flux, a job runs until its resources are free again.
         if state == "RUN" or state == "CLEANUP" and job.get("t_run"):
             kind = "running"
         elif state == "CLEANUP":
@@ -110,7 +110,7 @@ def active_jobs(handle, site):
                 job["nnodes"] += nodes
                 job["ncores"] += nodes * len(flux.idset.IDset(str(entry["children"]["core"])))
         else:
-            # job-list has no size of pending jobs that name none: the test submits jobs of one core a task.
+            # job-list has no size of a pending job whose jobspec names no nodes; the test submits jobs with one core a task.
             resource = flux.job.job_kvs_lookup(handle, job["id"], keys=["jobspec"], original=False)["jobspec"]["resources"][0]
             nodes = resource["count"] if resource["type"] == "node" else 1
             slot = resource["with"][0] if resource["type"] == "node" else resource
@@ -121,7 +121,7 @@ def active_jobs(handle, site):
 
 
 def posted(handle, jobs):
-    """Priority events beyond the first of each job."""
+    """Counts the priority events after the first one of each job."""
     count = 0
     for job in jobs:
         log = flux.job.job_kvs_lookup(handle, job["id"], keys=["eventlog"], decode=False)["eventlog"]
@@ -134,7 +134,7 @@ class Checker:
         self.samples, self.left, self.wrong = samples, {name for name, _ in samples}, []
 
     def one(self, name, least, most=None, **labels):
-        """A sample is as expected, or between two values."""
+        """Checks that a sample has the expected value, or is between two values."""
         most = least if most is None else most
         self.left.discard(name)
         key = name, frozenset(labels.items())
@@ -143,7 +143,7 @@ class Checker:
             self.wrong.append(f"{name}{labels or ''} is {value}, counted {least if least == most else (least, most)}")
 
     def all(self, name, counts, names):
-        """The samples of a family are exactly these."""
+        """Checks that a family has exactly these samples."""
         self.left.discard(name)
         have = {labels: value for (one, labels), value in self.samples.items() if one == name and value}
         want = {frozenset(zip(names, key)): value for key, value in counts.items() if value}
@@ -201,7 +201,7 @@ def main():
         check.one("flux_fairshare_refreshes_total", fewest, busy / period + pushes + 3)
         refreshes = samples["flux_fairshare_refreshes_total", frozenset()]
         total = samples["flux_fairshare_refresh_seconds_total", frozenset()]
-        # A refresh of a handful of associations takes at least microseconds and far less than the pauses between two.
+        # A refresh of a few associations takes at least microseconds, and far less than the time between refreshes.
         check.one("flux_fairshare_refresh_seconds_total", 1e-6 * refreshes, 0.2 * busy)
         check.one("flux_fairshare_last_refresh_seconds", 1e-7, total)
         check.one("flux_fairshare_refresh_age_seconds", 0, period + 3)
@@ -239,7 +239,7 @@ def banks(check, site, jobs, now):
     for (_, bank), used in site.usage.items():
         for one in site.above(bank):
             usage[one] += used
-    # What running jobs of one node-weight have added since they began; decay takes less.
+    # The usage of running jobs with a node weight of 1, without decay.
     added = sum(job["nnodes"] * (now - job["t_run"]) for job in jobs if job["kind"] == "running") + 60
     delivered = {}
     for bank in site.parents:

@@ -1,31 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""One tool for the sharness tests: push records, submit as anybody, read the plugin's state.
+"""Tool of the sharness tests: pushes records, submits as any user, reads the state of the plugin.
 
 Run it inside an instance: flux python mf.py COMMAND ...
 
-  push  RECORD...             send the records, each kind to its method, then reprioritize
-  data  RECORD...             the same without reprioritize
-  doc   RECORD...             print the records as one document (load-time config, policy_update)
-  rpc   [--as UID] METHOD [TEXT]   send TEXT as it stands; print "ok REPLY" or "ERRNO: text"
-  rejects METHOD WANT TEXT... each TEXT is an error that says WANT and leaves the query as it is
-  submit UID [OPTIONS]        submit as UID (unsigned), print the job id
-  update [--as UID] ID KEY=JSON...  a jobspec update, as `flux update` sends it
-  most_ran UID                how many jobs of a user ever ran at once
-  posted EVENT ID...          how many events of that name each job has
-  in_order                    how many pend, and who of them got the last price before one that goes earlier
-  jobs [UID]                  id, user, state and priority of the active jobs
-  state ID | deps ID | prio ID | events ID | times ID EVENT | spec ID    about one job
-  is_state STATE ID...   all of these are in that state, or it is said which is not
-  starts ID...   whose these are, in the order in which they started
-  counts UID BANK KEY=N...    compare the query's counters of one association
-  query [EXPR]                the query document, or the Python value of EXPR over q (the document)
-  load PLUGIN [FILE] | remove NAME    as `flux jobtap` does it, a load with the document of FILE as its configuration
-  reload FILE PLUGIN TOPIC JSON   a request, and in the same breath reload the plugin with the document of FILE
-  queues start|stop   all of them, as `flux queue start --all` does it
-  cancel_all SECONDS  end every job; it goes on as long as there are fewer of them whenever so much time has passed
-  alive                       two round trips through the job manager
-  check                       the plugin's own recount; fails on drift
+  push  RECORD...             sends the records, each kind to its method, then reprioritize
+  data  RECORD...             sends the records without reprioritize
+  doc   RECORD...             prints the records as one document (configuration at load, policy_update)
+  rpc   [--as UID] METHOD [TEXT]   sends TEXT unchanged; prints "ok REPLY" or "ERRNO: text"
+  rejects METHOD WANT TEXT... checks that each TEXT gives an error with WANT and leaves the query unchanged
+  submit UID [OPTIONS]        submits as UID (unsigned) and prints the job id
+  update [--as UID] ID KEY=JSON...  sends a jobspec update, as `flux update` does
+  most_ran UID                prints the largest number of jobs of a user that ran at once
+  posted EVENT ID...          prints how many events of that name each job has
+  in_order                    prints the number of pending jobs, and jobs that got their priority before a job that goes earlier
+  jobs [UID]                  prints id, user, state and priority of the active jobs
+  state ID | deps ID | prio ID | events ID | times ID EVENT | spec ID    prints facts of one job
+  is_state STATE ID...        checks the state of jobs, and prints the jobs in other states
+  starts ID...                prints the users of the jobs, in the order of their starts
+  counts UID BANK KEY=N...    compares the counters of an association in the query
+  query [EXPR]                prints the query document, or the Python value of EXPR over q (the document)
+  load PLUGIN [FILE] | remove NAME    loads the plugin with the document in FILE, or removes it, as `flux jobtap` does
+  reload FILE PLUGIN TOPIC JSON   sends a request, and before its answer reloads the plugin with the document in FILE
+  queues start|stop           starts or stops all queues, as `flux queue start --all` does
+  cancel_all SECONDS          cancels all jobs and waits; gives up if SECONDS pass without the end of a job
+  alive                       makes two round trips to the job manager
+  check                       recounts in the plugin; fails on a difference
 
 RECORD: assoc UID BANK [k=v..] | queue NAME [k=v..] | project NAME | bank NAME PRIORITY
         | factor NAME WEIGHT | config k=v..
@@ -43,7 +43,7 @@ from flux.job import JobID
 SERVICE = "job-manager.mf_priority."
 STATES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
 UNLIMITED = 2147483647
-JOBID_ANY = -1  # ends what the journal of events tells of the past
+JOBID_ANY = -1  # the journal sends this id after the past events
 ORDER = [
     ("associations", "rec_update"),
     ("queues", "rec_q_update"),
@@ -105,7 +105,7 @@ MAKE = {
 
 
 def document(tokens):
-    """The records on the command line as {kind: [record]}; `config` is an object."""
+    """Returns the records on the command line as {kind: [record]}; `config` is an object."""
     doc, i = {}, 0
     while i < len(tokens):
         kind = tokens[i]
@@ -166,7 +166,7 @@ def cmd_doc(argv):
 
 
 def as_user(argv):
-    """Take a leading --as UID; the handle then speaks as that guest."""
+    """Removes a leading --as UID and returns a handle with the credentials of this guest."""
     if argv and argv[0] == "--as":
         os.environ["FLUX_HANDLE_USERID"] = argv[1]
         os.environ["FLUX_HANDLE_ROLEMASK"] = "0x2"
@@ -186,7 +186,7 @@ def cmd_rpc(argv):
 
 
 def cmd_rejects(argv):
-    """Every payload is an error whose text holds WANT, and the query stays as it is."""
+    """Checks that each payload gives an error with WANT and leaves the query unchanged."""
     method, want, payloads = argv[0], argv[1], argv[2:]
     handle, wrong = flux.Flux(), 0
     before = document_now()
@@ -298,7 +298,7 @@ def cmd_update(argv):
 
 
 def active(handle):
-    """The active jobs as the job manager has them; job-list, which `flux jobs` asks, comes to know of them later."""
+    """Returns the active jobs of the job manager; job-list, which `flux jobs` reads, gets them later."""
     attrs = ["userid", "urgency", "priority", "state", "annotations"]
     return handle.rpc("job-manager.list", {"max_entries": 0, "attrs": attrs}).get()["jobs"]
 
@@ -309,7 +309,7 @@ def live(handle, jobid):
 
 
 def cmd_jobs(argv):
-    """jobs [UID]: id, user, state and posted priority of each active job, a line each, in order of id."""
+    """jobs [UID]: prints id, user, state and posted priority of each active job, one a line, in the order of ids."""
     for job in sorted(active(flux.Flux()), key=lambda job: job["id"]):
         if not argv or job["userid"] == int(argv[0]):
             print(job["id"], job["userid"], STATES[job["state"]], job["priority"])
@@ -333,7 +333,7 @@ def cmd_is_state(argv):
 
 
 def journal(handle):
-    """(id, events) of every job, as the job manager has them in its memory: the KVS gets them later, a batch at a time."""
+    """Returns (id, events) of each job from the memory of the job manager; the KVS gets them later, in batches."""
     backlog = handle.rpc("job-manager.events-journal", {"full": True}, flags=flux.constants.FLUX_RPC_STREAMING)
     while (entry := backlog.get())["id"] != JOBID_ANY:
         yield entry["id"], entry["events"]
@@ -341,9 +341,9 @@ def journal(handle):
 
 
 def eventlog(handle, jobid):
-    """The job's events as they are in the KVS, when all that the job manager posted so far have arrived there.
+    """Returns the events of a job from the KVS, after it has all events that the job manager posted so far.
 
-    Its own copies are no use: a later memo changes what an earlier one says.
+    The copies in the job manager do not serve, because a later memo changes the text of an earlier one.
     """
     jobid = int(JobID(jobid))
     posted = next((len(events) for found, events in journal(handle) if found == jobid), 0)
@@ -357,7 +357,7 @@ def eventlog(handle, jobid):
 
 
 def cmd_most_ran(argv):
-    """most_ran UID: the largest number of jobs of a user that ever had their resources at once."""
+    """most_ran UID: prints the largest number of jobs of a user that had resources at once."""
     changes = []
     for _, events in journal(flux.Flux()):
         if events[0]["context"]["userid"] == int(argv[0]):
@@ -370,7 +370,7 @@ def cmd_most_ran(argv):
 
 
 def cmd_times(argv):
-    """times ID EVENT: when each event of that name was posted, a line each."""
+    """times ID EVENT: prints the time of each event of that name, one a line."""
     jobid, name = argv
     for event in eventlog(flux.Flux(), jobid):
         if event["name"] == name:
@@ -378,7 +378,7 @@ def cmd_times(argv):
 
 
 def cmd_posted(argv):
-    """posted EVENT ID...: how many events of that name each job has, a line each."""
+    """posted EVENT ID...: prints how many events of that name each job has, one a line."""
     logs = dict(journal(flux.Flux()))
     for jobid in argv[1:]:
         print(sum(event["name"] == argv[0] for event in logs[int(JobID(jobid))]))
@@ -394,7 +394,7 @@ def cmd_starts(argv):
 
 
 def cmd_in_order(_argv):
-    """in_order: how many jobs pend; and those that got their last price before one that goes earlier."""
+    """in_order: prints the number of pending jobs, and jobs that got their priority before a job that goes earlier."""
     handle = flux.Flux()
     priced = {}
     for found, events in journal(handle):
@@ -421,7 +421,7 @@ def cmd_prio(argv):
 
 
 def cmd_spec(argv):
-    """The jobspec with all its updates, one attribute (dotted path) or the whole."""
+    """Prints the jobspec with all updates, or one attribute of it (dotted path)."""
     handle = flux.Flux()
     reply = handle.rpc(
         "job-info.lookup", {"id": int(JobID(argv[0])), "keys": ["jobspec"], "flags": 2}
@@ -488,12 +488,12 @@ def cmd_query(argv):
     if not argv:
         print(json.dumps(doc, sort_keys=True))
         return
-    result = eval(argv[0], {"q": doc})  # test scripts only: the expression is theirs
+    result = eval(argv[0], {"q": doc})  # the expression comes from a test script
     print(result if isinstance(result, str) else json.dumps(result))
 
 
 def trouble(command, text):
-    """An error as Flux's own commands tell it."""
+    """Formats an error as Flux's commands do."""
     print(f"{command}: ERROR: {text}", file=sys.stderr)
     sys.exit(1)
 
@@ -529,8 +529,8 @@ def cmd_queues(argv):
 
 
 def cmd_cancel_all(argv):
-    """Not by what `flux queue idle` asks: of a job that a killed broker left in CLEANUP, with nothing to give back, Flux counts the end
-    but not that it ran, and so is never idle."""
+    """Cancels all jobs and waits. `flux queue idle` does not serve: if a killed broker left a job in CLEANUP without resources, Flux counts
+    its end but not its run, and is never idle."""
     handle, left = flux.Flux(), None
     states = flux.constants.FLUX_JOB_STATE_PENDING | flux.constants.FLUX_JOB_STATE_RUNNING
     everybody = {"dry_run": False, "userid": flux.constants.FLUX_USERID_UNKNOWN, "states": states}
@@ -553,7 +553,7 @@ def cmd_reload(argv):
     handle = flux.Flux()
     with open(argv[0], encoding="utf-8") as stream:
         load = {"remove": "mf_priority.so", "load": argv[1], "conf": {"config": json.load(stream)}}
-    # Both are sent before either is answered: what the first one posts is not stored yet when the second comes.
+    # Both requests are sent before the first answer, so the events of the first are not stored yet when the second arrives.
     requests = [handle.rpc(argv[2], json.loads(argv[3])), handle.rpc("job-manager.jobtap", load)]
     try:
         for request in requests:
@@ -569,7 +569,7 @@ def cmd_alive(_argv):
 
 
 def cmd_running(argv):
-    """What the plugin keeps of the running jobs ID... is what flux-core reads in their R."""
+    """Checks that the plugin stores of the running jobs ID... the same as flux-core reads in their R."""
     from flux.job import JobID, job_kvs_lookup
     from flux.resource import ResourceSet
 

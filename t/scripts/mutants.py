@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Reads what cargo-mutants lists and leaves behind, for mutants.sh: counts, samples, survivors, the table."""
+"""Reads the lists and results of cargo-mutants for mutants.sh: counts, samples, survivors and the table."""
 import collections
 import hashlib
 import json
@@ -8,7 +8,7 @@ import re
 import sys
 
 NOTICED, SURVIVED, UNVIABLE, SLOW = "CaughtMutant", "MissedMutant", "Unviable", "Timeout"
-MOST = 3.0  # percent of the viable that may survive
+MOST = 3.0  # percent of the viable mutants that may survive
 
 
 def module(name):
@@ -16,12 +16,12 @@ def module(name):
 
 
 def key(name):
-    """A mutant without line and column: what the list of accepted survivors names it by."""
+    """Returns the name of a mutant in the list of accepted survivors, without line and column."""
     return re.sub(r"^(\S+?):\d+:\d+: ", r"\1: ", name)
 
 
 def pattern(names):
-    """A regular expression for just these mutants, as cargo-mutants takes it."""
+    """Returns a regular expression of cargo-mutants for exactly these mutants."""
     return "|".join("^" + re.sub(r"([\\.+*?()|\[\]{}^$&#~-])", r"\\\1", name) + "$" for name in names)
 
 
@@ -35,7 +35,7 @@ def outcomes(directory):
 
 
 def accepted(path):
-    """Each accepted survivor. The lines above a group give its reason; a list without one is refused."""
+    """Returns the accepted survivors. The lines above a group give its reason; a group without a reason is refused."""
     result, reason = [], False
     with open(path, encoding="utf-8") as stream:
         for line in stream.read().splitlines():

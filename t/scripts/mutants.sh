@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Mutation testing of the core: is each line's meaning held by a test? Needs cargo-mutants and python3.
+# Runs mutation tests of the core. Needs cargo-mutants and python3.
 #
 # usage: t/scripts/mutants.sh [--since REV] [--shard K/N] [--sample PERCENT] [--list] [MODULE...]
 #   MODULE          ids, priority, accounts, limits, standing, engine, fairshare, or a part as engine/live (default: all)
-#   --since REV     only what was changed since a commit
+#   --since REV     only mutants of code that changed since a commit
 #   --shard K/N     the K-th part of N, from 0
 #   --sample N      about N percent of the mutants, the same ones each time
-#   --list          how many mutants there are, and nothing else
-# First each mutant meets the unit tests of its crate, which take seconds; a survivor meets all tests in Rust. A test that never ends
-# has noticed the mutant, too.
-# Exit 1 if a survivor is not in mutants-accepted.txt, if one that is there was noticed, or if over 3 % of a module's
-# viable mutants survive. The work is kept in target/mutants.
+#   --list          only the number of mutants
+# Each mutant runs with the unit tests of its crate, which take seconds; a survivor runs with all tests in Rust. A mutant whose tests do
+# not end in time is caught too.
+# Exit status 1: a survivor is not in mutants-accepted.txt, a mutant in that list was caught, or over 3 % of the viable mutants
+# of a module survive. The results are kept in target/mutants.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 here=t/scripts out=target/mutants since=() shard=() sample= list= modules=()
@@ -39,26 +39,25 @@ for module in "${modules[@]}"; do
 	esac
 done
 cargo mutants --workspace --list --json "${files[@]}" "${since[@]}" >"/tmp/mutants.$$.json" || exit 2
-# Where nothing was changed it prints nothing.
+# Without changes cargo mutants prints nothing.
 [ -s "/tmp/mutants.$$.json" ] || { rm -f "/tmp/mutants.$$.json"; echo "no mutants"; exit 0; }
 mv "/tmp/mutants.$$.json" "$out/list.json"
 if [ -n "$list" ]; then
 	exec python3 $here/mutants.py count "$out/list.json"
 fi
 
-# Debug information is what most of the time of a build goes into; a random test needs fewer cases to notice, and a failed one need not be
-# made smaller, which takes longer than there is time.
+# Builds without debug information are much faster. Properties run fewer cases and do not shrink failures, to stay within the time limit.
 export CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_CASES=${PROPTEST_CASES:-64} PROPTEST_MAX_SHRINK_ITERS=0
 common=(--workspace --no-shuffle --no-times --colors never -j "${JOBS:-1}")
 chosen=()
 [ -z "$sample" ] || chosen=(-F "$(python3 $here/mutants.py sample "$out/list.json" "$sample")")
 rm -rf "$out/first" "$out/second"
-# The tests at the edge of sizes take a minute of themselves: they are for those who survive.
+# The tests of extreme sizes take a minute, so only survivors run with them.
 cargo mutants "${common[@]}" "${files[@]}" "${since[@]}" "${shard[@]}" "${chosen[@]}" -o "$out/first" \
 	--minimum-test-timeout 30 -- --lib -- --skip ::extremes::
 case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac
 if left=$(python3 $here/mutants.py survivors "$out/first") && [ -n "$left" ]; then
-	# The whole of it compiles and loads the plugin too: baseline and time limit are worked out anew.
+	# All tests also build and load the plugin, so they need a baseline and a time limit of their own.
 	unset PROPTEST_CASES
 	cargo mutants "${common[@]}" "${files[@]}" -F "$left" -o "$out/second" --test-workspace=true --minimum-test-timeout 120
 	case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Stands in for systemd: notices.py SOCKET FILE writes each notice that comes to SOCKET into FILE, a line each."""
+"""Acts as systemd: notices.py SOCKET FILE writes each notice that SOCKET receives to FILE, one a line."""
 import socket
 import sys
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Metrics as a monitoring system reads them.
+"""Reads the metrics as a monitoring system does.
 
-usage: openmetrics.py METRICS ETC   the text that "flux fairshare metrics" printed, and the directory of dashboard and alerts
+usage: openmetrics.py METRICS ETC   METRICS is the output of "flux fairshare metrics", ETC the directory of dashboard and alerts
 
-The text is read by the parser of prometheus_client, which is installed from PyPI into a directory of its own if need be. Every
-metric and every label that the dashboard and the alerts ask for must be among what was read. promtool checks the alerts, too, where
-there is one.
+Uses the parser of prometheus_client, which is installed from PyPI into a directory of its own if it is missing. Each metric and label in
+the dashboard and the alerts must exist in METRICS. If promtool is installed, it checks the alerts too.
 """
 import json
 import pathlib
@@ -17,17 +16,17 @@ import sys
 
 import pypi
 
-# By the scrape, not by us.
+# Labels that the scrape adds.
 ADDED = {"instance", "job"}
-# Those of node_exporter about the files that it collects, with their labels.
+# Metrics of node_exporter about the files that it collects, with their labels.
 COLLECTED = {"node_textfile_mtime_seconds": {"file"}}
-# What Prometheus' language has that looks like a metric or a label.
+# Words of PromQL that look like a metric or a label.
 WORDS = {"sum", "by", "rate", "on", "and", "or", "absent", "label_values", "time"}
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 
 
 def asked(expression):
-    """The metrics of an expression with the labels asked of each, and all other labels in it."""
+    """Returns the metrics of an expression with their labels, and all other labels of the expression."""
     text = re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
     metrics = {}
     for name, labels in re.findall(rf"({NAME})\s*\{{([^}}]*)\}}", text):
@@ -44,7 +43,7 @@ def asked(expression):
 
 
 def expressions(etc):
-    """Every expression of the dashboard and the alerts with where it stands, and the labels that its legend names."""
+    """Returns each expression of the dashboard and the alerts with its place and the labels of its legend."""
     board = json.loads((etc / "grafana" / "flux-fairshare.json").read_text())
     places = set()
     for panel in board["panels"]:
@@ -65,7 +64,7 @@ def expressions(etc):
     assert len(alerts) == rules.count("- alert:") > 0, "each alert has an expression, a time, a severity, and says what to do"
     for name, expression, _, severity, summary in alerts:
         assert severity in ("info", "warning", "critical"), name
-        # The value of an alert is that of what its expression begins with.
+        # The value of an alert is the value of the first metric of its expression.
         assert "humanizeDuration" not in summary or re.match(r"\w+_seconds\b", expression), f"{name} shows no time: {expression}"
         yield f"alert {name}", expression, set()
 

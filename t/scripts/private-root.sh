@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Runs a command as root of a machine that is this one, and of which nothing is left when it ends.
+# Runs a command as root on a private copy of this machine, and drops all changes when the command ends.
 #
 # usage: t/scripts/private-root.sh COMMAND [ARGUMENT...]
 #
-# / is an overlay over this machine's in a mount namespace of its own: what is written goes into memory. So it is with the tree of
-# these sources, wherever that lies. The working directory alone is the real one, for what is to be kept. Exit status 125: no
-# such place can be made here (that takes root, mount namespaces and overlayfs).
+# In a new mount namespace, / and the source tree are overlays, whose changes go into memory. Only the working directory is the real one,
+# for results to keep. Exit status 125: no private root can be made here (that takes root, mount namespaces and overlayfs).
 set -u
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 if [ -z "${PRIVATE_ROOT:-}" ]; then
@@ -15,7 +14,7 @@ if [ -z "${PRIVATE_ROOT:-}" ]; then
 fi
 unset PRIVATE_ROOT
 
-# over NUMBER DIRECTORY: an overlay over a directory, in its place below the new root.
+# over NUMBER DIRECTORY: mounts an overlay of a directory in the same place below the new root.
 over() {
 	mkdir -p "/mnt/$1/new" "/mnt/$1/work" "/mnt/root$2" &&
 		mount -t overlay overlay -o "lowerdir=$2,upperdir=/mnt/$1/new,workdir=/mnt/$1/work" "/mnt/root$2"

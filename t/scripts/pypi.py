@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""A package of PyPI's for a test, from this Python or into an environment of its own."""
+"""Finds a PyPI package for a test: in this Python, or installed into an environment of its own."""
 import importlib
 import os
 import pathlib
@@ -9,7 +9,7 @@ import tempfile
 
 
 def get(module, package, what):
-    """The module; None, said aloud, where it can't be had."""
+    """Returns the module, or prints a warning and returns None if it cannot be installed."""
     try:
         return importlib.import_module(module)
     except ImportError:

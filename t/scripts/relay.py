@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""A socket between a Flux client and its broker, which breaks where it is told to.
+"""A faulty connection between a Flux client and its broker.
 
   relay.py SOCKET [--cut N | --stall N] [--rename OLD NEW] [--empty-list]
 
-Listens on SOCKET and passes each message on to the broker of FLUX_URI and back, for one client after the other. With
---cut the connection is closed when N answers have come through, as when the broker dies; with --stall no more come,
-and the file SOCKET.stalled appears. --rename replaces a service's name in requests by one of the same length. With --empty-list
-no job has ended: a client that asks for all is given those since the year 2255.
+Listens on SOCKET and forwards messages to the broker of FLUX_URI and back, for one client at a time. --cut closes the connection after N
+answers, as when the broker dies. --stall forwards no answer after the first N, and creates the file SOCKET.stalled. --rename replaces the
+name of a service in requests by a name of the same length. With --empty-list, no job has ended: a request for all jobs becomes a request
+for jobs since the year 2255.
 """
 import argparse
 import os
@@ -27,7 +27,7 @@ def take(stream, count):
 
 
 def frames(stream):
-    """flux-core's framing: magic, size in network order, message."""
+    """Receives one message in flux-core's framing: magic, size in network order, message."""
     while True:
         head = take(stream, 8)
         yield head + take(stream, struct.unpack("!I", head[4:])[0])
@@ -65,7 +65,7 @@ def main():
 
         thread = threading.Thread(target=requests, daemon=True)
         try:
-            client.sendall(take(broker, 1))  # the broker lets the client in
+            client.sendall(take(broker, 1))  # the broker accepts the client
             thread.start()
             for count, frame in enumerate(frames(broker)):
                 if count == o.stall:

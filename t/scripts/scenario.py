@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Play a scenario of t/data/scenarios in the running instance, as `fairshare-embedded run` plays it.
+"""Plays a scenario of t/data/scenarios in the running instance, as `fairshare-embedded run` does.
 
 usage: flux python scenario.py SCENARIO EXPECTED STATE OUT
 
-EXPECTED is what the embedded job manager printed: after each step we wait until the jobs are in the states that it
-names, or for MF_WAIT seconds. STATE keeps names, ids and the next step between calls; a "restart" step ends the
-call with status 3 and leaves the load-time document in STATE.conf: the caller restarts and calls again.
-Lines of the same form as EXPECTED's go to OUT.
+EXPECTED is the output of the embedded job manager. After each step this program waits until the jobs have the states in
+EXPECTED, or for MF_WAIT seconds. STATE keeps names, ids and the next step between calls. A step "restart" ends the call with
+status 3 and writes the document for the load to STATE.conf; the caller restarts the instance and calls again.
+OUT gets lines of the same form as EXPECTED.
 """
 import json
 import os
@@ -22,7 +22,7 @@ RESTART = 3
 
 
 def complete(doc):
-    """The records with everything that they leave out, as in testing/embedded/src/play.rs."""
+    """Returns the records with their default values, as in testing/embedded/src/play.rs."""
     assoc = dict(
         def_bank="A", fairshare=0.5, max_running_jobs=mf.UNLIMITED, max_active_jobs=mf.UNLIMITED,
         max_sched_jobs=mf.UNLIMITED, max_nodes=mf.UNLIMITED, max_cores=mf.UNLIMITED, queues="", active=1,
@@ -37,7 +37,7 @@ def complete(doc):
 
 
 def as_user(uid):
-    """A handle whose requests come from `uid`."""
+    """Returns a handle with the credentials of `uid`."""
     os.environ["FLUX_HANDLE_USERID"] = str(uid)
     try:
         return flux.Flux()
@@ -80,7 +80,7 @@ def load(handle, doc):
 
 
 def play(handle, step, ids):
-    """One step. A refusal is an OSError."""
+    """Plays one step. A refusal raises OSError."""
     if "submit" in step:
         submit(step, ids)
     elif "push" in step or "data" in step:
@@ -107,7 +107,7 @@ def play(handle, step, ids):
 
 
 def finish(handle, jobid):
-    """Have a mock job start, unless it has, and end. Only its user may ask for that."""
+    """Waits for the start of a mock job and ends it, with the credentials of its user."""
     if states(handle, {"": jobid})[""] != "RUN":
         return  # as in the embedded job manager
     user = as_user(mf.live(handle, jobid)["userid"])
@@ -120,7 +120,7 @@ def finish(handle, jobid):
             except OSError as exc:
                 if "already running" in str(exc):
                     break
-                if time.time() > deadline:  # else: the execution system has not seen the job yet
+                if time.time() > deadline:  # before it, the execution system may not have the job yet
                     raise
                 time.sleep(0.05)
 
@@ -149,7 +149,7 @@ def users(ids):
 
 
 def settle(handle, ids, want):
-    """Wait until jobs and query are as expected and stay so for a moment; what they are then."""
+    """Waits until jobs and query are as expected and stay so for a moment, and returns them."""
     deadline = time.time() + wait_limit()
     calm = 0
     while True:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Runs the commands of mf.py for one test script, each in a fork of a process that has imported Flux already: a test calls dozens of
-them, and a third of the processor time of all of them together went into starting Python.
+"""Runs the commands of mf.py for one test script, each in a fork of this process, which has imported Flux already. A test runs dozens of
+commands, and starting Python for each took a third of the processor time of all tests.
 
-usage: flux python served.py SOCKET PID      (by t/lib.sh; it ends when process PID has)
+usage: flux python served.py SOCKET PID      (started by t/lib.sh; ends with process PID)
 
-What asks.py sends is the command's arguments, directory and environment, and with them its standard files; what it is told is the
-status the command ended with. Nothing is kept from one command to the next.
+asks.py sends arguments, directory, environment and standard files of a command, and receives its exit status. Commands share no state.
 """
 import contextlib
 import gc
@@ -17,12 +16,12 @@ import traceback
 
 import mf
 
-with contextlib.suppress(ImportError):  # a Flux without it signs nothing; whoever submits there is told
+with contextlib.suppress(ImportError):  # a Flux without flux-security cannot sign, which a submission reports
     import flux.security  # noqa: F401
 
 
 def status(run, argv):
-    """The exit status of a command, as Python gives one."""
+    """Returns the exit status that Python would give a command."""
     try:
         run(argv)
     except SystemExit as end:
@@ -30,14 +29,14 @@ def status(run, argv):
             return (end.code or 0) & 255
         print(end.code, file=sys.stderr)
         return 1
-    except BaseException:  # whatever it is, a command that it ends has failed
+    except BaseException:  # any exception makes the command fail
         traceback.print_exc()
         return 1
     return 0
 
 
 def serve(connection):
-    """One command, in a process of its own."""
+    """Runs one command in a process of its own."""
     text, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     while more := connection.recv(1 << 20):
         text += more
@@ -70,8 +69,8 @@ def main():
     listener.listen(64)
     os.rename(path + ".part", path)
     listener.settimeout(1)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
-    gc.freeze()  # what is there now a fork need not look at, and so not copy
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps ended children
+    gc.freeze()  # garbage collection in a fork does not touch, and so not copy, the present objects
     while lives(starter):
         try:
             connection, _ = listener.accept()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Flux's simple scheduler, which decides at once and tells so late: as one whose resources take their time to be written.
+"""Flux's simple scheduler with delayed answers, as if its decisions took long to be written.
 
-load: flux module load PATH/slow-sched.py hold=FILE   as long as there is FILE, no answer goes out, and each decision adds a line to it
+load: flux module load PATH/slow-sched.py hold=FILE   while FILE exists, each decision adds a line to it and no answer is sent
 """
 import importlib.util
 import os
@@ -11,7 +11,7 @@ NAME = "sched-simple"
 
 
 def simple():
-    """The module that Flux comes with, wherever that is."""
+    """Returns Flux's own module sched-simple."""
     for where in os.environ.get("FLUX_MODULE_PATH", "").split(":") + sys.path:
         path = os.path.join(where, NAME + ".py")
         if os.path.exists(path):
@@ -23,7 +23,7 @@ def simple():
 
 
 class SlowScheduler(simple().SimpleScheduler):
-    """Decisions wait for a file to go."""
+    """A scheduler that holds its decisions back while a file exists."""
 
     def __init__(self, h, *args):
         self.hold = next(arg[5:] for arg in args if arg.startswith("hold="))

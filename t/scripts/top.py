@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Drive "flux fairshare top" in a pseudo-terminal of 80 by 24, and compare what is on it.
+"""Runs "flux fairshare top" in a pseudo-terminal of 80 by 24, and compares its screens.
 
-usage: top.py SCREENS   inside an instance; UPDATE_GOLDEN=1 rewrites the file of screens, which is to be read
-       top.py           whether the terminal can be had
+usage: top.py SCREENS   inside an instance; UPDATE_GOLDEN=1 rewrites the file of screens, which must then be reviewed
+       top.py           checks whether the terminal is available
 
-The terminal is pyte, installed from PyPI into a directory of its own if need be. Numbers, ids and times are masked, and
-blanks counted as one: what is compared is which words stand where.
+The terminal is pyte, which is installed from PyPI into a directory of its own if it is missing. Numbers, ids and times are
+masked and blanks squeezed, so that only the words and their places are compared.
 """
 import os
 import pathlib
@@ -39,7 +39,7 @@ class Top:
         fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
 
     def read(self, wanted, patience=30):
-        """Reads until a text is on the screen, and nothing more comes."""
+        """Reads until the text is on the screen and no output follows."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
             waits = select.select([self.tty], [], [], 0.4)[0]
@@ -77,7 +77,7 @@ def masked(lines):
 
 
 def prose(lines):
-    """Where lines break depends on how long the numbers are: the beginning, as one line."""
+    """Returns the beginning of the screen as one line, because line breaks depend on the length of numbers."""
     return re.sub(r"# (second|minute|hour|day)s?\b", "# times", re.sub(r"\s+", " ", masked(lines)))[:420]
 
 
@@ -107,7 +107,7 @@ def main():
         os.write(top.tty, b"q")
         top.read("Enter why")
         assert top.leave() == 0
-        # No colour was asked for; the terminal is as it was: its own screen and cursor are back.
+        # There is no colour, and the terminal has its former screen and cursor again.
         assert not re.search(rb"\x1b\[(?:\d+;)*(?:3[0-79]|4[0-7]|38|48)[;m]", top.raw.replace(b"\x1b[39m", b"").replace(b"\x1b[49m", b"")), "colours"
         assert b"\x1b[?1049h" in top.raw and top.raw.rindex(b"\x1b[?1049l") > top.raw.rindex(b"\x1b[?1049h")
         assert top.raw.rindex(b"\x1b[?25h") > top.raw.rindex(b"\x1b[?25l")

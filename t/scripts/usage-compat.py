@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Random accounting databases through flux-accounting's own update-usage and through `flux fairshare sync`.
+"""Runs flux-accounting's update-usage and `flux fairshare sync` on random accounting databases, and compares the results.
 
 usage: flux python usage-compat.py PROGRAM same|faults [COUNT] [SEED]
 
-same    histories without a half-life boundary, late record or unnamed bank: rule exact
-faults  anything, across boundaries and outages: rule flux-accounting
+same    histories without a half-life boundary, late record or unnamed bank, under the rule "exact"
+faults  all histories, across boundaries and outages, under the rule "flux-accounting"
 
-After each run of both programs all tables that flux-accounting made must be equal, floats to the last digit. The real
-update_job_usage runs in this process, with a clock of ours. Prints one line at the end; exits 1 at the first difference.
+After each run of both programs, all tables of flux-accounting must be equal to the last digit. The real update_job_usage runs
+in this process, with a simulated clock. Prints one line at the end; exits with 1 at the first difference.
 """
 import contextlib
 import io
@@ -33,7 +33,7 @@ START = 1_700_000_000.0
 
 
 def random_r(rng):
-    """R of a job: mostly as Flux writes it, now and then broken."""
+    """Returns the R of a job: mostly valid, sometimes broken."""
     if rng.random() < 0.03:
         return rng.choice(['', '{}', 'null', '{"version": 2}', '[1]', '{"version": 1, "execution": {}}',
                            '{"version":1,"execution":{"R_lite":[{"rank":"3,1"}]}}'])
@@ -50,24 +50,24 @@ def random_r(rng):
 
 
 def seconds(rng, low, high):
-    """An instant, as finely divided as Flux's or only to 1/64 s, where ties of rounding are."""
+    """Returns a random time, as fine as Flux's or a multiple of 1/64 s, where rounding has ties."""
     instant = rng.uniform(low, high)
     return round(instant * 64) / 64 if rng.random() < 0.3 else instant
 
 
 class History:
-    """One random site and what happens there."""
+    """A random site and its history."""
 
     def __init__(self, rng, path, same):
         self.rng, self.same = rng, same
         self.half_life = rng.choice([3600, 86400, 604800])
         self.periods = rng.choice([1, 2, 4, 6])
-        # The pieces of create_db that take seconds have run once, for the template.
+        # The slow parts of create_db ran once, for the template.
         self.db = sqlite3.connect(path)
         self.newest = {}
         self.jobs = 0
         self.end = START + self.half_life
-        # In the first two half-lives of a site, or later, where the stored end begins the period.
+        # Either in the first two half-lives of a site, or later, when the stored end is the start of the period.
         self.begin = rng.choice([START, START + self.half_life])
         self.now = self.begin
         config = {"priority_decay_half_life": self.half_life,
@@ -96,7 +96,7 @@ class History:
             ignore = seconds(rng, self.begin, self.begin + 100) if rng.random() < 0.15 else 0
             self.db.execute("INSERT INTO bank_table (bank, parent_bank, shares, ignore_older_than, active) "
                             "VALUES (?, ?, 1, ?, ?)", (banks[-1], parent, int(ignore), rng.random() < 0.9))
-        # A bank with users and sub-banks is where the exact rule differs.
+        # The exact rule differs for a bank with users and sub-banks.
         self.banks = [bank for bank in banks if bank not in parents] if self.same else banks
 
     def add_users(self):
@@ -122,7 +122,7 @@ class History:
                                     (sum(values), f"u{uid}", bank))
 
     def add_jobs(self, low, high):
-        """Jobs that end in this time; in `faults` some ended earlier, or name no bank."""
+        """Adds jobs that end in this time; in `faults` some ended earlier or name no bank."""
         rng = self.rng
         jobs = []
         for _ in range(rng.choice([0, 1, 3, 20])):
@@ -143,7 +143,7 @@ class History:
         self.db.commit()
 
     def step(self):
-        """Some time passes and jobs end; the time of the next run."""
+        """Lets time pass and jobs end, and returns the time of the next run."""
         rng, before = self.rng, self.now
         if self.same:
             self.now = seconds(rng, before, self.begin + self.half_life * 0.999)

@@ -74,9 +74,9 @@ class Site:
                   self.jobs, uid, ended - used, ended - used, ended, r, bank)
 
     def run(self, now):
-        """Both programs; their exit statuses."""
+        """Runs both programs and returns their exit statuses."""
         self.now = CLOCK.now = now
-        theirs = 0  # what its main() does with an exception, too
+        theirs = 0  # its main() ends with 0 after an exception, too
         with self.open(0) as db:
             with contextlib.suppress(Exception):
                 real.update_job_usage(db)
@@ -96,7 +96,7 @@ class Site:
             return db.execute(sql, values).fetchone()[0]
 
     def recount(self):
-        """The differences that recount reports for the database that update-usage wrote."""
+        """Returns the differences that recount reports for the database of update-usage."""
         command = [self.program, "recount", "--json", "--now", repr(self.now), "-p", self.paths[0]]
         done = subprocess.run(command, capture_output=True, text=True)
         if not done.stdout:
@@ -171,7 +171,7 @@ def fault_6(site):
 
 
 def fault_7(site):
-    """usage of 100 and of 1000 that ended before it and came after it"""
+    """usage of 100, and of 1000 that ended before it and arrived after it"""
     site.user(1)
     site.job(1, END + 200, 100)
     site.run(END + 300)

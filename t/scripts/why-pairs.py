@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Whether "flux fairshare why A B" names what decides: it is exchanged in the instance, and the order looked at again.
+"""Tests whether "flux fairshare why A B" names the terms that decide: exchanges them in the instance and reads the order again.
 
 usage: flux python why-pairs.py PAIRS [SEED]   inside an instance with stopped queues q0 to q4 and the plugin loaded
 
-Random associations, banks, queues, weights and urgencies; jobs that pend; random pairs of them. Of each pair the terms that are
-named are exchanged where they come from: fair-shares, priorities of banks and queues by a push, urgencies as "flux job urgency"
-does. The order is read from the job manager's list, before and after. With one of the named terms less the order must stay.
+The site has random associations, banks, queues, weights and urgencies. For random pairs of pending jobs, this program exchanges the named
+terms at their source: fair-shares and the priorities of banks and queues by a push, urgencies as "flux job urgency" does. It reads the
+order from the list of the job manager before and after. Without one of the named terms the order must stay.
 """
 import contextlib
 import io
@@ -59,12 +59,12 @@ def priorities():
 
 
 def first(a, b, now):
-    """Whether a goes before b: the larger priority, of equal ones the older id."""
+    """Returns whether a comes before b: by the larger priority, then by the smaller id."""
     return (-now[a], a) < (-now[b], b)
 
 
 def exchange(terms, a, b):
-    """Both jobs get each other's value of these terms. Doing it again undoes it."""
+    """Exchanges the values of these terms between two jobs. A second call restores them."""
     one, other = jobs[a], jobs[b]
     if "fairshare" in terms:
         mine, theirs = users[one["uid"]], users[other["uid"]]
@@ -88,7 +88,7 @@ for number in range(40):
     with contextlib.redirect_stdout(io.StringIO()) as told:
         mf.main(["submit", str(job["uid"]), "-q", job["queue"], "-u", str(job["urgency"])])
     jobs[int(JobID(told.getvalue().strip()))] = job
-os.environ.pop("FLUX_HANDLE_USERID", None)  # by which mf.py submits as another user
+os.environ.pop("FLUX_HANDLE_USERID", None)  # mf.py submits as another user with it
 flux_ids = list(jobs)
 for job in flux_ids:
     flux.job.event_wait(handle, job, "priority")

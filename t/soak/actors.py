@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Who lives in the instance of a soak, each in a process of its own: `jobs` submits, `changes` pushes, changes limits and
-configuration, updates, cancels and reloads, `guests` ask. Each writes a line of JSON for what it has done."""
+"""The actors of a soak, each in a process of its own: `jobs` submits, `changes` pushes, changes limits and configuration, updates,
+cancels and reloads, `guests` send requests. Each writes a line of JSON for each action."""
 import errno
 import json
 import os
@@ -19,12 +19,12 @@ USERS = list(range(5001, 5031))
 BANKS = {"root": "", "east": "root", "west": "root", "chem": "east", "phys": "east", "bio": "west", "geo": "west"}
 LEAF_BANKS = ["chem", "phys", "bio", "geo"]
 QUEUES = ["batch", "debug"]
-# While this file is there, everybody waits where he is between two acts.
+# While this file exists, all actors pause between two actions.
 PAUSE = os.environ["SOAK_PAUSE"]
-# Submissions that may be without an answer.
+# The most submissions without an answer.
 WINDOW = 200
-# Seconds from one sweep of submissions to the next. Users' scripts send many jobs at once; and Flux's KVS has a directory with an entry
-# for each quarter of a second in which any job was submitted, of which each commit writes the whole.
+# Seconds between two sweeps of submissions. Scripts of users submit many jobs at once. Flux's KVS has a directory with an entry for each
+# quarter of a second with a submission, and each commit writes the whole directory.
 SWEEP = 4
 
 
@@ -33,7 +33,7 @@ def bank_of(uid):
 
 
 def handle_of(uid, rolemask=None):
-    """A handle that speaks as this user, by default with the owner's role: who signs with `none` needs it."""
+    """Returns a handle of this user, by default with the role of the owner, which unsigned submissions need."""
     claims = {"FLUX_HANDLE_USERID": str(uid)} | ({"FLUX_HANDLE_ROLEMASK": rolemask} if rolemask else {})
     os.environ.update(claims)
     own = flux.Flux()
@@ -47,7 +47,7 @@ def tell(**what):
 
 
 def paused():
-    """Waits as long as it is said to, and tells that it does."""
+    """Reports a pause and waits while the file PAUSE exists, and returns whether it did."""
     if not os.path.exists(PAUSE):
         return False
     tell(paused=sys.argv[1])
@@ -57,8 +57,8 @@ def paused():
 
 
 def texts_of(uid):
-    """What a user submits: one core up to two nodes, most of half a second to four, a third of next to nothing, both queues, with the
-    bank and without, signed."""
+    """Returns signed jobspecs: one core up to two nodes, mostly half a second to four, a third very short, in both queues, with or
+    without a bank."""
     context, texts = SecurityContext(), []
     for number in range(12):
         size = {} if number % 4 else {"num_nodes": 1 + number % 8 // 4, "cores_per_task": 2, "num_tasks": 2}
@@ -77,14 +77,14 @@ def active(owner):
 
 
 def submit(rate, most):
-    """So many jobs a second, in sweeps, and never more alive than `most`. One in a hundred is urgent or held, one in four is canceled at once."""
+    """Submits jobs in sweeps at a fixed rate, up to `most` live jobs. One in a hundred is urgent or held, one in four is cancelled at once."""
     chance, owner = random.Random(1), flux.Flux()
     users = [(handle_of(uid), texts_of(uid)) for uid in USERS]
     why, under_way, cancels = Counter(), deque(), deque()
     began, accepted, refused, canceled, count, last = time.monotonic(), 0, 0, 0, 0, time.monotonic()
 
     def answered(most_open):
-        """The oldest are asked for until no more than these are open: that each waits for its own answer costs no round."""
+        """Waits for the oldest answers until at most this many are missing."""
         nonlocal accepted, refused, canceled
         while len(under_way) > most_open:
             try:
@@ -95,13 +95,13 @@ def submit(rate, most):
                     cancels.append(owner.rpc("job-manager.raise", dict(id=one, severity=0, type="cancel")))
             except OSError as exc:
                 refused += 1
-                # Limits refuse some; whoever watches sees why.
+                # Limits refuse some submissions; the recorder gets the reasons.
                 why[(exc.strerror or str(exc))[:60].rstrip("0123456789")] += 1
         while len(cancels) > most_open // 4:
             try:
                 cancels.popleft().get()
             except OSError as exc:
-                # It may be at its end by now.
+                # The job may have ended.
                 if exc.errno not in (errno.ENOENT, errno.EINVAL):
                     raise
 
@@ -112,7 +112,7 @@ def submit(rate, most):
         due = int((time.monotonic() - began) * rate) - count
         room = most - active(owner)
         if due > rate * 120:
-            # What the machine can't do it need not make up for.
+            # A machine that is too slow does not have to catch up.
             began += due / rate - 1
         batch = min(due, room)
         if batch < min(rate * SWEEP, most / 4):
@@ -131,7 +131,7 @@ def submit(rate, most):
 
 
 class Changes:
-    """What an administrator and impatient users do, one after another."""
+    """The actions of an administrator and of impatient users, one after another."""
 
     def __init__(self, path, leaves):
         self.path, self.leaves, self.number = path, leaves, 0
@@ -144,7 +144,7 @@ class Changes:
         return json.loads(answer) if answer else {}
 
     def records(self):
-        """The users with limits that change from push to push, and many others who do nothing."""
+        """Returns the users with limits that change from push to push, and many other users without jobs."""
         records = []
         for at, uid in enumerate(USERS):
             limits = {}
@@ -182,7 +182,7 @@ class Changes:
         self.call("policy_commit", {"push": number})
 
     def push_half(self):
-        """A push that nobody ends."""
+        """Begins a push and abandons it."""
         number = self.call("policy_begin", {"expires": 5})["push"]
         self.call("policy_part", {"push": number, "associations": self.records()[:100]})
 
@@ -207,7 +207,7 @@ class Changes:
         return [one["id"] for one in self.chance.sample(jobs, min(count, len(jobs)))]
 
     def each(self, topic, payloads):
-        """Jobs end meanwhile: who is gone, or whose eventlog is closed, is no fault."""
+        """Ignores errors of jobs that have ended meanwhile."""
         for future in [self.owner.rpc(topic, payload) for payload in payloads]:
             try:
                 future.get()
@@ -222,7 +222,7 @@ class Changes:
         self.each("job-manager.urgency", [dict(id=one, urgency=self.chance.choice((0, 10, 16, 31))) for one in self.some_jobs(50)])
 
     def unhold(self):
-        """Nobody waits for ever by an urgency of 0."""
+        """Raises urgencies of 0 again, so that no job waits indefinitely."""
         jobs = self.owner.rpc("job-manager.list", {"max_entries": 0, "attrs": ["urgency"]}).get()["jobs"]
         self.each("job-manager.urgency", [dict(id=one["id"], urgency=16) for one in jobs if one["urgency"] == 0])
 
@@ -232,7 +232,7 @@ class Changes:
             self.each("job-manager.update", [dict(id=one, updates={key: value}) for one in self.some_jobs(20)])
 
     def reload(self):
-        """What the plugin keeps is what is free when it has gone. All four are sent before one is answered."""
+        """Measures the memory that the removal of the plugin frees. All four requests are sent before the first answer."""
         meter, jobtap = "job-manager.meter.memory", "job-manager.jobtap"
         requests = [self.owner.rpc(meter, {}), self.owner.rpc(jobtap, {"remove": "mf_priority.so"}), self.owner.rpc(meter, {}),
                     self.owner.rpc(jobtap, {"load": self.path})]
@@ -254,7 +254,7 @@ class Changes:
             paused()
             act = self.chance.choice(acts)
             if time.monotonic() - last > 180:
-                # Flux first, then a whole push: half of the reloads go by what is remembered.
+                # Every three minutes a reload, after which the plugin restores the snapshot.
                 last, act = time.monotonic(), self.reload
             start = time.monotonic()
             act()
@@ -268,7 +268,7 @@ class Changes:
 
 
 def ask():
-    """Guests who ask for what they may, and now and then for what they may not."""
+    """Guests that send permitted requests, and sometimes forbidden ones."""
     chance, count = random.Random(3), 0
     guests = [handle_of(uid, "0x2") for uid in USERS[:5]]
     while True:

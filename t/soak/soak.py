@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The recorder of a soak: starts the actors, writes a row a minute, and at the end a verdict.
+"""The recorder of a soak: starts the actors, writes a row each minute, and a verdict at the end.
 
 usage: soak.py PLUGIN MINUTES JOBS LEAVES LIVE
 """
@@ -23,16 +23,16 @@ path, minutes, jobs, leaves, live = sys.argv[1], float(sys.argv[2]), int(sys.arg
 HERE = os.path.dirname(os.path.abspath(__file__))
 SERVICE = "job-manager.mf_priority."
 MIB = 1 << 20
-# By how much a job may make the instance grow before it is called a leak: a record of an ended job has hundreds of bytes.
+# Bytes by which a job may let the instance grow before that counts as a leak: a record of an ended job has hundreds of bytes.
 BYTES_PER_JOB = 64
-# What single acts cost the job manager's thread: in the last quarter beside the first, and of how many it is the mean.
+# Limits of the cost of single requests: the last quarter divided by the first; and the number of requests in the mean.
 JUDGED, SLOWER, ALONE = ("cpu_submit", "cpu_explain", "cpu_push"), 1.5, 50
-# Of job states: NEW, RUN, CLEANUP. The others stay where they are while no queue is started.
+# The job states NEW, RUN and CLEANUP. Jobs in other states do not move while the queues are stopped.
 MOVING = (1, 16, 32)
 
 
 class Actors:
-    """The processes, and what they told since the last row."""
+    """The processes, and their reports since the last row."""
 
     def __init__(self):
         self.lock, self.lists, self.last, self.processes = threading.Lock(), defaultdict(list), {}, []
@@ -56,7 +56,7 @@ class Actors:
             return lists, dict(self.last)
 
     def rest(self):
-        """All wait, and what they sent has its answer."""
+        """Waits until all actors pause and all their requests are answered."""
         with open(PAUSE, "w", encoding="utf-8"):
             pass
         end = time.monotonic() + 60
@@ -81,7 +81,7 @@ class Actors:
 
 
 def part(times, q):
-    """A quantile, in milliseconds."""
+    """Returns a quantile in milliseconds."""
     if len(times) < 2:
         return float("nan")
     return 1000 * statistics.quantiles(times, n=100, method="inclusive")[q - 1]
@@ -97,13 +97,13 @@ def ask(method, payload=None):
 
 
 def meter():
-    """What is given out in all of the broker, and to the thread of the job manager."""
+    """Returns the allocated bytes of the broker and of the thread of the job manager."""
     told = handle.rpc("job-manager.meter.memory", {}).get()
     return told["used"] / MIB, told["job_manager"] / MIB
 
 
 def complaints():
-    """What the broker logged of trouble since the last time."""
+    """Returns the errors and warnings that the broker has logged since the last call."""
     lines = subprocess.run(["flux", "dmesg"], capture_output=True, text=True, check=True).stdout.splitlines()
     subprocess.run(["flux", "dmesg", "-C"], check=True)
     return [line for line in lines if any(word in line for word in ("BUG:", "panic", "callback returned error"))]
@@ -121,8 +121,8 @@ def put():
 
 
 def probed(seconds):
-    """Jobs are submitted one by one, one a second at most, and each is explained. Beside each a commit of the KVS, where a submission goes
-    first, and the shortest question that the job manager answers; how long each took."""
+    """Times a submission and its explanation, at most once a second, and next to them a commit of the KVS, which a submission needs, and
+    the shortest request to the job manager."""
     times, end = defaultdict(list), time.monotonic() + seconds
     while time.monotonic() < end:
         times["put"].append(timed(put)[0])
@@ -132,7 +132,7 @@ def probed(seconds):
             times["ping"].append(timed(lambda: handle.rpc("job-manager.getinfo", {}).get())[0])
             times["explain"].append(timed(lambda: ask("explain", {"jobs": [one]}))[0])
         except OSError as exc:
-            # By a limit, or while the plugin is reloaded.
+            # A limit refuses the job, or the plugin is being reloaded.
             if exc.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOENT, errno.EPERM):
                 raise
         time.sleep(1)
@@ -140,7 +140,7 @@ def probed(seconds):
 
 
 def purge():
-    """Flux purges a hundred of those over its limit with each heartbeat; the others by request."""
+    """Purges ended jobs: with each heartbeat Flux purges only a hundred of those over its limit."""
     own = flux.Flux()
     while True:
         try:
@@ -152,12 +152,12 @@ def purge():
 
 
 def tidy():
-    """Flux keeps a directory of the KVS for each quarter of a second in which a job was submitted, also when it has forgotten the job.
-    Each commit writes the list of all of them: 2,700 after twenty minutes, when a job cost the KVS half as much again."""
+    """Removes directories of purged jobs from the KVS. Flux keeps a directory for each quarter of a second with a submission, and each
+    commit writes the list of all: 2,700 after twenty minutes, when a job took half as much time again in the KVS."""
     own = flux.Flux()
     while True:
         time.sleep(20)
-        # The first two parts of a job's directory are the upper half of its id.
+        # The first two parts of the directory of a job are the upper half of its id.
         known = {one["id"] >> 32 for one in own.rpc("job-list.list", {"max_entries": 0, "attrs": []}).get()["jobs"]}
         latest = max(known, default=0) - 4 * 60
         for above in flux.kvs.get_dir(own, "job").directories():
@@ -173,8 +173,8 @@ def ping():
 
 
 def spent(act, idle=0.0):
-    """Processor time of the job manager's thread in milliseconds: what `act` asks of it, answers included, until it serves again,
-    without what it uses of each second when nobody asks."""
+    """Returns the processor time in milliseconds that `act` takes in the thread of the job manager, until the job manager serves again.
+    The time that the thread uses without requests is subtracted."""
     ping()
     start, cpu = time.monotonic(), used()
     act()
@@ -183,7 +183,7 @@ def spent(act, idle=0.0):
 
 
 def at_rest(seconds):
-    """Whether it came to pass that no job starts, runs or ends."""
+    """Waits until no job starts, runs or ends, and returns whether that happened."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         jobs = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": ["state"]}).get()["jobs"]
@@ -194,8 +194,8 @@ def at_rest(seconds):
 
 
 def alone():
-    """What single acts cost the job manager's thread while everybody else waits, the queues are stopped and what ran has ended. The
-    shortest question, a job from its submission to its price, an explanation of it, a push of a whole document; and how many jobs lived."""
+    """Measures single requests in the thread of the job manager while all actors pause, the queues are stopped and no job runs: the shortest
+    request, a job from its submission to its priority, its explanation, and a push of a whole document. Also returns the number of live jobs."""
     costs = dict(live=0) | dict.fromkeys(("cpu_ping", *JUDGED), float("nan"))
     actors.rest()
     subprocess.run(["flux", "queue", "stop", "--all", "--quiet"], check=True)
@@ -203,7 +203,7 @@ def alone():
         if not at_rest(20):
             return costs
         if is_ours:
-            # What is in force is the same each time: by other weights, limits and another policy each price, explanation and record is another.
+            # The same data are in force each time: other weights, limits or policies would change the cost of priorities and explanations.
             conf = handle.rpc("config.get").get()
             conf["fairshare"] = dict(refresh="5s")
             handle.rpc("config.load", conf).get()
@@ -225,11 +225,11 @@ def alone():
 
         costs["cpu_submit"] = spent(priced, idle) / ALONE
         if is_ours:
-            # Of these, whom no limit holds: what it costs for one that is held is by who stands before it.
+            # A job that no limit holds: the cost of a held job depends on the jobs before it.
             costs["cpu_explain"] = spent(lambda: [ask("explain", {"jobs": [one]}) for one in sent], idle) / ALONE
             costs["cpu_push"] = spent(lambda: ask("policy_update", standard), idle)
     except OSError as exc:
-        # Whose jobs these are may have as many as he may have.
+        # The user of these jobs may be at a limit.
         print(f"    not measured: {exc}", flush=True)
     finally:
         subprocess.run(["flux", "queue", "start", "--all", "--quiet"], check=True)
@@ -238,7 +238,7 @@ def alone():
 
 
 def slope(rows, key):
-    """The growth per hour of a column by the least squares, and the half width of its 95 % interval."""
+    """Returns the growth of a column per hour by least squares, and half the width of its 95 % interval."""
     xs, ys = [row["minute"] / 60 for row in rows], [row[key] for row in rows]
     if len(xs) < 4:
         return float("nan"), float("nan")
@@ -269,7 +269,7 @@ def show(row):
 
 
 def settled(seconds):
-    """Everything that lives is ended and forgotten; whether that came to pass."""
+    """Cancels and purges all jobs, and returns whether that succeeded."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         subprocess.run(["flux", "cancel", "--all", "--user=all", "--quiet"], stderr=subprocess.DEVNULL, check=False)
@@ -384,8 +384,8 @@ for key, what in (
         continue
     per_job = rate * MIB / (done / took)
     print(f"{what}: {rate:+.1f} +- {half:.1f} MiB an hour after a warm-up of {rows[len(rows) - len(warm) - 1]['minute']:.0f} minutes, {per_job:+.0f} bytes a job")
-    # What other threads keep, the KVS above all, is Flux's, and the job manager keeps much of each job while it lives: of that
-    # thread what counts is what is left in the end.
+    # Memory of other threads, mostly the KVS, belongs to Flux. The job manager needs much memory for each live job, so only the memory that
+    # its thread has at the end counts.
     if key == "own" and (rate - half) * MIB / (done / took) > BYTES_PER_JOB:
         failures.append(f"{what} grows: {per_job:.0f} bytes a job")
 slower = 1.0
@@ -394,12 +394,11 @@ for key in ("cpu", "cpu_ping", *JUDGED, "put50", "submit50", "submit99", "ping50
         continue
     first, last = quarters(warm, key)
     print(f"{key}: {first:.2f} in the first quarter, {last:.2f} in the last, {last / first:.2f} times")
-    # The time of a clock is also the machine's and the KVS's, of which nothing is ours; a job's part of all that the job manager does
-    # in a minute grows where fewer jobs come. Where many others use the machine even the shortest question takes more processor time:
-    # what is in the processor's caches is theirs.
+    # Elapsed time includes the machine and the KVS, and the work of a minute divided by its jobs grows with fewer jobs. On a busy machine even
+    # the shortest request takes more processor time, because other processes fill the caches.
     if key == "cpu_ping":
         slower = max(1.0, last / first)
-    # One minute alone says little of it.
+    # A single minute has too few values.
     measured = sum(row[key] == row[key] for row in warm)
     if key in JUDGED and measured >= 12 and last > SLOWER * slower * first:
         failures.append(f"{key} is {last / first:.2f} times what it was")

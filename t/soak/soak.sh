@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# A soak in real Flux: jobs of several users, pushes whole and in parts, limits, configuration and plugin changed under way, guests
-# who ask, updates, cancels. A row a minute, and a verdict: is memory flat, are latencies, is `check` clean.
+# Runs a soak in real Flux: jobs of several users, pushes whole and in parts, changes of limits, configuration and plugin, requests of
+# guests, updates, cancellations. Prints a row a minute, and a verdict on memory, latencies and `check`.
 # usage: soak.sh PLUGIN.so|nothing   (MINUTES=60, JOBS=500000, LEAVES=2000 associations, LIVE=3000 jobs at a time)
-# With `nothing` the same jobs meet a plugin that does nothing: what Flux itself keeps.
+# With `nothing`, the same jobs run under a plugin that does nothing, to show the memory that Flux itself keeps.
 
 . "$(dirname "$0")/../bench/lib.sh"
 soak=$bench bench=$(cd "$bench/../bench" && pwd)
 so=$(path_of "$1")
 meter
-# What the KVS keeps is in memory, and the scheduler has all jobs at once: with eight at a time it waits for the KVS, and with it the
-# jobs. Neither is what this is about, and both keep the jobs few.
+# The content store is in memory and the scheduler gets all jobs at once. Otherwise the scheduler, with eight jobs at a time, would wait for
+# the KVS, and the soak would have fewer jobs.
 state=$(mktemp -d "$([ -w /dev/shm ] && echo /dev/shm || echo "$work")/soak.XXXX")
 trap 'rm -rf "$work" "$state"' EXIT
 export SOAK_PAUSE=$work/pause
-# Flux forgets ended jobs as they come, so that what grows is not what it keeps of them.
+# Flux purges ended jobs at once, so that its records of them do not count as growth.
 cat >"$work/conf.json" <<-END
 	{"fake-resources": {"nnodes": 64, "cores-per-node": 16}, "exec": {"testexec": {"allow-guests": true}},
 	 "ingest": {"validator": {"disable": true}},
