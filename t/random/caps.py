@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Random limits over scopes, and where running limits are strict: what of a site changes beside flux-accounting's data."""
+"""Random limits over scopes and random strict limits: the parts of a site that flux-accounting's data do not have."""
 import copy
 
 from scopes import AMOUNTS
@@ -9,13 +9,13 @@ TARGETS = (
     ("bank", "*"), ("bank", "A"), ("bank", "B"), ("bank", "S"), ("bank", "S"), ("bank", "root"), ("user", "*"),
     ("user", "5001"), ("association", "*"), ("association", "5001/A"), ("association", "5002/A"),
 )
-# What flux-accounting's own records of associations say.
+# Amounts that the records of flux-accounting limit for associations.
 IN_RECORDS = ("run-jobs", "run-nodes", "run-cores", "sched-jobs")
 SIZES = {"jobs": (0, 1, 1, 2, 2, 3, 4), "nodes": (1, 2, 3, 4, 6), "cores": (4, 8, 12, 16), "gpus": (0, 1, 2, 3, 4)}
 
 
 class Caps:
-    """The limits that are pushed, and the table [fairshare] of Flux's configuration."""
+    """The pushed limits, and the table [fairshare] of Flux's configuration."""
 
     def __init__(self, rng, can):
         self.rng = rng
@@ -24,18 +24,18 @@ class Caps:
         self.table = {}
 
     def is_on(self):
-        """Whether the history has any of it."""
+        """Returns whether the history has such limits or tables."""
         return self.has_scopes or self.has_strict
 
     def common(self):
-        """A limit for whose room several associations wait."""
+        """Returns a limit that several associations share."""
         rng = self.rng
         amount, caps = rng.choice([("run-sched-jobs", (2, 3, 5)), ("sched-jobs", (1, 2)), ("run-sched-nodes", (4, 6, 8)),
                                    ("run-jobs", (2, 3)), ("run-sched-gpus", (2, 4))])
         return {"scope": "bank", "name": rng.choice(["S", "S", "root", "A"]), amount: rng.choice(caps)}
 
     def limit(self):
-        """A record of one or two limits."""
+        """Returns a record of one or two limits."""
         rng = self.rng
         scope, name = rng.choice(TARGETS)
         record = {"scope": scope, "name": name}
@@ -43,14 +43,14 @@ class Caps:
             record["queue"] = rng.choice(["q1", "q1", "q2"])
         if rng.random() < 0.2:
             record["counts"] = rng.choice(["given", "asked"])
-        # Those that nobody ever comes to have no use.
+        # Caps that are never reached have no use.
         amounts = [a for a in AMOUNTS if scope != "association" or "queue" in record or a not in IN_RECORDS]
         for amount in rng.sample(amounts, rng.choice([1, 1, 1, 2])):
             record[amount] = rng.choice(SIZES[amount.rsplit("-", 1)[1]])
         return record
 
     def change(self, limits):
-        """One cap is raised or lowered, moved to others, dropped or added."""
+        """Raises, lowers, moves, drops or adds one cap."""
         rng, limits = self.rng, copy.deepcopy(limits)
         if rng.random() < 0.3:
             return [self.common()] + limits[1:]
@@ -72,7 +72,7 @@ class Caps:
         self.limits = self.change(self.limits)
 
     def change_table(self):
-        """Another table [fairshare]."""
+        """Makes another table [fairshare]."""
         rng, table = self.rng, dict(self.table)
         if self.has_scopes and (not self.has_strict or rng.random() < 0.3):
             table["limits"] = self.change(table.get("limits", []))[-2:]
@@ -88,7 +88,7 @@ class Caps:
         return copy.deepcopy(table)
 
     def added(self, document):
-        """A whole policy with the limits, and the banks with those above them."""
+        """Returns a whole policy with the limits, and with the parents of the banks."""
         if not self.has_scopes:
             return document
         priorities = {record["bank"]: record["priority"] for record in document["banks"]}
@@ -97,8 +97,8 @@ class Caps:
         return dict(document, banks=banks, limits=copy.deepcopy(self.limits))
 
     def siege(self, site, number):
-        """Steps for the beginning: a job of one bank asks for all there is, others without end ask for little. Labels of
-        jobs are numbered from `number`."""
+        """Returns first steps in which a job of one bank requests all resources, and others request few again and again. Labels of jobs
+        are numbered from `number`."""
         steps, small = [self.opened(site, {"scope": "bank", "name": "S", "run-sched-gpus": 4}, (0.5,))], []
         for count in range(4 + 112):
             if count == 4:
@@ -113,7 +113,7 @@ class Caps:
         return steps
 
     def contest(self, site, number):
-        """Steps for the beginning: many wait for the room of one bank, and one after the other ends."""
+        """Returns first steps in which many jobs wait for the headroom of one bank, and one after the other ends."""
         rng, steps = self.rng, []
         cap = rng.choice([{"run-sched-jobs": 2}, {"sched-jobs": 1}, {"run-sched-nodes": 3}, {"run-jobs": 2}])
         steps.append(self.opened(site, {"scope": "bank", "name": "S", **cap}, (0.1, 0.25, 0.5, 0.75, 1.0)))
@@ -128,7 +128,7 @@ class Caps:
         return steps
 
     def opened(self, site, limit, shares):
-        """The site without any other limit than this."""
+        """Returns the site with only this limit."""
         site.associations = {key: {"userid": key[0], "bank": key[1], "queues": "q1,q2", "fairshare": self.rng.choice(shares)}
                              for key in site.associations}
         site.queues = {name: {"queue": name, "priority": 0} for name in ("q1", "q2")}
@@ -136,5 +136,5 @@ class Caps:
         return {"policy": self.added(copy.deepcopy(site.whole()))}
 
     def some_gpus(self):
-        """GPUs that a job asks for, beside all else."""
+        """Returns the number of GPUs that a job requests."""
         return self.rng.choice([0, 0, 0, 1, 1, 2]) if self.has_scopes else 0

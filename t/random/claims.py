@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """The oracle: anti-starvation reservations (plugin 9), for jobs that were overtaken in limit scopes.
 
-When a hundred jobs have taken headroom before the first job of an association that waits there, scopes may keep headroom for it; some
-jobs later the scope that holds it must. Rule by rule:
+If a hundred jobs have taken headroom while an association has a held job, scopes may keep headroom for its first held job. A few jobs
+later, the scope that holds the job must keep headroom. Rule by rule:
 
-- 9 #1, #2: only a scope that has no headroom for the overtaken job keeps any: what its short limits have left.
-- 9 #3: none is kept for a job of urgency 0, or in a stopped queue.
-- 9 #4: a scope that has headroom for the job goes on; and no scope need stand still for a job that another scope holds too.
+- 9 #1, #2: only a scope without headroom for the overtaken job keeps headroom, namely the rest of its exceeded limits.
+- 9 #3: no headroom is kept for a job of urgency 0 or in a stopped queue.
+- 9 #4: a scope with headroom for the job releases other jobs; and no scope has to keep headroom for a job that another scope holds too.
 
-From when exactly the plugin counts is its own matter.
+The plugin may choose when it starts to count.
 """
 from scopes import OWN, asks, used
 
@@ -18,12 +18,12 @@ OVERTAKEN, LEEWAY = 100, 10
 class Claims:
     """The part of the model that counts how often held jobs were overtaken.
 
-    `overtaken`: {(group, association): (its first held job there, jobs that took headroom since, the same while nothing but this
-    scope held it)}.
+    `overtaken`: {(group, association): (the first held job, the number of jobs that took headroom since then, and how many of these did
+    while only this scope held the job)}.
     """
 
     def took(self, job):
-        """A job took headroom. A text if somebody was overtaken once too often."""
+        """Counts a job that took headroom, and returns a text if another job was overtaken too often."""
         for group in self.scopes.of(job.assoc):
             if not group.has(job.queue):
                 continue
@@ -40,12 +40,12 @@ class Claims:
         return None
 
     def first_in(self, key, group):
-        """The first held job of an association that counts in a group."""
+        """Returns the first held job of an association that counts in a group."""
         held = [job for job in self.line(key) if group.has(job.queue)]
         return min(held, key=lambda job: (bool(job.foreign()), job.id), default=None)
 
     def has_a_right(self, job, key):
-        """Whether nothing but limits over scopes holds it, and it would find headroom if nobody else were there."""
+        """Returns whether only limits over scopes hold the job, and it would fit if no other job existed."""
         groups = [group for group in self.scopes.of(key) if group.has(job.queue)]
         return (all(kind >= OWN for kind in self.exceeded(job)) and not job.foreign() and self.price_when_free(job) > 0
                 and not self.stops(job.queue)
@@ -53,7 +53,7 @@ class Claims:
                 and all(cap > 0 for group in groups for amount, (cap, _) in group.caps.items() if amount.endswith("jobs")))
 
     def short(self, group, job, but=None):
-        """The amounts of which a group has no headroom for a job; `but` is not counted."""
+        """Returns the amounts of which a group has no headroom for a job, without counting the job `but`."""
         parts = self.parted([other for other in self.counted(group) if other is not job and other is not but])
         found = []
         for amount, (cap, is_given) in group.caps.items():
@@ -63,16 +63,16 @@ class Claims:
         return found
 
     def holds_alone(self, group, job, but):
-        """Whether this group, and no other, holds a job before `but` takes its headroom."""
+        """Returns whether this group and no other holds a job before the job `but` takes headroom."""
         groups = [other for other in self.scopes.of(job.assoc) if other.has(job.queue) and self.short(other, job, but)]
         return [other.id for other in groups] == [group.id]
 
     def is_overtaken(self, job):
-        """Whether headroom may be kept for a held job."""
+        """Returns whether headroom may be kept for a held job."""
         return any(head == job.id and since >= OVERTAKEN for head, since, _ in self.overtaken.values())
 
     def may_be_kept_from(self, job):
-        """The limits (group, amount) that may hold a job because their headroom is kept for somebody else."""
+        """Returns the limits (group, amount) that may hold a job because their headroom is kept for another job."""
         claimed = {key: head for (_, key), (head, since, _) in self.overtaken.items() if since >= OVERTAKEN}
         found = []
         for key, head in claimed.items():
@@ -88,5 +88,5 @@ class Claims:
         return found
 
     def kept_names(self, job):
-        """The limits (indices of NAMES) that may hold a job for that reason."""
+        """Returns the limits (indices of NAMES) that may hold a job because their headroom is kept."""
         return {group.kind(amount) for group, amount in self.may_be_kept_from(job)}

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Follows the events of one step through the oracle: every event is one that Flux makes or one that the plugin owes.
+"""Follows the events of one step through the oracle: each event is an event of Flux or an event that the plugin must post.
 
-What Flux and others do (a job gets resources, ends, is let go by another plugin) is taken from the stream of events.
-What the plugin does is computed by the model and must be there: the right names, in the right order, with the right
-values, in the reactor turn that the specification names, and nothing else.
+Actions of Flux and of others (a job gets resources, ends, is unblocked by another plugin) are taken from the stream of events. The model
+computes the actions of the plugin, and the stream must have exactly these: the right names, in the right order, with the right values,
+in the reactor turn that the specification names.
 
-Freedom that the specification leaves, and that is accepted here, each at its place:
-- associations and jobs of a reprioritize come in any order (Flux walks a hash);
-- a pass that an urgency, an update or a replay makes due comes at once or a turn later; after a replay it comes when
-  the eventlogs of the association's jobs are read, whatever frees room meanwhile;
+The specification leaves some freedom, which is accepted here:
+- associations and jobs of a reprioritize come in any order (Flux iterates over a hash);
+- a release scan after an urgency, an update or a replay comes at once or a turn later; after a replay it comes when the eventlogs of
+  the jobs of the association are read, even if headroom appears before;
 - missing banks and projects are written at once or a turn later;
-- what `model.OPEN` lists.
+- the open questions in `model.OPEN`.
 """
 from job import Job, kind_of
 from release import Release
@@ -18,12 +18,12 @@ from scopes import Group, used
 
 
 class Follower(Release):
-    """Reads a whole step: each event is one of Flux, or one that the plugin owes now."""
+    """Reads a whole step: each event is an event of Flux, or an event that the plugin must post now."""
 
     # Reprioritize
 
     def reprioritize(self):
-        """Flux asks for the price of each job in PRIORITY and SCHED, in any order; then a pass for everybody."""
+        """Flux asks for the priority of each job in PRIORITY and SCHED, in any order. Then a release scan of all associations follows."""
         self.model.is_stale = False
         pending = {job.id for job in self.model.jobs.values() if job.state in ("PRIORITY", "SCHED")}
         for job in self.model.jobs.values():
@@ -39,7 +39,7 @@ class Follower(Release):
                 break
             job = self.model.jobs[event[0]]
             if event[1] == "jobspec-update":
-                # What others lack is written in between: jobs in DEPEND too may have waited for their banks.
+                # Missing banks of other jobs are written in between, also of jobs in DEPEND.
                 self.absorb(job)
                 if self.peek() is event:
                     break
@@ -59,7 +59,7 @@ class Follower(Release):
         if outcome[0] != "price":
             return
         if job.waits:
-            # The pass after this decides when it goes; that it may is decided.
+            # The next release scan decides when the job goes; it is decided that it may go.
             job.in_line, job.unchecked = True, False
             return
         if self.model.wakes_too_late(job):
@@ -74,7 +74,7 @@ class Follower(Release):
                 self.scheduled(job)
 
     def replay(self, is_restart):
-        """After load or restart: names may be added for what is exceeded, PRIORITY jobs are priced, passes follow."""
+        """After a load or restart, names are added for exceeded limits, jobs in PRIORITY get their priority, and release scans follow."""
         model = self.model
         for job in model.jobs.values():
             job.late = False
@@ -93,7 +93,7 @@ class Follower(Release):
             self.late_name(self.take())
 
     def late_name(self, event):
-        """A name that is added to a job in DEPEND outside a submission."""
+        """Reads a name that is added to a job in DEPEND outside a submission."""
         job, name = self.model.jobs[event[0]], event[2]["description"]
         if kind_of(name) not in self.rehold[job.id] and kind_of(name) not in self.model.exceeded(job):
             self.at -= 1
@@ -101,10 +101,10 @@ class Follower(Release):
         self.added(job, name)
         job.was_held, job.grant, job.blocked = True, False, False
 
-    # All of it
+    # The whole step
 
     def run(self):
-        """All events of the step; then nothing may be owed."""
+        """Reads all events of the step; then the plugin must have posted all its events."""
         while self.peek() is not None:
             self.one()
         self.learns_stopped()
@@ -121,7 +121,7 @@ class Follower(Release):
                 self.fail(f"job {job.id} still lacks {self.missing(job)}")
 
     def learns_stopped(self):
-        """The plugin asks about queues as long as jobs are held: then reservations lapse, and a pass follows for everybody."""
+        """The plugin asks for the states of queues while jobs are held. In stopped queues reservations end, and a release scan follows."""
         model = self.model
         if not model.loaded or model.knows_stopped or not model.is_stopped:
             return False
@@ -155,7 +155,7 @@ class Follower(Release):
             self.fail("not expected")
 
     def takes_turn(self, job):
-        """A held job changes, in a pass that is due or may come. False: there is none."""
+        """Reads a change of a held job in a release scan that is due or possible, and returns False if there is no such scan."""
         event = self.peek()
         key = self.which(self.due, job.assoc)
         if key is not None:
@@ -170,7 +170,7 @@ class Follower(Release):
         return key is not None
 
     def may_pass(self, key):
-        """A pass that may come has come."""
+        """Takes note that a possible release scan has come."""
         is_whole = key in self.may and (key not in self.may_free or self.choose(2) == 1)
         lines = (False, True) if is_whole else (False,)
         (self.may if is_whole else self.may_free).discard(key)
@@ -228,7 +228,7 @@ class Follower(Release):
         elif job.assoc is not None:
             self.may.add(job.assoc)
             if self.model.is_overtaken(job) and job in self.model.line(job.assoc):
-                # 9 #3: the plugin subscribes to overtaken jobs, and others may go at once.
+                # 9 #3: the plugin subscribes to overtaken jobs, so others may go at once.
                 job.told = job.urgency
                 self.due.append(job.assoc)
 
@@ -252,7 +252,7 @@ class Follower(Release):
 
 
 def new_job(model, jobid, step, after=None):
-    """The job that a submission makes, attached if its association is known."""
+    """Returns the job of a submission, attached to its association if that is known."""
     nodes, tasks = max(1, step.get("nodes", 0)), max(1, step.get("tasks", 0))
     job = Job(
         id=jobid, uid=step["user"], nodes=nodes, cores=nodes * tasks * step.get("cores", 4),
@@ -265,7 +265,7 @@ def new_job(model, jobid, step, after=None):
 
 
 def of_query(model, query):
-    """What the query document says otherwise than the model, as a list of lines."""
+    """Returns the differences between the query document and the model, as a list of lines."""
     wrong, seen = [], set()
     for user in query["mf_priority_map"]:
         for bank in user["banks"]:
@@ -302,7 +302,7 @@ def of_query(model, query):
 
 
 def of_limits(model, query):
-    """The same of limits over scopes, and of the rule by which jobs count for limits on what runs."""
+    """Returns the differences in limits over scopes and in the rules for running limits."""
     keys = ("scope", "name", "queue", "measure", "limit", "counts")
     seen = {tuple(one[key] for key in keys): one["used"] for one in query["limits"]}
     want = {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Makes random histories: a site that changes, jobs that come, are changed and end, plugins that come and go.
+"""Makes random histories: a site that changes, jobs that are submitted, change and end, and plugins that are loaded and removed.
 
-A history is {"queues", "document": what the plugin is loaded with, "steps"}, and plays the same whatever is cut out of
-it: steps name jobs by label, and one whose job does not exist does nothing.
+A history is {"queues", "document": the document at load, "steps"}. Any steps can be cut out of it: steps name jobs by label, and a step
+whose job does not exist does nothing.
 """
 import copy
 import random
@@ -15,7 +15,7 @@ FEW = (1, 1, 2, 2, 3, UNLIMITED)
 
 
 def limits(rng, some):
-    """Random limits: each one set with the probability `some`."""
+    """Returns random limits, each set with the probability `some`."""
 
     def maybe(values):
         return rng.choice(values) if rng.random() < some else UNLIMITED
@@ -24,7 +24,7 @@ def limits(rng, some):
 
 
 class Site:
-    """The data of accounting, as they change."""
+    """The changing accounting data of a site."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -68,7 +68,7 @@ class Site:
         return [{"factor": name, "weight": weight} for name, weight in self.weights.items()]
 
     def change(self):
-        """One change, as the records that carry it."""
+        """Makes one change and returns its records."""
         rng = self.rng
         what = rng.choice(["associations"] * 5 + ["queues"] * 4 + ["banks", "factors", "config", "all"])
         if what == "associations":
@@ -97,7 +97,7 @@ class Site:
 
 
 class Maker:
-    """Steps one after the other."""
+    """Makes the steps of a history, one after the other."""
 
     def __init__(self, rng, can, caps):
         self.rng, self.can, self.caps = rng, can, caps
@@ -205,11 +205,11 @@ class Maker:
         return {key: self.whole()}
 
     def whole(self):
-        """A whole policy, limits over scopes and all."""
+        """A step that pushes a whole policy, with limits over scopes."""
         return self.caps.added(copy.deepcopy(self.site.whole()))
 
     def a_cap(self):
-        """Other limits over scopes are pushed, or another table [fairshare] is in force."""
+        """A step that pushes other limits over scopes or configures another table [fairshare]."""
         if not self.caps.has_scopes or self.caps.rng.random() < 0.4:
             return {"config": self.caps.change_table()}
         self.caps.change_pushed()
@@ -248,12 +248,12 @@ class Maker:
         return step
 
     def a_module(self):
-        """The job manager restarts with the configuration that the broker has."""
+        """A step that restarts the job manager with the configuration of the broker."""
         self.has_data = self.has_conf
         return {"module": True}
 
     def a_rush(self):
-        """Loaded without data, and pushed to before it can have looked at anything."""
+        """A step that loads the plugin without data and pushes before the plugin can read eventlogs."""
         self.has_data = True
         return {"rush": copy.deepcopy(self.site.whole())}
 
@@ -263,16 +263,16 @@ class Maker:
 
 
 OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
-# Drawn apart from all else: a history without them is as it was before there were any.
+# These steps have random numbers of their own, so that a history without them stays the same.
 CAPS = {"scopes", "strict"}
 FLUX = OPTIONAL | {"begin", "run"} | CAPS
 EMBEDDED = {"keep", "drop", "policy", "nodata", "siege"} | CAPS
 
 
 def make(seed, steps, can=FLUX):
-    """The history of a seed; the same seed and the same `can` give the same one."""
+    """Returns the history of a seed; equal seeds and equal `can` give equal histories."""
     maker = Maker(random.Random(seed), can, Caps(random.Random(f"caps {seed}"), can))
     document = maker.whole()
-    # The embedded job manager has no queues to stop: a small cluster makes jobs wait in SCHED.
+    # The embedded job manager cannot stop queues; there a small cluster makes jobs wait in SCHED.
     return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,
             "steps": [maker.step() for _ in range(steps)]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""A real Flux instance of one broker, with made-up nodes and mock execution, and the stream of all its job events."""
+"""A real Flux instance of one broker with fake nodes and mock execution, and the stream of all its job events."""
 import json
 import os
 import signal
@@ -20,7 +20,7 @@ ANY = (1 << 64) - 1
 
 
 def without_rc1():
-    """What a site has its brokers do at their start (rc1.d) is not done, where Flux can be told so: as in t/lib.sh."""
+    """Returns the environment that disables the scripts in rc1.d, if Flux can disable them, as in t/lib.sh."""
     rc1 = os.path.join(conf_builtin_get("libexecdir"), "modprobe", "rc1.py")
     try:
         with open(rc1, encoding="utf-8") as stream:
@@ -30,7 +30,7 @@ def without_rc1():
 
 
 class Instance:
-    """Starts with `start`, survives `restart`; `events` has every job event in the order the job manager posted it."""
+    """An instance. `events` has every job event in the order in which the job manager posted it, also after `restart`."""
 
     def __init__(self, directory, plugin, keeper, queues):
         self.dir = directory
@@ -42,14 +42,14 @@ class Instance:
             os.symlink(os.path.realpath(plugin), self.plugin)
         self.broker = self.handle = self.journal = self.load = None
         self.table = {}
-        self.seen = {}  # time of the last event of each job: not all events are logged, so counting them will not do
+        self.seen = {}  # time of the last event of each job; events cannot be counted, because not all are logged
         self.events = []
         self.replaying = False
         self.backlog = []
         self.users = {}
 
     def start(self, document=None):
-        """Bring up a broker on the same state directory; the plugin is loaded with `document`, or without any."""
+        """Starts a broker on the same state directory, with the plugin loaded with `document`, if any."""
         self.load = {"load": self.plugin}
         if document is not None:
             self.load["conf"] = {"config": document}
@@ -64,7 +64,7 @@ class Instance:
         if os.path.exists(uri):
             os.unlink(uri)
         with open(os.path.join(self.dir, "broker.log"), "a", encoding="utf-8") as log:
-            # The initial program lives as long as its input is open: no broker survives this process.
+            # The initial program ends with its input, so no broker outlives this process.
             self.broker = subprocess.Popen(
                 ["flux", "start", "-c", path, f"-Sstatedir={state}", "-Slog-stderr-level=3", "-Slog-ring-size=65536",
                  "sh", "-c", 'flux getattr local-uri >"$0.part" && mv "$0.part" "$0" && cat >/dev/null', uri],
@@ -79,24 +79,24 @@ class Instance:
         self.connect()
 
     def conf(self):
-        """Flux's configuration."""
+        """Returns Flux's configuration."""
         return {
             "fake-resources": {"nnodes": NODES, "cores-per-node": CORES, "gpus-per-node": GPUS},
             "exec": {"testexec": {"allow-guests": True}},
             "ingest": {"validator": {"disable": True}},
             "queues": {name: {} for name in self.queues},
-            # What a history does not push is not there.
+            # The plugin has no data that the history does not push.
             "fairshare": {"remember": False, **self.table},
             "job-manager": {"plugins": [{"remove": ".priority-default"}, self.load, {"load": self.keeper}]},
         }
 
     def configure(self, table):
-        """Another table [fairshare], in force at once and after a restart."""
+        """Configures another table [fairshare], at once and for later restarts."""
         self.table = table
         self.rpc("config.load", self.conf())
 
     def connect(self):
-        """A handle on the running broker, and its journal of events: the known ones of each job are left out."""
+        """Opens a handle and the journal of events; known events of each job are skipped."""
         self.users = {}
         self.handle = flux.Flux(self.uri)
         self.replaying, self.backlog = True, []
@@ -105,7 +105,7 @@ class Instance:
             self.receive(5.0)
 
     def receive(self, timeout):
-        """One response of the journal into `events`. False: none came in time."""
+        """Reads one response of the journal into `events`, and returns False if none came in time."""
         try:
             self.journal.wait_for(timeout)
         except OSError:
@@ -114,7 +114,7 @@ class Instance:
         jobid, entries = answer["id"], answer["events"]
         self.journal.reset()
         if jobid in (-1, ANY):
-            # The order between jobs is lost in a backlog, so time has to tell.
+            # A backlog has no order between jobs, so events are sorted by time.
             self.backlog.sort(key=lambda event: event[1]["timestamp"])
             self.events += self.backlog
             self.backlog = []
@@ -129,7 +129,7 @@ class Instance:
         return True
 
     def reload_manager(self):
-        """The job manager's module again, and those that depend on it; the plugins come with its configuration."""
+        """Reloads the job manager and the modules that depend on it; its configuration loads the plugins."""
         self.journal = self.handle = None
         self.users = {}
         env = dict(os.environ, FLUX_URI=self.uri)
@@ -138,7 +138,7 @@ class Instance:
         self.connect()
 
     def stop(self):
-        """An orderly shutdown; what jobs there are stay."""
+        """Shuts the broker down in order; jobs stay."""
         if self.broker is None:
             return 0
         self.users = {}
@@ -153,18 +153,18 @@ class Instance:
         return status
 
     def kill(self):
-        """End the broker's process group, which is ours alone."""
+        """Kills the process group of the broker."""
         if self.broker is not None:
             os.killpg(self.broker.pid, signal.SIGKILL)
             self.broker.wait()
             self.broker = None
 
     def rpc(self, topic, payload=None):
-        """The answer to one request of the instance owner."""
+        """Returns the answer to a request of the instance owner."""
         return self.handle.rpc(topic, payload).get_str()
 
     def of_user(self, userid):
-        """A handle whose requests come from `userid`."""
+        """Returns a handle with the credentials of `userid`."""
         if userid not in self.users:
             os.environ["FLUX_HANDLE_USERID"] = str(userid)
             try:
@@ -174,19 +174,19 @@ class Instance:
         return self.users[userid]
 
     def jobs(self):
-        """{id: {"state", "urgency", "priority"}} of the active jobs."""
+        """Returns {id: {"state", "urgency", "priority"}} of the active jobs."""
         attrs = ["userid", "urgency", "priority", "state", "annotations"]
         reply = self.handle.rpc("job-manager.list", {"max_entries": 0, "attrs": attrs}).get()
         return {job["id"]: dict(job, state=STATES[job["state"]]) for job in reply["jobs"]}
 
     def query(self):
-        """The plugin's query document, None while it is not loaded."""
+        """Returns the query document of the plugin, or None if the plugin is not loaded."""
         try:
             return json.loads(self.rpc("job-manager.jobtap-query", {"name": "mf_priority.so"}))
         except OSError:
             return None
 
     def log(self):
-        """What the broker's log holds."""
+        """Returns the log of the broker."""
         env = dict(os.environ, FLUX_URI=self.uri)
         return subprocess.run(["flux", "dmesg"], env=env, capture_output=True, text=True, check=False).stdout

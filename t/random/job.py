@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""A job as the oracle sees it, and the names by which the plugin holds jobs."""
+"""A job of the oracle, and the names by which the plugin holds jobs."""
 import copy
 import functools
 import itertools
@@ -17,24 +17,24 @@ NAMES = OWN + OVER_SCOPES
 
 @functools.lru_cache(maxsize=None)
 def kind_of(name):
-    """The limit that a dependency's name speaks of: its index in NAMES. None: the name of another plugin."""
+    """Returns the index in NAMES of the limit of a dependency, or None for a dependency of another plugin."""
     base = re.sub(r"\.\d+$", "", name)
     return NAMES.index(base) if base in NAMES else None
 
 
 def is_of_queue(kind):
-    """Whether a limit counts the jobs of one queue."""
+    """Returns whether a limit counts the jobs of one queue."""
     return kind < 5 or NAMES[kind].endswith("-queue") and kind >= len(OWN)
 
 
 def in_order(names):
-    """Names in the order of the limits."""
+    """Sorts names in the order of the limits."""
     return sorted(names, key=lambda name: (kind_of(name), name))
 
 
 @dataclass
 class Job:
-    """A job as Flux has it, and what the plugin must know of it."""
+    """The state of a job in Flux and in the plugin."""
 
     id: int
     uid: int
@@ -46,7 +46,7 @@ class Job:
     gpus: int = 0
     given_gpus: int = 0
     urgency: int = 16
-    told: int = 16  # the urgency that the plugin knows: of a change in DEPEND nobody tells it
+    told: int = 16  # the urgency that the plugin knows; Flux reports no change of it in DEPEND
     state: str = "NEW"
     priority: int = -1
     deps: list = field(default_factory=list)
@@ -55,36 +55,36 @@ class Job:
     # The plugin's side.
     assoc: tuple = None
     charge: str = None  # None, "sched" or "run"
-    grant: bool = False  # released or judged, and not in RUN yet: reserves
-    blocked: bool = False  # released, but another plugin keeps it
+    grant: bool = False  # the job has a reservation
+    blocked: bool = False  # released, but blocked by another plugin
     was_held: bool = False
     subscribed: bool = False  # the plugin sees its events
-    unheld: bool = False  # was in DEPEND for others' sake alone
-    unseen: bool = False  # let go by others while the plugin could not see it
+    unheld: bool = False  # was in DEPEND only because of other plugins
+    unseen: bool = False  # unblocked while the plugin could not see it
     replayed: bool = False
     bounced: bool = False  # sent from SCHED to PRIORITY by a restart
-    late: bool = False  # replayed, and its association came later: it may be held anew then
-    waits: bool = False  # past DEPEND, until its turn comes
-    in_sched: bool = False  # and that in SCHED, at priority 0
-    in_line: bool = False  # and nothing else is to be decided of it first
-    unchecked: bool = False  # submitted while there were no data: queue and bank are checked when it is priced
+    late: bool = False  # replayed before its association arrived: it may be held again
+    waits: bool = False  # held past DEPEND
+    in_sched: bool = False  # held in SCHED at priority 0
+    in_line: bool = False  # held past DEPEND, and ready for its release
+    unchecked: bool = False  # submitted before data: queue and bank are checked when it gets its priority
     memo: float = None
     suspended: bool = False
 
     def ours(self):
-        """Outstanding names of the plugin."""
+        """Returns the present dependencies of the plugin."""
         return in_order(name for name in self.deps if kind_of(name) is not None)
 
     def foreign(self):
-        """Outstanding names of others."""
+        """Returns the present dependencies of others."""
         return [name for name in self.deps if kind_of(name) is None]
 
     def was_ever_held(self):
-        """Whether the plugin, in any of its lives, held it."""
+        """Returns whether the plugin has ever held the job, also before a reload."""
         return any(kind_of(name) is not None for name in self.used)
 
     def fresh(self, kind):
-        """A name for the limit that this job has not used."""
+        """Returns a name of the limit that this job has not used yet."""
         base = NAMES[kind]
         if base not in self.used:
             return base

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Plays each step of a history through the models that agree with all before it; a difference is when none is left."""
+"""Plays each step of a history through all models that agree with the steps before. If no model agrees, there is a difference."""
 from compare import Follower, new_job, of_query
 from model import Model
 from stream import Difference
 
-ENOUGH = 64  # ways to read one step
-ORDER = ("associations", "queues", "projects", "banks", "priority_factors", "config")  # in which a push sends them
+ENOUGH = 64  # the most readings of one step
+ORDER = ("associations", "queues", "projects", "banks", "priority_factors", "config")  # the order of a push
 
 
 class Judge:
-    """`models`: those that agree so far, one for each reading of what the specification leaves open."""
+    """`models` has the models that agree so far, one for each reading of the open questions."""
 
     def __init__(self, document, has_gpus=False):
         self.models, self.names = [Model()], {}
         self.models[0].has_gpus = has_gpus
         self.models[0].update(document, whole=True)
-        self.conf = document  # what a restarted job manager loads the plugin with
+        self.conf = document  # a restarted job manager loads the plugin with it
 
     def step(self, step, outcome):
-        """`outcome`: {"events", "answers", "ids", "query", "states"}. A failure changes nothing."""
+        """Compares a step with its outcome {"events", "answers", "ids", "query", "states"}. A failure changes nothing."""
         if "module" in step:
             step = {"module": self.conf}
         names = dict(self.names, **{name: jobid for name, jobid in outcome["ids"].items() if jobid is not None})
@@ -36,7 +36,7 @@ class Judge:
 
     @staticmethod
     def read(model, step, outcome, names, left, failures):
-        """All readings of the step that begin with this model."""
+        """Returns all readings of the step that begin with this model."""
         stack = [()]
         for _ in range(ENOUGH):
             if not stack:
@@ -58,7 +58,7 @@ class Judge:
 
 
 def merged(models):
-    """Models in the same state that differ in one open question, whichever way: that question is still open."""
+    """Merges models in the same state that differ in one open question, which then stays open."""
     groups = {}
     for model in models:
         state = repr([job for job in model.jobs.values() if job.active()])
@@ -81,7 +81,7 @@ def merged(models):
 
 
 def mergeable(ways):
-    """Pairs that differ in the answer to one question, and one that says more than another."""
+    """Returns pairs that differ in the answer to one question, and pairs in which one model has more answers than the other."""
     for index, one in enumerate(ways):
         for other in ways[index + 1:]:
             different = [key for key in set(one) | set(other) if one.get(key) != other.get(key)]
@@ -90,12 +90,12 @@ def mergeable(ways):
 
 
 def begin(follower, step, outcome, names):
-    """What the step itself changes, before any event of it."""
+    """Makes the changes of the step itself, before its events."""
     model = follower.model
     answer = outcome["answers"][0] if outcome["answers"] else None
     if "submit" in step or "batch" in step:
         for one, refused in zip(step.get("batch", [step]), outcome["answers"]):
-            # A job of the same batch has no id yet that another could wait for.
+            # Jobs of the same batch cannot depend on each other, because they have no ids yet.
             known = {name: jobid for name, jobid in names.items() if name not in outcome["ids"]}
             submit(follower, one, refused, outcome["ids"].get(one["submit"]), known)
         return
@@ -126,7 +126,7 @@ def begin(follower, step, outcome, names):
         model.loaded = False
     elif "rush" in step:
         model.replay(None)
-        # The timer that asks for prices after a load may fire amid the push, by what has come until then.
+        # The timer that asks for priorities after a load may fire during the push, with the data so far.
         come = follower.choose(len(ORDER) + 1)
         if come:
             model.update({kind: step["rush"][kind] for kind in ORDER[:come] if kind in step["rush"]})
@@ -143,13 +143,13 @@ def begin(follower, step, outcome, names):
 
 
 def configure(follower, table):
-    """Another table [fairshare]: new limits as at the end of a push; where jobs count otherwise whoever may go goes."""
+    """Applies another table [fairshare]: limits change as at the end of a push. If a rule for running limits changes, jobs that fit go."""
     model = follower.model
     is_other, is_counted_otherwise = model.configure(table)
     if model.loaded and is_other:
         follower.reprioritize()
     if model.loaded and is_counted_otherwise and model.is_stale:
-        # Amid a push those to which it brought replayed jobs are left out.
+        # During a push, associations that got replayed jobs from it are left out.
         follower.may.update(model.associations)
     elif model.loaded and is_counted_otherwise:
         follower.due += [key for key in model.associations if key not in follower.due]
@@ -178,7 +178,7 @@ def submit(follower, step, refused, jobid, names):
 
 
 def says(refused, want):
-    """Whether a refusal is the one that is wanted, or none where none is: what to do may come behind it."""
+    """Returns whether a refusal, or its absence, is as expected. Advice may follow the text."""
     return refused == want or bool(want and refused and refused.startswith(f"{want}; "))
 
 
@@ -197,7 +197,7 @@ def update(follower, step, answer, names):
 
 
 def check_settled(follower, outcome):
-    """States and query after the step."""
+    """Compares states and query after the step."""
     model = follower.model
     for jobid, state in outcome["states"].items():
         if model.jobs[jobid].state != state:

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The oracle: what counts against which limit, whom it holds, and who waits for the same room."""
+"""The oracle: the counters of limits, the jobs that a limit holds, and the associations that share a limit."""
 from claims import Claims
 from job import NAMES, OWN
 from scopes import asks, is_on_running, used
 
 
 class Limits(Claims):
-    """The part of the model that counts. Counts are never kept: each question is answered by a sum over all jobs."""
+    """The part of the model that counts. It stores no counters: each count is a sum over all jobs."""
 
     def of(self, key):
-        """The active jobs of an association."""
+        """Returns the active jobs of an association."""
         return [job for job in self.jobs.values() if job.assoc == key and job.state != "INACTIVE"]
 
     def score(self, job):
-        """The sum of the factors, rounded half away from zero."""
+        """Returns the sum of weights times factors, rounded half away from zero."""
         fairshare = self.associations[job.assoc]["fairshare"]
         queue = self.queues.get(job.queue)
         total = (
@@ -24,34 +24,34 @@ class Limits(Claims):
         return int(total + 0.5) if total >= 0 else -int(-total + 0.5)
 
     def is_suspended(self, job):
-        """Never scheduled as things are: it takes no place to run. It counts so from when its price is asked for, or it is
-        let go: data that come without a reprioritize change no job."""
+        """Returns whether the job would not be scheduled at present, so that its reservation is suspended. The plugin notices that when Flux
+        asks for the priority or the job is released; data without a reprioritize change no job."""
         if job.urgency == 0:
             return True
         return job.urgency != 31 and self.zero_score == "hold" and self.score(job) <= 0
 
     def is_strict(self, queue):
-        """Whether jobs of a queue count from when they are on their way to the scheduler."""
+        """Returns whether a queue has strict limits: a job counts from its way to the scheduler."""
         queues = self.table.get("queues", {})
         rule = queues.get(queue, {}).get("running-limits") or self.table.get("running-limits", "upstream")
         return rule == "strict"
 
     def is_promised(self, job):
-        """Whether it reserves a place: it was released, or by the strict rule it is past DEPEND and waits for nothing."""
+        """Returns whether the job has a reservation: it was released, or under strict limits it is past DEPEND and not held."""
         if job.grant:
             return True
         is_past = job.charge == "sched" or (job.state == "PRIORITY" and not job.waits)
         return is_past and self.is_strict(job.queue)
 
     def wakes_too_late(self, job):
-        """By the strict rule a job that is in SCHED, and was not to be scheduled, may find its place to run taken."""
+        """Returns whether a job in SCHED that would not have been scheduled so far exceeds a strict limit now."""
         is_asleep = job.charge == "sched" and job.suspended and self.is_strict(job.queue)
         if not is_asleep or self.priced(job)[0] == 0:
             return False
         return any(kind in (0, 5, 7) or kind >= len(OWN) and is_on_running(NAMES[kind][4:]) for kind in self.exceeded(job))
 
     def parted(self, jobs, reserving=()):
-        """(that run, that are scheduled, promised a place to run, promised to be scheduled) of some jobs."""
+        """Returns (running jobs, jobs in SCHED, jobs with a reservation for RUN, jobs with a reservation for SCHED) of some jobs."""
         going = [o for o in jobs if o.charge != "run" and (o in reserving or self.is_promised(o))]
         return (
             [o for o in jobs if o.charge == "run"], [o for o in jobs if o.charge == "sched"],
@@ -59,16 +59,16 @@ class Limits(Claims):
         )
 
     def stops(self, queue):
-        """Whether the plugin knows that a queue is stopped: the histories stop all of them, and start all."""
+        """Returns whether the plugin knows that a queue is stopped. The histories stop and start all queues at once."""
         return self.is_stopped and self.knows_stopped
 
     def lapses(self, job):
-        """Whether the place to run that is reserved for a job lapses while its queue is stopped. By the strict rule jobs count from
-        when they are on their way to the scheduler, whether their queue is stopped or not."""
+        """Returns whether the reservation of a job is suspended because its queue is stopped. Under strict limits a job counts from its way
+        to the scheduler, also in a stopped queue."""
         return self.stops(job.queue) and not self.is_strict(job.queue)
 
     def exceeded(self, job, reserving=()):
-        """The limits (indices of NAMES) that keep this job from going; `reserving`: blocked grants that count too."""
+        """Returns the limits (indices of NAMES) that hold this job. The reservations of the blocked jobs `reserving` count too."""
         record, queue = self.associations[job.assoc], self.queues.get(job.queue)
         run, sched, to_run, to_sched = self.parted([o for o in self.of(job.assoc) if o is not job], reserving)
         mine = run + to_run
@@ -96,7 +96,7 @@ class Limits(Claims):
         return sorted(full | self.exceeded_over_scopes(job, reserving))
 
     def exceeded_over_scopes(self, job, reserving):
-        """The same of limits over scopes. Who needs none of it is not held by what others have too much of."""
+        """Returns the exceeded limits over scopes. A limit does not hold a job that requests none of its resource."""
         full = set()
         for group in self.scopes.of(job.assoc):
             if group.has(job.queue):
@@ -108,34 +108,34 @@ class Limits(Claims):
         return full
 
     def counted(self, group):
-        """The active jobs that count in a group."""
+        """Returns the active jobs that count in a group."""
         return [job for job in self.jobs.values() if job.state != "INACTIVE" and job.assoc is not None
                 and group.has(job.queue) and self.scopes.is_in(job.assoc, group)]
 
     def circle(self, key):
-        """The associations that have a limit in common with this one, and itself."""
+        """Returns the association and all associations that share a limit with it."""
         mine = {group.id for group in self.scopes.of(key)}
         return [other for other in self.associations
                 if other == key or mine and any(group.id in mine for group in self.scopes.of(other))]
 
     def line(self, key):
-        """The held jobs of an association, by id."""
+        """Returns the held jobs of an association in the order of ids."""
         held = [job for job in self.of(key) if job.state == "DEPEND" and job.ours()]
         held += [job for job in self.of(key) if job.waits and job.in_line]
         return sorted(held, key=lambda job: job.id)
 
     def place(self, job):
-        """What places an association among others by its first job `job`: the highest price first, then the lowest id."""
+        """Returns the sort key of an association with the first job `job`: by highest priority, then by lowest id."""
         return (-self.price_when_free(job), job.id)
 
     def price_when_free(self, job):
-        """The price a held job would have, at the urgency that the plugin knows."""
+        """Returns the priority that a held job would have at the urgency that the plugin knows."""
         known = self.with_values(job, urgency=job.told)
         outcome = self.priced(known)
         return outcome[0]
 
     def counts(self, key):
-        """The counters of an association, as its record in the query has them."""
+        """Returns the counters of an association as in its record of the query."""
         jobs = self.of(key)
         run, sched = ([job for job in jobs if job.charge == charge] for charge in ("run", "sched"))
         usage = {}
@@ -151,7 +151,7 @@ class Limits(Claims):
         ), usage
 
     def held(self, key):
-        """{id: entry} of held_jobs."""
+        """Returns {id: entry} of held_jobs."""
         found = {}
         for job in self.of(key):
             names = job.ours() if job.state == "DEPEND" else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The oracle: what the plugin must hold, release, count, price and refuse, from the specification alone."""
+"""The oracle: holds, releases, counts, priorities and refusals of the plugin, from the specification alone."""
 import copy
 
 from job import NAMES, is_of_queue
@@ -22,7 +22,7 @@ NO_ENTRY = "cannot find user/bank or user/default bank entry for uid: %i"
 
 
 def complete(document):
-    """The records with everything that they leave out."""
+    """Returns the records with their default values."""
     defaults = {"associations": ASSOCIATION, "queues": QUEUE}
     return {
         kind: [dict(defaults.get(kind, {}), **r) for r in records] if isinstance(records, list) else records
@@ -30,49 +30,48 @@ def complete(document):
     }
 
 
-# What the specification leaves open. The plugin may do either, but must keep to it from the beginning to the end of a
-# history: the first event that tells which one it is decides.
+# Open questions of the specification. The plugin may choose either answer, but only one within a history: the first event that shows the
+# answer decides.
 OPEN = {
-    "sees_undeclared": "it knows names of others that the jobspec does not declare before they stop a release: to "
-    "subscribe all jobs in DEPEND is as good as to subscribe those with declared dependencies",
-    "sees_unheld": "the same of jobs that stay in DEPEND without a name of its own",
-    "discovered_binds": "a keeper is discovered while jobs are released that nobody was known to keep: the blocked "
-    "grant binds those behind it in this pass, as 5.1 #6 says of the same pass; or not, as it says of those whom "
-    "nobody keeps",
-    "grants_bind_kept": "a blocked grant of an earlier pass counts against jobs that others keep too (full), or it "
-    "has ended with its pass (minimum)",
-    "judged_reserves": "a job that was never held, judged when another plugin let it go, reserves a place to run as "
-    "one that was released, or takes none until it runs, as t1005 pins of SCHED jobs that were never held",
-    "reads_all": "it knows which jobs in SCHED were released also where no limit was in reach when it saw them",
-    "counts_bounced": "a job that a restart found in SCHED and sent back to PRIORITY, since there were no data: when "
-    "they come it counts in SCHED at once (a bounce changes nothing), or when it is there again",
+    "sees_undeclared": "the plugin knows dependencies of others that the jobspec does not declare before they stop a "
+    "release: it may subscribe to all jobs in DEPEND, or to those with declared dependencies",
+    "sees_unheld": "the plugin knows such dependencies of jobs that it does not hold",
+    "discovered_binds": "a release shows that a job is blocked: the reservation of this job counts for later jobs of "
+    "the same release scan, as 5.1 #6 says; or not, as it says of jobs that are not blocked",
+    "grants_bind_kept": "the reservation of a job that was blocked in an earlier release scan counts against other "
+    "blocked jobs (full), or ended with that scan (minimum)",
+    "judged_reserves": "a job that was never held and is checked when it is unblocked reserves headroom as a released "
+    "job does, or takes none until it runs, as t1005 says of jobs in SCHED that were never held",
+    "reads_all": "the plugin finds out which jobs in SCHED were released even if no limit was close when it saw them",
+    "counts_bounced": "a restart without data moved a job from SCHED to PRIORITY: it counts in SCHED as soon as data "
+    "arrive, or when it is in SCHED again",
 }
 
 
 class Model(Limits):
-    """Data, jobs, and every answer that follows from them."""
+    """Data and jobs, and all answers that follow from them."""
 
-    # Off: as the plugin was before it judged jobs that others let go; then a grant that others keep may be taken back
+    # False: as older versions of the plugin, which did not check jobs when they are unblocked; then the reservation of a blocked job may end
     # at any time.
     judges = True
 
     def __init__(self, **decided):
         self.decided = decided  # of OPEN
-        self.does = None  # asks for one that is not decided yet
-        self.happens = None  # asks for what may be so this time, and otherwise the next
+        self.does = None  # decides an open question for the whole history
+        self.happens = None  # decides a question for this time only
         self.jobs = {}
         self.loaded = True
         self.has_gpus = False  # whether R has the GPUs that a job asks for
-        self.found = []  # jobs of which it is found out in this step that they were released
-        self.is_stopped = False  # all queues are
-        self.knows_stopped = False  # and the plugin has asked since: it does while jobs are held, or it knows of a stopped queue
-        self.is_stale = False  # data came that no reprioritize followed
+        self.found = []  # jobs whose earlier release is found in this step
+        self.is_stopped = False  # all queues are stopped
+        self.knows_stopped = False  # the plugin has asked since then; it asks while jobs are held or a queue is known to be stopped
+        self.is_stale = False  # data arrived, and no reprioritize followed
         self.scopes = Scopes()
         self.table = {}  # [fairshare] of Flux's configuration
         self.clear()
 
     def clone(self):
-        """A copy to go on with: records are never changed in place, nor are jobs that have ended."""
+        """Returns a copy. Records and ended jobs are never changed in place, so the copy shares them."""
         other = copy.copy(self)
         for name in ("associations", "defaults", "queues", "banks", "weights", "overtaken"):
             setattr(other, name, dict(getattr(self, name)))
@@ -81,7 +80,7 @@ class Model(Limits):
         return other
 
     def clear(self):
-        """What a fresh plugin knows."""
+        """Resets the model to a plugin without data."""
         self.associations, self.defaults, self.queues, self.banks = {}, {}, {}, {}
         self.projects = []
         self.weights = dict(WEIGHTS)
@@ -92,14 +91,14 @@ class Model(Limits):
     # Data
 
     def limit(self, pushed, parents):
-        """Limits over scopes, those of a push beside those of the configuration; `parents`: the bank above each bank."""
+        """Sets limits over scopes from a push and from the configuration; `parents` has the parent of each bank."""
         self.pushed = (pushed, parents)
         scopes = Scopes(self.table.get("limits", ()), pushed, parents)
         if (scopes.table, scopes.parents) != (self.scopes.table, self.scopes.parents):
             self.scopes, self.overtaken = scopes, {}
 
     def configure(self, table):
-        """The table [fairshare]: (whether other limits are set, whether another rule is)."""
+        """Applies the table [fairshare] and returns (whether limits changed, whether rules for running limits changed)."""
         rules = [{key: value for key, value in t.items() if key != "limits"} for t in (self.table, table)]
         is_other = self.table.get("limits", []) != table.get("limits", [])
         self.table = table
@@ -107,8 +106,8 @@ class Model(Limits):
         return is_other, rules[0] != rules[1]
 
     def update(self, document, whole=False, scopes=False):
-        """The records of `document`, as the data methods take them; `whole`: as policy_update does. `scopes`: limits over
-        scopes are part of it."""
+        """Applies the records of `document` as the data methods do, or as policy_update does if `whole`. If `scopes`, the document has
+        limits over scopes."""
         document = complete(document)
         if whole:
             gone = {key: dict(record, gone=True) for key, record in self.associations.items()}
@@ -146,15 +145,15 @@ class Model(Limits):
                 self.found += [job] if job.grant else []
 
     def finds(self, job, is_whole, ways):
-        """Whether a new plugin finds out that a job in SCHED was released, and so reserves until it runs (5.1 #5). It is in
-        the eventlog, which a plugin reads where it can decide something."""
+        """Returns whether a new plugin finds out that a job in SCHED was released, and so has a reservation until it runs (5.1 #5). The
+        plugin reads the eventlog of the job only if the release matters."""
         active, record, queue = len(self.of(job.assoc)), self.associations[job.assoc], self.queues.get(job.queue)
         groups = [group for group in self.scopes.of(job.assoc) if any(map(is_on_running, group.caps))]
         sizes = [record["max_nodes"], record["max_cores"]]
         if groups or active + 1 > record["max_running_jobs"] or any(size < UNLIMITED for size in sizes):
             return True
         if queue is not None and active + 1 > queue["max_running_jobs"]:
-            # Of queues that come after their associations it may know nothing yet.
+            # Queues may arrive after their associations.
             key = (job.assoc, job.queue)
             ways[key] = ways[key] if key in ways else is_whole or self.happens()
             return ways[key]
@@ -166,13 +165,13 @@ class Model(Limits):
             del self.associations[key]
 
     def lookup(self, uid, bank):
-        """The association that a job of `uid` with this bank in its jobspec belongs to, or None."""
+        """Returns the association of a job of `uid` with this bank in its jobspec, or None."""
         key = (uid, self.defaults.get(uid) if bank is None else bank)
         record = self.associations.get(key)
         return key if record is not None and not record.get("gone") else None
 
     def attach(self, job):
-        """A job without association gets one if there is one now, and counts there by its phase."""
+        """Gives a job its association if that exists now; the job counts there by its state."""
         if job.assoc is None and job.active():
             job.assoc = self.lookup(job.uid, job.bank)
             if job.assoc is not None:
@@ -182,7 +181,7 @@ class Model(Limits):
                     job.charge = "sched"
 
     def replay(self, document):
-        """A fresh plugin, loaded with `document` or without any, sees the jobs again."""
+        """Replays the jobs to a new plugin, loaded with `document` if any."""
         self.clear()
         self.loaded, self.knows_stopped = True, False
         for job in (job for job in self.jobs.values() if job.active()):
@@ -191,20 +190,20 @@ class Model(Limits):
             job.was_held = job.was_ever_held()
             job.grant = False
             job.suspended, job.told = job.urgency == 0, job.urgency
-            # What is in SCHED at priority 0 though its urgency is another was held there, or its score is 0: it stands in line.
+            # A job in SCHED at priority 0 and another urgency than 0 was held there, or has a score of 0: it counts as held.
             is_held = job.state == "SCHED" and job.priority == 0 and job.urgency != 0
             job.bounced = job.state == "SCHED" and not is_held
             job.waits, job.in_line, job.in_sched = job.state == "PRIORITY" or is_held, is_held, is_held
             job.replayed = True
-            # The eventlog of a job in DEPEND names those who keep it.
+            # The eventlog of a job in DEPEND has its dependencies.
             job.subscribed = job.declared or bool(job.foreign())
         if document is not None:
             self.update(document, scopes=True)
 
-    # Prices
+    # Priorities
 
     def price(self, job):
-        """("price", P, fairshare or None) or ("wait",) or ("fatal", text): 4.4."""
+        """Returns ("price", P, fairshare or None), ("wait",) or ("fatal", text): section 4.4."""
         if job.assoc is None:
             self.attach(job)
         if job.assoc is None:
@@ -218,7 +217,7 @@ class Model(Limits):
         return ("price", *self.priced(job))
 
     def priced(self, job):
-        """The price of a job as things are, and the fair-share that made it, or None."""
+        """Returns the present priority of a job, and its fair-share or None."""
         if job.urgency == 0:
             return 0, None
         if job.urgency == 31:
@@ -247,7 +246,7 @@ class Model(Limits):
         return f'project "{job.project}" not valid for user; valid projects for user: {",".join(projects)}'
 
     def validate(self, job, new=True):
-        """The reasons that job.validate may give to refuse this job, each a text; none: it is accepted."""
+        """Returns the texts with which job.validate may refuse this job, or none if the job is accepted."""
         reason = self.refusal(job, new)
         if reason is not None:
             return [reason]
@@ -256,7 +255,7 @@ class Model(Limits):
         return [text for group in groups if group.has(job.queue) for text in group.refusals(job)]
 
     def refusal(self, job, new):
-        """The first of those that flux-accounting's records and these rules have."""
+        """Returns the first reason to refuse the job by the records of flux-accounting, or None."""
         key = self.lookup(job.uid, job.bank)
         if key is None:
             return NO_ENTRY % job.uid if self.data else None
@@ -280,7 +279,7 @@ class Model(Limits):
         return None
 
     def update_queue(self, job, queue):
-        """The allowed answers (texts, or None for yes) to a change of the queue."""
+        """Returns the allowed answers (texts, or None for acceptance) to a change of the queue."""
         if job.assoc is not None:
             if not self.permits(job.assoc, queue):
                 return {f"mf_priority: queue not valid for user: {queue}"}
@@ -292,11 +291,11 @@ class Model(Limits):
         return self.answers(self.with_values(job, queue=queue))
 
     def answers(self, job):
-        """What validate may answer to a job as it would be after an update."""
+        """Returns the allowed answers of validate to the updated job."""
         return set(self.validate(job, new=False)) or {None}
 
     def update_bank(self, job, bank):
-        """The same for a change of the bank."""
+        """Returns the allowed answers to a change of the bank."""
         if job.state in ("RUN", "CLEANUP"):
             return {"update of bank for running job not supported"}
         again = self.answers(self.with_values(job, bank=bank))
@@ -315,7 +314,7 @@ class Model(Limits):
         going = [o for o in self.of(key) if o.grant and o.charge != "run" and not o.suspended]
         if run >= record["max_running_jobs"]:
             return {text % (bank, "max-run-jobs")}
-        # Whether places that are reserved count as taken here is left open.
+        # The specification does not say whether reservations count here.
         answers = {text % (bank, "max-run-jobs")} if run + len(going) >= record["max_running_jobs"] else set()
         if job.state in ("PRIORITY", "SCHED"):
             full = [kind for kind in self.moved(job, bank=bank) if kind != 5]
@@ -330,7 +329,7 @@ class Model(Limits):
         return other
 
     def moved(self, job, **values):
-        """The limits that the job would meet elsewhere, itself not counted."""
+        """Returns the limits that the job would exceed after a move, without counting the job itself."""
         there = self.with_values(job, **values)
         if "bank" in values:
             there.assoc = self.lookup(job.uid, values["bank"])

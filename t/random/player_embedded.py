@@ -6,7 +6,7 @@ import subprocess
 
 
 def play(script, command, plugin, keeper, directory):
-    """The outcome of each step, and what went wrong at the end (a text) or None."""
+    """Returns the outcome of each step, and a text of errors at the end or None."""
     scenario = os.path.join(directory, "scenario.json")
     with open(scenario, "w", encoding="utf-8") as stream:
         json.dump(script, stream)
@@ -17,7 +17,7 @@ def play(script, command, plugin, keeper, directory):
         outcome = json.loads(line)
         if "trace" not in outcome:
             continue
-        # The trace tells all ids there are, a step those that came with it.
+        # The trace has all ids, a step only its new ones.
         ids = {name: jobid for name, jobid in outcome["ids"].items() if name not in names}
         names.update(ids)
         outcomes.append(dict(
@@ -30,7 +30,7 @@ def play(script, command, plugin, keeper, directory):
 
 
 def event(jobid, name, context, script, names):
-    """As the real Flux tells it: there the name of a dependency has the job id as it was given."""
+    """Returns the event as real Flux posts it, where the name of a dependency has the job id as it was given."""
     text = (context or {}).get("description", "")
     if text.startswith("after-finish="):
         label = next((name for name, known in names.items() if known == jobid), None)
@@ -40,6 +40,6 @@ def event(jobid, name, context, script, names):
 
 
 def waits_for(script):
-    """{label: the job that it waits for}."""
+    """Returns {label: the job that it waits for}."""
     jobs = [one for step in script["steps"] for one in step.get("batch", [step]) if "submit" in one]
     return {job["submit"]: job.get("after") for job in jobs}

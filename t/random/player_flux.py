@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Plays the steps of a history in a real Flux instance and reports what happened in each."""
+"""Plays the steps of a history in a real Flux instance and reports their outcomes."""
 import json
 import time
 
@@ -15,21 +15,21 @@ METHODS = (
     ("associations", "rec_update"), ("queues", "rec_q_update"), ("projects", "rec_proj_update"),
     ("banks", "rec_bank_update"), ("priority_factors", "rec_fac_update"), ("config", "rec_config_update"),
 )
-ASKED_WITHIN = 0.7  # seconds within which the plugin asks whether queues are stopped
+ASKED_WITHIN = 0.7  # seconds until the plugin asks whether queues are stopped
 PART = 3  # records in one part of a policy
 WHOLE = ("associations", "queues", "projects", "banks", "priority_factors")
 TROUBLE = ("BUG:", "callback returned error", "panic", "job-manager.crit", "job-manager.alert")
 
 
 class Player:
-    """One instance from the first step to the last."""
+    """Plays a history in one instance."""
 
     def __init__(self, directory, plugin, keeper):
         self.instance = Instance(directory, plugin, keeper, QUEUES)
         self.names = {}
         self.steps = {}  # submission of each job id
         self.started, self.waits, self.known = set(), set(), 0
-        self.reads = False  # the plugin that was loaded last is reading eventlogs, or will when data come
+        self.reads = False  # the present plugin reads eventlogs, or will when data arrive
         self.is_started = True
         self.has_check = True
         self.taken = 0
@@ -46,7 +46,7 @@ class Player:
     # Steps
 
     def play(self, step):
-        """Do the step; answers and ids. What follows from it is asked with `settle`."""
+        """Plays the step and returns answers and ids; `settle` returns the consequences."""
         self.taken = len(self.instance.events)
         answers, ids = [], {}
         if "submit" in step or "batch" in step:
@@ -140,7 +140,7 @@ class Player:
                 self.instance.rpc(SERVICE + method, {"data": document[kind]})
 
     def parts(self, document):
-        """A whole policy, a few records at a time."""
+        """Pushes a whole policy, a few records at a time."""
         push = json.loads(self.instance.rpc(SERVICE + "policy_begin", {}))["push"]
         for kind, records in document.items():
             some = [records[at:at + PART] for at in range(0, len(records), PART)] if isinstance(records, list) else []
@@ -149,7 +149,7 @@ class Player:
         self.instance.rpc(SERVICE + "policy_commit", {"push": push})
 
     def rush(self, document):
-        """Reload without data and push, each request sent before any is answered."""
+        """Reloads the plugin without data and pushes; all requests are sent before the first answer."""
         handle = self.instance.handle
         swap = {"remove": "mf_priority.so", "load": self.instance.plugin}
         requests = [handle.rpc("job-manager.jobtap", swap)]
@@ -177,7 +177,7 @@ class Player:
     # Rest
 
     def settle(self, patience=0.01, limit=20.0):
-        """Wait until nothing is on its way, and report events, states and query."""
+        """Waits until Flux has done everything, and returns events, states and query."""
         deadline, calm = time.time() + limit, 0
         while calm < 2 and time.time() < deadline:
             for _ in range(2):
@@ -196,7 +196,7 @@ class Player:
         return {"events": events, "states": states, "query": query, "drift": self.drift() if query else None}
 
     def is_calm(self):
-        """Whether no job is on its way: what Flux owes is done."""
+        """Returns whether no job has to change its state."""
         for jobid, entry in self.instance.events[self.known:]:
             if entry["name"] == "start":
                 self.started.add(jobid)
@@ -216,7 +216,7 @@ class Player:
         return True
 
     def drift(self):
-        """The plugin's own recount, if it has one."""
+        """Returns the recount of the plugin, if it has one."""
         if self.has_check:
             try:
                 return json.loads(self.instance.rpc(SERVICE + "check"))["drift"]
@@ -225,11 +225,11 @@ class Player:
         return None
 
     def trouble(self):
-        """Lines of the log that must not be there."""
+        """Returns lines of the log that report errors."""
         return [line for line in self.instance.log().splitlines() if any(word in line for word in TROUBLE)]
 
     def end(self):
-        """Stop the instance: (lines of trouble, exit status)."""
+        """Stops the instance and returns (lines of errors, exit status)."""
         lines = self.trouble() if self.instance.broker else []
         return lines, self.instance.stop()
 

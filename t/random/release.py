@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What the plugin owes when a job changes its state: names, prices, counts, and the release rule (5.1)."""
+"""The events that the plugin must post when a job changes its state: names, priorities, counts, and the release rule (5.1)."""
 from job import NAMES, is_of_queue, kind_of
 from passes import Passes
 from stream import show
 
 
 class Release(Passes):
-    """A stream that knows the plugin's answers to each change."""
+    """A stream that follows the reactions of the plugin to each change."""
 
     # States
 
@@ -18,7 +18,7 @@ class Release(Passes):
             job.state = "DEPEND"
             full = model.exceeded(job) if job.assoc is not None else []
             least = self.least(job) if full else []
-            # A keeper that let go before the job was stored: its event stands in line before the names.
+            # If another plugin unblocked the job before it was stored, that event is queued before the names.
             while full and (event := self.peek()) and event[0] == job.id and event[1] == "dependency-remove":
                 name = self.take()[2]["description"]
                 if name in job.deps:
@@ -28,7 +28,7 @@ class Release(Passes):
         self.after_names(job)
 
     def least(self, job):
-        """The limits that hold a job also if it is not known yet which replayed jobs in SCHED were released."""
+        """Returns the limits that hold a job even if the plugin does not know yet which replayed jobs in SCHED were released."""
         found = [other for other in self.model.found if other.grant]
         for other in found:
             other.grant = False
@@ -52,13 +52,13 @@ class Release(Passes):
 
     @staticmethod
     def added(job, name):
-        # A name that was removed once is dead: adding it again holds nothing.
+        # A name that was removed once holds nothing when it is added again.
         if name not in job.used:
             job.deps.append(name)
         job.used.add(name)
 
     def after_names(self, job):
-        """A job in DEPEND that nobody keeps goes on, inside whatever took its last name."""
+        """Moves a job without dependencies on, within the callback that removed its last name."""
         job.unheld = job.unheld or (job.state == "DEPEND" and bool(job.foreign()) and not job.ours())
         if job.state == "DEPEND" and not job.deps and self.busy is not job:
             self.expect(job, "depend")
@@ -96,27 +96,26 @@ class Release(Passes):
         if outcome[0] == "fatal":
             self.due_fatal[job.id] = outcome[1]
         if outcome[0] != "price":
-            # What was in SCHED once keeps its place; who waits for a price has none.
+            # A job that was in SCHED keeps its reservation; a job that waits for its first priority has none.
             job.waits, job.in_line = not job.bounced, False
             job.grant = job.grant and job.bounced
             return
         self.goes_on(job, outcome)
 
     def wakes_too_late(self, job):
-        """At a restart not all jobs are shown yet, and of some it is not read what they have: whether the plugin finds a place taken then
-        is seen."""
+        """Returns whether the job wakes too late. At a restart the plugin does not know all jobs and reservations, so the event decides."""
         if not (job.bounced and job.assoc is not None and job.suspended and self.model.is_strict(job.queue)):
             return self.model.wakes_too_late(job)
         return self.model.priced(job)[0] != 0 and self.peek() == (job.id, "priority", {"priority": 0})
 
     def take_back(self, job, in_sched):
-        """It was in SCHED, and is held now; what it leaves is others'."""
+        """Holds a job that was in SCHED, and frees its headroom for others."""
         job.waits, job.in_line, job.in_sched, job.charge, job.grant = True, True, in_sched, None, False
         self.due.append(job.assoc)
 
     def rests(self, job):
-        """A job that is held, and comes from SCHED, goes back there: resources may be on their way to it. Flux has its own priority for
-        one that is expedited."""
+        """Moves a held job that comes from SCHED back to SCHED, since resources may be on their way to it. Flux sets the priority of an
+        expedited job itself."""
         job.in_sched = job.in_sched and job.urgency != 31
         if job.in_sched:
             self.expect(job, "priority", {"priority": 0})
@@ -146,7 +145,7 @@ class Release(Passes):
         self.inline(job.assoc)
 
     def scheduled(self, job):
-        """It counts in SCHED from now on."""
+        """Counts the job in SCHED."""
         job.charge = "sched"
         if not job.grant:
             self.took(job)
@@ -159,7 +158,7 @@ class Release(Passes):
             self.freed(job.assoc)
 
     def on_inactive(self, job):
-        """First the plugins before ours let go those that wait for this end, then ours counts it out."""
+        """Reads the end of a job: earlier plugins unblock jobs that waited for it, then our plugin stops counting it."""
         name = f"after-finish={job.id}"
         while (event := self.peek()) and event[1] == "dependency-remove" and event[2].get("description") == name:
             self.take()
@@ -177,7 +176,7 @@ class Release(Passes):
                 self.may.add(key)
 
     def removed(self, job, name):
-        """A name of another plugin went."""
+        """Removes a dependency of another plugin."""
         if name in job.deps:
             job.deps.remove(name)
         if job.state != "DEPEND":
@@ -187,9 +186,9 @@ class Release(Passes):
         self.after_names(job)
 
     def let_go(self, job):
-        """The last foreign name of the job is gone: it is judged by the counts of this moment."""
+        """Checks the limits of a job whose last dependency of another plugin is gone."""
         if job.ours():
-            # It still waits for its turn; a pass may look whether that has come, of all or of those nobody else keeps.
+            # The job is still held; a release scan of all jobs, or of jobs that are not blocked, may follow.
             (self.may if self.choose(2) else self.may_free).add(job.assoc)
             return
         if not self.model.judges or not (job.subscribed or self.does("sees_unheld")):
@@ -207,7 +206,7 @@ class Release(Passes):
     # Updates
 
     def on_update(self, job, update):
-        """job.update: counts go along, names follow the new limits, both associations get a pass."""
+        """Reads an update: counts move with the job, names follow the new limits, and release scans of both associations follow."""
         model = self.model
         old, queue = job.assoc, job.queue
         for key in ("queue", "bank"):
@@ -217,7 +216,7 @@ class Release(Passes):
         if job.assoc is not None and model.lookup(job.uid, job.bank) is not None:
             job.assoc = model.lookup(job.uid, job.bank)
         elif job.assoc is None and model.loaded and model.lookup(job.uid, job.bank) and self.choose(2) == 0:
-            # A waiting job that comes to name a bank of its user: it counts there now, or when it is next looked at.
+            # A job that waited for data names a bank of its user now: it counts there at once or later.
             model.attach(job)
             old = job.assoc
             if job.state == "DEPEND":
@@ -232,7 +231,7 @@ class Release(Passes):
                 self.busy, self.queued = job, []
             self.adapt(job)
         elif job.state == "SCHED":
-            # Of the limits of its association only if that is another one, or if it counts by another rule.
+            # The limits of its association count only if the association or the rule for running limits changes.
             is_all = job.assoc != old or model.is_strict(job.queue) != model.is_strict(queue)
             full = [kind for kind in model.exceeded(job) if is_of_queue(kind) or is_all]
             if full:
@@ -244,7 +243,7 @@ class Release(Passes):
                 self.due.append(key)
         self.busy, queued = None, self.queued
         self.queued = []
-        # Its own events come when the callback is over. New names and old ones: whichever the plugin asks for first.
+        # The events of the job itself follow when the callback returns, in the order of the plugin's calls.
         while queued:
             event = self.peek()
             at = next((i for i, (j, n, c) in enumerate(queued) if event == (j.id, n, c)), None)
@@ -258,9 +257,9 @@ class Release(Passes):
             self.bounce(job)
 
     def adapt(self, job):
-        """The names of a held job after its limits have changed."""
+        """Updates the names of a held job after its limits have changed."""
         if not job.ours():
-            # Kept by others only: it may be held now, or judged when they let it go.
+            # The job is only blocked: it may be held now, or checked when it is unblocked.
             self.rehold[job.id] = set(self.model.exceeded(job))
             return
         full = self.model.exceeded(job)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The oracle: limits over scopes. Whose jobs count together, under which caps, and what is in use.
+"""The oracle: limits over scopes, their caps and their counters.
 
-A limit is a record `{"scope", "name", "queue"?, "counts"?, MEASURE: cap, ..}`, as it is pushed and configured.
+A limit is a record `{"scope", "name", "queue"?, "counts"?, MEASURE: cap, ..}`, as in a push and in the configuration.
 """
 PHASES, MEASURES = ("run", "sched", "run-sched"), ("jobs", "nodes", "cores", "gpus")
 AMOUNTS = tuple(f"{phase}-{measure}" for phase in PHASES for measure in MEASURES if phase != "sched" or measure == "jobs")
@@ -13,26 +13,26 @@ DOES = {"run": "run", "sched": "be scheduled", "run-sched": "run or be scheduled
 
 
 class Group:
-    """Jobs that count together: those of `scope` and `name`, in one queue or all; `caps`: {amount: (cap, is_given)}."""
+    """The limits of one `scope` and `name`, in one queue or all; `caps`: {amount: (cap, is_given)}."""
 
     def __init__(self, scope, name, queue, caps):
         self.scope, self.name, self.queue, self.caps = scope, name, queue, caps
         self.id = (scope, name, queue)
 
     def has(self, queue):
-        """Whether it counts jobs of a queue."""
+        """Returns whether the group counts jobs of a queue."""
         return self.queue is None or self.queue == queue
 
     def name_of(self, amount):
-        """The dependency that holds a job for want of it."""
+        """Returns the dependency name of the limit on an amount."""
         return f"max-{amount}-{self.scope}" + ("-queue" if self.queue is not None else "")
 
     def kind(self, amount):
-        """The limit on an amount (an index of all names)."""
+        """Returns the limit on an amount (an index of all names)."""
         return OWN + NAMES.index(self.name_of(amount))
 
     def refusals(self, job):
-        """What is said of a job that asks for more than a whole cap. One job too many is no reason: it waits."""
+        """Yields the texts that refuse a job larger than a whole cap. Caps on the number of jobs refuse no job."""
         target = f"{self.scope} {self.name}"
         if self.scope == "association":
             target = "user {} in bank {}".format(*self.name.split("/", 1))
@@ -46,22 +46,22 @@ class Group:
 
 
 def asks(job, measure):
-    """What a job asks for."""
+    """Returns the amount that a job requests."""
     return {"jobs": 1, "nodes": job.nodes, "cores": job.cores, "gpus": job.gpus}[measure]
 
 
 def has(job, measure):
-    """What a running job was given: what it asked for, but no GPUs where the made-up nodes have none."""
+    """Returns the amount that a running job got: the requested amount, except GPUs if the fake nodes have none."""
     return job.given_gpus if measure == "gpus" else asks(job, measure)
 
 
 def is_on_running(amount):
-    """Whether it counts those that run, and are promised to, alone."""
+    """Returns whether an amount counts only running jobs and reservations for RUN."""
     return amount.startswith("run-") and not amount.startswith("run-sched-")
 
 
 def used(amount, is_given, counted):
-    """What is in use: `counted` are (run, sched, promised to run, promised to be scheduled)."""
+    """Returns the counter of an amount; `counted` is the result of Limits.parted."""
     phase, measure = amount.rsplit("-", 1)
     run, sched, to_run, to_sched = counted
     running = sum((has if is_given else asks)(job, measure) for job in run)
@@ -72,11 +72,11 @@ def used(amount, is_given, counted):
 
 
 class Scopes:
-    """All limits over scopes that are in force."""
+    """The limits over scopes in force."""
 
     def __init__(self, configured=(), pushed=(), parents=None):
         self.table, self.known = {}, {}
-        # Where both speak of the same, the push counts.
+        # A pushed limit takes precedence over a configured one.
         for record in (*configured, *pushed):
             key = (record["scope"], str(record["name"]), record.get("queue"))
             is_given = record.get("counts") == "given"
@@ -85,17 +85,17 @@ class Scopes:
         self.parents = dict(parents or {})
 
     def above(self, bank):
-        """A bank and those above it, up to the root."""
+        """Yields a bank and all banks above it."""
         while bank is not None:
             yield bank
             bank = self.parents.get(bank)
 
     def of(self, key):
-        """The groups that the jobs of an association (user, bank) count in."""
+        """Returns the groups in which the jobs of an association (user, bank) count."""
         if key not in self.known:
             user, bank = key
             targets = [("association", f"{user}/{bank}", True)]
-            # "Each bank" is each that has none below it.
+            # "*" means each bank without sub-banks.
             targets += [("bank", b, b not in self.parents.values()) for b in self.above(bank)]
             targets.append(("user", str(user), True))
             self.known[key] = [group for target in targets for group in self.on(*target)]
@@ -110,10 +110,10 @@ class Scopes:
                 yield Group(scope, name, queue, caps)
 
     def is_in(self, key, group):
-        """Whether the jobs of an association count in a group."""
+        """Returns whether the jobs of an association count in a group."""
         return any(other.id == group.id for other in self.of(key))
 
     def shown(self):
-        """(scope, name, queue, amount, cap, "given" or "asked") of all of them, as they were set."""
+        """Returns (scope, name, queue, amount, cap, "given" or "asked") of all limits."""
         return [(*key, amount, cap, "given" if is_given else "asked")
                 for key, caps in self.table.items() for amount, (cap, is_given) in caps.items()]

@@ -5,15 +5,15 @@ import re
 
 
 def kind_of(text):
-    """What a difference is about, without its jobs and numbers."""
+    """Returns the kind of a difference: its text without jobs and numbers."""
     return re.sub(r"j\d+|\d+", "#", text.split("\n")[0])[:60]
 
 
 def shrink(script, differs, until, say=lambda text: None):
-    """The shortest script found before `until()` is true; `differs(script)` is the kind of difference, or None.
+    """Returns the shortest script found before `until()` is true; `differs(script)` returns the kind of difference, or None.
 
-    Steps after the difference must be gone already. First pieces of halving size go, then single steps, then jobs of
-    a batch and what a step says beyond what it must.
+    The script must end with the difference. Pieces of halving size are removed first, then single steps, then jobs of a batch and optional
+    parts of steps.
     """
     wanted = differs(script)
     if wanted is None:
@@ -53,7 +53,7 @@ def pieces(script, still, say):
 
 
 def simplify(script, still, say):
-    """Take out of steps and of the first document what the difference does not need."""
+    """Removes parts of steps and of the first document that the difference does not need."""
     for path in list(removable(script)):
         candidate = copy.deepcopy(script)
         if remove(candidate, path) and still(candidate):
@@ -63,7 +63,7 @@ def simplify(script, still, say):
 
 
 def removable(script):
-    """Paths to records, keys and jobs of batches, last first so that indices stay good."""
+    """Returns paths to records, keys and jobs of batches, last first so that indices stay valid."""
     documents = [("document",)]
     for index, step in enumerate(script["steps"]):
         for at in reversed(range(len(step.get("batch", ())))):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The events of one step, read one after the other against what must come next."""
+"""The events of one step, each compared with the next expected event."""
 import json
 
 QUIET = {"annotations", "start", "finish", "release", "free", "debug"}
 
 
 class Difference(Exception):
-    """The plugin did something else than it must."""
+    """The plugin did not act as specified."""
 
 
 def show(event):
@@ -15,7 +15,7 @@ def show(event):
 
 
 class Stream:
-    """One step: `choices` are the answers to `choose`, 0 when there are none left."""
+    """One step; `choices` are the answers of `choose`, followed by zeros."""
 
     def __init__(self, model, events, choices=()):
         self.model, model.does, model.happens = model, self.does, lambda: bool(self.choose(2))
@@ -23,16 +23,16 @@ class Stream:
         self.events = [e for e in events if e[0] not in refused and not self.is_quiet(e)]
         self.at = 0
         self.choices, self.asked = list(choices), []
-        self.due = []  # associations that a pass must visit before the step is over
-        self.may = set()  # associations that one may visit
-        self.may_free = set()  # the same, for jobs that nobody else keeps
-        self.reading = set()  # associations whose replayed jobs' eventlogs are being read: a pass of theirs waits for that
-        self.rehold = {}  # job: limits for which a name may be added outside a submission, beside those now exceeded
+        self.due = []  # associations that need a release scan in this step
+        self.may = set()  # associations that may have one
+        self.may_free = set()  # associations that may have one for jobs that are not blocked
+        self.reading = set()  # associations whose eventlogs are being read, which delays their release scans
+        self.rehold = {}  # job: limits whose names may be added outside a submission, besides exceeded ones
         self.due_fatal = {}  # job: text of the exception that must come
-        self.busy = None  # a job that is inside a callback: events of it queue up behind
+        self.busy = None  # the job of the running callback, whose events are queued
         self.queued = []
-        self.depth = 0  # passes that are under way, one within the other
-        self.to_follow = []  # jobs that must go in this step, each with what is wrong if it stays
+        self.depth = 0  # nested release scans
+        self.to_follow = []  # jobs that must go in this step, each with the text of the failure if it stays
         self.updating = None  # the job whose update was accepted in this step
 
     @staticmethod
@@ -49,7 +49,7 @@ class Stream:
         return value
 
     def does(self, what):
-        """Which way the plugin goes where the specification leaves it open."""
+        """Returns the answer of the plugin to an open question."""
         if what not in self.model.decided:
             self.model.decided = dict(self.model.decided, **{what: bool(self.choose(2))})
         return self.model.decided[what]
@@ -68,7 +68,7 @@ class Stream:
         raise Difference("\n".join([text] + near[max(0, self.at - 6):self.at + 6]))
 
     def expect(self, job, name, context=None):
-        """The next event must be this one. Missing banks and projects may be written before it."""
+        """Reads the next event, which must be this one. Missing banks and projects may be written before it."""
         if self.busy is job:
             self.queued.append((job, name, context))
             return
@@ -79,7 +79,7 @@ class Stream:
         self.take()
 
     def absorb(self, job):
-        """Take missing banks and projects that are written now."""
+        """Reads updates that write missing banks and projects."""
         while True:
             event = self.peek()
             if event is None or event[1] != "jobspec-update" or event[0] not in self.model.jobs:
@@ -93,10 +93,10 @@ class Stream:
                 other.state = "PRIORITY"
                 self.on_priority(other)
 
-    # What is missing in a jobspec
+    # Missing attributes of jobspecs
 
     def missing(self, job):
-        """The update that the plugin owes this job."""
+        """Returns the update that the plugin must post for this job."""
         if job.assoc is None or job.state not in ("NEW", "DEPEND", "PRIORITY", "SCHED"):
             return {}
         update = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The oracle against cases worked out by hand: the examples of the release rule, prices, refusals."""
+"""Tests the oracle with cases computed by hand: the examples of the release rule, priorities, refusals."""
 import unittest
 
 from compare import Follower
@@ -12,7 +12,7 @@ Q_RUN, Q_SCHED, Q_NODES, Q_CORES, Q_ALL, RUN, SCHED, ALL = OWN
 
 
 class Case(unittest.TestCase):
-    """A user with one association, and jobs called by letters; ids follow the alphabet."""
+    """A user with one association and jobs named by letters; ids follow the alphabet."""
 
     def site(self, queues=None, **limits):
         self.model = Model()
@@ -30,7 +30,7 @@ class Case(unittest.TestCase):
         return job
 
     def play(self, *events, reads=False, **decided):
-        """Events as (job, name[, what it says]); they must be just those that the plugin owes."""
+        """Reads events (job, name[, context]), which must be exactly the events that the plugin must post."""
         self.model.decided = decided
         full = []
         for job, name, *said in events:
@@ -39,12 +39,12 @@ class Case(unittest.TestCase):
             full.append((ord(job), name, context))
         follower = Follower(self.model, full)
         if reads:
-            # As after a replay: the eventlogs of the association's jobs are being read, and then a pass is due.
+            # As after a replay: the eventlogs of the association are being read, and a release scan is due after that.
             follower.reading, follower.due = {(5001, "A")}, [(5001, "A")]
         follower.run()
 
     def goes(self, name, *names):
-        """What is to be seen when a job is released."""
+        """Returns the events of the release of a job."""
         return [(name, "dependency-remove", one) for one in names] + [(name, "depend"), (name, "priority", 50000)]
 
     def held(self):
@@ -58,7 +58,7 @@ class Case(unittest.TestCase):
 
 
 class Release(Case):
-    """Section 5.2, by the numbers there."""
+    """The examples of section 5.2, by their numbers."""
 
     def test_1_one_place_in_sched_frees_the_first(self):
         self.site(max_sched_jobs=2)
@@ -149,7 +149,7 @@ class Release(Case):
         self.site(max_running_jobs=1, fairshare=0)
         one, other = self.job("B", "sched", grant=True, urgency=0), self.job("C", names=[RUN], urgency=31)
         for one.urgency, is_suspended in ((0, True), (16, True), (31, False)):
-            # As its price says when it is asked for, and until then as before.
+            # As its priority says when Flux asks for it, and unchanged until then.
             before = self.model.exceeded(other)
             self.assertEqual(self.model.is_suspended(one), is_suspended)
             self.assertEqual(self.model.exceeded(other), before)
@@ -185,7 +185,7 @@ class Release(Case):
 
 
 class Judged(Case):
-    """5.1 #6: jobs that another plugin lets go."""
+    """5.1 #6: jobs that another plugin unblocks."""
 
     def test_dependents_of_one_job_stay_below_the_cap_of_the_queue(self):
         self.site(queues=[{"queue": "q1", "max_nodes_per_assoc": 1}])
@@ -216,7 +216,7 @@ class Judged(Case):
 
 
 class Prices(Case):
-    """4.4, with the figures of upstream's tests."""
+    """4.4, with the figures of flux-accounting's tests."""
 
     def price(self, fairshare, weights, urgency=16, queue=0):
         self.site(queues=[{"queue": "q1", "priority": queue}], fairshare=fairshare)
@@ -252,7 +252,7 @@ class Refusals(Case):
 
 
 class Open(unittest.TestCase):
-    """Questions that no event has decided yet."""
+    """Open questions that no event has decided yet."""
 
     def test_two_ways_that_end_alike_leave_the_question_open(self):
         ways = [Model(sees_undeclared=value, judged_reserves=True) for value in (False, True)]

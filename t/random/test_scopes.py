@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The oracle against cases worked out by hand: limits over scopes, and running limits that are strict."""
+"""Tests the oracle with cases computed by hand: limits over scopes and strict running limits."""
 import unittest
 
 from compare import Follower
@@ -13,7 +13,7 @@ TREE = {"A": "S", "B": "S", "S": "root", "C": "root"}
 
 
 class Case(unittest.TestCase):
-    """Users 7 in banks A and B, 8 in A and 9 in C; banks A and B below S. Jobs are called by letters, in order of ids."""
+    """Users 7 in banks A and B, 8 in A and 9 in C; banks A and B below S. Jobs are named by letters in the order of ids."""
 
     def site(self, *limits, table=None, **record):
         self.model = Model()
@@ -40,7 +40,7 @@ class Case(unittest.TestCase):
         return [NAMES[kind] for kind in self.model.exceeded(job)]
 
     def play(self, *events, then=None):
-        """Events as (job, name[, what it says]); they must be just those that the plugin owes."""
+        """Reads events (job, name[, context]), which must be exactly the events that the plugin must post."""
         full = []
         for job, name, *said in events:
             key = {"priority": "priority", "urgency": "urgency"}.get(name, "description")
@@ -67,7 +67,7 @@ class Case(unittest.TestCase):
 
 
 class Together(Case):
-    """Whose jobs count together, and what of them."""
+    """Jobs that count together, and their amounts."""
 
     def test_jobs_of_a_scope_count_together_and_others_do_not(self):
         others = [(7, "A", "q1"), (7, "A", "q2"), (8, "A", "q1"), (7, "B", "q1"), (9, "C", "q1")]
@@ -135,7 +135,7 @@ class Together(Case):
 
 
 class Turns(Case):
-    """Who goes when there is room again."""
+    """The jobs that go when a limit has headroom again."""
 
     NAME = "max-run-sched-jobs-bank"
 
@@ -196,12 +196,12 @@ class Turns(Case):
 
 
 class Overtaken(Case):
-    """For whom scopes keep headroom, and where (plugin 9)."""
+    """Anti-starvation reservations (plugin 9)."""
 
     USER, BANK = "max-run-sched-gpus-user", "max-run-sched-gpus-bank"
 
     def overtaken(self):
-        """User 7 has 16 GPUs and runs 14 in bank B; his job of 4 in bank A, which has 4, was overtaken a hundred times."""
+        """User 7 has a limit of 16 GPUs and runs 14 in bank B. Their job with 4 GPUs in bank A, which has 4, was overtaken a hundred times."""
         self.site({"scope": "user", "name": "*", "run-sched-gpus": 16}, {"scope": "bank", "name": "A", "run-sched-gpus": 4})
         self.job("A", 7, "B", "run", gpus=14)
         wide = self.job("B", 7, "A", names=[self.USER], gpus=4)
@@ -257,7 +257,7 @@ class Overtaken(Case):
 
 
 class Lapses(Case):
-    """Places to run that are reserved for released jobs, in stopped queues."""
+    """Reservations of released jobs in stopped queues."""
 
     def test_a_reservation_lapses_where_the_queue_is_known_to_be_stopped(self):
         for strict, knows, want in ((False, False, ["max-run-gpus-bank"]), (False, True, []), (True, True, ["max-run-gpus-bank"])):
@@ -268,7 +268,7 @@ class Lapses(Case):
 
 
 class Strict(Case):
-    """Running limits that hold."""
+    """Strict running limits."""
 
     STRICT = {"running-limits": "strict"}
 
