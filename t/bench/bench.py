@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What the timing scripts share: records, submission in bulk, a stopwatch, the job manager's processor time, the broker's
-memory."""
+"""Functions of the timing scripts: records, submission in bulk, a stopwatch, the processor time of the job manager, the memory of the
+broker."""
 import functools
 import glob
 import json
@@ -36,7 +36,7 @@ def queue(name, **changes):
 
 
 def call(method, records=None):
-    """Seconds that a method takes, with the text of the payload made before."""
+    """Returns the seconds that a method takes, without making the text of the payload."""
     text = None if records is None else json.dumps({"data": records})
     start = time.monotonic()
     handle.rpc("job-manager.mf_priority." + method, text).get()
@@ -45,7 +45,7 @@ def call(method, records=None):
 
 @functools.cache
 def job_manager():
-    """The schedstat of the broker's thread that runs the job manager."""
+    """Returns the schedstat file of the broker's thread that runs the job manager."""
     pid = int(handle.attr_get("broker.pid"))
     for task in glob.glob(f"/proc/{pid}/task/*"):
         with open(task + "/comm", encoding="utf-8") as comm:
@@ -55,7 +55,7 @@ def job_manager():
 
 
 def used():
-    """Seconds of processor time that the job manager's thread has used: it says the same whoever else uses the machine."""
+    """Returns the seconds of processor time that the thread of the job manager has used, which does not depend on other processes."""
     with open(job_manager(), encoding="utf-8") as stat:
         return int(stat.read().split()[0]) / 1e9
 
@@ -66,7 +66,7 @@ def settle():
 
 
 def reprioritize():
-    """Seconds until the job manager serves again: a plugin may answer before its work is done."""
+    """Returns the seconds until the job manager serves again: a plugin may answer before its work is done."""
     start = time.monotonic()
     handle.rpc("job-manager.mf_priority.reprioritize").get()
     handle.rpc("job-manager.stats-get", {}).get()
@@ -74,7 +74,7 @@ def reprioritize():
 
 
 def submit(count, run="1h", urgency=16):
-    """Submit `count` one-core jobs as the owner; their ids."""
+    """Submits `count` one-core jobs as the owner and returns their ids."""
     spec = job.JobspecV1.from_command(["true"])
     spec.duration = 7200
     spec.setattr("system.exec.test.run_duration", run)
@@ -82,7 +82,7 @@ def submit(count, run="1h", urgency=16):
 
 
 def submit_in_turn(texts, count, **options):
-    """Submit `count` jobs, each of these jobspecs in its turn; their ids."""
+    """Submits `count` jobs with these jobspecs in turn, and returns their ids."""
     ids = []
     while len(ids) < count:
         turns = range(len(ids), min(len(ids) + 2000, count))
@@ -96,7 +96,7 @@ def wait(jobid, event):
 
 
 def memory():
-    """Resident bytes of the broker, freed pages returned first as far as the C library does."""
+    """Returns the resident bytes of the broker, after the C library has returned freed pages."""
     pid = int(handle.attr_get("broker.pid"))
     with open(f"/proc/{pid}/statm", encoding="ascii") as stream:
         return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

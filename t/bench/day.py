@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What a day of live fair-share adds to the content store: 100 pending jobs, 10 nodes, a refresh every 30 seconds.
+"""Measures the growth of the content store by a day of live fair-share: 100 pending jobs, 10 nodes, a refresh every 30 seconds.
 
-The day is played faster: with a refresh every REFRESH seconds all times are 30/REFRESH times shorter, run times and the half-life of seven
-days too. Twenty users are near their shares. When a job ends, its user submits another. Prints the events that the jobs' eventlogs got after their
-first priority; the shell script beside this one measures the content store when the instance has ended.
+The day runs faster: with a refresh every REFRESH seconds, all times are 30/REFRESH times shorter, also run times and the half-life of
+seven days. Twenty users are near their shares. When a job ends, its user submits another. Prints the events of the eventlogs after the
+first priority of each job; day.sh measures the content store after the end of the instance.
 
-usage: day.py POLICY REFRESH SPEED: a day of 86400/SPEED seconds; REFRESH 0 is none
+usage: day.py POLICY REFRESH SPEED: a day of 86400/SPEED seconds; REFRESH 0 means no refreshes
 """
 import collections
 import json
@@ -34,7 +34,7 @@ def speak_as(user):
 
 
 def push():
-    """Everybody near his share of what a machine adds up to that has long been full."""
+    """Returns usages near the shares of a machine that has been full for long."""
     now, total = time.time(), NODES * HALF_LIFE / 0.6931471805599453
     shares = [1 + user * 7919 % 9 for user in range(USERS)]
     banks = [dict(bank="root", priority=0, parent="", shares=1, active=1)]
@@ -60,7 +60,7 @@ def submit(user):
 
 
 def watch(seconds):
-    """Follows the journal: events and bytes after the first priority of each job, and how many ended."""
+    """Follows the journal: counts events and bytes after the first priority of each job, and ended jobs."""
     user_of, priced, counts, submitted = {}, set(), collections.Counter(), []
     wanted = {name: 1 for name in ("submit", "priority", "clean", "memo")}
     journal = flux.Flux().rpc("job-manager.events-journal", {"full": True, "allow": wanted}, flags=flux.constants.FLUX_RPC_STREAMING)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# What a day of live fair-share adds to the content store: 100 pending jobs, a refresh every 30 seconds, each policy beside none.
+# Measures the growth of the content store by a day of live fair-share: 100 pending jobs, a refresh every 30 seconds, with each ranking
+# policy and without refreshes.
 # usage: day.sh PLUGIN.so...   (SPEED=150: the day takes 86400/150 seconds; POLICIES: all; all instances at once)
 
 . "$(dirname "$0")/lib.sh"
@@ -10,7 +11,7 @@ cat >"$work/conf.json" <<-END
 {"fake-resources": {"nnodes": 10, "cores-per-node": 1}, "exec": {"testexec": {"allow-guests": true}},
  "ingest": {"validator": {"disable": true}}, "job-manager": {"plugins": [{"remove": ".priority-default"}]}}
 END
-# play NAME PLUGIN.so POLICY REFRESH: one day in an instance of its own.
+# play NAME PLUGIN.so POLICY REFRESH: plays one day in an instance of its own.
 play() {
 	local state=$work/$1 so
 	mkdir "$state" && so=$(path_of "$2") || return

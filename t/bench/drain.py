@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Times the draining of N jobs that one limit lets go one at a time."""
+"""Times how N held jobs drain that a limit releases one at a time."""
 import os
 import sys
 import time

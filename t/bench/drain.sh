@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Held jobs drained one after the other: linear if twice as many take twice as long.
+# Times held jobs that drain one after the other. The time is linear if twice as many jobs take twice as long.
 # usage: drain.sh PLUGIN.so...   (N="2500 5000 10000")
 
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Time of `flux fairshare update` and of flux-accounting's `flux account-update-fshare` on the same databases, one after the
-# other, and whether they agree.
+# Times `flux fairshare update` and flux-accounting's `flux account-update-fshare` on the same databases, one after the other, and
+# compares their results.
 #
 #   t/bench/fairshare-update.sh [ASSOCIATIONS BANKS]...     default: 1000 10 10000 100 100000 1000
 #
@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 test $# -gt 0 || set -- 1000 10 10000 100 100000 1000
 flux account -p "$work/empty.db" create-db >/dev/null 2>&1
 
-# Banks in two levels below the root; whole-number usages, which the original does not round.
+# Banks are in two levels below the root. Usages are whole numbers, which flux-accounting does not round.
 fill() {
 	flux python - "$1" "$2" "$3" <<-'EOF'
 	import random, sqlite3, sys

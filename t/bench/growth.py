@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""How fast eventlogs grow on a steady site because fair-share lives: with each policy, beside one that posts every change.
+"""Measures the growth of eventlogs on a steady site by live fair-share: with each ranking policy, and with a plugin that posts every change.
 
-A site as that of `cargo bench --bench live steady`: of 1,000 users 300 have all pending jobs and near what is due to them,
-each node runs one job of random length, and whoever's job ends submits another. A window of refreshes is watched through
-the job manager's journal. A job's first price is not counted: it would be posted without live fair-share too.
+The site is that of `cargo bench --bench live steady`: 300 of 1,000 users have all pending jobs and usages near their shares, each node
+runs one job of random length, and the user of an ended job submits another. The journal of the job manager shows the events of some
+refreshes. The first priority of a job does not count, because it would be posted without live fair-share too.
 """
 import collections
 import json
@@ -40,7 +40,7 @@ def bank(user):
 
 
 def push(policy):
-    """The site as it has been in use for long: everybody near his share of what a full machine adds up to."""
+    """Returns the site after long use: the usages are near the shares of a full machine."""
     now, total = time.time(), nodes * HALF_LIFE / 0.6931471805599453
     due = sum(map(shares, active))
     banks = [dict(bank="root", priority=0, parent="", shares=1, active=1)]
@@ -87,7 +87,7 @@ def submit_all(count):
 
 
 class Journal:
-    """What the job manager posts, and the next job of whoever's job has ended."""
+    """Reads the journal of the job manager, and submits the next job of a user whose job has ended."""
 
     def __init__(self):
         self.user_of, self.priced, self.counts = {}, set(), collections.Counter()
@@ -98,7 +98,7 @@ class Journal:
         )
 
     def watch(self, seconds):
-        """For so long: priority events of jobs that had a price, with their bytes, and all other events looked at."""
+        """Counts, for some time, priority events of jobs that had a priority, their bytes, and all other events."""
         self.counts.clear()
         end, submitted = time.monotonic() + seconds, []
         while time.monotonic() < end:

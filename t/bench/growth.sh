@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Growth of eventlogs on a steady site with live fair-share: each policy, posting the head of the queue and every change.
+# Measures the growth of eventlogs on a steady site with live fair-share, for each ranking policy, with posts for the head of the queue
+# and with posts for every change.
 # usage: growth.sh PLUGIN.so   (N=20000 pending jobs, NODES=3000, REFRESH=30 seconds, REFRESHES=4, POLICIES: all)
 
 . "$(dirname "$0")/lib.sh"

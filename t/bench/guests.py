@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Guests who call explain, standing and jobs without pause, and what that costs everybody else.
+"""Measures the load of guests that call explain, standing and jobs without pause.
 
-Times with and without them alternate in one run. Processor time is that of the job manager's thread.
+Periods with and without guests alternate in one run. Processor time is that of the thread of the job manager.
 """
 import json
 import os
@@ -29,7 +29,7 @@ def speak_as(uid):
 
 
 def flood(counts, lock):
-    """Each guest has a handle and a thread of his own, and asks again as soon as he is answered."""
+    """Runs a thread with its own handle for each guest, which sends the next request after each answer."""
 
     def guest(own, mine):
         number = 0
@@ -72,7 +72,7 @@ def spec_text():
 
 
 def submit_all():
-    """Every guest's jobs, submitted as himself."""
+    """Submits the jobs of each guest with the credentials of the guest."""
     text, context = spec_text(), SecurityContext()
     for number in range(guests):
         uid = FIRST + number
@@ -87,7 +87,7 @@ def submit_all():
 
 
 def calls(seconds):
-    """What submits and changes of urgency take, one after another for so long."""
+    """Times submissions and changes of urgency, one after another for some time."""
     submits, urgencies = [], []
     text, end, number = spec_text(), time.monotonic() + seconds, 0
     while time.monotonic() < end:

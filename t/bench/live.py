@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What live fair-share costs in a real instance: posts one by one beside Flux's own loop, refreshes beside a full
-reprioritize, and for how long the job manager serves nobody else meanwhile.
+"""Measures live fair-share in a real instance: single posts compared with Flux's own loop, refreshes compared with a full reprioritize, and
+stalls of the job manager.
 
-Processor time is that of the job manager's thread: it says the same whoever else uses the machine. A stall is what the
-thread worked between a ping and its answer.
+Processor time is that of the thread of the job manager, which does not depend on other processes. A stall is the processor time of that
+thread between a ping and its answer.
 """
 import json
 import os
@@ -35,14 +35,14 @@ def bank(i):
 
 
 def owner(fairshares, **leaf):
-    """The owner's associations, one in each bank; those of a tree with `leaf`."""
+    """Returns the associations of the owner, one in each bank; with `leaf`, those of a tree."""
     return [
         association(uid, bank(i), def_bank=bank(0), fairshare=fairshare, **leaf) for i, fairshare in enumerate(fairshares)
     ]
 
 
 def push(policy, others):
-    """A tree: the owner in each bank, unless he is to have the pushed numbers, and as many other users as wanted."""
+    """Returns a tree with other users, and with the owner in each bank, unless the owner keeps the pushed fair-shares."""
     banks = [dict(bank="root", priority=0, parent="", shares=1, active=1)]
     banks += [dict(bank=bank(i), priority=0, parent="root", shares=1 + i, active=1) for i in range(BANKS)]
     rule = dict(policy=policy, at=time.time(), half_life=7 * DAY, node_weight=1, core_weight=0, gpu_weight=0)
@@ -72,7 +72,7 @@ def configure(**settings):
 
 
 def submit_to_banks(count):
-    """Jobs of one core, the banks in turn; the last id."""
+    """Submits jobs of one core, to the banks in turn, and returns the last id."""
     texts = []
     for i in range(BANKS):
         spec = job.JobspecV1.from_command(["true"])
@@ -83,7 +83,7 @@ def submit_to_banks(count):
 
 
 def fill():
-    """One job on all nodes: whoever comes next waits in the queue of the scheduler."""
+    """Starts one job on all nodes, so that later jobs wait in the queue of the scheduler."""
     spec = job.JobspecV1.from_command(["true"], num_nodes=4, num_tasks=4, cores_per_task=4)
     spec.duration = 7200
     spec.setattr("system.exec.test.run_duration", "2h")
@@ -92,7 +92,7 @@ def fill():
 
 
 def rest():
-    """Until a refresh is over and its events are written."""
+    """Waits until a refresh is over and its events are written."""
     while live()["refreshing"]:
         time.sleep(0.05)
     time.sleep(0.2)
@@ -100,7 +100,7 @@ def rest():
 
 
 def one_by_one_or_loop():
-    """Prices of a part of the banks move to the other end of the queue and back: by a refresh, and by Flux's loop."""
+    """Moves the priorities of some banks to the other end of the queue and back, by a refresh and by Flux's loop."""
     push("classic", 1)
     base = [(1 + i) / 101 for i in range(BANKS)]
     settings = dict(refresh=0, depth=1000000, memo="never")
@@ -137,7 +137,7 @@ def one_by_one_or_loop():
 
 
 class Pings(threading.Thread):
-    """Asks the job manager something small all the time; how long the answers took, by clock and by its own work."""
+    """Sends small requests to the job manager all the time, and measures the elapsed and the processor time of the answers."""
 
     def __init__(self):
         super().__init__()
@@ -177,14 +177,14 @@ def refreshes():
 
         def push_and_wait():
             commit = push(policy, leaves - BANKS)
-            # Of a large site the refresh comes after the answer, and posts after that.
+            # On a large site the refresh follows the answer, and posts follow the refresh.
             time.sleep(max(3, refresh))
             return commit
 
         commit, _, stall, wait_ = while_pinging(push_and_wait)
         line(policy + ": commit", "", "", commit, stall, wait_)
         rest()
-        # The query shows every association: it has to wait until the watching is over.
+        # The query has every association, so it must wait until the measurement is over.
         def watch():
             time.sleep(seconds)
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Live fair-share: posts one by one beside Flux's loop (LEAVES=0), or refreshes and stalls beside a full reprioritize.
+# Measures live fair-share: single posts and Flux's loop (LEAVES=0), or refreshes, stalls and a full reprioritize.
 # usage: live.sh PLUGIN.so...   (N=10000 jobs, LEAVES=0 associations, REFRESH=2 seconds between two refreshes,
 # STALL=50ms as max-stall)
 

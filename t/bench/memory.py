@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Resident memory of the broker before and after N associations, and J pending jobs."""
+"""Measures the resident memory of the broker before and after N associations and J pending jobs."""
 import os
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from bench import association, call, memory, settle, show, submit, wait
 n, j = int(sys.argv[1]), int(sys.argv[2])
 subprocess.run(["flux", "queue", "stop", "--all", "--quiet"], check=True)
 uid = os.getuid()
-# One round first: what the message buffers need stays allocated and is not counted.
+# A first round allocates the message buffers, which are not counted.
 call("rec_update", [association(100000 + i) for i in range(n)])
 first = memory()
 call("rec_update", [association(500000 + i) for i in range(n)])

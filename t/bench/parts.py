@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Times a push of N associations by the processor time of the job manager's thread, message by message: what each keeps
-others waiting for, whoever else uses the machine. Taking the message off the wire is part of it."""
+"""Measures the processor time of the job manager's thread for each message of a push of N associations. During that time other requests
+wait. Receiving the message is included."""
 import json
 import sys
 
@@ -10,7 +10,7 @@ n, size = int(sys.argv[1]), 500
 
 
 def rpc(topic, text):
-    """Seconds of the job manager for one request, and the answer."""
+    """Returns the seconds of the job manager for one request, and the answer."""
     handle.rpc("job-manager.stats-get", {}).get()
     start = used()
     answer = handle.rpc(topic, text).get_str()
@@ -32,7 +32,7 @@ def one_message(fairshare):
 
 
 def in_parts(fairshare):
-    """The longest request of a push in parts, and its commit."""
+    """Returns the times of the longest request of a staged push and of its commit."""
     doc = document(fairshare)
     records = doc.pop("associations")
     begin, answer = call("policy_begin", {})

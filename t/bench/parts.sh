@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# A whole policy in one message and in parts: for how long the job manager serves nobody else.
+# Measures for how long a policy in one message and a staged push keep the job manager busy.
 # usage: parts.sh PLUGIN.so...   (N=100000 associations)
 
 . "$(dirname "$0")/lib.sh"

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Makes a Markdown table (stdout) and plots in one SVG of what scale.sh measured.
+"""Makes a Markdown table (stdout) and plots in one SVG from the figures of scale.sh.
 
-usage: plots.py FIGURES.jsonl OUT.svg ONE      (ONE of the one while the other grows)
+usage: plots.py FIGURES.jsonl OUT.svg ONE      (ONE: the fixed number of jobs or associations while the other grows)
 """
 import json
 import math
 import sys
 from xml.sax.saxutils import escape
 
-# Measures in their order, and along what they are shown: jobs with ONE associations, or associations with ONE jobs.
+# Measures in their order, and their axes: jobs with ONE associations, or associations with ONE jobs.
 SHOWN = [
     ("submit", "jobs", "submit, processor time"),
     ("submit: a second", "jobs", "submissions a second"),
@@ -33,13 +33,13 @@ SHOWN = [
     ("query of everything", "leaves", "the query"),
 ]
 NAMES = {"jobs": "jobs", "leaves": "associations"}
-# Apart for those who see few colours, and on white as on black.
+# Colours that colour-blind readers can distinguish, on white and on black.
 COLOURS = ["#2f7ed8", "#d97a1d", "#8a8a8a", "#2a9d6f", "#b0529b"]
 WIDTH, HEIGHT, COLUMNS, MARGIN = 250, 190, 4, 50
 
 
 def read(path, one):
-    """{(measure, axis): {plugin: {size: value}}}, units, plugins."""
+    """Returns {(measure, axis): {plugin: {size: value}}}, units and plugins."""
     figures, units, plugins = {}, {}, []
     with open(path, encoding="utf-8") as stream:
         for line in map(json.loads, stream):
@@ -78,12 +78,12 @@ def table(figures, units, plugins, axis, one):
 
 
 def nice(low, high):
-    """Powers of ten around."""
+    """Returns the powers of ten around the values."""
     return math.floor(math.log10(low)), max(math.floor(math.log10(low)) + 1, math.ceil(math.log10(high)))
 
 
 def panel(x, y, title, unit, axis, lines, plugins):
-    """One plot, both axes logarithmic."""
+    """Draws one plot with logarithmic axes."""
     points = [(size, value) for line in lines.values() for size, value in line.items() if value > 0]
     if not points:
         return ""

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# rec_update of many associations: the first one, and one that changes each.
+# Times rec_update of many associations: the first call, and a call that changes each.
 # usage: rec-update.sh PLUGIN.so|nothing...   (N=50000 associations)
 
 . "$(dirname "$0")/lib.sh"

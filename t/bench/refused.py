@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Times R submissions that are refused, each with a dependency, by N inactive jobs that declared one. Flux searches the
-list of a plugin's subscriptions, from the front, for every job that had one and that it frees.
+"""Times R refused submissions with a dependency while N inactive jobs with a dependency are retained. When Flux frees a job with a
+subscription, it searches the list of subscriptions of the plugin from the front.
 
-The plugins take turns, in an order that turns round with every round; ratios are of the same round. The interval is
-that of the median ratio, by bootstrap; p is the sign test's: how likely it is that so many rounds agree by chance."""
+The plugins take turns, and the order is reversed in each round; ratios are of one round. The interval is that of the median ratio, by
+bootstrap; p is the probability of the sign test that as many rounds agree by chance."""
 import math
 import os
 import random
@@ -30,7 +30,7 @@ def spec(after, project=None):
 
 
 class Site:
-    """An instance with a plugin."""
+    """An instance with a plugin, and its timings."""
 
     def __init__(self, name, uri):
         self.name, self.handle, self.retained, self.times = name, flux.Flux(uri), 0, []
@@ -45,7 +45,7 @@ class Site:
             self.call("stats-get", {})
 
     def retain(self, count):
-        """Jobs that wait for the success of one that ends without it, until so many are inactive."""
+        """Submits jobs that depend on the success of a failing job, until `count` jobs are inactive."""
         left = count - self.retained
         if left <= 0:
             return
@@ -62,7 +62,7 @@ class Site:
         self.retained = count
 
     def refused(self):
-        """Seconds until all of them are refused."""
+        """Returns the seconds until all submissions are refused."""
         text = spec(self.some, project="unknown")
         start = time.monotonic()
         for future in [job.submit_async(self.handle, text) for _ in range(r)]:
@@ -76,14 +76,14 @@ class Site:
 
 
 def interval(ratios):
-    """The middle 95 % of medians of resamples."""
+    """Returns the middle 95 % of the medians of resamples."""
     source = random.Random(1)
     medians = sorted(statistics.median(source.choices(ratios, k=len(ratios))) for _ in range(4000))
     return medians[100], medians[-101]
 
 
 def sign_test(ratios):
-    """Two-sided: as many of these or more on one side of 1."""
+    """Returns the two-sided probability that as many values or more are on one side of 1."""
     n, most = len(ratios), max(sum(x > 1 for x in ratios), sum(x < 1 for x in ratios))
     return min(1.0, 2 * sum(math.comb(n, k) for k in range(most, n + 1)) / 2**n)
 

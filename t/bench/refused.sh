@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Submissions with a dependency that are refused, while many jobs that had dependencies are retained (inactive, not purged).
-# All plugins at once, each in an instance of its own, in rounds that take turns: what disturbs one disturbs the other.
+# Times refused submissions with a dependency while many jobs that had dependencies are retained (inactive, not purged).
+# Each plugin has an instance of its own, and the plugins take turns, so that disturbances affect all of them.
 # usage: refused.sh PLUGIN.so PLUGIN.so...   (N="0 20000 50000" retained jobs, R=1000 refused ones, ROUNDS=15)
 
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Limits over scopes beside none, by turns in one instance. Times are processor time of the job manager's thread."""
+"""Measures limits over scopes and no limits by turns in one instance, in processor time of the job manager's thread."""
 import json
 import os
 import statistics
@@ -37,7 +37,7 @@ spec = spec.dumps()
 
 
 def timed(count, what):
-    """Seconds of the job manager for each of so many, and what was given back."""
+    """Returns the seconds of the job manager for each of `count` actions, and the result."""
     settle()
     before = used()
     result = what()
@@ -63,7 +63,7 @@ def cancel(ids):
 
 
 def crowd():
-    """Each user's jobs, submitted as himself: the first is scheduled, all others are held."""
+    """Submits jobs of each user with the credentials of the user: the first is scheduled, all others are held."""
     context, lines = SecurityContext(), []
     for number in range(USERS):
         os.environ["FLUX_HANDLE_USERID"] = str(FIRST + number)
@@ -84,7 +84,7 @@ times = {what: ([], []) for what in ("a push that changes the limits", "the same
 for number in range(rounds):
     for side, text in enumerate(texts):
         times["a push that changes the limits"][side].append(timed(1, lambda: push(text))[0])
-        # Once more, when it changes nothing.
+        # A second push changes nothing.
         times["the same push again"][side].append(timed(1, lambda: push(text))[0])
         seconds, ids = timed(SAMPLE, submit)
         times["a submission"][side].append(seconds)

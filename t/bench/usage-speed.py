@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Speed of counting usage beside flux-accounting's update-usage, on one large site, in one run.
+"""Times the usage count of `flux fairshare sync` and of flux-accounting's update-usage on one large site, in one run.
 
 usage: flux python usage-speed.py PROGRAM [ASSOCIATIONS [BANKS [JOBS]]]
 
-First with all jobs new, then with nothing new. Times are wall clock and CPU seconds of whole commands, ours first;
-the program of flux-accounting is the installed flux account-update-usage. Both results must be equal.
+First all jobs are new, then none. Times are wall clock and CPU seconds of whole commands, ours first; the other program is the installed
+flux account-update-usage. Both results must be equal.
 """
 import contextlib
 import json
@@ -28,7 +28,7 @@ def make(path, associations, banks, jobs):
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA synchronous = OFF")
         start = time.time() - 86400
-        # All jobs lie in the site's first period.
+        # All jobs are in the first period of the site.
         db.execute("UPDATE t_half_life_period_table SET end_half_life_period = ?", (start - 60 + 604800,))
         db.execute("INSERT INTO bank_table (bank, shares) VALUES ('root', 1)")
         db.executemany("INSERT INTO bank_table (bank, parent_bank, shares) VALUES (?, 'root', ?)",

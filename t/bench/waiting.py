@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Times submissions that are refused, each with a dependency, and a cancellation of all, where N jobs wait for a time to begin."""
+"""Times refused submissions with a dependency, and the cancellation of all jobs, while N jobs wait for their begin-time."""
 import os
 import subprocess
 import sys
@@ -14,7 +14,7 @@ call("rec_update", [association(os.getuid())])
 
 
 def waiting(project=None):
-    """A job that is not to begin before a day is over."""
+    """Returns a job with a begin-time in a day."""
     spec = job.JobspecV1.from_command(["true"])
     spec.setattr("system.dependencies", [{"scheme": "begin-time", "value": str(time.time() + 86400)}])
     if project:
@@ -23,7 +23,7 @@ def waiting(project=None):
 
 
 def timed(what, act):
-    """Processor time of the job manager: it says the same whoever else uses the machine."""
+    """Returns the processor time of the job manager, which does not depend on other processes."""
     before = used()
     act()
     settle()
