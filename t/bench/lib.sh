@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-# What the timings share: a quiet instance, the plugin in it, and a table line for each figure.
+# Functions of the timing scripts: a quiet instance with the plugin, and a table line for each figure.
 #
 # Each script: t/bench/NAME.sh PLUGIN.so... | nothing   (several plugins are timed in turn, in one run)
 set -eu
@@ -10,7 +10,7 @@ unset FLUX_URI
 [ $# -gt 0 ] || { sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; exit 2; }
 command -v flux >/dev/null || { echo "flux is not on PATH" >&2; exit 2; }
 
-# path_of NAME: a plugin's path; the word nothing builds the do-nothing plugin against flux-core's headers.
+# path_of NAME: prints the path of a plugin; for the word "nothing", builds the plugin that does nothing.
 path_of() {
 	local dir
 	dir=$(mktemp -d "$work/so.XXXX")
@@ -22,14 +22,13 @@ path_of() {
 	echo "$dir/mf_priority.so"
 }
 
-# meter: builds the plugin $work/meter.so, and sees to it that each thread of a broker has memory of its own to give out, however many
-# there are and however large the pieces.
+# meter: builds the plugin $work/meter.so, and sets the C library to one arena for each thread of a broker, also for large allocations.
 meter() {
 	cc -O2 -fPIC -shared $(pkg-config --cflags flux-core) -o "$work/meter.so" "$bench/meter.c" >&2
 	export GLIBC_TUNABLES=glibc.malloc.arena_max=200:glibc.malloc.mmap_threshold=33554432
 }
 
-# The instances' configuration.
+# The configuration of the instances.
 write_conf() {
 	cat >"$work/conf.json" <<-EOF
 	{"fake-resources": {"nnodes": 4, "cores-per-node": 4}, "exec": {"testexec": {"allow-guests": true}},
@@ -38,7 +37,7 @@ write_conf() {
 	EOF
 }
 
-# time_plugins SCRIPT.py ARGS -- PLUGIN...: run the Python script in a fresh instance for each plugin.
+# time_plugins SCRIPT.py ARGS -- PLUGIN...: runs the Python script in a new instance for each plugin.
 time_plugins() {
 	local script=$1 args=() so p
 	shift
@@ -53,7 +52,7 @@ time_plugins() {
 	done
 }
 
-# start_plugins PLUGIN...: a fresh instance for each plugin, all at once; "NAME URI" of each goes into the array sites.
+# start_plugins PLUGIN...: starts a new instance for each plugin, all at once; the array sites gets "NAME URI" of each.
 start_plugins() {
 	local so p n=0
 	write_conf

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""One instance of scale.sh: `fill` it and measure, look at it `restarted`, or `drain` what a limit holds.
+"""Measures one instance of scale.sh: `fill` fills it, `restarted` measures it after a restart, `drain` drains held jobs.
 
-A line of JSON for each figure. What is compared between plugins is processor time of the job manager's thread: it says the
-same whoever else uses the machine; of whole submissions and restarts also the time that passed.
+Prints a line of JSON for each figure. The figures are processor times of the job manager's thread, which do not depend on other
+processes; whole submissions and restarts also have their elapsed time.
 """
 import errno
 import json
@@ -28,7 +28,7 @@ def note(measure, value, unit):
 
 
 def spent(act):
-    """Seconds of the job manager for it, its requests and answers included, and until it serves again."""
+    """Returns the seconds of the job manager for an action with its requests and answers, until it serves again."""
     settle()
     start = used()
     act()
@@ -50,7 +50,7 @@ def has(method, payload):
 
 
 def given_out():
-    """Bytes that the job manager's thread has from the C library: Flux's own part and the plugin's."""
+    """Returns the bytes that the job manager's thread has allocated, for Flux and for the plugin."""
     return handle.rpc("job-manager.meter.memory", {}).get()["job_manager"]
 
 
@@ -59,7 +59,7 @@ def bank(i):
 
 
 def owner(fairshare):
-    """The owner is in each bank; each of these prices is new when `fairshare` is."""
+    """Returns the associations of the owner in each bank. A new `fairshare` gives each job a new priority."""
     return [association(uid, bank(i), def_bank=bank(0), fairshare=fairshare * (1 + i) / 101) for i in range(BANKS)]
 
 
@@ -69,7 +69,7 @@ def records(fairshare):
 
 
 def in_parts(fairshare):
-    """The longest request of a push in parts with a tree, and all of them."""
+    """Returns the times of the longest request of a staged push with a tree, and of all its requests."""
     banks = [dict(bank="root", priority=0, parent="", shares=1, active=1)]
     banks += [dict(bank=bank(i), priority=0, parent="root", shares=1 + i, active=1) for i in range(BANKS)]
     rule = dict(policy="weighted-walk", at=time.time(), half_life=7 * DAY, node_weight=1, core_weight=0, gpu_weight=0)
@@ -88,7 +88,7 @@ def in_parts(fairshare):
 
 
 def submit(count, **attributes):
-    """Jobs of one core, the banks in turn; the last id."""
+    """Submits jobs of one core, to the banks in turn, and returns the last id."""
     texts = []
     for i in range(BANKS):
         spec = job.JobspecV1.from_command(["true"])
@@ -106,7 +106,7 @@ def changed(fairshare):
 
 
 def fill():
-    # One round first: buffers of messages stay allocated. One job runs, so that usage moves.
+    # A first round allocates the message buffers. One job runs, so that usage changes.
     call("rec_update", {"data": owner(0.5)})
     call("reprioritize")
     wait(submit(1), "start")
@@ -143,8 +143,8 @@ def fill():
 
 
 def live():
-    """What refreshes cost a second, one a second, beside none; and how many prices they post. After a push in which each price is new
-    thousands are posted over many refreshes where many jobs pend: a minute is waited for that at most."""
+    """Returns the cost of one refresh a second, compared with none, and the number of posted priorities. After a push that changes each
+    priority, many refreshes post thousands of priorities; this waits a minute for them at most."""
     conf = handle.rpc("config.get").get()
     posted = lambda: call("stats")["refresh"]["touched_total"]
 
@@ -165,7 +165,7 @@ def live():
     cost, posts = over(1)
     note("a live refresh", max(0, cost - idle) * 1e3, "ms")
     note("a live refresh: prices posted", posts, "a second")
-    # The default again: the restart is of an instance as sites have it.
+    # The default setting again, so that the restarted instance is like that of a site.
     conf["fairshare"] = dict(refresh="30s")
     handle.rpc("config.load", conf).get()
     settle()
@@ -184,7 +184,7 @@ def restarted():
 
 
 def drain():
-    """Held jobs that a limit of 1 lets go one after the other, for so many seconds at most."""
+    """Drains held jobs that a limit of 1 releases one after the other, for some seconds at most."""
     call("rec_update", {"data": [association(uid, bank(0), max_running_jobs=1)]})
     call("reprioritize")
     first = submit(1, run="1h")

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Scale: what jobs and associations cost as there are more of them, plugin beside plugin in one run. A Markdown table on stdout,
-# plots in SVG, the raw figures beside them.
+# Measures the cost of growing numbers of jobs and associations with several plugins in one run. Prints a Markdown table, and writes plots
+# in SVG and the raw figures.
 # usage: scale.sh PLUGIN.so [UPSTREAM.so] [nothing]   (JOBS="1000 10000 50000", LEAVES="1000 10000 100000",
-#        ONE=1000 of the one while the other grows, SECONDS_MOST=60 of a drain, RESTART_MOST=900 seconds of a restart, BROKERS=1,
+#        ONE=1000 jobs or associations while the other number grows, SECONDS_MOST=60 of a drain, RESTART_MOST=900 of a restart, BROKERS=1,
 #        OUT=scale with .md, .svg and .jsonl)
-# The first is called flux-fairshare, the second flux-accounting; NAMES="a b" says otherwise. With NESTED=1 the instances are
-# batch jobs of another (flux batch), whose start is in the time of a restart. Jobs have one core and run nowhere: nothing is executed.
+# NAMES="a b" names the plugins (default: flux-fairshare flux-accounting). With NESTED=1 the instances are batch jobs of another one
+# (flux batch), and a restart includes their start. Jobs have one core and are not executed.
 
 . "$(dirname "$0")/lib.sh"
 out=${OUT:-scale} one=${ONE:-1000} most=${SECONDS_MOST:-60} brokers=${BROKERS:-1}
@@ -14,12 +14,12 @@ read -ra names <<<"${NAMES:-flux-fairshare flux-accounting}"
 : >"$out.jsonl"
 meter
 export PYTHONPATH=$bench FLUX_DISABLE_JOB_CLEANUP=t
-# Where 50,000 jobs get another price, or one after a restart, job-list is busy for minutes, whoever set it, and whatever would have it
-# end waits. Nothing of that is measured.
+# When 50,000 jobs get a new priority, job-list is busy for minutes with any plugin, and the end of the instance waits for it. That time is
+# not measured.
 export FLUX_MODPROBE_DISABLE=job-list
 
 limit=()
-# instance STATE CONF COMMAND: a broker on a state directory, or several, or one that is a batch job.
+# instance STATE CONF COMMAND: runs a command in an instance on a state directory, of one broker, of several, or as a batch job.
 instance() {
 	local options=(-c"$2" -Slog-stderr-level=0 -Sstatedir="$1")
 	if [ -n "${NESTED:-}" ]; then
@@ -34,7 +34,7 @@ instance() {
 	fi
 }
 
-# given_up STATUS: a restart that takes too long is told as one (the broker's timeout, or the signal after it). Another failure ends the run.
+# given_up STATUS: reports a restart that took too long (by the timeout of the broker, or the signal after it). Another failure ends the run.
 given_up() {
 	case $1 in
 	124 | 137) echo "   restart: not over in ${RESTART_MOST:-900} s" >&2 ;;
@@ -42,10 +42,10 @@ given_up() {
 	esac
 }
 
-# name N PLUGIN: what the Nth plugin is called.
+# name N PLUGIN: prints the name of the Nth plugin.
 name() { if [ "$2" = nothing ]; then echo nothing; else echo "${names[$1]}"; fi; }
 
-# run NAME PLUGIN JOBS LEAVES: two instances, of which the first is restarted.
+# run NAME PLUGIN JOBS LEAVES: measures two instances, and restarts the first.
 run() {
 	local so state=$work/state conf=$work/conf.json loaded=$work/loaded.json
 	local step="flux python $bench/scale.py"
