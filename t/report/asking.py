@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Asking a page: what the claims in content.py and manners.py are made of."""
+"""Functions that read and operate a page, for the tests in content.py and manners.py."""
 
 import json
 import os
@@ -30,12 +30,12 @@ def quiet(page):
     assert not told, f"nothing on the console, nothing asked for: {told}"
 
 
-# What does something where text is shown: controls, separators, and marks that turn the direction of writing.
+# Characters with an effect on displayed text: controls, separators, and marks that change the direction of writing.
 ACTS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def alone(page, path):
-    """A page that needs nothing else, says nothing on the console, and lets nobody else's script run."""
+    """Checks that a page needs no other file, prints nothing on the console, and runs no foreign script."""
     page.js("new Promise((done) => setTimeout(done, 300))")
     quiet(page)
     source = open(path, encoding="utf-8").read()
@@ -43,13 +43,13 @@ def alone(page, path):
     assert "default-src 'none'" in head and "unsafe" not in head, "a strict policy"
     equal(re.findall(r"""\b(?:src|href)\s*=\s*["'](?!#)""", head + source.rsplit("</script>", 1)[1]), [], "references")
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", source), "no address of anybody else"
-    # The policy is at work: what is put in by others does not run.
+    # The content security policy works: an inserted script does not run.
     page.js("document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))")
     equal(page.js("window.ran"), None, "a script of others")
 
 
 def search(page, words, field="search"):
-    """What is typed over all that is in a field."""
+    """Replaces the text of a field by typing."""
     page.js(f"(() => {{ const e = document.getElementById({json.dumps(field)}); e.value = {json.dumps(words)}; e.dispatchEvent(new Event('input')); }})()")
 
 
@@ -66,12 +66,12 @@ def texts(page, selector):
 
 
 def names(page, number=8):
-    """The first users of the standings."""
+    """Returns the first users of the standings."""
     return texts(page, "#standings-table tbody th a")[:number]
 
 
 def found(page, wanted):
-    """How many associations the standings say they show; that takes a moment."""
+    """Waits until the standings show the expected number of associations."""
     page.wait(f"/^{wanted:,}( |$)/.test(document.getElementById('found').textContent)", 20)
     told = text(page, "#found")
     equal(int(re.match(r"[\d,]+", told).group().replace(",", "")), wanted, told)
@@ -87,7 +87,7 @@ def below(bank):
 
 
 def axe(bench):
-    """The text of axe-core, from npm, of one version; None where it can't be had."""
+    """Returns the text of axe-core of a fixed version from npm, or None if it cannot be downloaded."""
     cache = os.path.join(bench.directory, "axe")
     script = os.path.join(cache, "package", "axe.min.js")
     if not os.path.exists(cache):
@@ -103,7 +103,7 @@ def axe(bench):
 
 
 def clean(bench, page):
-    """What axe-core has to say against what is seen now; nothing where there is no axe-core."""
+    """Returns the complaints of axe-core about the page as it is now, or none without axe-core."""
     script = axe(bench)
     if script is None:
         return []

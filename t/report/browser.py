@@ -19,12 +19,12 @@ NAMES = ["chromium", "chromium-browser", "google-chrome", "chrome"]
 
 
 def found():
-    """The program, or None."""
+    """Returns the path of Chromium, or None."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Browser:
-    """One Chromium with a profile of its own, which cannot reach any network."""
+    """A Chromium with a profile of its own and without network."""
 
     def __init__(self, patience=120):
         self.patience = patience
@@ -33,7 +33,7 @@ class Browser:
         self.read_end, to_write = os.pipe()
 
         def pipes():
-            # What Chromium reads is descriptor 3, what it writes 4; first out of each other's way.
+            # Chromium reads from descriptor 3 and writes to 4; both are moved away first.
             reading, writing = os.dup(to_read), os.dup(to_write)
             os.dup2(reading, 3)
             os.dup2(writing, 4)
@@ -42,11 +42,11 @@ class Browser:
             found(), "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}",
             "--no-first-run", "--disable-gpu", "--disable-extensions", "--disable-background-networking",
             "--hide-scrollbars", "--force-color-profile=srgb", "--font-render-hinting=none", "--lang=en-US",
-            # Whatever a page asks for is not found: a page that needs anything would be seen to.
+            # No host name resolves, so a page that requests anything fails visibly.
             "--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=direct://",
         ]
         if os.getuid() == 0:
-            arguments.append("--no-sandbox")  # Chromium does not run as root within its own
+            arguments.append("--no-sandbox")  # as root Chromium does not run in its sandbox
         if os.path.exists("/dev/shm") and shutil.disk_usage("/dev/shm").total < 256 << 20:
             arguments.append("--disable-dev-shm-usage")
         self.process = subprocess.Popen(
@@ -75,7 +75,7 @@ class Browser:
             try:
                 self.profile.cleanup()
                 return
-            except OSError:  # its other processes still write there
+            except OSError:  # other processes of Chromium still write there
                 time.sleep(0.1)
 
     def call(self, method, session=None, patience=None, **parameters):
@@ -99,7 +99,7 @@ class Browser:
                 return message["result"]
 
     def read(self, until):
-        """The next message; events are kept as well. None if none comes in time."""
+        """Returns the next message and stores events, or returns None if no message comes in time."""
         while b"\0" not in self.buffer:
             left = until - time.monotonic()
             if left <= 0 or not select.select([self.read_end], [], [], left)[0]:
@@ -115,7 +115,7 @@ class Browser:
         return message
 
     def open(self, path, width=1280, height=900, dark=False):
-        """A new page on a file, ready or not."""
+        """Opens a file in a new page, without waiting for it."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session, target)
@@ -143,7 +143,7 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}, motion])
 
     def js(self, expression):
-        """The value of an expression in the page; a promise is waited for."""
+        """Returns the value of an expression in the page, after a promise is fulfilled."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
@@ -151,19 +151,19 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, expression, patience=60):
-        """Until an expression is true."""
+        """Waits until an expression is true."""
         until = time.monotonic() + patience
         while True:
             try:
                 value = self.js(expression)
-            except RuntimeError:  # between two documents
+            except RuntimeError:  # the page is between two documents
                 value = None
             if value or time.monotonic() > until:
                 return value
             time.sleep(0.02)
 
     def key(self, key, code=None):
-        """A key, pressed and let go."""
+        """Presses and releases a key."""
         codes = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "End": 35, "Home": 36}
         common = {"key": key, "code": code or key, "windowsVirtualKeyCode": codes.get(key, 0)}
         text = {"text": "\r"} if key == "Enter" else {}
@@ -174,7 +174,7 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def click(self, expression):
-        """The middle of an element, with the mouse."""
+        """Clicks into the middle of an element with the mouse."""
         place = self.js(f"(() => {{ const e = {expression}; e.scrollIntoView({{block: 'center', behavior: 'instant'}});"
                         " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()")
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"]:
@@ -182,20 +182,20 @@ class Page:
                       clickCount=0 if kind == "mouseMoved" else 1)
 
     def shot(self, path, whole=False):
-        """A picture, of what is in sight or of all."""
+        """Takes a picture of the visible part or of the whole page."""
         import base64
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         with open(path, "wb") as file:
             file.write(base64.b64decode(answer["data"]))
 
     def pdf(self):
-        """How it prints: the number of pages, and the bytes."""
+        """Prints to PDF, and returns the number of pages and the bytes."""
         import base64
         data = base64.b64decode(self.call("Page.printToPDF", printBackground=True, preferCSSPageSize=False)["data"])
         return data.count(b"/Type /Page\n") or data.count(b"/Type /Page"), data
 
     def complaints(self):
-        """What the page said on the console or tried to fetch, besides itself."""
+        """Returns the messages on the console and the requests of the page, except for the page itself."""
         told = []
         for event in self.browser.events:
             if event.get("sessionId") != self.session:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What the page shows and does, compared with sums of the database itself, or with what other commands say."""
+"""Tests the contents of the page against sums of the database and against other commands."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def a_click_looks_into_a_bank_and_all_follows(bench):
     equal(sorted(texts(page, "#usage-chart .keys li")), ["astro", "plasma", "quantum"])
     page.click("document.querySelector('#crumbs button')")
     found(page, query(bench, "demo", "SELECT count(*) FROM association_table")[0][0])
-    # The root of what is seen leads one up.
+    # A click on the root of the drawing leads one level up.
     page.js("location.hash = 'bank=astro'")
     page.wait("document.querySelectorAll('#crumbs li').length === 3")
     page.click("document.querySelector('#icicle button')")
@@ -93,7 +93,7 @@ def keys_lead_through_the_picture(bench):
 def standings_are_sorted(bench):
     page = bench.open("demo")
     head = lambda key: f"document.querySelector('#standings-table th[data-key={key}] button')"
-    # Of equal ones any may be the first.
+    # Users with equal values may come in any order.
     orders = [("user", "username"), ("user", "username DESC"), ("usage", "job_usage DESC"), ("usage", "job_usage"),
               ("shares", "shares DESC")]
     for key, sql in orders:
@@ -109,7 +109,7 @@ def standings_are_sorted(bench):
     column = texts(page, "#standings-table tbody td:nth-child(5)")
     equal([int(share) for share in column], sorted(map(int, column), reverse=True), "shares")
     equal(page.js("document.querySelectorAll('#standings-table th[aria-sort]').length"), 1)
-    # In the order in which they would run, as another command has it.
+    # The users are in the order of "flux fairshare show".
     page.click(head("place"))
     shown = json.loads(bench.fairshare("show", "-p", bench.database("demo"), "--users-only", "--json"))["nodes"]
     ranked = sorted((node for node in shown if node["fairshare"] is not None), key=lambda node: -node["fairshare"])
@@ -199,14 +199,14 @@ def usage_by(page, title):
 
 
 def usage_of(page, bank):
-    """The heads and rows of the table, the newest first, of what is drawn for a bank."""
+    """Returns the heads and rows of the table of the drawing for a bank, the newest row first."""
     page.js(f"location.hash = 'bank={bank}'")
     page.wait(f"focus.bank === banks.name.indexOf('{bank}')")
     return texts(page, "#usage-chart thead th"), page.js("Array.from(document.querySelectorAll('#usage-chart tbody tr'), (r) => Array.from(r.children, (e) => e.textContent))")
 
 
 def near(found, wanted, what):
-    """As many hours, to the last digit that is shown; the page has seven of each number."""
+    """Checks that hours are equal to the last shown digit; the page has seven digits of each number."""
     digits = 0 if "." not in found else 2
     number = float(found.replace(",", "").replace("< 0.01", "0.005"))
     assert abs(number - wanted / 3600) <= 0.5 * 10 ** -digits + 1e-6 * wanted / 3600 + 1e-4, f"{what}: {found} instead of {wanted / 3600}"
@@ -226,7 +226,7 @@ def usage_by_period_is_what_the_database_adds_up(bench):
     quiet(page)
 
 
-# What jobs used in a time, out of their records: nodes times the seconds in it. A job that names no bank is its user's default one's.
+# Usage of jobs in a period, from their records: nodes times seconds in the period. A job without a bank counts in the default bank.
 OF_JOBS = """SELECT name, sum((cast(substr(ranks, 3) AS int) + 1) * (min(t_inactive, ?2) - max(t_run, ?1))) FROM (
     SELECT a.username AS name, a.bank AS own, j.* FROM jobs j JOIN association_table a
     ON a.userid = j.userid AND a.bank = coalesce(nullif(j.bank, ''), a.default_bank)) WHERE t_run < ?2 AND t_inactive > ?1 AND own IN inside"""
@@ -253,10 +253,10 @@ def usage_over_time_is_what_the_jobs_add_up(bench):
                 elif not parts and not name.endswith("others"):
                     of_one = dict(query(bench, "demo", below(bank) + OF_JOBS + " GROUP BY name", *midnights)).get(name, 0)
                     near(cell, of_one, f"{name} on {row[0]}")
-        # All that was used, and as much as was counted by period.
+        # The whole usage, which equals the usage by period.
         counted = query(bench, "demo", below(bank) + "SELECT sum(value * (1 << period)) FROM job_usage_per_association_table WHERE bank IN inside")[0][0]
         assert abs(whole / counted - 1) < 1e-9, f"{bank}: {whole} and {counted}"
-    # Bars are as high as the figures: the tallest column is the largest sum.
+    # Bars have the height of their figures: the tallest column is the largest sum.
     high = page.js("""(() => { const sums = new Map(); document.querySelectorAll('#usage-chart svg rect').forEach((e) => {
         const x = e.getAttribute('x'); sums.set(x, (sums.get(x) || 0) + Number(e.getAttribute('height'))); }); return Array.from(sums.values()); })()""")
     column = [float(row[1].replace(",", "").replace("< 0.01", "0")) for row in rows if row[1] != "0"][::-1]
@@ -275,7 +275,7 @@ def a_user_has_a_page(bench):
     assert page.js("document.getElementById('overview').hidden"), "instead of the rest"
     page.js("history.back()")
     assert page.wait("!document.getElementById('overview').hidden"), "and back"
-    # Dates and amounts are those of another command.
+    # Dates and amounts equal those of another command.
     compared = 0
     for user in ["ada", "bela", "rosa", "lin", "zoe"]:
         for bank, in query(bench, "demo", "SELECT bank FROM association_table WHERE username = ? ORDER BY bank", user):
@@ -297,7 +297,7 @@ def a_user_has_a_page(bench):
 
 
 def course_of(page, user):
-    """The steps of the drawing, read off its own axis; and the highest number there."""
+    """Returns the steps of the drawing, read from its axis, and the highest number of the axis."""
     page.js(f"location.hash = 'user={user}'")
     page.wait("!!document.querySelector('#person svg path.course')")
     assert f"Most was lost at {user}" in text(page, "#person .even-again"), text(page, "#person .even-again")
@@ -312,7 +312,7 @@ def course_of(page, user):
 
 @claim
 def usage_is_forgotten_as_the_database_says(bench):
-    """Steps beside sums of the bins: half goes each week, after eight weeks all. Boundaries that nobody counted come first."""
+    """Compares the steps with sums of the bins: usage decays by half each week and ends after eight weeks. Uncounted boundaries come first."""
     for site, due in [("demo", 0), ("late", 2)]:
         page = bench.open(site)
         user = "rosa"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""How the page behaves: in any light and width, on paper, read aloud, with names that want to do something, and when large."""
+"""Tests the page in dark and light mode, at any width, on paper, with a screen reader, with hostile names, and at large sizes."""
 
 import json
 import os
@@ -143,7 +143,7 @@ def axe_finds_nothing(bench):
 
 @claim
 def large_sites_are_ready_soon(bench):
-    """Measured and told; whether it is soon enough is asked where nothing else runs: --bench."""
+    """Prints the times; only --bench checks them, on an idle machine."""
     began = time.monotonic()
     page = bench.open("10000")
     took = time.monotonic() - began

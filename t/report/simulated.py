@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The page of `flux fairshare simulate --report`, compared with what the same run prints, with sums of the trace, and with the
-plain scheduler of t/scripts/easy.py."""
+"""Tests the page of `flux fairshare simulate --report` against the output of the same run, sums of the trace, and the simple scheduler
+of t/scripts/easy.py."""
 
 import json
 import os
@@ -31,13 +31,13 @@ def part(number):
 
 
 def rows(page, place):
-    """The cells of a table, all rows of it."""
+    """Returns the cells of all rows of a table."""
     page.js("Grid.all.forEach((grid) => grid.render(true, 1e6))")
     return page.js(f"""Array.from(document.querySelectorAll('#{place} tbody tr:not(.pad)'), (row) => Array.from(row.children, (e) => e.textContent))""")
 
 
 def searched(page, words, place, field="search"):
-    """When a table has been searched."""
+    """Searches a table and waits for the result."""
     search(page, words, field)
     page.wait(f"Grid.all.find((grid) => grid.table.closest('#{place}')).searched.join(' ') === {json.dumps(words.lower())}")
 
@@ -65,7 +65,7 @@ def its_figures_are_those_that_the_run_prints(bench):
     sizes = [[one["scenario"], one["group"], f"{one['jobs']:,}", span(one["wait_mean"]), span(one["wait_p95"]), ratio(one["slowdown_mean"]),
               ratio(one["slowdown_p95"])] for one in printed["groups"] if one["by"] == "size"]
     equal(rows(page, "sizes-table"), sizes, "sizes")
-    # What people read on the terminal is the same, letter by letter.
+    # The output on the terminal has the same text.
     table = bench.fairshare("simulate", "--trace", WEEK, *SWEEP, "--by", "size")
     for row in sizes:
         assert " ".join(row[:4]) in " ".join(table.split()), f"{row} in the table"
@@ -74,7 +74,7 @@ def its_figures_are_those_that_the_run_prints(bench):
 
 @claim
 def a_simulations_figures_are_those_of_the_trace(bench):
-    """With nobody weighed and nothing limited it is a scheduler alone, and there is another one to compare it with."""
+    """Without weights and limits, the simulation is only a scheduler, which is compared with another one."""
     printed = bench.simulation("plain", WEEK, "--sweep", "weights.fairshare=0", "--sweep", "scheduler=fcfs,easy", "--backfill-depth", "100000")
     page = bench.open("plain.html")
     jobs = [[float(field) for field in line.split()] for line in open(WEEK, encoding="utf-8") if line.strip() and not line.startswith(";")]
@@ -101,7 +101,7 @@ def a_simulations_figures_are_those_of_the_trace(bench):
 def dumbbells_lie_where_the_figures_say(bench):
     printed = bench.simulation("week", WEEK, *SWEEP)
     page = bench.open("week.html")
-    # Read off the drawing's own axis.
+    # The values are read from the axis of the drawing.
     marks = page.js("""Array.from(document.querySelectorAll('#dumbbells svg text:not(.strong)'), (e, at) =>
         [parseFloat(e.textContent), Number(document.querySelectorAll('#dumbbells svg line.grid')[at].getAttribute('x1'))])""")
     (low, left), (high, right) = marks[0], marks[-1]
@@ -114,7 +114,7 @@ def dumbbells_lie_where_the_figures_say(bench):
         assert abs(value(at) - one["delivered"]) < 1e-4, f"{one['group']}: {value(at)} instead of {one['delivered']}"
     promised = page.js("Array.from(document.querySelectorAll('#dumbbells line.mark'), (e) => Number(e.getAttribute('x1')))")
     equal([f"{value(x):.4f}" for x in promised], [f"{one['promised']:.4f}" for one in banks if one["scenario"] == banks[0]["scenario"]], "promised")
-    # And bars, as high as the means.
+    # Bars have the height of the means.
     bars = page.js("Array.from(document.querySelectorAll('#sizes-chart rect'), (e) => [e.querySelector('title').textContent, Number(e.getAttribute('height'))])")
     sizes = [one for one in printed["groups"] if one["by"] == "size"]
     equal(len(bars), len(sizes), "bars")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Accounting databases for the report: a site to look at, one of any size, and one whose names want to do something."""
+"""Accounting databases for the report: a demo site, a site of any size, and a site with hostile names."""
 
 import random
 import sqlite3
@@ -38,14 +38,14 @@ USERS = """ada alan alba amir anna aron astrid ayla bela boris carl carmen cem c
 
 
 def job(userid, bank, nodes, run, end):
-    """A job of so many whole nodes, as a row of the jobs table without its id."""
+    """Returns a job of whole nodes, as a row of the jobs table without its id."""
     ranks = "0" if nodes == 1 else f"0-{nodes - 1}"
     r = '{"version": 1, "execution": {"R_lite": [{"rank": "%s", "children": {"core": "0-3"}}]}}' % ranks
     return userid, run - 60, run, end, ranks, r, "{}", "*", bank, end - run, end - run
 
 
 def pieces(dice, userid, bank, used, begin, end):
-    """Jobs that use so much in a time, each of a day at most."""
+    """Returns jobs with a total usage in a period, each of a day at most."""
     left, jobs = int(used), []
     while left > 0:
         nodes = dice.choice([1, 2, 4, 8, 16, 32, 64])
@@ -57,8 +57,8 @@ def pieces(dice, userid, bank, used, begin, end):
 
 
 def make(path, banks, users, periods, now=None, jobs=()):
-    """banks: (name, parent, shares); users: (name, bank, shares, [usage by period as it was used]). Half is forgotten each week.
-    jobs: rows of the jobs table, which is not there without any."""
+    """Makes a database. banks: (name, parent, shares); users: (name, bank, shares, [undecayed usage by period]). Usage decays by half each
+    week. jobs: rows of the jobs table, which is missing without jobs."""
     now = time.time() if now is None else now
     db = sqlite3.connect(path)
     db.executescript(SCHEMA)
@@ -80,14 +80,14 @@ def make(path, banks, users, periods, now=None, jobs=()):
 
 
 def demo(path, now=None):
-    """A site of five departments, some with groups, and 96 associations; eight weeks, and the jobs that used all of it."""
+    """Makes a site of five departments, some with groups, and 96 associations, with eight weeks of jobs that gave its usage."""
     now = time.time() if now is None else now
     dice = random.Random(17)
     banks = [("root", "", 1), ("physics", "root", 40), ("chemistry", "root", 25), ("biology", "root", 20), ("engineering", "root", 12),
              ("teaching", "root", 3), ("astro", "physics", 5), ("plasma", "physics", 3), ("quantum", "physics", 2),
              ("catalysis", "chemistry", 1), ("polymers", "chemistry", 1), ("genomics", "biology", 3), ("ecology", "biology", 1),
              ("fluids", "engineering", 2), ("materials", "engineering", 1)]
-    # How busy each is beside its share, and how that has changed.
+    # The usage of each department compared with its share, and how it changes.
     busy = {"astro": 1.7, "plasma": 1.0, "quantum": 0.4, "catalysis": 1.1, "polymers": 0.55, "genomics": 1.6, "ecology": 0.25,
             "fluids": 0.9, "materials": 1.35, "teaching": 0.3}
     trend = {"astro": 1.12, "genomics": 1.2, "catalysis": 0.9, "plasma": 0.97, "fluids": 1.05}
@@ -106,23 +106,23 @@ def demo(path, now=None):
     for at, (_, bank, _, bins) in enumerate(users):
         for week, used in enumerate(bins):
             begin = began - week * WEEK
-            # Some name no bank: theirs is the default one.
+            # Some jobs name no bank and count in the default bank.
             named = "" if week % 3 == 0 else bank
             jobs += pieces(dice, at + 5001, named, used, begin, min(begin + WEEK, now))
-    # Jobs of nobody, and of a bank that its user is not in, count nowhere.
+    # Jobs of unknown users, and of banks of which the user is not a member, count nowhere.
     jobs += [job(4999, "astro", 64, now - WEEK, now - 0.5 * WEEK), job(5001, "no-such-bank", 64, now - WEEK, now - 0.5 * WEEK)]
     make(path, banks, users, 8, now, jobs)
 
 
 def late(path):
-    """The demo's site, two of whose boundaries passed without being counted."""
+    """Makes the demo site with two boundaries that were not counted."""
     demo(path)
     with sqlite3.connect(path) as database:
         database.execute("UPDATE t_half_life_period_table SET end_half_life_period = end_half_life_period - ?", [3 * WEEK])
 
 
 def large(path, associations, now=None):
-    """Banks three deep, four weeks, two jobs for each association."""
+    """Makes a site of any size: banks on three levels, four weeks, two jobs for each association."""
     dice = random.Random(associations)
     banks, leaves = [("root", "", 1)], []
     for area in range(10):
@@ -139,7 +139,7 @@ def large(path, associations, now=None):
     make(path, banks, users, 4, now, jobs)
 
 
-# Names that do something where they are taken for markup, script, an address, or a terminal.
+# Names that have an effect if they are taken for markup, script, an address or terminal output.
 HOSTILE = [
     "</script><script>window.hit=1</script>", "<img src=x onerror=window.hit=2>", "\"><svg onload=window.hit=3>",
     "' onfocus=window.hit=4 autofocus '", "<!--<script>", "]]></title><b>", "javascript:window.hit=5", "{{script}}{{data}}", "${window.hit=6}",
