@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The demo in the embedded job manager: what it prints agrees with the site, whatever the site says.
+//! The demo in the embedded job manager prints the data of its site, also after changes of the site.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -35,7 +35,7 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fairshare-embedded")).args(arguments).output().expect("it runs")
 }
 
-/// What the demo prints about a site.
+/// Returns the output of the demo for a site.
 fn demo(name: &str, site: &Value) -> String {
     let plugin = plugin();
     let file = plugin.with_file_name(format!("{name}.json"));
@@ -46,7 +46,7 @@ fn demo(name: &str, site: &Value) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The lines of a section, without its heading and titles, each as words.
+/// Returns the words of each line of a section, without heading and titles.
 fn section<'a>(out: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
     let lines = out.lines().skip_while(|line| !line.starts_with(heading)).skip(2);
     lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().collect()).collect()
@@ -56,7 +56,7 @@ fn number(text: &str) -> f64 {
     text.parse().unwrap_or_else(|_| panic!("no number: {text}"))
 }
 
-/// Every row of the ranking against the site's own figures.
+/// Compares each row of the ranking with the figures of the site.
 fn check_ranking(out: &str, site: &Value) -> Vec<f64> {
     let rows = section(out, "Running and pending jobs");
     assert!(!rows.is_empty(), "{out}");
@@ -116,7 +116,7 @@ fn other_weights_make_other_terms() {
     assert!(changed("Running and pending jobs"));
 }
 
-/// Every limit of the site that a hold names is the one the words show.
+/// Each hold names a limit of the site, with its figures.
 #[test]
 fn holds_name_the_limit_and_its_figures() {
     let site = site();
@@ -133,7 +133,7 @@ fn holds_name_the_limit_and_its_figures() {
     for want in wants {
         assert!(held.iter().any(|line| line.contains(want)), "{want}\n{out}");
     }
-    // Each held job and each limit once: the debug job of alice has two.
+    // Each held job and limit appears once; the debug job of alice has two limits.
     assert_eq!(held.len(), wants.len() + 1, "{out}");
 }
 

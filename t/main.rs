@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The plugin in the embedded job manager.
+//! Tests of the plugin in the embedded job manager.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the plugin costs: heap per live job and per association, and the time of a reprioritize that changes nothing,
-//! against a plugin that does nothing and (if `UPSTREAM_PLUGIN` names it) upstream's; and the time and peak memory of a query.
-//! Measurements, run by hand: `cargo test --test abi -- --ignored --nocapture cost`, with PLUGIN_UNDER_TEST a release build.
+//! Measures heap per live job and per association, and the time of a reprioritize that changes nothing, also for a plugin that does
+//! nothing and for flux-accounting's plugin (`UPSTREAM_PLUGIN`); and the time and peak memory of a query.
+//! Run by hand: `cargo test --test abi -- --ignored --nocapture cost`, with PLUGIN_UNDER_TEST a release build.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ fn do_nothing() -> PathBuf {
     target
 }
 
-/// Bytes allocated in this process, by all libraries in it.
+/// Returns the bytes that all libraries of this process have allocated.
 fn allocated() -> i64 {
     #[repr(C)]
     struct MallInfo {
@@ -92,7 +92,7 @@ fn of_one() {
     let submit = |count: usize| {
         let jobs: Vec<_> = (0..count)
             .map(|n| {
-                // Bank written out and no project, so that no plugin adds to the job: only what it keeps should differ.
+                // The job names its bank and no project, so no plugin updates it: only the memory of the plugin differs.
                 job_in(10_000 + (n % users) as u32, "A", 4)
             })
             .collect();
@@ -114,7 +114,7 @@ fn of_one() {
     let jobs = allocated();
     let ids = site.host.jobs();
     assert_eq!(ids.len(), JOBS);
-    // Host and plugin together; the host's share is what "nothing" shows.
+    // The figure includes the host; the plugin that does nothing shows the part of the host.
     println!("cost: {} bytes per job, host's own included", (jobs - before) / JOBS as i64);
     let start = allocated();
     site.host.remove(SO).unwrap();
@@ -130,8 +130,8 @@ fn status(field: &str) -> i64 {
     value.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Prints what one query costs: milliseconds, the best of seven, from the callback to the text that Flux sends; and by how much
-/// the peak of the resident memory rises.
+/// Prints the time of one query in milliseconds, the best of seven, from the callback to the text that Flux sends, and the increase of the
+/// peak resident memory.
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_query() {

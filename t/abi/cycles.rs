@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Loading and removing, again and again: nothing stays mapped, allocated or remembered.
+//! Repeated loads and removals leave nothing mapped, allocated or stored.
 
 use fairshare_embedded::Submission;
 use serde_json::{Value, json};
 
 use super::{OWNER, SO, Site, document, job, plugin};
 
-/// Whether this very copy of the .so is mapped into this process.
+/// Returns whether this copy of the .so is mapped into this process.
 fn is_mapped(site: &Site) -> bool {
     let path = site.so.path();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.contains(&*path.to_string_lossy())
 }
 
-/// What a removed plugin may leave: nothing.
+/// Checks that the removed plugin has left nothing.
 fn assert_gone(site: &Site) {
     assert!(!is_mapped(site), "the .so is still mapped");
     let host = &site.host;
@@ -33,8 +33,8 @@ fn a_thousand_loads_and_removals() {
 fn a_thousand_cycles() {
     let site = Site::empty(plugin());
     site.load(&document());
-    // A running, a held and a scheduled job live through it all. The last one waits by its urgency: each life of the
-    // plugin tells the fair-share behind a price, and the host keeps what it is told.
+    // A running, a held and a scheduled job live through all loads. The last one has urgency 0: otherwise each load would post a memo, which
+    // the host stores.
     let waiting = Submission { urgency: 0, ..job(5002, 1) };
     let ids = [site.submit(&job(5001, 4)), site.submit(&job(5001, 1)), site.submit(&waiting)];
     let states: Vec<_> = ids.iter().map(|&id| site.state(id)).collect();
@@ -50,7 +50,7 @@ fn a_thousand_cycles() {
         if cycle == 200 {
             after_warm_up = super::allocated();
         } else if cycle + 1 == cycles {
-            // The least that can be left behind each time, such as a panic hook, makes 19 KiB in 799 cycles.
+            // The smallest leak in each cycle, such as a panic hook, would give 19 KiB in 799 cycles.
             let grown = super::allocated().saturating_sub(after_warm_up);
             println!("{} cycles: {grown} bytes more", cycles - 201);
             assert!(grown < 4 * 1024, "{grown} bytes more after {} cycles", cycles - 201);
@@ -76,7 +76,7 @@ fn removed_with_a_timer_and_reads_under_way() {
     site.submit(&job(5001, 1));
     site.host.remove(SO).unwrap();
     site.load(&document());
-    // The deferred step is due, and has not come.
+    // The deferred step is due but has not run.
     assert!(site.host.live_watchers() > 0);
     site.host.remove(SO).unwrap();
     assert_gone(&site);

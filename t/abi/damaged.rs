@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is remembered was damaged, or is somebody else's: it is refused, told, and replaced by the next push.
+//! A damaged snapshot, or a snapshot of another owner, is refused and logged, and the next push replaces it.
 
 use fairshare_embedded::Errno;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use super::remember::{ENDED, MANIFEST, pushed, tree};
 use super::{Site, document};
 
-/// Whether what is in the KVS is refused, with a text that says so, and replaced by a push.
+/// Checks that the snapshot is refused with this text, and that a push replaces it.
 fn is_refused(site: &Site, why: &str) {
     site.host.take_log();
     site.reload();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the plugin keeps of a job that runs: what its R says, whatever it says.
+//! The data of a running job that the plugin reads from its R, whatever the R contains.
 
 use fairshare_embedded::{Order, State};
 use serde_json::{Value, json};
 
 use super::{SO, Site, job};
 
-/// What `check` tells of running jobs: jobs, unread, nodes, cores, GPUs.
+/// Returns the running jobs of `check`: jobs, unread, nodes, cores, GPUs.
 fn running(site: &Site) -> ([u64; 5], Value) {
     let running = site.check()["running"].take();
     (["jobs", "unread", "nodes", "cores", "gpus"].map(|key| running[key].as_u64().unwrap()), running)
@@ -39,7 +39,7 @@ fn what_r_says_is_kept_through_reload_and_restart() {
     assert_eq!(running(&site).0, [0; 5]);
 }
 
-/// Shows the plugin a running job with another R, and says what it took from it.
+/// Shows the plugin a running job with another R, and returns the data that it read.
 fn with_r(site: &Site, id: u64, r: &Value) -> ([u64; 5], Value, Vec<String>) {
     site.errors();
     let input = json!({"id": id, "userid": 5002, "urgency": 16, "state": 16, "priority": 1, "t_submit": 1.5,
@@ -63,10 +63,10 @@ fn an_r_of_any_form_is_read_or_logged() {
     let all = "0-4294967295";
     for (r, amounts, since) in [
         (r(rank("0-3", json!({"core": "0-3", "gpu": "0,2"})), json!(7.5)), [4, 16, 8], 7.5),
-        // A range costs nothing, whatever it spans.
+        // A range takes no time, however long it is.
         (r(rank("0-4294967294", json!({"core": "0"})), json!(7)), [4_294_967_295, 4_294_967_295, 0], 7.0),
         (r(json!([{"rank": 5, "children": {"core": 3}}]), json!(7.0)), [1, 1, 0], 7.0),
-        // Without a start, it is when the eventlog says that the job began.
+        // Without a start time in R, the eventlog gives it.
         (json!({"version": 1, "execution": {"R_lite": []}}), [0, 0, 0], 99.5),
     ] {
         let (told, more, errors) = with_r(&site, id, &r);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Each call into Flux fails, once or for a while, with each errno, in a history with everything in it. Nobody panics, what
-//! fails at load or to be answered is in the log, and when it goes well again and the data are pushed once more, every job runs
-//! to its end and is counted nowhere.
+//! Each call into Flux fails, once or several times, with each errno, in a history with all callbacks. Nothing panics, and failures at load
+//! or of answers are logged. When the calls succeed again and the data are pushed once more, all jobs run to their end and count nowhere.
 
 use fairshare_embedded::{Errno, Fault, Host, State};
 use serde_json::json;
@@ -20,17 +19,17 @@ const ERRNOS: [Errno; 8] = [
     Errno::EPROTO,
 ];
 
-/// Lives through a history in which a call fails; whether it was called.
+/// Plays a history in which a call fails, and returns whether the call was made.
 fn survives(fault: &Fault) -> bool {
     let mut play = Play::new("faults");
-    // Who is refused what it asks for can't be right before it is told anew.
+    // After a refused call the plugin may be wrong until the next push.
     play.is_trusting = true;
     play.site.host.fails(Some(fault.clone()));
     play.history();
     let (struck, _) = play.site.host.failed();
     play.site.host.fails(None);
     play.site.host.settle();
-    // Nothing that the history sends is misspelt.
+    // All payloads of the history are valid.
     let is_misread = play.refusals.iter().any(|text| text.contains("mf_priority unpack:"));
     assert!(struck > 0 || !is_misread, "{:?}", play.refusals);
     assert!(!play.log.iter().any(|line| line.contains("panic")), "{fault:?}: {:#?}", play.log);
@@ -41,7 +40,7 @@ fn survives(fault: &Fault) -> bool {
     struck > 0
 }
 
-/// Those that are made at load, or whose failure is the host's to see, and those for jobs that wait for data.
+/// Calls at load, calls whose failure the host reports, and calls for jobs that wait for data.
 const AT_LOAD: [&str; 6] = [
     "flux_aux_set",
     "flux_plugin_aux_set",
@@ -71,7 +70,7 @@ fn calls_that_fail_at_load() {
             }
             match loaded {
                 Err(text) => {
-                    // Who loads it is told, or the log is.
+                    // The error is in the answer to the load or in the log.
                     let told = text + &site.errors().join("\n");
                     let shown = call.replace("add_handler", "register");
                     assert!(told.contains(&shown), "{call}: {told}");
@@ -88,7 +87,7 @@ fn calls_that_fail_at_load() {
     }
 }
 
-/// Jobs were accepted before there were data: their banks are posted by id, and whoever has no association is ended.
+/// After jobs were accepted before data, the plugin posts their banks by id, and ends jobs without an association.
 #[test]
 fn calls_that_fail_for_jobs_that_wait() {
     for call in OF_WAITING {
@@ -106,7 +105,7 @@ fn calls_that_fail_for_jobs_that_wait() {
                 })
                 .collect();
             let strange = site.submit(&job_in(6000, "A", 1));
-            // flux-accounting tells the owner's own record last.
+            // flux-accounting sends the record of the owner last.
             let mut all = document();
             all["associations"].as_array_mut().unwrap().push(association(1000, "A", json!({})));
             site.host.fails(Some(Fault { call, after: n as u64 % 2, times: 1 + n as u64, errno }));
@@ -120,10 +119,10 @@ fn calls_that_fail_for_jobs_that_wait() {
             site.host.advance(11.0);
             let (struck, calls) = site.host.failed();
             site.host.fails(None);
-            // One job is ended.
+            // The plugin ends one job.
             let is_once = call == OF_WAITING[0] && n % 2 == 1;
             assert!(struck > 0 || is_once, "{call} was called {:?} times", calls.get(call));
-            // Told again, all is as it should have been.
+            // After another push everything is as it should have been.
             site.push(&all);
             site.host.advance(11.0);
             site.check();
@@ -138,12 +137,12 @@ fn calls_that_fail_for_jobs_that_wait() {
     }
 }
 
-/// flux-accounting tells the owner's own record last, and whoever of his is held goes then.
+/// flux-accounting sends the record of the owner last, and held jobs of the owner go then.
 #[test]
 fn data_that_are_in_force_are_said_to_be_though_flux_refused_what_follows() {
     let site = Site::bare();
     let mut all = document();
-    // Who the instance's owner is the plugin asks of the system.
+    // The plugin asks the system for the instance owner.
     let owner = mf_priority_testing::jobtap::own_user();
     let one_at_a_time = association(owner, "A", json!({"max_running_jobs": 1}));
     all["associations"].as_array_mut().unwrap().push(one_at_a_time.clone());
@@ -188,7 +187,7 @@ fn in_history(shard: usize) {
         let mut struck = 0;
         let began = std::time::Instant::now();
         for (n, errno) in ERRNOS.into_iter().enumerate() {
-            // Another of its first calls each time; the last two fail for a while.
+            // A different one of the first calls fails each time; the last two errors occur several times.
             let times = if n >= ERRNOS.len() - 2 { 5 } else { 1 };
             struck += usize::from(survives(&Fault { call, after: (n as u64) % 4, times, errno }));
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is remembered grows by what a push changes, is read back whatever the way to it was; and what hourly pushes add to the
-//! content store, by policy.
+//! The snapshot grows by the changes of a push and can be read after any sequence of pushes. Also measures the growth of the content store
+//! by hourly pushes, for each ranking policy.
 //!
 //! `GROWTH_ASSOCIATIONS=100000 GROWTH_PUSHES=168 cargo test --release growth:: -- --nocapture` prints the figures of a week.
 
@@ -18,7 +18,7 @@ const POLICIES: [Policy; 5] =
     [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
 const NOW: f64 = 1.7e9;
 
-/// Processor time of this thread: what a turn costs, whoever else wants the processor.
+/// Returns the processor time of this thread, which does not depend on other processes.
 fn now() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: clock_gettime(2) fills the structure.
@@ -30,7 +30,7 @@ fn given(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// A site with its database, in which every hour some have new jobs.
+/// A site with its database, in which some users have new jobs each hour.
 struct Database {
     policy: Policy,
     tree: Tree,
@@ -82,7 +82,7 @@ impl Database {
         self.seed % below
     }
 
-    /// An hour: so many use something. At the end of a period all usages are halved.
+    /// Plays an hour: `some` users get usage. At the end of a period all usages are halved.
     fn hour(&mut self, some: usize, is_boundary: bool) {
         self.hour += 1;
         if is_boundary {
@@ -95,7 +95,7 @@ impl Database {
         }
     }
 
-    /// What `flux fairshare push` sends: usages, and the fair-shares that were reckoned of them.
+    /// Returns the document of `flux fairshare push`, with usages and the fair-shares computed from them.
     fn document(&mut self) -> Value {
         let leaves: Vec<_> = self.tree.leaves().collect();
         for leaf in &leaves {
@@ -125,7 +125,7 @@ impl Database {
     }
 }
 
-/// Carries out what is due, and says how long the longest turn took.
+/// Plays all turns that are due, and returns the time of the longest one.
 fn settle(site: &Site) -> f64 {
     let mut longest: f64 = 0.0;
     loop {
@@ -151,7 +151,7 @@ fn push(site: &Site, document: &Value) {
     call("policy_commit", &json!({ "push": number }));
 }
 
-/// The fair-shares that associations were pushed with, as the plugin has them when it does not go by the tree.
+/// Returns the pushed fair-shares of the associations, which the plugin uses without live fair-share.
 fn fairshares(site: &Site) -> Vec<u64> {
     site.host.reload_config(&json!({"fairshare": {"live": false}})).unwrap();
     site.host.settle();
@@ -176,11 +176,11 @@ fn a_push_adds_about_what_it_changes() {
         let first = site.host.kvs_stored();
         let (mut longest, mut largest, mut smallest) = (0.0_f64, 0, u64::MAX);
         for hour in 0..pushes {
-            // One boundary in a week.
+            // The week has one boundary.
             database.hour(some, hour == 167 / 2);
             push(&site, &database.document());
             let before = site.host.kvs_stored();
-            // The first turns are those of the refresh, which any push begins: they are not what is asked here.
+            // The first turns belong to the refresh after each push, which is not measured here.
             longest = longest.max(settle(&site));
             let grown = site.host.kvs_stored() - before;
             (largest, smallest) = (largest.max(grown), smallest.min(grown));
@@ -201,7 +201,7 @@ fn a_push_adds_about_what_it_changes() {
             load * 1e3,
             turn * 1e3
         );
-        // A line has at most 80 bytes; twice that, the lists and the directories.
+        // A line of the log has at most 80 bytes; the bound has twice that, and the lists and directories.
         let bound = pushes as u64 * (2 * 80 * some as u64 + 12_000) + if pushes > 83 { first } else { 0 };
         if grown >= bound {
             over.push(format!("{policy}: {grown} bytes, fewer than {bound} are expected"));
@@ -217,12 +217,12 @@ fn a_change_costs_what_it_changes() {
     let count = site.host.kvs().len();
     site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
     site.host.settle();
-    // The rule of the tree tells an instant, and is written with each push.
+    // The rule of the tree contains the time of the push, so it is written with each push.
     let lists = || (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
     let changed = site.host.kvs_written() - all - lists();
     assert!(changed < 100, "{changed} of {all} bytes");
     assert_eq!(site.host.kvs().len(), count + 1, "one text of the log came");
-    // One user more: no text but those about him moves.
+    // One more user changes only the chunks with this user.
     let mut more = tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234)));
     more["associations"].as_array_mut().unwrap().insert(7, association(999, "b1", json!({})));
     let before = site.host.kvs_written();
@@ -230,7 +230,7 @@ fn a_change_costs_what_it_changes() {
     site.host.settle();
     let changed = site.host.kvs_written() - before - lists();
     assert!(changed < 600, "{changed} of {all} bytes");
-    // All at once: the log is left behind.
+    // A change of all users empties the log.
     site.ask("policy_update", &tree(1500, |user| f64::from(user) / 2.0));
     site.host.settle();
     assert_eq!(site.host.kvs().len(), count, "what only the former record had is gone");
@@ -245,7 +245,7 @@ fn a_log_is_read_as_it_was_written_and_written_on() {
     for round in 1..30_u32 {
         let mut next =
             tree(900, |user| f64::from(user) + f64::from(if user % 31 < round % 7 { round } else { 0 }));
-        // Some come, some go, some have other limits.
+        // Some users are added, some removed, and some get other limits.
         next["associations"]
             .as_array_mut()
             .unwrap()
@@ -289,7 +289,7 @@ fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
             document["associations"][3]["active"] = json!(0);
             site.ask("policy_update", &document);
             site.host.settle();
-            // Half of them get what the tree gives them, others what a person gave, one is not in the tree.
+            // Half of the users have the fair-share of the tree, others a fair-share set by hand, and one is not in the tree.
             let trees = site.query()["mf_priority_map"].clone();
             let own = trees
                 .as_array()
@@ -310,7 +310,7 @@ fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
             site.host.settle();
             let before = shown(&site);
             let texts = site.host.kvs();
-            // In the groups, or in the log.
+            // Either in the groups or in the log.
             let reckoned =
                 |text: &String| text.lines().filter(|line| *line == "=" || line.contains(",\"=\",")).count();
             let fairshares: usize = texts.values().map(reckoned).sum();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A method for guests: a row of the table, and nothing else. Flux lets guests through to it and to no other.
+//! A method for guests is a row of the table. Flux allows guests to call this method and no other.
 
 use std::ffi::{c_int, c_void};
 use std::process::Command;
@@ -10,7 +10,7 @@ use mf_priority_testing::plugin::MfPriority;
 
 use super::{OWNER, Site, document, topic};
 
-/// Says who asks.
+/// Answers with the sender of the request.
 const WHOAMI: Method<MfPriority> = Method {
     name: c"whoami",
     role: Role::Guest,
@@ -26,7 +26,7 @@ unsafe extern "C" fn with_whoami(plugin: *mut c_void) -> c_int {
     unsafe { init_with::<MfPriority>(plugin, methods) }
 }
 
-/// The plugin is linked into this program here, and its panic hook is the process's: so it gets one of its own.
+/// The plugin is linked into this program, and its panic hook would be that of all tests. So the test runs in a process of its own.
 #[test]
 fn a_method_for_guests_is_a_row() {
     let this = std::env::current_exe().unwrap();
@@ -48,7 +48,7 @@ fn guests_call_their_methods_and_no_others() {
     let call = |method: &str, payload, cred| site.host.request(&topic(method), payload, cred);
     let told = |payload, cred| call("whoami", payload, cred).unwrap().unwrap();
     assert_eq!(told(None, Cred::guest(5001)), r#"{"owner":false,"userid":5001}"#);
-    // What the payload says of the sender counts for nothing.
+    // The plugin ignores a sender in the payload.
     assert_eq!(told(Some(r#"{"userid":1000}"#), Cred::guest(5002)), r#"{"owner":false,"userid":5002}"#);
     assert_eq!(told(None, OWNER), r#"{"owner":true,"userid":1000}"#);
     let nobody = call("whoami", None, Cred { userid: 5001, rolemask: 0 }).unwrap_err();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Every callback with arguments that no honest host sends, and jobs that no honest user submits.
+//! All callbacks with arguments that Flux does not send, and jobspecs that users do not submit by mistake.
 
 use fairshare_embedded::{State, Submission};
 use mf_priority_testing::jobtap::Jobtap;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{SO, Site, job};
 
-/// All topics of the plugin in the order of a job's life; the last two make it forget the job.
+/// All topics of the plugin in the order of a job's life; the last two remove the job.
 const TOPICS: [&str; 20] = [
     "conf.update",
     "plugin.query",
@@ -32,7 +32,7 @@ const TOPICS: [&str; 20] = [
     "job.destroy",
 ];
 
-/// Calls the plugin; that there is nobody to call, or that the host can't make such arguments, is an error here.
+/// Calls the plugin. A missing handler, or arguments that the host cannot make, fail the test.
 fn call(site: &Site, topic: &str, id: u64, input: Option<&Value>) -> i32 {
     let outcome = site.host.call_raw(SO, topic, id, input);
     let (rc, _) = outcome.unwrap_or_else(|| panic!("{topic} was not called with {input:?}"));
@@ -50,7 +50,7 @@ fn all_topics_are_here() {
     assert_eq!(sorted(TOPICS.map(str::to_owned).to_vec()), sorted(of_plugin));
 }
 
-/// IN of an honest callback about a job that does not exist.
+/// Returns valid arguments of a callback about a job that does not exist.
 fn honest() -> Value {
     json!({
         "id": 4711, "userid": 5002, "urgency": 16, "priority": -1, "state": 2, "t_submit": 1.5,
@@ -64,7 +64,7 @@ fn set(document: &mut Value, path: &str, value: Value) {
     *document.pointer_mut(path).unwrap_or_else(|| panic!("{path} is there")) = value;
 }
 
-/// Values of every type and beyond every range that jansson can hold (no NUL); one is long, one is deep.
+/// Returns values of all types and beyond all ranges that jansson can hold (no NUL); one is long, one is deeply nested.
 fn odd_values() -> Vec<Value> {
     let deep = (0..1500).fold(json!(1), |inner, level| match level % 2 {
         0 => json!([inner]),
@@ -124,7 +124,7 @@ fn remove(document: &mut Value, path: &str) {
     }
 }
 
-/// A site whose query shows all it will show: queue_usage keeps what it once had.
+/// Returns a site whose query has all its keys, because queue_usage keeps a queue that was once used.
 fn warm() -> Site {
     let site = Site::new();
     for queue in ["q", "r"] {
@@ -137,10 +137,10 @@ fn warm() -> Site {
     site
 }
 
-/// The query but for what a forgotten job may leave: the queue it was in, and the last queue's priority.
+/// Returns the query without the parts that may change with a job: its queue, and the priority of the last queue.
 fn counters(site: &Site) -> Value {
     let mut query = site.query();
-    // What ended is remembered there, whoever it was of.
+    // This part has ended jobs of all users.
     query.as_object_mut().unwrap().remove("live");
     for user in query["mf_priority_map"].as_array_mut().unwrap() {
         for bank in user["banks"].as_array_mut().unwrap() {
@@ -152,13 +152,13 @@ fn counters(site: &Site) -> Value {
     query
 }
 
-/// The whole life of a job shown with these arguments, then an end that the plugin can read.
+/// Plays the whole life of a job with these arguments, and then an end with valid arguments.
 fn live_through(site: &Site, input: &Value) {
     for topic in TOPICS {
         call(site, topic, 4711, Some(input));
     }
     site.host.settle();
-    // The end comes with an id that can be read, whatever was wrong before.
+    // The end has a valid id.
     let mut end = honest();
     end["id"] = input.get("id").filter(|id| id.is_i64()).cloned().unwrap_or(json!(4711));
     for topic in ["job.state.inactive", "job.destroy"] {
@@ -173,7 +173,7 @@ fn no_arguments_at_all() {
     let before = counters(&site);
     for topic in TOPICS {
         for input in [None, Some(json!([])), Some(json!({}))] {
-            // Flux hears of a failure where it refuses something for it. The query needs no arguments.
+            // Only these callbacks report a failure to Flux. The query needs no arguments.
             let refuses = ["job.validate", "job.create", "conf.update"].contains(&topic)
                 || topic.starts_with("job.update.");
             let expected = if refuses { -1 } else { 1 };
@@ -202,7 +202,7 @@ fn each_argument_missing_or_odd() {
         }
         site.check();
     }
-    // What was reported was no panic, and an honest job is served as ever.
+    // No panic was logged, and the plugin serves a valid job.
     let panics: Vec<String> = site.errors().into_iter().filter(|line| line.contains("panic")).collect();
     assert_eq!(panics, Vec::<String>::new());
     let id = site.submit(&job(5002, 1));
@@ -256,7 +256,7 @@ fn a_query_with_arguments_of_its_own() {
     assert!(out.unwrap()["mf_priority_map"].is_array());
 }
 
-/// Submits with one place changed: refused with a text, or accepted and served to its end.
+/// Submits a jobspec with one changed value, which is refused with a text, or accepted and runs to its end.
 fn submitted(site: &Site, place: &str, odd: Option<Value>) -> Result<(), String> {
     let mut submission: Submission = job(5002, 1);
     match odd {
@@ -315,7 +315,7 @@ fn shapes_of_jobs() {
         submitted(&site, "/attributes/system/queue", Some(json!(7))),
         Err("unable to unpack bank arg".to_string())
     );
-    // A slot that holds nodes: 2 nodes, 2 cores.
+    // A slot above nodes: 2 nodes, 2 cores.
     let above = slot(json!(2), json!([{"type": "node", "count": 1, "with": core}]));
     let mut submission = job(5002, 1);
     set(&mut submission.jobspec, "/resources", above);
@@ -337,7 +337,7 @@ fn what_huge_jobs_add_to_a_counter_they_take_out_again() {
         set(&mut submission.jobspec, "/resources", slot);
         submission
     };
-    // Three of these would be more than 64 bits hold, and the end of one would take out what the others count.
+    // Three of these jobs would exceed 64 bits, and the end of one would subtract the counts of the others.
     let text = site.host.submit(&of_gpus(i64::MAX as u64)).expect_err("too large");
     assert_eq!(text, "unable to count resources for job; resources exceed 1099511627776 of a kind");
     let ids: Vec<u64> = (0..4).map(|_| site.submit(&of_gpus(1 << 40))).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is remembered is put in force part by part: something else comes in the middle.
+//! The snapshot is applied in parts, and other events arrive between two parts.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use serde_json::json;
 use super::remember::{pushed, pushed_into, tree};
 use super::{SO, Site, document, plugin};
 
-/// Associations of which anything is known for a tree.
+/// Returns the number of associations with data for the tree.
 fn cells(site: &Site) -> u64 {
     site.query()["live"]["associations"].as_u64().unwrap()
 }
 
-/// Loaded again, with some parts of the record staged.
+/// Returns a site with a reloaded plugin that has staged some parts of the snapshot.
 fn amid_the_parts() -> Site {
     amid_the_parts_of(plugin())
 }
 
-/// The same of a .so.
+/// Returns the same site with another .so.
 pub(super) fn amid_the_parts_of(so: &Path) -> Site {
     let site = pushed_into(so, &tree(200, f64::from));
     assert_eq!(cells(&site), 200);
@@ -49,7 +49,7 @@ fn switched_off_amid_a_record_nothing_is_left_of_it() {
     assert!(!site.has_data() && site.host.kvs().is_empty());
 }
 
-/// The parts of a client's push are its own.
+/// The parts of a client's push are not dropped with the snapshot.
 #[test]
 fn an_open_push_is_not_given_up_with_a_record() {
     let site = amid_the_parts();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! No memory for JSON: an allocation of jansson fails while the plugin, or what it calls of Flux, runs. Nobody panics and nothing
-//! aborts; told again, every job runs to its end and is counted nowhere. (Rust's own allocator aborts the process.)
+//! Allocations of jansson fail in the plugin or in its calls into Flux. Nothing panics or aborts. After another push all jobs run to their
+//! end and count nowhere. (Rust's own allocator aborts the process.)
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 
 unsafe extern "C" {
-    // Of libjansson, the one that the plugin uses too.
+    // From the libjansson that the plugin also uses.
     fn json_set_alloc_funcs(malloc: Malloc, free: Free);
 }
 
@@ -23,7 +23,7 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 static FIRST: AtomicU64 = AtomicU64::new(u64::MAX);
 static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// malloc, but for the allocations from `FIRST` up to `LAST` of those that are made for a plugin.
+/// Acts as malloc, but fails for the allocations `FIRST` to `LAST` that are made for a plugin.
 unsafe extern "C" fn failing(size: usize) -> *mut c_void {
     if is_in_plugin() {
         let number = COUNT.fetch_add(1, Relaxed);
@@ -35,14 +35,14 @@ unsafe extern "C" fn failing(size: usize) -> *mut c_void {
     unsafe { libc::malloc(size) }
 }
 
-/// From now on `times` allocations fail, `after` so many that go well.
+/// Lets `times` allocations fail after `after` successful ones.
 fn fails(after: u64, times: u64) {
     COUNT.store(0, Relaxed);
     FIRST.store(after, Relaxed);
     LAST.store(after.saturating_add(times), Relaxed);
 }
 
-/// Lives through a history in which allocations fail; how many were asked for.
+/// Plays a history in which allocations fail, and returns the number of allocations.
 fn survives(after: u64, times: u64) -> u64 {
     let mut play = Play::new("memory");
     (play.is_trusting, play.refusable) = (true, times);
@@ -60,7 +60,7 @@ fn survives(after: u64, times: u64) -> u64 {
     count
 }
 
-/// Every `STEP`th of a history's allocations (1499), one or five in a row.
+/// Every `STEP`th allocation of a history fails (1499 by default), one or five in a row.
 #[test]
 fn an_allocation_of_jansson_fails_anywhere() {
     super::alone("memory::anywhere");
@@ -70,7 +70,7 @@ fn an_allocation_of_jansson_fails_anywhere() {
 #[ignore = "run by its sibling, in a process of its own, and with STEP=97 by t/run.sh --long"]
 fn anywhere() {
     super::faulty();
-    // SAFETY: nothing of jansson was made yet, and both are as it wants them.
+    // SAFETY: no jansson object exists yet, and both functions have the types that jansson requires.
     unsafe { json_set_alloc_funcs(failing, libc::free) };
     let step = std::env::var("STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(1499u64);
     let all = survives(u64::MAX, 0);
@@ -84,7 +84,7 @@ fn anywhere() {
     assert!(all > 1000, "{all} allocations are no history");
 }
 
-/// Something that is done to a site, and whether it may be refused.
+/// An action on a site, with its name.
 type Act = (&'static str, fn(&Site));
 
 fn ask(site: &Site, method: &str, payload: &Value) {
@@ -156,13 +156,13 @@ fn each_allocation_of_jansson_fails_in_each_request_and_callback() {
 #[test]
 #[ignore = "run by its sibling, in a process of its own"]
 fn each_of_an_act() {
-    // SAFETY: nothing of jansson was made yet, and both are as it wants them.
+    // SAFETY: no jansson object exists yet, and both functions have the types that jansson requires.
     unsafe { json_set_alloc_funcs(failing, libc::free) };
     let site = Site::new();
     for (what, act) in ACTS {
         let mut after = 0;
         loop {
-            // Jobs that run, wait and are held, and data.
+            // Running, pending and held jobs, and data.
             let submitted = [job(5002, 1), job(5001, 1), job(5001, 1), job(5001, 1)]
                 .map(|job| site.host.submit(&job).ok());
             assert!(submitted.iter().all(Option::is_some), "{what}, the {after}th: {submitted:?}");
@@ -185,7 +185,7 @@ fn each_of_an_act() {
             if is_over {
                 break;
             }
-            // A query is hundreds of the same.
+            // A query makes hundreds of equal allocations.
             after += if after < 60 { 1 } else { 7 };
         }
         println!("{what}: each of its allocations failed, up to the {after}th");

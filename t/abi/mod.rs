@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The real .so in the embedded job manager: everything a broker can do to it through its C interface.
+//! The real .so in the embedded job manager, with all calls that a broker can make through the C interface.
 //!
-//! The .so is what `built::plugin` returns. A test that runs in a process of its own gets its path in `PLUGIN_UNDER_TEST` and
-//! `FAULTY_UNDER_TEST`: asking cargo takes longer than many of these tests. Each test loads a copy of its own: the dynamic linker
-//! maps one file once, however many hosts open it.
+//! `built::plugin` returns the .so. A test in a process of its own gets the paths in `PLUGIN_UNDER_TEST` and `FAULTY_UNDER_TEST`, because
+//! cargo would take longer than the test. Each test loads a copy of its own, because the dynamic linker maps a file only once.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,13 +43,13 @@ mod seen;
 mod strict;
 mod why;
 
-/// The .so's file name, which Flux goes by.
+/// The file name of the .so, by which Flux names the plugin.
 pub const SO: &str = "mf_priority.so";
 const UNLIMITED: i64 = 2_147_483_647;
 
 const FAULTY: &str = "FAULTY_UNDER_TEST";
 
-/// Returns the plugin that panics where `MF_PRIORITY_FAULT` says. Cargo builds it along with this test program.
+/// Returns the plugin that panics in the place that `MF_PRIORITY_FAULT` names. Cargo builds it along with this test program.
 fn faulty() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -64,12 +63,12 @@ fn faulty() -> &'static Path {
     })
 }
 
-/// Runs an ignored test in a process of its own: other tests allocate, too.
+/// Runs an ignored test in a process of its own, without the allocations of other tests.
 fn alone(test: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("abi::{test}"), "--ignored", "--nocapture"])
         .env(PLUGIN, plugin())
-        // What a thread keeps for itself counts as allocated.
+        // Caches of threads would count as allocated.
         .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
         .output()
         .unwrap();
@@ -77,14 +76,14 @@ fn alone(test: &str) {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// Bytes that this process has from malloc, and mapped for it.
+/// Returns the bytes that this process has allocated, with mapped blocks.
 fn allocated() -> usize {
-    // SAFETY: no arguments, and nothing it reads is ours.
+    // SAFETY: no arguments, and it reads no data of this program.
     let info = unsafe { libc::mallinfo2() };
     info.uordblks + info.hblkhd
 }
 
-/// A copy of a .so under the name that Flux knows, gone when dropped.
+/// A copy of a .so with the name of the plugin, which is removed on drop.
 pub struct Copy {
     directory: PathBuf,
 }
@@ -110,7 +109,7 @@ impl Drop for Copy {
     }
 }
 
-/// A host, and a copy of the .so for it. Fields are dropped in order: the host, which has it loaded, goes first.
+/// A host, and a copy of the .so for it. Fields are dropped in order: first the host, which has the copy loaded.
 pub struct Site {
     pub host: Rc<Host>,
     pub so: Copy,
@@ -119,7 +118,7 @@ pub struct Site {
 pub const OWNER: Cred = Cred { userid: 1000, rolemask: 1 };
 
 impl Site {
-    /// Nothing loaded: 4 nodes of 4 cores.
+    /// Returns a site with 4 nodes of 4 cores and without a plugin.
     pub fn empty(so: &Path) -> Site {
         Site::of(so, Options { priority_default: false, ..Options::default() })
     }
@@ -128,19 +127,19 @@ impl Site {
         Site { host: Host::new(options).expect("the C side is linked in"), so: Copy::of(so) }
     }
 
-    /// Nothing loaded but Flux's own priorities, which flux-accounting's guide leaves in place.
+    /// Returns a site with only Flux's own priority plugin, which flux-accounting's guide leaves loaded.
     pub fn beside_the_default() -> Site {
         Site::of(plugin(), Options::default())
     }
 
-    /// Loaded without data.
+    /// Returns a site with the plugin loaded without data.
     pub fn bare() -> Site {
         let site = Site::empty(plugin());
         site.host.load(&site.so.path(), None).expect("the plugin loads");
         site
     }
 
-    /// Loaded with [`document`].
+    /// Returns a site with the plugin loaded with [`document`].
     pub fn new() -> Site {
         Site::with(&document())
     }
@@ -159,7 +158,7 @@ impl Site {
         self.host.request(&topic(method), Some(&payload.to_string()), OWNER)
     }
 
-    /// As `flux account-priority-update` does.
+    /// Pushes a document by the methods of `flux account-priority-update`.
     pub fn push(&self, document: &Value) {
         for (key, method) in METHODS {
             if let Some(data) = document.get(key) {
@@ -171,12 +170,12 @@ impl Site {
 
     pub fn query(&self) -> Value {
         let mut document = self.host.query(SO).expect("the query answers");
-        // Where it was loaded from, and when: no two loads have the same.
+        // Path and time differ between two loads.
         document.as_object_mut().unwrap().retain(|key, _| !["path", "updated"].contains(&key.as_str()));
         document
     }
 
-    /// The plugin's own recount agrees, and it broke no rule of the host.
+    /// Checks that the plugin's recount finds no difference, and that it broke no rule of the host.
     pub fn check(&self) -> Value {
         let answer = self.rpc("check", &json!({})).expect("check answers").expect("with a document");
         let check: Value = serde_json::from_str(&answer).unwrap();
@@ -198,12 +197,12 @@ impl Site {
         self.host.settle();
     }
 
-    /// Lines of level error, and what they say.
+    /// Returns the texts of log lines of level error.
     pub fn errors(&self) -> Vec<String> {
         self.host.take_log().into_iter().filter(|line| line.level <= 3).map(|line| line.text).collect()
     }
 
-    /// One association of the query.
+    /// Returns one association of the query.
     pub fn association(&self, userid: u32, bank: &str) -> Value {
         let query = self.query();
         let users = query["mf_priority_map"].as_array().unwrap().clone();
@@ -226,7 +225,7 @@ pub fn topic(method: &str) -> String {
     format!("job-manager.mf_priority.{method}")
 }
 
-/// An association without limits; `more` overrides.
+/// Returns an association without limits, overridden by `more`.
 pub fn association(userid: u32, bank: &str, more: Value) -> Value {
     let mut record = json!({
         "userid": userid, "bank": bank, "def_bank": "A", "fairshare": 0.5, "max_running_jobs": UNLIMITED,
@@ -237,7 +236,7 @@ pub fn association(userid: u32, bank: &str, more: Value) -> Value {
     record
 }
 
-/// A queue without limits; `more` overrides.
+/// Returns a queue without limits, overridden by `more`.
 pub fn queue(name: &str, more: Value) -> Value {
     let mut record = json!({
         "queue": name, "min_nodes_per_job": 0, "max_nodes_per_job": UNLIMITED, "max_time_per_job": UNLIMITED,
@@ -248,7 +247,8 @@ pub fn queue(name: &str, more: Value) -> Value {
     record
 }
 
-/// Users 5001 (one running job, two scheduled), 5002 (banks A and B, no limits), 5003 (2 nodes); queues q and r.
+/// Returns a document with users 5001 (limits of one running and two scheduled jobs), 5002 (banks A and B, no limits) and 5003 (2 nodes),
+/// and queues q and r.
 pub fn document() -> Value {
     json!({
         "associations": [
@@ -265,18 +265,18 @@ pub fn document() -> Value {
     })
 }
 
-/// A job in queue q that takes whole nodes until it is finished by hand.
+/// Returns a job in queue q on whole nodes, which runs until the test ends it.
 pub fn job(userid: u32, nodes: u64) -> Submission {
     Submission::simple(userid, &Shape { nodes, cores: 4, attributes: &[("queue", "q")], ..Shape::default() })
 }
 
-/// As [`job`], in a bank.
+/// Returns [`job`] in a bank.
 pub fn job_in(userid: u32, bank: &str, nodes: u64) -> Submission {
     let attributes = [("queue", "q"), ("bank", bank)];
     Submission::simple(userid, &Shape { nodes, cores: 4, attributes: &attributes, ..Shape::default() })
 }
 
-/// A job that waits for the end of another one.
+/// Returns a job that depends on the end of another one.
 pub fn after(id: u64) -> Submission {
     let mut after = job(5002, 1);
     after.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": id}]);

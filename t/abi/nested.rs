@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The host re-enters the plugin: a name removed in one job's callback runs other jobs' callbacks before it returns.
+//! The host re-enters the plugin: the removal of a name in the callback of one job runs callbacks of other jobs before it returns.
 
 use fairshare_embedded::{Order, Shape, State, Submission};
 use serde_json::json;
@@ -73,7 +73,7 @@ fn an_update_that_moves_a_job_releases_another() {
         let shape = Shape { nodes: 1, cores: 4, attributes: &[("queue", "r")], ..Shape::default() };
         Submission::simple(userid, &shape)
     };
-    // Queue r runs one job of each association; the cluster is full, so the first is scheduled.
+    // Queue r may run one job of each association. The cluster is full, so the first job stays in SCHED.
     let full = site.submit(&job(5003, 2));
     let more = site.submit(&job(5002, 2));
     let first = site.submit(&in_r(5002));
@@ -93,7 +93,7 @@ fn an_update_that_moves_a_job_releases_another() {
 fn a_job_of_urgency_0_is_released_before_the_next_is_decided_upon() {
     let mut data = document();
     data["associations"][0] = association(5001, "A", json!({"max_nodes": 3, "max_sched_jobs": 2}));
-    // Of urgency 0 when it is submitted; from then on while it is held.
+    // The urgency is 0 at submission, or becomes 0 while the job is held.
     for at_submission in [true, false] {
         let site = Site::with(&data);
         let running = site.submit(&job(5001, 3));
@@ -173,7 +173,7 @@ fn each_job_that_is_let_go_ends() {
     let first = site.submit(&job(5001, 1));
     let held: Vec<u64> = (0..HELD).map(|_| site.submit(&job(5001, 1))).collect();
     assert!(held.iter().all(|&id| site.state(id) == State::Depend));
-    // Another plugin ends each job that comes to PRIORITY.
+    // Another plugin ends each job that reaches PRIORITY.
     site.host.load(&probe(), Some(&json!({"script": {"job.state.priority": [["raise", "no"]]}}))).unwrap();
     site.host.cancel(first, OWNER).unwrap();
     site.host.settle();
@@ -181,8 +181,8 @@ fn each_job_that_is_let_go_ends() {
     site.check();
 }
 
-/// A score that a push makes 0 gives a place to run to the next job of its user. Flux asks for that score while it goes through its
-/// jobs, and would lose its place among them if the next one were let go there.
+/// If a push makes the score of a released job 0, its headroom goes to the next job of its user. Flux asks for the score within its loop
+/// over the jobs, and would lose its position if the next job were released there.
 #[test]
 fn who_is_let_go_by_a_score_that_falls_to_zero_goes_when_flux_has_been_through_its_jobs() {
     let with_queue_r = |priority: i64| {
@@ -206,7 +206,7 @@ fn who_is_let_go_by_a_score_that_falls_to_zero_goes_when_flux_has_been_through_i
     assert_eq!(site.state(first), State::Sched);
 }
 
-/// Flux goes through its plugins by a cursor that any callback about a job moves: who may go by a new configuration goes afterwards.
+/// Flux iterates over its plugins with a cursor that any callback about a job moves. So a new configuration releases jobs afterwards.
 #[test]
 fn a_configuration_that_lets_a_job_go_is_told_once() {
     let table =
@@ -224,7 +224,7 @@ fn a_configuration_that_lets_a_job_go_is_told_once() {
     site.check();
 }
 
-/// Other plugins too have Flux ask for all prices. What starts meanwhile, by a third one's doing, lets others go when that is over.
+/// Other plugins also make Flux ask for all priorities. If a job starts during that loop, held jobs are released after the loop.
 #[test]
 fn who_starts_in_a_loop_that_others_began_lets_nobody_go_before_its_end() {
     let mut data = document();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Trees, clocks and moments that no site should have, and one may: a clear answer or the stated rule, and no job is lost.
+//! Trees, clocks and times that a site may have by mistake. The plugin answers clearly or follows the stated rule, and loses no job.
 
 use fairshare_embedded::State;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{OWNER, Site, association, document, job, plugin, topic};
 use crate::embedded::probe;
 
-/// Records of a part of a push.
+/// The records of one part of a push.
 const AT_ONCE: usize = 1_000;
 const YEAR: f64 = 365.0 * 86_400.0;
 
@@ -27,7 +27,7 @@ fn leaf(user: u32, bank: &str, usage: f64) -> Value {
     association(user, bank, leaf)
 }
 
-/// A document of two users with jobs, below `banks`, of whom the second has used something.
+/// Returns a document of two users with jobs, below `banks`. The second user has usage.
 fn tree(policy: &str, at: f64, banks: Vec<Value>, last: &str) -> Value {
     let mut document = document();
     document["banks"] = banks.into();
@@ -47,7 +47,7 @@ impl Site {
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// As `flux fairshare push` does: what there is most of in parts, then all else. No other turn of the reactor comes between.
+    /// Pushes as `flux fairshare push` does: the associations in parts, then all other records, without a reactor turn in between.
     fn push_in_parts(&self, document: &Value) -> Value {
         let push = self.answer("policy_begin", &json!({}))["push"].clone();
         let mut rest = document.clone();
@@ -63,7 +63,7 @@ impl Site {
         self.answer("policy_commit", &json!({"push": push}))
     }
 
-    /// Nothing but that nobody tells of jobs that ended before.
+    /// Checks that the log has only the message that job-list does not answer.
     fn is_content(&self) {
         let mut errors = self.errors();
         errors.retain(|text| !text.contains("job-list does not answer"));
@@ -111,7 +111,7 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
         let of = all.iter().find(|it| it["userid"] == user).unwrap_or_else(|| panic!("{usages}"));
         of["usage"].as_f64().expect("a usage")
     };
-    // What the second had used has faded; the first ran for all of the year, and so counts a full week's mean life.
+    // The usage of the second user has decayed. The first user ran for the whole year and has the usage of a week's mean life.
     assert!(usage(5002) >= 0.0 && usage(5002) < 1e-6, "{usages}");
     let full = 604_800.0 / 2f64.ln();
     assert!((usage(5001) / full - 1.0).abs() < 1e-6, "{usages}");
@@ -122,14 +122,14 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
 #[test]
 fn a_push_in_the_middle_of_a_refresh_counts_from_then_on() {
     let site = Site::bare();
-    // So many associations that a refresh takes several turns.
+    // With this number of associations a refresh takes several turns.
     let banks = || vec![bank("root", ""), bank("A", "root")];
     let mut document = tree("fair-tree", site.host.now(), banks(), "A");
     let others: Vec<Value> = (0..20_000).map(|user| leaf(10_000 + user, "A", f64::from(user))).collect();
     document["associations"].as_array_mut().unwrap().extend(others);
     site.push_in_parts(&document);
     let is_under_way = site.query()["live"]["last"].is_null();
-    // The next one comes before the refresh of the first is over; it turns the two around.
+    // The next push arrives before the refresh of the first is over, and reverses the order of the two users.
     document["associations"][0]["usage"] = json!(1e6);
     document["associations"][1]["usage"] = json!(0.0);
     site.push_in_parts(&document);
@@ -157,7 +157,7 @@ fn jobs_are_annotated_by_memos_that_are_in_no_eventlog() {
     site.check();
 }
 
-/// Before ours or after it, at whatever point of a job's life.
+/// The other plugin is loaded before or after ours, and fails at any point of a job's life.
 #[test]
 fn another_plugin_that_fails_leaves_each_job_counted_once() {
     let mut scripts: Vec<(&str, Value)> = [
@@ -184,7 +184,7 @@ fn another_plugin_that_fails_leaves_each_job_counted_once() {
         is_first.then(load);
         site.load(&document());
         (!is_first).then(load);
-        // One runs, the next are held, and one waits for its nodes, so that its priority is asked for.
+        // One job runs, the next are held, and one waits for nodes, so that Flux asks for its priority.
         let jobs = [job(5001, 1), job(5001, 1), job(5001, 1), job(5002, 4)];
         let ids: Vec<u64> = jobs.iter().filter_map(|job| site.host.submit(job).ok()).collect();
         site.host.reprioritize_all();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A panic in each callback, method, timer and future: before the work, before each of its effects, and after it. That
-//! one call fails in the safe direction, the log names the place, and the plugin agrees with the job manager again: its
-//! counters, holds and prices are compared with the host's own jobs, not with its own recount.
+//! A panic in each callback, method, timer and future: before the work, before each of its effects, and after it. That call fails
+//! safely, the log names the place, and the plugin agrees with the job manager again: its counters, holds and priorities are
+//! compared with the jobs of the host, not with its own recount.
 //!
-//! What panics is named by the environment, so each case is a process of its own: this binary, with one test.
+//! The environment names the call that panics, so each case runs in a process of its own: this binary with one test.
 
 use std::process::Command;
 
@@ -19,9 +19,9 @@ use super::why::{QUEUE_STATUS, STOPPED};
 use super::{FAULTY, OWNER, SO, faulty, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
-/// So many calls of a kind are cut short in each place, one in each history; `STRIKES` says otherwise.
+/// The number of calls of a kind that panic in each place, one in each history; `STRIKES` overrides it.
 const TIMES: usize = 4;
-/// What decides nothing, at least in this history.
+/// Calls without effects, at least in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add job.event.urgency plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \
     policy_abort batch commits conf.update prices usages tree written slice expire explain standing jobs stats answer hand_over";
@@ -55,7 +55,7 @@ fn in_each_method() {
     MfPriority::METHODS.iter().for_each(|method| in_a_process("each_place", method.title()));
 }
 
-/// What Flux calls besides callbacks and requests.
+/// Returns the calls of Flux other than callbacks and requests.
 fn turns() -> impl Iterator<Item = &'static str> {
     Turn::ALL.iter().map(|turn| turn.name()).chain(MfPriority::TIMERS.iter().copied())
 }
@@ -109,7 +109,7 @@ fn each_place() {
     println!("struck {what} {struck} times, before up to {effects} effects");
 }
 
-/// Whether the fault came in a history, which then ends as it should.
+/// Plays a history with the fault, checks its end, and returns whether the fault occurred.
 fn fails_safe(what: &str, place: &str) -> bool {
     let mut play = Play::new(what);
     arm(&format!("{what}@{place}"));
@@ -125,10 +125,10 @@ fn fails_safe(what: &str, place: &str) -> bool {
             || matches!(what, "job.validate" | "plugin.query" | "conf.update")
             || what.starts_with("job.update.");
         let told: Vec<_> = play.refusals.iter().filter(|text| text.contains("internal error")).collect();
-        // A job that is shown after a restart is refused by nobody.
+        // A replayed job cannot be refused.
         let may_be_told = is_told || what == "job.create";
         assert!(told.is_empty() || may_be_told, "{what}@{place}: {:?}", play.refusals);
-        // What was put aside before the panic is answered all the same.
+        // A request that was queued before the panic is still answered.
         let may_be_kept = what == "explain" && place.starts_with("after");
         assert!(!told.is_empty() || !is_told || may_be_kept, "{what}@{place}: {:?}", play.refusals);
     }
@@ -136,7 +136,7 @@ fn fails_safe(what: &str, place: &str) -> bool {
     struck
 }
 
-/// Flux sets a plugin up before it finds that it has one of that file name; of another name it would have two.
+/// Flux initializes a plugin before it finds another one of the same file name. With another file name it would keep both.
 #[test]
 fn a_second_load_that_is_refused_leaves_the_first_as_it_is() {
     in_a_process("loaded_twice", "stats");
@@ -166,14 +166,14 @@ fn loaded_twice() {
     assert!(log.iter().any(|line| line.contains("/src/jobtap/fault.rs:")), "{log:#?}");
     play.site.finish(id);
     play.site.check();
-    // When it has gone, another may come.
+    // After its removal another one can be loaded.
     host.remove(SO).unwrap();
     host.load(&link, None).unwrap();
     host.remove("link.so").unwrap();
     println!("struck");
 }
 
-/// What a client has sent of its push is not the record's, which waits for the push to end.
+/// The parts of a client's push stay separate from the snapshot, which waits for the end of the push.
 #[test]
 fn a_push_amid_a_record_is_whole() {
     in_a_process("amid_a_record", "stats");
@@ -198,7 +198,7 @@ fn amid_a_record() {
     println!("struck");
 }
 
-/// A panic anywhere takes the answers away that are under way.
+/// After a panic anywhere, all requests that wait for answers of others are answered.
 #[test]
 fn who_waits_for_others_is_answered() {
     in_a_process("parked", "stats");
@@ -224,7 +224,7 @@ fn parked() {
         let late = host.take_late();
         assert!(late.len() == 1 && late[0].answer.is_ok(), "{} answers", late.len());
     }
-    // Guests who wait for their turn, when the timer is lost that gives it.
+    // Guests wait for their turn, and the timer of the turn is lost.
     while host.request_now(&topic("standing"), None, guest).is_ok() {}
     arm("answer@before");
     host.advance(60.0);
@@ -241,7 +241,7 @@ fn lasting() {
     let what = std::env::var("WHAT").expect("run by a sibling");
     let mut play = Play::new(&what);
     arm(&format!("{what}@before*"));
-    // Nothing can be expected to be right now, but that it comes to rest.
+    // At this point nothing is compared; the plugin only has to finish its work.
     play.is_trusting = true;
     play.history();
     play.site.host.settle();
@@ -251,7 +251,7 @@ fn lasting() {
     println!("struck {what} {panics} times");
     assert!((1..200).contains(&panics), "{panics} panics");
     disarm();
-    // The next requests find it well.
+    // The next requests succeed.
     play.is_trusting = false;
     play.site.push(&full_document());
     play.end();

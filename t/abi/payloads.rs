@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Requests that are malformed, or come from the wrong user: an error with a text, and nothing has changed.
+//! Requests that are malformed or come from the wrong user are refused with a text and change nothing.
 
 use fairshare_embedded::Cred;
 use serde_json::{Value, json};
 
 use super::{METHODS, OWNER, Site, association, document, job, topic};
 
-/// A site with a running, a held and a scheduled job, so that "nothing has changed" says something.
+/// Returns a site with a running, a held and a scheduled job, so that changes would be visible.
 fn busy() -> Site {
     let site = Site::new();
     for (userid, nodes) in [(5001, 4), (5001, 1), (5002, 1)] {
@@ -15,7 +15,7 @@ fn busy() -> Site {
     site
 }
 
-/// The request fails with this errno and a text, is logged, and leaves everything as it was.
+/// Checks that the request fails with this errno and a text, is logged, and changes nothing. Returns the text.
 fn refused(site: &Site, method: &str, payload: Option<&str>, errno: i32) -> String {
     let before = site.query();
     site.host.take_log();
@@ -24,7 +24,7 @@ fn refused(site: &Site, method: &str, payload: Option<&str>, errno: i32) -> Stri
     let Err(refused) = answer else { panic!("{method} accepted {shown:?}") };
     assert_eq!(refused.errno.0, errno, "{method} {shown:?}: {}", refused.text);
     assert!(!refused.text.is_empty(), "{method} {shown:?}: no text");
-    // Nobody repeats 10 MB, and of what can't be read the sender is told more than the log.
+    // A payload of 10 MB is not repeated, and the reply to an unreadable payload has more details than the log.
     let is_short = refused.text.len() < 500;
     assert!(is_short, "{method} {shown:?}: {} bytes of text", refused.text.len());
     let logged = match refused.text.split_once("Protocol error: ") {
@@ -53,7 +53,7 @@ fn no_payload_or_no_json() {
     site.check();
 }
 
-/// Methods that need no payload: one that can't be read is not none.
+/// Methods that need no payload, but refuse an unreadable one.
 const WITHOUT: [&str; 9] =
     ["policy_begin", "jobs", "standing", "prices", "usages", "tree", "associations", "hand_over", "stats"];
 
@@ -85,7 +85,7 @@ fn data_of_the_wrong_type() {
     site.check();
 }
 
-/// Each member of each record gone, or of another type: the first record, a valid one, must not be applied either.
+/// A record with a missing member, or a member of another type, is refused, and the valid record before it is not applied.
 #[test]
 fn each_member_of_each_record() {
     let site = busy();
@@ -103,7 +103,7 @@ fn each_member_of_each_record() {
                 let same_type = std::mem::discriminant(odd) == std::mem::discriminant(&good[key]);
                 let whole = odd.as_f64() == Some(2.5) || odd.as_f64() == Some(1e300);
                 let any_number = matches!(key.as_str(), "fairshare" | "priority") && *kind != "queues";
-                // Plugin 3.6 #1: a user id that no job can have leaves its record out.
+                // Plugin 3.6 #1: a record with a user id that no job can have is skipped.
                 let is_left_out = key == "userid" && odd.as_f64() == Some(1e300);
                 if is_left_out || (same_type && (!whole || any_number)) {
                     continue;
@@ -121,7 +121,7 @@ fn each_member_of_each_record() {
     site.check();
 }
 
-/// A valid record that would show in the query.
+/// Returns a valid record that would be visible in the query.
 fn changed(good: &Value) -> Value {
     let mut changed = good.clone();
     for key in ["bank", "queue", "project", "factor"] {
@@ -141,7 +141,7 @@ fn numbers_beyond_their_range() {
             .replace("\"userid\":5001", &format!("\"userid\":{userid}"));
         refused(&site, "rec_update", Some(&format!("{{\"data\":[{text}]}}")), EINVAL);
     }
-    // Plugin 3.6: such a record concerns no job, and the others are applied.
+    // Plugin 3.6: such a record matches no job, and the other records are applied.
     for userid in ["-1", "4294967295", "4294967296", "18446744073709551616"] {
         let before = site.query();
         let text = association(5001, "A", json!({}))
@@ -232,7 +232,7 @@ fn a_document_with_one_fault() {
     site.check();
 }
 
-/// A dry run says no to what the push itself would be told no to, in one message and in parts.
+/// A dry run refuses each tree that a push would refuse, in one message and in parts.
 #[test]
 fn a_dry_run_judges_the_tree() {
     let site = busy();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A history in which the plugin gets every callback, method, timer and future, while the host's own jobs say what is right.
+//! A history in which the plugin gets every callback, method, timer and future, and is compared with the jobs of the host.
 
 use fairshare_embedded::{Cred, Errno, Host, Options, Order, State, Submission};
 use fairshare_engine::engine::Timer;
@@ -14,21 +14,21 @@ mod documents;
 pub(super) use documents::full_document;
 use documents::{LATE, first_document, with_tree};
 
-/// What `.priority-default` answers for every job here; it comes before the plugin, whose prices are never this.
+/// The answer of `.priority-default` for each job here. It comes before the plugin, which never gives this priority.
 const OF_OTHERS: i64 = 16;
 
-/// A plugin that panics somewhere, and what was heard of it.
+/// A site whose plugin may panic, and its observed answers.
 pub(super) struct Play {
     pub site: Site,
     pub refusals: Vec<String>,
     pub log: Vec<String>,
-    /// Nothing is compared.
+    /// If true, nothing is compared.
     pub is_trusting: bool,
-    /// So many loads in a row may be refused.
+    /// The number of loads in a row that may be refused.
     pub refusable: u64,
-    /// The bank that a job names, or was moved to by hand: nobody else's answer may end up there.
+    /// The bank that a job names or that an update gave it. No other bank may be written there.
     banks: BTreeMap<u64, String>,
-    /// A guest asks until he is answered in his turn: that takes thousands of requests.
+    /// If true, a guest sends thousands of requests, until one waits for its turn.
     asks_much: bool,
 }
 
@@ -38,10 +38,10 @@ fn queues() -> Value {
 
 impl Play {
     pub fn new(what: &str) -> Play {
-        // Where nobody tells what an eventlog does not, it is tried again.
+        // If job-list does not answer either, the plugin reads the eventlog again.
         let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
         let host = Host::new(options).expect("the C side is linked in");
-        // The queues are configured: the plugin need not ask about them, so that each answer has its own effects.
+        // With configured queues the plugin does not ask about them, so that each answer has only its own effects.
         host.reload_config(&json!({"queues": queues()})).expect("a configuration");
         let site = Site { host, so: Copy::of(faulty()) };
         site.load(&first_document());
@@ -107,7 +107,7 @@ impl Play {
         }
     }
 
-    /// One policy in parts that is forgotten, one that is given up, and one that comes whole.
+    /// Sends a staged push that expires, one that is aborted, and one that is committed.
     fn push_in_parts(&mut self) {
         self.request("policy_begin", &json!({"expires": 1}));
         self.site.host.advance(1.5);
@@ -122,7 +122,7 @@ impl Play {
         self.agrees();
     }
 
-    /// What people ask.
+    /// Sends the requests of users.
     fn questions(&mut self) {
         let jobs: Vec<u64> = self.site.host.jobs().into_iter().take(100).collect();
         for (method, payload) in [
@@ -145,7 +145,7 @@ impl Play {
         self.agrees();
     }
 
-    /// Held jobs are to be left in peace by another plugin, and then go on.
+    /// Hands held jobs over to another plugin, and lets them go on.
     fn hand_over(&mut self) {
         let mut held = self.site.host.jobs();
         held.retain(|id| self.site.state(*id) == State::Depend);
@@ -155,7 +155,7 @@ impl Play {
         held.iter().for_each(|id| self.urgency(Some(*id), 16));
     }
 
-    /// Waiting jobs wait for the last of these.
+    /// Pushes a document; jobs without data wait for its last message.
     fn push(&mut self, document: &Value) {
         for (key, method) in METHODS {
             self.request(method, &json!({"data": document[key]}));
@@ -171,18 +171,18 @@ impl Play {
         }
     }
 
-    /// Everything a host does. Of 5001 one job may run and two be scheduled; 5003 has two nodes; in queue r each has one
-    /// running job.
+    /// Plays all actions of a host. User 5001 may have one running and two scheduled jobs, 5003 two nodes, and each association one
+    /// running job in queue r.
     pub fn history(&mut self) {
         let refused =
             self.site.host.reload_config(&json!({"fairshare": {"depth": 7}, "queues": queues()})).err();
         self.refusals.extend(refused);
-        // The bank of the first comes from us, in the call before those of the second.
+        // The plugin writes the bank of the first job, in the call before those of the second.
         let batch = self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]);
         batch.into_iter().for_each(|id| self.finish(id));
         let early = self.submit(&job(5002, 1));
         let late = early.and_then(|early| self.submit(&after(early)));
-        // Of a job that waits for another the plugin is told when its urgency changes.
+        // The plugin gets changes of the urgency of a job that depends on another one.
         let _ = late.map(|late| self.site.host.set_urgency(late, 17, OWNER));
         self.finish(early);
         self.finish(late);
@@ -195,7 +195,7 @@ impl Play {
         let other = self.submit(&job(5002, 1));
         self.site.host.set_instance_expiration(self.site.host.now() + 86_400.0);
         self.agrees();
-        // The cluster is full: one of these is in line, the other is held until it runs.
+        // The cluster is full: the first job stays in SCHED, the second is held until it runs.
         self.submit(&job(5004, 1));
         self.submit(&job(5004, 1));
         if let Some(first) = first {
@@ -205,12 +205,12 @@ impl Play {
             self.agrees();
         }
         let pending = [self.submit(&job_in(5002, "B", 2)), self.submit(&job_in(5002, "A", 2))];
-        // Its default bank and project come from us, while it waits for a node.
+        // The plugin writes default bank and project while the job waits for a node.
         let mut plain = job(5003, 2);
         plain.jobspec["attributes"]["system"].as_object_mut().unwrap().remove("queue");
         let plain = self.submit(&plain);
         self.submit(&job(5003, 1));
-        // Without an association it is refused; what was accepted before the data came waits.
+        // A job without an association is refused; a job that was accepted before data waits.
         self.submit(&job(LATE, 1));
         self.site.host.reprioritize_all();
         self.agrees();
@@ -229,10 +229,10 @@ impl Play {
         self.request("check", &json!({}));
         self.push(&full_document());
         self.submit(&job(LATE, 1));
-        // Prices change.
+        // Priorities change.
         self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "weight": 200_000}]}));
         self.request("reprioritize", &json!({}));
-        // A part of the site weighs something, whose size is asked for.
+        // A weight of the factor size makes the plugin ask for the size of the site.
         self.request("rec_fac_update", &json!({"data": [{"factor": "size", "weight": 200}]}));
         self.request("policy_update", &json!({"data": full_document()}));
         self.agrees();
@@ -240,7 +240,7 @@ impl Play {
         self.finish(other);
         let _ = held[0].map(|id| self.site.host.cancel(id, OWNER));
         self.agrees();
-        // A job whose data are not there yet, and a bounce.
+        // A job without data returns to PRIORITY and SCHED.
         self.site.host.remove(SO).unwrap();
         let loaded = self.site.host.load(&self.site.so.path(), None);
         self.loaded(loaded, None);
@@ -259,7 +259,7 @@ impl Play {
         self.hand_over();
     }
 
-    /// A tree is pushed: jobs accrue, the order follows, and all of it is there again after a reload.
+    /// Pushes a tree: jobs accrue usage, the order follows, and both are restored after a reload.
     fn live(&mut self) {
         self.request("policy_update", &json!({"data": with_tree(full_document())}));
         self.submit(&job(5002, 2));
@@ -279,7 +279,7 @@ impl Play {
         self.agrees();
     }
 
-    /// Whatever was cut short before, or is cut short now: there are refreshes after it.
+    /// Checks that refreshes continue after any panic.
     fn refreshes(&mut self) {
         let last =
             |play: &Play| play.site.host.query(SO).map(|query| query["live"].clone()).unwrap_or_default();
@@ -298,7 +298,7 @@ impl Play {
         );
     }
 
-    /// A load that was refused leaves all as it was: the next one finds the jobs.
+    /// Repeats a refused load: the next load takes over all jobs.
     fn loaded(&mut self, mut outcome: Result<(), String>, conf: Option<&Value>) {
         for _ in 0..self.refusable {
             let Err(refused) = outcome else { return };
@@ -308,7 +308,7 @@ impl Play {
         outcome.unwrap();
     }
 
-    /// A held job whose eventlog can't be read for a while.
+    /// Plays a held job with a temporarily unreadable eventlog.
     fn without_eventlog(&mut self) {
         let host = self.site.host.clone();
         let Some(id) = host.jobs().into_iter().find(|id| self.site.state(*id) == State::Depend) else {
@@ -325,7 +325,7 @@ impl Play {
         self.agrees();
     }
 
-    /// All jobs run to their end, one after another, and nothing is left of them.
+    /// Runs all jobs to their end, one after another, and checks that they count nowhere.
     pub fn end(&mut self) {
         self.push(&full_document());
         loop {
@@ -347,7 +347,7 @@ impl Play {
         assert_eq!(self.site.host.violations(), Vec::<String>::new());
     }
 
-    /// Compares what the plugin tells of its associations with the jobs that the host has.
+    /// Compares the associations of the plugin with the jobs of the host.
     fn agrees(&mut self) {
         self.site.host.settle();
         self.log.extend(self.site.host.take_log().into_iter().map(|line| line.text));
@@ -374,13 +374,13 @@ impl Play {
         let banks = |user: &Value| user["banks"].as_array().unwrap().clone();
         let all: Vec<Value> = query["mf_priority_map"].as_array().unwrap().iter().flat_map(banks).collect();
         let is_held = |job: &Seen| all.iter().any(|bank| bank["held_jobs"].get(job.id.to_string()).is_some());
-        // One running job is subscribed to for its expiration.
+        // The plugin subscribes to one running job, for its expiration.
         let running = jobs.iter().filter(|job| job.state == State::Run).map(|job| job.subscriptions);
         assert!(running.sum::<usize>() <= 1, "subscribed: {jobs:#?}\n{:#?}", self.log);
         for job in &jobs {
             assert!(!job.prices.contains(&OF_OTHERS), "not our price: {job:?}\n{:#?}", self.log);
             let waits = job.state == State::Priority && known(job) && !is_held(job);
-            // Once while others may keep it, and no longer.
+            // The plugin subscribes once while others may block the job, and not after that.
             let most = usize::from(matches!(job.state, State::New | State::Depend | State::Run));
             let is_over = job.state == State::Inactive;
             assert!(job.subscriptions <= most || is_over, "subscribed: {job:?}\n{:#?}", self.log);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Pushes: in parts, page by page, and what is said when Flux refuses something.
+//! Staged pushes, pages of associations, and the messages when Flux refuses a call.
 
 use fairshare_embedded::{Errno, Options, State};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ impl Site {
     }
 }
 
-/// A document cut into parts of so many associations; the other arrays come before them.
+/// Cuts a document into parts of `size` associations; the other arrays come first.
 pub(super) fn parts(document: &Value, size: usize) -> Vec<Value> {
     let mut rest = document.clone();
     rest["associations"] = json!([]);
@@ -39,7 +39,7 @@ fn push_parts(site: &Site, document: &Value, size: usize) -> Value {
     site.ask("policy_commit", &json!({ "push": push }))
 }
 
-/// The site's document after some changes: 5001 has more room, 5002 is in B alone, 5003 is gone, 5004 is new.
+/// Returns the changed document of the site: 5001 has higher limits, 5002 is only in bank B, 5003 is removed, 5004 is new.
 fn next() -> Value {
     let mut next = document();
     next["associations"] = json!([
@@ -132,7 +132,7 @@ fn an_abandoned_push_expires() {
     assert_eq!(begun["expires"], 2);
     let mut part = parts(&next(), 100).remove(1);
     part["push"] = begun["push"].clone();
-    // Each part gives it that long again.
+    // Each part restarts the time limit.
     for _ in 0..2 {
         site.host.advance(1.5);
         site.ask("policy_part", &part);
@@ -157,7 +157,7 @@ fn the_time_of_a_push_that_ended_is_not_that_of_the_next() {
         site.ask("policy_part", &part);
     }
     site.ask("policy_commit", &json!({ "push": second }));
-    // It comes to nothing where none is open.
+    // The timer does nothing if no push is open.
     site.host.advance(3.0);
     let text = site.text("policy_commit", &json!({ "push": second }));
     assert!(text.contains("it was committed"), "{text}");
@@ -206,7 +206,7 @@ fn switches_that_a_push_does_not_mention_stay() {
     given["config"] = json!({"zero_score": "floor"});
     let site = Site::with(&given);
     assert_eq!(score(&site), "floor");
-    // What flux account-priority-update sends.
+    // This is the payload of flux account-priority-update.
     site.rpc("rec_config_update", &json!({"data": {"deny_unknown_queues": false}})).unwrap();
     assert_eq!(score(&site), "floor");
     site.rpc("rec_config_update", &json!({"data": {"zero_score": "hold"}})).unwrap();
@@ -349,7 +349,7 @@ fn the_log_tells_of_load_push_and_removal_in_one_line_each() {
     assert_eq!(told(&site).last().map(String::as_str), Some("mf_priority: took over 1 live job"));
 }
 
-/// job-list does not answer: each push asks again, and arms the timer after which an eventlog is read again.
+/// If job-list does not answer, each push asks again and starts the timer after which an eventlog is read again.
 #[test]
 fn no_sequence_of_pushes_delays_a_timer_that_is_due() {
     let site = Site::of(plugin(), Options { priority_default: false, job_list: false, ..Options::default() });

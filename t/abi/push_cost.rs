@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a push costs the job manager: in allocations, in what it leaves behind, and, run by hand, in processor time.
+//! Measures a push in the job manager: its allocations, the memory that it leaves, and, run by hand, its processor time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Processor time of this thread: what a call costs, whoever else wants the processor.
+/// Returns the processor time of this thread, which does not depend on other processes.
 pub(super) fn now() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: clock_gettime(2) fills the structure.
@@ -44,7 +44,7 @@ pub(super) fn now() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Seconds that each request of a push takes, alone.
+/// The seconds of each request of a push.
 struct Timed {
     begin: f64,
     parts: Vec<f64>,
@@ -94,14 +94,13 @@ fn record(user: u32, fairshare: f64) -> AssociationRecord {
     AssociationRecord { association, fairshare, def_bank: "A".into() }
 }
 
-/// How often each request of a push allocates where `count` associations are in force: at most for one of 500 records,
-/// and for the commit.
+/// Returns the most allocations of a request with 500 records, and those of the commit, with `count` associations in force.
 fn allocations(count: u32) -> [u64; 2] {
     let mut engine = Engine::new(UserId(1));
     let records = |users: std::ops::Range<u32>, fairshare| users.map(|n| record(n, fairshare)).collect();
     engine.handle(1.0, Event::Associations(records(0..count, 0.5)));
     let mut last = [0; 2];
-    // The first push fills the places beside what is in force; they stay.
+    // The first push allocates the staged records next to those in force; they stay.
     for fairshare in [0.25, 0.125] {
         let mut counted = |event: Event<'_>| {
             let before = ALLOCATIONS.get();
@@ -158,7 +157,7 @@ fn an_abandoned_push() {
             site.ask("policy_part", &part);
         }
     };
-    // Two that come whole: then there are two places for each association.
+    // After two pushes in one message, each association has two places.
     for _ in 0..2 {
         let push = begin(60);
         send(&push);
@@ -266,7 +265,7 @@ fn a_million_associations() {
             call(1, "policy_part", &head.to_string());
             head = json!({ "push": push });
         }
-        // Text of text: a million values would take longer than the plugin.
+        // The text is made from texts, because a million JSON values would take longer than the plugin.
         let sample = association(
             7_777_777,
             "BANK",
@@ -288,7 +287,7 @@ fn a_million_associations() {
         }
         let open = super::allocated() - before;
         let answer = call(2, "policy_commit", &json!({ "push": push }).to_string());
-        // What is left to do after the answer comes in pieces: the longest of 50 ms of the host's time.
+        // The work after the answer is done in slices; this is the longest one in 50 ms of host time.
         for _ in 0..100 {
             let start = now();
             site.host.advance(0.05);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Random operations of a host: the plugin's counters always equal the host's own count of its jobs.
+//! Random operations of a host, after which the counters of the plugin equal the host's count of its jobs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{OWNER, SO, Site, association, document, queue};
 
-/// What the host can do.
+/// The operations of the host.
 #[derive(Clone, Debug)]
 enum Op {
     Submit {
@@ -73,7 +73,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Limits that bite, others for each number.
+/// Returns low limits, which depend on the number.
 fn limits(of: u8) -> Value {
     let n = |shift: u8, choices: &[i64]| choices[usize::from(of >> shift) % choices.len()];
     let mut data = document();
@@ -145,7 +145,7 @@ fn apply(site: &Site, op: &Op, jobs: &mut Vec<u64>) {
     host.settle();
 }
 
-/// (nodes, cores) of the shapes that [`Submission::simple`] makes.
+/// Returns (nodes, cores) of a job of [`Submission::simple`].
 fn size(job: &Job) -> (i64, i64) {
     let count = |vertex: &Value| vertex["count"].as_i64().unwrap();
     let top = &job.jobspec["resources"][0];
@@ -156,7 +156,7 @@ fn size(job: &Job) -> (i64, i64) {
 
 type Counts = BTreeMap<String, i64>;
 
-/// What the counters of each association must be: from the host's jobs alone.
+/// Computes the counters of each association from the jobs of the host.
 fn host_counts(site: &Site) -> BTreeMap<(u32, String), Counts> {
     let mut all: BTreeMap<(u32, String), Counts> = BTreeMap::new();
     for id in site.host.jobs() {
@@ -223,7 +223,7 @@ fn shown_counts(query: &Value) -> BTreeMap<(u32, String), Counts> {
     all
 }
 
-/// Names that hold each job, by the host and by the query.
+/// Returns the names that hold each job, in the host and in the query.
 fn names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u64, Vec<String>>) {
     let (mut by_host, mut by_query) = (BTreeMap::new(), BTreeMap::new());
     for id in site.host.jobs().into_iter().filter(|&id| site.state(id) == State::Depend) {
@@ -240,7 +240,7 @@ fn names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u6
                 let deps = held["deps"].as_array().unwrap().iter();
                 let mut deps: Vec<String> = deps.map(|dep| dep.as_str().unwrap().to_string()).collect();
                 deps.sort();
-                // Past DEPEND nothing but the plugin knows what holds a job.
+                // Past DEPEND only the plugin knows the limits that hold a job.
                 let id = id.parse().unwrap();
                 if !matches!(site.state(id), State::Priority | State::Sched) {
                     by_query.insert(id, deps);
@@ -251,7 +251,7 @@ fn names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u6
     (by_host, by_query)
 }
 
-/// The plugin's recount finds no drift, and the query shows what the host counts.
+/// Checks that the plugin's recount finds no difference, and that the query equals the host's count.
 pub fn assert_counted(site: &Site) {
     site.check();
     let query = site.query();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What comes in between while a record is read: commits of the plugin that was there before, jobs that end, job-list.
+//! Events while a snapshot is read: commits of the previous plugin, ended jobs, and answers of job-list.
 
 use serde_json::{Value, json};
 
 use super::job;
 use super::remember::{tree, used, with_history};
 
-/// [`tree`] as [`with_history`] has it, with what `usage` says counted up to an instant.
+/// Returns the [`tree`] of [`with_history`] with usages that are counted up to a time.
 fn without_decay(usage: f64, until: f64) -> Value {
     let mut document = tree(3, |_| usage);
     document["tree"]["half_life"] = json!(0);
@@ -14,7 +14,7 @@ fn without_decay(usage: f64, until: f64) -> Value {
     document
 }
 
-/// Flux does commits in turn, but a lookup does not wait for them: what was sent before a reload may change what is read after it.
+/// Flux makes commits in order, but a lookup does not wait for them. So a commit from before a reload may change data that are read after it.
 #[test]
 fn a_record_is_not_read_while_the_plugin_before_still_changes_it() {
     let mut seen = [0, 0];
@@ -27,7 +27,7 @@ fn a_record_is_not_read_while_the_plugin_before_still_changes_it() {
         site.load_again(None);
         site.host.settle();
         let usage = used(&site, 1000);
-        // The push, or if it was not sent whole the one before with what ended since.
+        // The push, or the previous push with later jobs if the push was incomplete.
         assert!(usage == 7.0 || usage > 300.0, "after {turns} turns: {usage}");
         seen[usize::from(usage == 7.0)] += 1;
         let more = site.submit(&job(1000, 1));
@@ -57,7 +57,7 @@ fn who_ends_before_the_record_is_read_is_written_with_it() {
     assert_eq!(used(&site, 1000), before);
 }
 
-/// job-list answers before the record is read, and knows less of a job: GPUs never, here no cores either.
+/// job-list answers before the snapshot is read, and has fewer data of a job: never GPUs, and here no cores.
 #[test]
 fn what_job_list_knows_first_takes_nothing_from_the_record() {
     let (site, ids) = with_history();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is remembered over a reload and a restart, and what is not.
+//! The data that the snapshot restores after a reload and a restart.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) const MANIFEST: &str = "mf_priority.remember.manifest";
 pub(super) const ENDED: &str = "mf_priority.remember.ended";
 
 impl Site {
-    /// Loaded again, without data of its own.
+    /// Reloads the plugin without data.
     pub(super) fn reload(&self) {
         self.reload_with(None);
     }
@@ -23,20 +23,20 @@ impl Site {
         self.host.settle();
     }
 
-    /// The same, and nothing happens yet.
+    /// Reloads the plugin without playing a turn.
     pub(super) fn load_again(&self, conf: Option<&Value>) {
         self.host.remove(SO).unwrap();
         self.host.load(&self.so.path(), conf).expect("the plugin loads");
     }
 
-    /// The owner asks, and nothing else happens meanwhile.
+    /// Sends a request of the owner without playing a turn.
     pub(super) fn now(&self, method: &str, payload: &Value) -> Value {
         let topic = format!("job-manager.mf_priority.{method}");
         let answer = self.host.request_now(&topic, Some(&payload.to_string()), OWNER).unwrap();
         serde_json::from_str(&answer.unwrap_or_else(|| "null".to_owned())).unwrap()
     }
 
-    /// All that the query shows, but for what counts updates.
+    /// Returns the query without the counts of updates.
     pub(super) fn policy(&self) -> Value {
         let mut query = self.query();
         for key in ["generation", "updated", "age", "live"] {
@@ -55,7 +55,7 @@ impl Site {
     }
 }
 
-/// A site of so many users in banks below a root, with a tree; each uses what `usage` says.
+/// Returns the document of a tree with `users` users in banks below a root, and with these usages.
 pub(super) fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
     let bank = |user: u32| format!("b{}", user % 7);
     let associations: Vec<Value> = (0..users)
@@ -91,7 +91,7 @@ pub(super) fn pushed(document: &Value) -> Site {
     pushed_into(plugin(), document)
 }
 
-/// The same of a .so.
+/// Returns the same site with another .so.
 pub(super) fn pushed_into(so: &Path, document: &Value) -> Site {
     let site = Site::empty(so);
     site.host.load(&site.so.path(), None).expect("the plugin loads");
@@ -157,7 +157,7 @@ fn a_commit_that_is_told_to_have_failed_and_was_done_is_written_over() {
     site.ask("policy_update", &other);
     site.host.settle();
     site.host.kvs_fails(None, None);
-    // It was done nevertheless.
+    // The commit was made nevertheless.
     let twin = pushed(&one);
     twin.ask("policy_update", &other);
     twin.host.settle();
@@ -252,7 +252,7 @@ fn a_write_that_fails_leaves_the_record_before_it() {
 
 #[test]
 fn a_write_that_is_cut_short_leaves_the_record_before_it() {
-    // Each time the plugin goes one commit later.
+    // In each round the plugin is removed one commit later.
     let mut seen = (false, false);
     for commits in 0..7 {
         let site = pushed(&tree(1200, f64::from));
@@ -270,7 +270,7 @@ fn a_write_that_is_cut_short_leaves_the_record_before_it() {
     assert_eq!(seen, (true, true));
 }
 
-/// A site of one user and a tree that counts node seconds without decay, with jobs that ran and ended.
+/// Returns a site with one user, a tree that counts node seconds without decay, and ended jobs.
 pub(super) fn with_history() -> (Site, Vec<u64>) {
     let mut document = tree(3, |_| 0.0);
     document["tree"]["half_life"] = json!(0);
@@ -287,7 +287,7 @@ pub(super) fn used(site: &Site, user: u32) -> f64 {
     site.ask("usages", &json!({"user": user}))["associations"][0]["usage"].as_f64().expect("a usage")
 }
 
-/// Nobody has read yet what ended when the push comes, or it is being put in force.
+/// The push arrives before the ended jobs are read, or while the snapshot is applied.
 #[test]
 fn a_push_that_comes_first_has_what_ended_added() {
     for is_in_parts in [false, true] {
@@ -320,7 +320,7 @@ fn a_push_that_comes_first_has_what_ended_added() {
     }
 }
 
-/// What is refused then is only what ended: there are data.
+/// Only the ended jobs are lost then, because a push has brought data.
 #[test]
 fn a_damaged_record_is_refused_without_a_word_of_lost_data_where_a_push_came_first() {
     let (site, _) = with_history();
@@ -347,7 +347,7 @@ fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
     site.reload();
     let shown = used(&site, 1000);
     assert!((shown - before).abs() < 1e-9, "{shown} {before}");
-    // One more ends after the reload, and is written with those before it.
+    // Another job ends after the reload, and is written together with the earlier ones.
     site.finish(ids[2]);
     site.host.advance(70.0);
     let before = used(&site, 1000);
@@ -356,7 +356,7 @@ fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
     site.reload();
     let shown = used(&site, 1000);
     assert!((shown - before).abs() < 1e-9, "{shown} {before}");
-    // A push that covers them all.
+    // This push covers all ended jobs.
     let mut document = tree(3, |_| 7.0);
     document["associations"][0]["counted_until"] = json!(site.host.now());
     document["tree"]["half_life"] = json!(0);
@@ -367,7 +367,7 @@ fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
     assert!(!site.host.kvs().keys().any(|key| key.contains(".jobs.")), "what is covered is not kept");
 }
 
-/// A site whose jobs end faster than 2,000 a minute.
+/// Jobs of the site end faster than 2,000 a minute.
 #[test]
 fn of_any_number_of_ended_jobs_few_wait_for_a_second_minute() {
     let site = pushed(&tree(3, f64::from));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Restart and reload over jobs in each state: the counters equal the host's own count before and after.
+//! Restarts and reloads over jobs in each state: the counters equal the host's count before and after.
 
 use fairshare_embedded::{Order, Shape, State, Submission};
 use serde_json::json;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::random::assert_counted;
 use super::{OWNER, SO, Site, document, job, job_in};
 
-/// Jobs in RUN, DEPEND (ours), DEPEND (ours and another's), SCHED, SCHED with urgency 0, DEPEND (another's).
+/// Submits jobs in RUN, DEPEND (held), DEPEND (held and blocked), SCHED, SCHED with urgency 0, DEPEND (blocked).
 fn one_in_each_state(site: &Site) -> Vec<u64> {
     let run = site.submit(&job(5001, 4));
     let held = site.submit(&job(5001, 1));
@@ -147,12 +147,12 @@ fn a_name_that_is_not_committed_yet_when_the_plugin_is_reloaded() {
         job.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": other}]);
         site.submit(&job)
     };
-    // One that never leaves DEPEND ends at once when it is cancelled.
+    // A job in DEPEND ends at once when it is cancelled.
     let other = after(5002, run);
     let other = after(5002, other);
     let kept = after(5001, other);
     site.finish(run);
-    // Freed, and kept by another plugin; another job takes its place, and it is held again when it is let go.
+    // The job is released but blocked. Another job takes its headroom, so it is held again when it is unblocked.
     let taker = site.submit(&job(5001, 1));
     let names = |id| site.host.job(id, |job| job.dependencies().to_vec()).unwrap();
     assert_eq!(names(kept).len(), 1, "{:?}", names(kept));
@@ -201,7 +201,7 @@ fn a_bank_is_written_by_id_when_a_replayed_job_lacks_it() {
 
 #[test]
 fn no_price_is_asked_for_while_the_plugin_is_loaded_and_not_asked_itself() {
-    // conf.update comes before Flux has the plugin in its stack: prices asked for then would be those of `.priority-default`.
+    // Flux calls conf.update before the plugin is in its list. If priorities were requested then, `.priority-default` would answer.
     let limits = json!({"limits": [{"scope": "user", "name": "*", "run-gpus": 3}]});
     for settings in
         [json!({"weights": {"size": 10}}), json!({"age-max": "2d", "weights": {"age": 10}}), limits]
@@ -219,7 +219,7 @@ fn no_price_is_asked_for_while_the_plugin_is_loaded_and_not_asked_itself() {
         let seen = |id| (site.state(id), site.host.job(id, |job| job.priority).unwrap());
         let before = [running, priced].map(seen);
         reload();
-        // There are no data any more.
+        // The plugin has no data any more.
         let waiting = site.submit(&job(5001, 1));
         reload();
         assert_eq!([running, priced].map(seen), before, "{settings}");

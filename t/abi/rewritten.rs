@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is remembered, where it is written again or while something else is being written.
+//! Snapshots that are written again, or during another write.
 
 use fairshare_embedded::Errno;
 use serde_json::json;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::remember::{pushed, tree, used};
 use super::{OWNER, document, job, topic};
 
-/// A list of ended jobs grows, its former text goes, and a push covers what was added: then the former text is wanted again.
+/// A list of ended jobs grows, so that its former chunk is removed. Then a push covers the added jobs, and the former chunk is needed again.
 #[test]
 fn a_text_that_was_taken_away_is_written_again() {
     let mut document = tree(3, |_| 0.0);
@@ -36,7 +36,7 @@ fn a_push_that_comes_while_a_write_fails_is_written_a_while_later() {
     site.host.kvs_fails(Some(Errno(28)), None);
     for next in [tree(300, |user| f64::from(user) + 1.0), document()] {
         site.host.request_now(&topic("policy_update"), Some(&next.to_string()), OWNER).unwrap();
-        // What the first writes has failed, and the plugin does not know it yet.
+        // The first write has failed, and the plugin has not got the answer yet.
         site.host.settle_commits(1);
     }
     site.host.settle();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Who may call what: a row for each method, so that a new one is given its row, and nobody learns of others by what he claims.
+//! The role that each method needs, one row for each method. Forged payloads give a guest no data of others.
 
 use fairshare_embedded::Cred;
 use mf_priority_testing::jobtap::{Jobtap, Role};
@@ -10,7 +10,7 @@ use super::{Site, job, topic};
 
 const EPERM: i32 = 1;
 
-/// Every method, with who may call it.
+/// All methods with their roles.
 const ROLES: [(&str, Role); 23] = [
     ("rec_update", Role::Owner),
     ("rec_q_update", Role::Owner),
@@ -37,7 +37,7 @@ const ROLES: [(&str, Role); 23] = [
     ("stats", Role::Admin),
 ];
 
-/// What a guest may put into a payload to be taken for somebody else.
+/// Returns payloads with which a guest may claim to be another user.
 fn forgeries(id: u64) -> Vec<Value> {
     let claims =
         json!({"owner": true, "rolemask": 1, "cred": {"userid": 5002, "rolemask": 1}, "userid": 5002});
@@ -91,7 +91,7 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
                         Ok(text) => {
                             assert!(role == Role::Guest && cred.rolemask != 0, "{place}");
                             let text = text.unwrap_or_default();
-                            // The id that was asked about stands in the refusal; Flux lists everybody's ids.
+                            // The refusal repeats the requested id. Flux lists the ids of all users.
                             for secret in [theirs[1].to_string(), "5002".to_owned()] {
                                 assert!(!text.contains(&secret), "{place} tells of {secret}: {text}");
                             }
@@ -109,7 +109,7 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
     site.check();
 }
 
-/// `FLUX_ROLE_USER` with `FLUX_ROLE_ADMIN`: reads whatever the owner may read, and changes nothing (live 5 #4).
+/// `FLUX_ROLE_USER` with `FLUX_ROLE_ADMIN` may read as the owner and changes nothing (live 5 #4).
 #[test]
 fn admins_read_what_the_owner_may_read() {
     let site = Site::new();
@@ -120,7 +120,7 @@ fn admins_read_what_the_owner_may_read() {
         let asked = |cred| site.host.request(&topic(method), Some(&payload.to_string()), cred);
         match role {
             Role::Owner => assert_eq!(asked(admin).unwrap_err().errno.0, EPERM, "{method}"),
-            // Without a tree nobody gets one.
+            // Without a tree no role gets one.
             _ => assert_eq!(asked(admin).is_ok(), asked(crate::abi::OWNER).is_ok(), "{method}"),
         }
     }
@@ -136,14 +136,14 @@ fn admins_read_what_the_owner_may_read() {
     assert!(ask("jobs", json!({"user": 5002}), admin)["jobs"].is_array());
 }
 
-/// Private mode: another user's job is told like an unknown id, and no other bank's usage is shown (live 5 #2, #3).
+/// In private mode a job of another user looks like an unknown id, and the usage of other banks is hidden (live 5 #2, #3).
 #[test]
 fn in_private_mode_a_guest_can_not_tell_a_job_of_another_user_from_none() {
     for is_private in [false, true] {
         let site = Site::new();
         let access = json!({"access": {"private-mode": is_private}});
         site.host.reload_config(&access).unwrap();
-        // Flux goes on with what it had: a refused configuration changes nothing.
+        // A refused configuration changes nothing.
         let refused = json!({"access": {"private-mode": !is_private}, "fairshare": {"depth": "deep"}});
         site.host.reload_config(&refused).unwrap_err();
         let theirs = site.submit(&job(5002, 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The scenarios of t/t0900-embedded-drift.t, where there is no Flux to compare with: each plays to its end, after
-//! which nothing is counted and nothing is held.
+//! The scenarios of t/t0900-embedded-drift.t without a comparison with Flux: each plays to its end, after which all counters are 0
+//! and no job is held.
 
 use std::path::Path;
 use std::process::Command;

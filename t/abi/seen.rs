@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A job as the host has it, to compare with what the plugin tells of it.
+//! The state of jobs in the host, for comparisons with the plugin.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ fn sorted(list: &Value) -> Vec<String> {
     names
 }
 
-/// A job as the host has it.
+/// The state of a job in the host.
 #[derive(Debug)]
 pub struct Seen {
     pub id: u64,
     pub user: u32,
     pub state: State,
     pub bank: String,
-    /// Outstanding dependencies that are limits.
+    /// The present dependencies that are limits.
     pub ours: Vec<String>,
     pub prices: Vec<i64>,
     pub subscriptions: usize,
@@ -44,7 +44,7 @@ impl Seen {
     }
 }
 
-/// What the query tells of associations, counted from the host's jobs.
+/// Compares the associations of the query with counts of the host's jobs.
 pub fn assert_counts(query: &Value, jobs: &[Seen], text: impl Fn() -> String) {
     for user in query["mf_priority_map"].as_array().unwrap() {
         for bank in user["banks"].as_array().unwrap() {
@@ -54,7 +54,7 @@ pub fn assert_counts(query: &Value, jobs: &[Seen], text: impl Fn() -> String) {
                 .collect();
             let count = |states: &[State]| mine.iter().filter(|job| states.contains(&job.state)).count();
             let active = mine.iter().filter(|job| job.state != State::Inactive).count();
-            // What is held in SCHED takes no place there.
+            // A job that is held in SCHED does not count there.
             let held = bank["held_jobs"].as_object().unwrap();
             let is_held_there =
                 |job: &&&Seen| job.state == State::Sched && held.contains_key(&job.id.to_string());
@@ -67,7 +67,7 @@ pub fn assert_counts(query: &Value, jobs: &[Seen], text: impl Fn() -> String) {
                 .filter(|job| job.state == State::Depend && !job.ours.is_empty())
                 .map(|job| (job.id.to_string(), job.ours.clone()))
                 .collect();
-            // Past DEPEND nothing but the plugin knows what holds a job.
+            // Past DEPEND only the plugin knows the limits that hold a job.
             let is_here = |id: &&String| {
                 let past = |job: &&Seen| matches!(job.state, State::Priority | State::Sched);
                 !mine.iter().any(|job| job.id.to_string() == **id && past(job))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Running limits that hold, and jobs that are held past DEPEND, through the C interface: nested releases, updates of the
-//! job whose callback runs, reloads.
+//! Strict running limits, and jobs that are held past DEPEND, through the C interface: nested releases, updates of the job whose
+//! callback runs, reloads.
 
 use fairshare_embedded::{State, Submission};
 use serde_json::{Value, json};
 
 use super::{OWNER, Site, after, association, document, job, queue};
 
-/// User 5001 may run two jobs; the cluster is full with a job of another.
+/// Returns a site in which user 5001 may run two jobs, and a job of another user fills the cluster.
 fn busy(settings: &Value) -> (Site, u64) {
     let mut two = document();
     two["associations"][0] = association(5001, "A", json!({"max_running_jobs": 2}));
@@ -134,7 +134,7 @@ fn one_that_wakes_too_late_is_held_in_its_own_callback() {
     site.check();
 }
 
-/// Flux keeps an update of the job whose callback runs in one place, and posts it to the job of whichever call ends next.
+/// Flux stores an update of the job whose callback runs in one place, and posts it to the job of the next call that ends.
 #[test]
 fn the_bank_of_a_job_goes_to_nobody_who_is_let_go_in_its_callback() {
     let site = Site::bare();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What users may ask: who is told what, terms that sum to what Flux has, and guests who ask without pause.
+//! Requests of users: the data that each user may read, terms that sum to the priority in Flux, and guests without pause.
 
 use fairshare_embedded::{Cred, Errno, Shape, State, Submission};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn refused(site: &Site, method: &str, payload: &str, cred: Cred) -> (i32, String
 #[test]
 fn a_guest_is_told_of_himself_whatever_he_sends() {
     let site = Site::new();
-    // It takes all nodes, so that the others pend.
+    // The job takes all nodes, so that the others are pending.
     site.submit(&job(5002, 4));
     let (mine, other) = (site.submit(&job(5001, 1)), site.submit(&job(5002, 1)));
     let guest = Cred::guest(5001);
@@ -45,7 +45,7 @@ fn a_guest_is_told_of_himself_whatever_he_sends() {
         assert_eq!(refused(&site, method, payload, guest), (1, text));
     }
     assert_eq!(refused(&site, "stats", "{}", guest).0, 1);
-    // Nothing of what a guest sends goes to the log, however wrong it is.
+    // No payload of a guest is logged.
     site.host.take_log();
     for payload in [
         "[]",
@@ -70,7 +70,7 @@ fn a_guest_is_told_of_himself_whatever_he_sends() {
     site.check();
 }
 
-/// A generator of its own: the same jobs in every run.
+/// A random generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -139,7 +139,7 @@ fn the_terms_of_a_thousand_jobs_sum_to_what_flux_has() {
             let sum: f64 = terms.iter().map(product).sum();
             assert_eq!(sum.round().clamp(0.0, 4_294_967_294.0) as i64, has, "{job}");
         }
-        // The list says the same in short.
+        // The list has the same data in short form.
         let listed = ask(&site, "jobs", json!({"ids": part, "limit": 100}), OWNER);
         for row in listed["jobs"].as_array().unwrap() {
             let id = row["id"].as_u64().unwrap();
@@ -168,7 +168,8 @@ fn the_terms_of_a_thousand_jobs_sum_to_what_flux_has() {
 pub(super) const QUEUE_STATUS: &str = "job-manager.queue-status";
 pub(super) const STOPPED: &str = r#"{"enable": true, "start": false, "stop_reason": "repairs"}"#;
 
-/// Whoever asks for a job that waits is answered when the job manager has said how its queue is. Meanwhile he waits like others.
+/// A request about a pending job is answered when the job manager has reported the state of its queue. Until then the request counts as one
+/// that waits.
 #[test]
 fn who_waits_for_a_queue_is_one_of_few() {
     let site = Site::with(&document());
@@ -193,14 +194,14 @@ fn who_waits_for_a_queue_is_one_of_few() {
         assert_eq!(jobs.len(), 1, "a job is explained once, however often it is named");
         assert!(jobs[0].to_string().contains("queue q is stopped: repairs"), "{}", jobs[0]);
     }
-    // What can be kept of one is bounded.
+    // The size of a stored request is bounded.
     let payload = json!({"jobs": [waiting[0]], "more": "x".repeat(65_536)}).to_string();
     let (errno, text) = refused(&site, "explain", &payload, Cred::guest(5002));
     assert_eq!((errno, text), (22, format!("a request of {} bytes; at most 65536 are read", payload.len())));
     site.check();
 }
 
-/// Of each held job all may be looked at that are held before it.
+/// The explanation of a held job may read all held jobs before it.
 #[test]
 fn of_held_jobs_a_few_are_explained_at_once() {
     let site = Site::with(&document());
@@ -235,7 +236,7 @@ fn guests_who_ask_without_pause_wait_and_are_answered_in_turn() {
     let mine = site.submit(&job(5002, 1));
     let payload = json!({"jobs": [mine]}).to_string();
     let ask = |user| site.host.request_now(&topic("explain"), Some(&payload), Cred::guest(user));
-    // Until there is no credit left: then requests wait.
+    // Requests wait when no credit is left.
     let mut at_once = 0;
     let waits = loop {
         match ask(5002) {
@@ -245,7 +246,7 @@ fn guests_who_ask_without_pause_wait_and_are_answered_in_turn() {
         assert!(at_once < 100_000, "nobody is slowed down");
     };
     assert_eq!(waits.errno, Errno::EINPROGRESS);
-    // Eight of one user wait; more are refused with a text that says when to come again.
+    // Eight requests of one user wait; others are refused with a text that says when to try again.
     let mut waiting = 1;
     let full = loop {
         match ask(5002) {
@@ -269,9 +270,9 @@ fn guests_who_ask_without_pause_wait_and_are_answered_in_turn() {
         let told: Value = serde_json::from_str(answer.answer.as_ref().unwrap().as_ref().unwrap()).unwrap();
         assert_eq!(told["jobs"][0]["id"], json!(mine));
     }
-    // With credit again he is answered at once.
+    // With new credit the guest is answered at once.
     assert!(ask(5002).is_ok());
-    // Who still waits when the plugin goes is told so.
+    // Requests that still wait at the removal of the plugin get an error.
     while ask(5002).is_ok() {}
     site.host.remove(super::SO).unwrap();
     let late = site.host.take_late();
@@ -280,7 +281,7 @@ fn guests_who_ask_without_pause_wait_and_are_answered_in_turn() {
     assert!(site.host.violations().is_empty(), "{:?}", site.host.violations());
 }
 
-/// Limits on whole banks and on users stand with the others, by whose they are and with what all they count have in use.
+/// The answer lists limits on banks and users with the other limits, with their scope and the use of all jobs that they count.
 #[test]
 fn limits_over_scopes_are_told_by_whose_they_are() {
     let mut whole = document();
@@ -319,7 +320,7 @@ fn limits_over_scopes_are_told_by_whose_they_are() {
         ["max-run-sched-jobs-user", "user", "5001", null, 1, 1],
     ]);
     assert_eq!(json!(shown), wanted);
-    // What all in a bank have in use is what others use; what one has oneself is shown.
+    // The use of a bank includes other users and is hidden; the use of the user is shown.
     site.host.reload_config(&json!({"fairshare": {"public": "own"}})).unwrap();
     let used = |cred| {
         let told = ask(&site, "standing", json!({"user": 5001}), cred);

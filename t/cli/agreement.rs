@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `push`, `update` and `sync` refuse the same databases, each with the command that puts them right.
+//! `push`, `update` and `sync` refuse the same databases, each with the command that repairs them.
 
 use super::fairshare;
 use super::site::Site;
 
-/// What sync needs beyond the tables of [`Site`].
+/// Tables that sync needs besides those of [`Site`].
 const USAGE_TABLES: &str = "
     ALTER TABLE bank_table ADD COLUMN ignore_older_than bigint DEFAULT 0;
     CREATE TABLE t_half_life_period_table (cluster tinytext DEFAULT 'cluster', end_half_life_period real);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Files that can't be used: a clear message, exit status 2, nothing changed.
+//! Unusable files give a clear message and exit status 2, and stay unchanged.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use super::powerless::{Powerless, mode, with};
 use super::site::Site;
 use super::{fairshare, finish};
 
-/// Both show and update refuse with this text, and leave the file as it is.
+/// Checks that show and update refuse the file with this text and leave it unchanged.
 #[track_caller]
 fn refused(path: &str, text: &str) {
     refused_with(path, text, "");
 }
 
-/// As [`refused`], and update says that nothing was changed, which show, a reader, has no reason to.
+/// Checks as [`refused`], and that update adds that nothing was changed.
 #[track_caller]
 fn refused_unchanged(path: &str, text: &str) {
     refused_with(path, text, "; nothing was changed");
@@ -68,7 +68,7 @@ fn a_damaged_page() {
     let site = Site::large("damaged", 3, 400);
     let mut bytes = site.bytes();
     let page = 4096;
-    // Every page but the first, which holds the schema.
+    // All pages except the first, which has the schema.
     bytes[page..].fill(0xA5);
     fs::write(&site.path, &bytes).expect("written");
     for command in ["show", "update"] {
@@ -170,7 +170,7 @@ fn locked_by_another() {
     let site = Site::small("locked");
     let other = site.open();
     other.execute_batch("BEGIN EXCLUSIVE").expect("locked");
-    // The file itself must not be opened here: closing it would drop the locks this process holds.
+    // The file must not be opened here, because closing it would drop the locks of this process.
     for (command, more) in [("show", ""), ("update", "; nothing was changed")] {
         let ran = fairshare([command, "-p", site.path(), "--wait", "0.1"]);
         let text = format!("locked by another process (waited 0.1 s){more}");
@@ -179,7 +179,7 @@ fn locked_by_another() {
     other
         .execute_batch("ROLLBACK; BEGIN IMMEDIATE; UPDATE association_table SET shares = 9")
         .expect("locked");
-    // A writer that has not committed yet does not disturb readers.
+    // A writer before its commit does not disturb readers.
     fairshare(["show", "-p", site.path()]).ok();
     let ran = fairshare(["update", "-p", site.path(), "--wait", "0"]);
     let expected = format!(
@@ -226,11 +226,11 @@ fn read_only_files() {
 fn a_write_cut_off_is_rolled_back_by_who_may() {
     let site = Site::large("cut_off", 4, 400);
     let other = site.open();
-    // With next to no cache the changes reach the file before they are committed.
+    // With a very small cache, changes are written to the file before the commit.
     other
         .execute_batch("PRAGMA cache_size = 2; BEGIN; UPDATE association_table SET fairshare = 0.9")
         .expect("begun");
-    // What a crash would leave: the half-written file and its journal.
+    // As after a crash: the half-written file and its journal.
     let left = Site { path: super::directory("cut_off_left").join("site.db") };
     for suffix in ["", "-journal"] {
         fs::copy(with(&site.path, suffix), with(&left.path, suffix)).expect("copied");
@@ -266,7 +266,7 @@ fn a_log_that_can_not_be_read_without_writing() {
     writer
         .execute_batch("PRAGMA journal_mode = WAL; UPDATE association_table SET shares = 9")
         .expect("written into the log");
-    // What a crash would leave: a log, but not the index to it, which a reader would have to make anew.
+    // As after a crash: a log without its index, which a reader would have to create.
     let view = Powerless::new("wal-log", &site);
     let path = view.database.display();
     let text = "can't be read: it is in WAL mode, and reading that needs a writable directory";
@@ -277,7 +277,7 @@ fn a_log_that_can_not_be_read_without_writing() {
 fn a_database_that_is_shorter_than_its_log_makes_it_is_read_through_a_link_too() {
     let site = Site::large("wal_longer", 3, 200);
     let writer = site.open();
-    // All of it is in the log, and the file as a checkpoint leaves it that was cut off.
+    // All data are in the log, and the file is as after an interrupted checkpoint.
     writer
         .execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; VACUUM")
         .expect("written into the log");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which input can't be right and which option does not apply, and what is said of it.
+//! Complaints about input that cannot be right and about options that do not apply.
 
 use std::process::{Command, Stdio};
 
@@ -15,7 +15,7 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "che
 fn sshare_without_a_is_found_out_by_its_own_norm_shares() {
     for (name, golden) in documents("slurm") {
         let whole = sshare(&golden);
-        // As one who calls it sees it: all accounts, but only the own users. Whoever is alone at a level does not show.
+        // The output that a user gets: all accounts, but only the user's own rows. A user that is alone on a level would not be visible.
         let users: Vec<&str> =
             whole.lines().filter_map(|line| line.split('|').nth(1)).filter(|user| !user.is_empty()).collect();
         let mine = users.get(3).expect("a user");
@@ -69,7 +69,7 @@ fn associations_per_partition_are_rows_of_their_own_as_in_slurm() {
         "user,usage,place\n,100,\n,100,\namira,0,1\namira:cpu,10,2\nben,30,3\namira:gpu,60,4\n"
     );
     assert!(fairshare(["why", "amira:gpu", "--tree", &path]).ok().starts_with("amira:gpu in bank chem"));
-    // Without -m the partitions are not named.
+    // Without -m the output has no partitions.
     let unnamed: String = text
         .lines()
         .map(|line| {
@@ -186,7 +186,7 @@ fn options_that_do_not_apply_are_refused() {
         let ran = fairshare(arguments);
         assert!(ran.error().contains(text), "{arguments:?}: {ran:?}");
     }
-    // What applies to one of two is of use.
+    // An option that applies to one of two policies is accepted.
     fairshare(["compare", "-t", &tree, "--policies", "classic,fair-tree", "--set", "dampening=2"]).ok();
 }
 
@@ -254,7 +254,7 @@ fn resource_group_is_read_from_the_top_and_faults_have_a_line() {
         let ran = fairshare(["show", "--tree", &path]);
         assert_eq!(ran.error(), format!("flux-fairshare: {path}: {expected}"));
     }
-    // A member of PBS's own group for those whom no file lists.
+    // A member of PBS's own group for users that no file lists.
     let path = file("groups_unknown", "g1 50 root 40\neve 52 unknown 50\n");
     fairshare(["show", "--tree", &path]).ok();
 }
@@ -289,7 +289,7 @@ fn a_database_is_not_copied_into_itself() {
         assert_eq!(ran.error(), format!("flux-fairshare: {archive}: {said}"));
     }
     assert_eq!(site.bytes(), before);
-    // What is not there is for the fetch to tell.
+    // The fetch reports a missing archive.
     let ran = fairshare(["sync", "--copy", "/none", "-p", "/none", "--uri", "local:///nonexistent"]);
     assert!(!ran.error().contains("itself"), "{ran:?}");
 }

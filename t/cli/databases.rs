@@ -31,7 +31,7 @@ fn update_keeps_full_precision_and_touches_only_what_changes() {
     let before = site.bytes();
     fairshare(["update", "-p", site.path()]).ok();
     assert_eq!(site.bytes(), before, "a second update finds nothing to write");
-    // Neither does a policy that orders them alike.
+    // A policy with the same order changes nothing either.
     fairshare(["update", "-p", site.path(), "--policy", "fair-tree"]).ok();
     assert_eq!(site.bytes(), before);
 }
@@ -56,7 +56,7 @@ fn inactive_associations_and_banks_keep_what_they_have() {
     fairshare(["update", "-p", site.path()]).ok();
     let expected = [("ann", 0.5), ("ben", 1.0), ("cat", 0.123), ("dan", 0.5)];
     assert_eq!(site.fairshares(), expected.map(|(user, value)| (user.to_owned(), value)));
-    // As flux-accounting does: left out of the sums as well.
+    // As in flux-accounting, the sums leave them out too.
     let ignore = fairshare(["show", "-p", site.path(), "--json", "--set", "inactive_usage=ignore"]).json();
     let root = &ignore["nodes"][0];
     assert_eq!((root["bank"].as_str(), root["usage"].as_f64()), (Some("root"), Some(30.0)));
@@ -331,7 +331,7 @@ fn the_site_chooses_its_policy_and_all_follow() {
     assert_eq!(ran.status, 0, "{}", ran.err);
     assert!(ran.err.contains("at the next push"), "{}", ran.err);
     assert_eq!(shown(&[]), ("classic".to_owned(), Some(2.0)));
-    // What is asked for goes before what was chosen, each by itself.
+    // A policy and an option on the command line take precedence over the stored ones, each by itself.
     assert_eq!(shown(&["--policy", "depth-oblivious"]), ("depth-oblivious".to_owned(), Some(2.0)));
     assert_eq!(shown(&["--set", "dampening=3"]), ("classic".to_owned(), Some(3.0)));
     fairshare(["update", "-p", site.path()]).ok();
@@ -364,7 +364,7 @@ fn a_policy_that_is_none_is_told_and_can_be_replaced() {
         assert!(ran.err.contains(told), "{words:?}: {}", ran.err);
         assert_eq!(site.bytes(), before, "{words:?}");
     }
-    // As "flux account edit-config" may leave it.
+    // "flux account edit-config" may store this.
     site.sql("INSERT INTO config_table VALUES ('fairshare.policy', 'fairtree')");
     for command in ["show", "update", "push"] {
         let ran = fairshare(if command == "push" {
@@ -404,7 +404,7 @@ fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
     let data = read();
     let tree = data.tree.as_ref().expect("a tree");
     assert_eq!((tree.policy.as_str(), tree.options["ties"].as_str()), ("fair-tree", "documented"));
-    // Halves twice in a period; usages that nobody dated are those of now.
+    // Usage halves twice in a period. Usages without a date count as of now.
     assert_eq!((tree.half_life, tree.reset, tree.at), (500.0, 4000.0, 2000.0));
     assert_eq!((tree.node_weight, tree.core_weight, tree.gpu_weight), (1.0, 0.0, 2.5));
     let branches: Vec<_> =
@@ -415,11 +415,11 @@ fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
     assert_eq!((cat.username.as_deref(), cat.shares), (Some("cat"), Some(2)));
     assert_eq!((cat.usage, cat.counted_until), (Some(30.0), Some(0.0)));
     assert_eq!(data.associations[0].counted_until, Some(1700.25));
-    // Printed and read again it is the same.
+    // The data are the same after printing and reading.
     let text = serde_json::to_string(&data).expect("JSON");
     assert_eq!(serde_json::from_str::<PolicyData>(&text).expect("as it was"), data);
 
-    // Where the exact rule counted they are those of then, until flux-accounting counts: by a boundary or by a job.
+    // After a count by the exact rule, usages are as of that count, until flux-accounting counts a boundary or a job.
     site.sql(
         "CREATE TABLE t_half_life_period_table (cluster text, end_half_life_period real);
          INSERT INTO t_half_life_period_table VALUES ('cluster', 1000);",
@@ -440,11 +440,11 @@ fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
     ] {
         assert_eq!(counted(period_end, ran), at, "{period_end} {ran}");
     }
-    // A job that ended in the future shows that a clock is wrong.
+    // A job with an end in the future shows a wrong clock.
     site.sql("UPDATE job_usage_factor_table SET last_job_timestamp = 2000.5 WHERE username = 'ann'");
     assert_eq!(counted(1000.0, 1900.0), 1900.0);
 
-    // A database that knows no shares has no tree, and is pushed as ever.
+    // A database without shares has no tree, and is pushed without one.
     site.sql("ALTER TABLE association_table DROP COLUMN shares");
     let data = read();
     assert_eq!((data.tree, data.associations[0].username.clone()), (None, None));

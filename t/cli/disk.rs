@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A disk that fails when it is told to: SQLite's own layer over the system's files, with a count of what is asked of it.
+//! A disk that fails on request: a SQLite layer over the system's files that counts operations.
 //!
-//! It becomes the default of the process that calls [`install`], so that whoever opens a database there has it. Databases, journals,
-//! logs and their shared memory all go through it.
+//! It becomes the default layer of the process that calls [`install`]. Databases, journals, logs and their shared memory all go
+//! through it.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 
-/// What happens at the one operation, and after it.
+/// The fault of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails, a write after half of its bytes; the next one goes well.
+    /// The operation fails, a write after half of its bytes; the next one succeeds.
     Once,
-    /// It and everything after it fails: the disk is gone, or somebody has it locked.
+    /// The operation and all later ones fail, as if the disk were gone or locked.
     Gone,
-    /// From it on nothing can be written any more; reading and taking away go well.
+    /// All writes fail from this operation on; reads and removals succeed.
     Full,
 }
 
@@ -26,7 +26,7 @@ static FAILS_AT: AtomicU64 = AtomicU64::new(u64::MAX);
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 static IS_FULL: AtomicBool = AtomicBool::new(false);
 
-/// From now on the operation with this number fails, the first one being 1.
+/// Lets the operation with this number fail, counted from 1.
 pub fn fail_at(number: u64, fault: Fault) {
     COUNTED.store(0, Ordering::SeqCst);
     GOES_ON.store(fault != Fault::Once, Ordering::SeqCst);
@@ -34,7 +34,7 @@ pub fn fail_at(number: u64, fault: Fault) {
     FAILS_AT.store(number, Ordering::SeqCst);
 }
 
-/// Everything goes well again. How many operations there were since [`fail_at`].
+/// Lets all operations succeed again, and returns the number of operations since [`fail_at`].
 pub fn mend() -> u64 {
     FAILS_AT.store(u64::MAX, Ordering::SeqCst);
     COUNTED.load(Ordering::SeqCst)
@@ -46,9 +46,9 @@ enum Kind {
     Writes,
 }
 
-/// Counts an operation, and says whether it fails.
+/// Counts an operation, and returns whether it fails.
 fn fails(kind: Kind) -> bool {
-    // A full disk is counted in what would be written.
+    // On a full disk only writes count.
     if IS_FULL.load(Ordering::SeqCst) && kind == Kind::Reads {
         return false;
     }
@@ -57,12 +57,12 @@ fn fails(kind: Kind) -> bool {
     number == at || number > at && GOES_ON.load(Ordering::SeqCst)
 }
 
-/// What a lock says: held by somebody else for as long as anybody waits, or that the system failed.
+/// Returns the error of a lock: held by another process, or an error of the system.
 fn lock_error(system: c_int) -> c_int {
     if GOES_ON.load(Ordering::SeqCst) { ffi::SQLITE_BUSY } else { system }
 }
 
-/// The system's layer, and ours over it.
+/// The system's layer, and our layer over it.
 struct Layers {
     system: *mut sqlite3_vfs,
     ours: sqlite3_vfs,
@@ -75,7 +75,7 @@ unsafe impl Sync for Layers {}
 
 static LAYERS: OnceLock<Layers> = OnceLock::new();
 
-/// Makes the failing disk the default of this process. It goes well until [`fail_at`].
+/// Makes the failing disk the default of this process. Operations succeed until [`fail_at`].
 pub fn install() {
     let layers = LAYERS.get_or_init(|| {
         // SAFETY: a null name asks for the default, which is there as long as the process.
@@ -100,14 +100,14 @@ fn system() -> *mut sqlite3_vfs {
     LAYERS.get().expect("installed").system
 }
 
-/// What SQLite has in hand: methods first, as it demands, and behind it the system's file.
+/// A file of SQLite: the methods first, as SQLite requires, followed by the system's file.
 #[repr(C)]
 struct File {
     base: sqlite3_file,
     real: *mut sqlite3_file,
 }
 
-/// The system's file behind one of ours, and one of its methods.
+/// Returns a method of the system's file, and that file.
 macro_rules! real {
     ($file:ident . $method:ident) => {{
         // SAFETY: SQLite calls methods of files that `open` has made, and the system's file lies behind each.
@@ -117,7 +117,7 @@ macro_rules! real {
     }};
 }
 
-/// A method that fails when its number comes up, and otherwise does what the system does.
+/// Defines a method that fails if its number is due, and otherwise calls the system's method.
 macro_rules! method {
     ($name:ident, $method:ident, $kind:expr, $error:expr $(, $argument:ident: $type:ty)*) => {
         unsafe extern "C" fn $name(file: *mut sqlite3_file $(, $argument: $type)*) -> c_int {
@@ -160,7 +160,7 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, size: c
 }
 
 unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, offset: c_int, count: c_int, flags: c_int) -> c_int {
-    // Whoever lets go of a lock always can. Somebody else's lock that stays SQLite would wait for: ten seconds, whatever it is told.
+    // An unlock always succeeds. For a lock of another process SQLite would wait ten seconds, whatever the setting is.
     if flags & ffi::SQLITE_SHM_LOCK != 0 && fails(Kind::Reads) {
         return ffi::SQLITE_IOERR_SHMLOCK;
     }
@@ -175,7 +175,7 @@ unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     unsafe { method(real) }
 }
 
-/// Version 2: without memory maps, whose reads nobody could count.
+/// Version 2 has no memory maps, whose reads could not be counted.
 static METHODS: sqlite3_io_methods = sqlite3_io_methods {
     iVersion: 2,
     xClose: Some(close),
@@ -225,7 +225,7 @@ unsafe extern "C" fn open(
 }
 
 unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, syncs: c_int) -> c_int {
-    // Where there is no room left things can still be taken away.
+    // On a full disk, files can still be removed.
     if !IS_FULL.load(Ordering::SeqCst) && fails(Kind::Writes) {
         return ffi::SQLITE_IOERR_DELETE;
     }
@@ -248,7 +248,7 @@ unsafe extern "C" fn access(
     unsafe { access(system(), name, flags, out) }
 }
 
-/// A method of the system's layer.
+/// Returns a method of the system's layer.
 fn of_system<F>(of: impl FnOnce(&sqlite3_vfs) -> Option<F>) -> F {
     // SAFETY: the default layer is there as long as the process.
     of(unsafe { &*system() }).expect("each layer has it")

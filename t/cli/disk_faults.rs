@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Every read, write, sync, lock, opening and removal of a file that a command asks for fails once, or from then on: it says what
-//! is wrong, all is as it was, the database is sound, and the next run does what an undisturbed one does.
+//! Each read, write, sync, lock, opening and removal of a file fails once, or from then on. The command reports the error and changes
+//! nothing, the database is sound, and the next run gives the result of an undisturbed run.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,13 +19,13 @@ use super::site::{Site, rows_of};
 
 const JOURNALS: [&str; 2] = ["DELETE", "WAL"];
 
-/// What a run came to: its exit status, and what it said.
+/// The exit status and the message of a run.
 type Outcome = (i32, String);
 
-/// Something that writes to a database: the command, or a part of it.
+/// An action that writes to a database: the command, or a part of it.
 type Act = Box<dyn Fn(&Path) -> Outcome>;
 
-/// All that is in a database, the definitions of its tables included.
+/// Returns the contents of a database with the definitions of its tables.
 fn dump(path: &Path) -> Vec<String> {
     let connection = Connection::open(path).expect("a database");
     let check: String =
@@ -39,7 +39,7 @@ fn dump(path: &Path) -> Vec<String> {
     rows_of(&connection, tables.iter().map(String::as_str).chain(["sqlite_schema"]))
 }
 
-/// The command in this process, with what it prints on standard error.
+/// Runs the command in this process, and returns its output on standard error too.
 fn command(arguments: &'static [&'static str]) -> Act {
     Box::new(move |path| {
         let said = path.with_extension("said");
@@ -60,8 +60,7 @@ fn command(arguments: &'static [&'static str]) -> Act {
     })
 }
 
-/// The part of a fetch that the database sees: records are brought in batches and written in one transaction. They come from an
-/// archive, which the fault meets as well.
+/// Writes records in batches and in one transaction, as a fetch does. They come from an archive, whose reads may fail too.
 fn fetch(archive: PathBuf) -> Act {
     Box::new(move |path| {
         let wait = Duration::from_millis(10);
@@ -77,7 +76,7 @@ fn fetch(archive: PathBuf) -> Act {
     })
 }
 
-/// The commands by name; each changes something.
+/// Returns the commands by name; each changes something.
 fn acts(archive: PathBuf) -> [(&'static str, Act); 6] {
     let (only, rule) = (["--only", "usage", "--only", "fairshare"], ["classic", "--set", "dampening=2"]);
     let sync = ["sync", only[0], only[1], only[2], only[3], "--now", "51100"];
@@ -91,7 +90,7 @@ fn acts(archive: PathBuf) -> [(&'static str, Act); 6] {
     ]
 }
 
-/// Beside the site's jobs, some that a fetch would bring.
+/// Makes an archive with jobs of the site and further jobs.
 fn archive(beside: &Path) -> PathBuf {
     let path = beside.with_extension("archive");
     let sql = "CREATE TABLE jobs (id char(16) PRIMARY KEY, userid int, ranks text, t_submit real, t_run real, t_cleanup real,
@@ -102,7 +101,7 @@ fn archive(beside: &Path) -> PathBuf {
     path
 }
 
-/// The file alone, as if nobody had ever opened it.
+/// Restores the database file without journal and log.
 fn restore(path: &Path, content: &[u8]) {
     for suffix in ["-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -112,7 +111,7 @@ fn restore(path: &Path, content: &[u8]) {
     std::fs::write(path, content).expect("written");
 }
 
-/// One run with its fault. Whether the fault was met.
+/// Runs an action with a fault, and returns whether the fault occurred.
 fn disturbed(
     act: &Act,
     path: &Path,
@@ -128,10 +127,10 @@ fn disturbed(
     let what = format!("{what}, {fault:?} at {at}: {status} {said:?}");
     let found = dump(path);
     match status {
-        // It was tried again, or nothing of it was needed.
+        // The operation was repeated or was not needed.
         0 => assert!(found == after, "{what}: done, and not all of it is there"),
         2 => {
-            // A commit that lies in a log, and of which the system did not say that it is on the disk.
+            // The commit is in the log, but the system did not confirm that it is on the disk.
             let may_be_there = said.ends_with("; all of it is stored, or nothing: run it again\n");
             assert!(found == before || may_be_there && found == after, "{what}: not as it was");
             assert!(!(may_be_there && what.contains("DELETE")), "{what}: a journal leaves no doubt");

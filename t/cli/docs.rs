@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The documents: what their commands print that need no Flux. Those that need one are run by `t/t5044-docs.t`.
+//! Runs the commands of the documents that need no Flux and compares their output. `t/t5044-docs.t` runs the others.
 
 mod references;
 

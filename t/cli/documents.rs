@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! show over documents: what goes in, what comes out, in every form.
+//! show on documents, in all forms of input and output.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -121,7 +121,7 @@ fn selection_and_order() {
     assert_eq!(names(&["--sort", "-name"]), "root B eve dan cat ben A ann");
     assert_eq!(names(&["--sort", "list"]), "root A ann B ben cat dan eve");
     assert_eq!(names(&["--sort", "-list"]), "root B eve dan cat ben A ann");
-    // A bank goes by the best below it.
+    // A bank is sorted by its best user.
     assert_eq!(names(&["--sort", "place"]), "root B ben cat dan eve A ann");
     assert_eq!(names(&["--sort", "-place"]), "root A ann B eve dan cat ben");
     assert_eq!(names(&["--depth", "1"]), "root B A");

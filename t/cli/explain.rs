@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! why and compare: words and numbers.
+//! The words and numbers of why and compare.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -41,7 +41,7 @@ What would change it:
 ";
     assert_eq!(ran.ok(), expected);
     let json = fairshare(["why", "bob", "ann/chem", "--tree", &path, "--json"]).json();
-    // Who is ahead comes first, whoever was named first.
+    // The user that is ahead comes first, in any order of arguments.
     assert_eq!(fairshare(["why", "ann/chem", "bob", "--tree", &path]).ok(), expected);
     assert_eq!(json["ahead"]["user"], "bob");
     assert_eq!(json["ancestor"], "root");
@@ -120,8 +120,8 @@ fn why_shows_recorded_usage_of_a_database() {
     assert_eq!(figures(rows(&ran).last().expect("a sum")), ["0.62", "1.88", "3.75", "7.50"]);
 }
 
-/// flux-accounting makes a row for what is left over where the reset period is no multiple of the half-life, and counting goes
-/// by the rows; who has none gets one less.
+/// If the reset period is no multiple of the half-life, flux-accounting adds a row for the rest. Counting keeps as many parts as there are
+/// rows; an association without rows keeps one part less.
 #[test]
 fn as_many_parts_are_kept_as_there_are_rows() {
     let site = Site::small("why_rows");
@@ -139,7 +139,7 @@ fn as_many_parts_are_kept_as_there_are_rows() {
     }
 }
 
-/// A site whose bins nobody moved on though a period ended a day ago: ann's two node hours are in the one before it.
+/// Returns a site whose period ended a day ago without a shift of the bins: the two node-hours of ann are in bin 0.
 fn counted_late(test: &str) -> Site {
     let site = Site::small(test);
     with_jobs(&site);
@@ -178,8 +178,8 @@ fn compare_two_policies() {
     let rows = json["associations"].as_array().expect("rows");
     let fairshares =
         |column: &str| rows.iter().map(|row| row[column].as_f64().expect("a number")).collect::<Vec<f64>>();
-    // A place of four each; then by hand, of 0.25 of the shares each: 2^-(0.9 / 0.25), of chem; and 2^-(usage / 0.25) where bob
-    // has the 0.1 of phys for his own and the two idle ones a third of it.
+    // First the ranks of four. Then, computed by hand with 0.25 of the shares each: 2^-(0.9 / 0.25) of chem, and 2^-(usage / 0.25), where
+    // bob has the 0.1 of phys and the two idle users a third of it.
     assert_eq!(fairshares("fairshare_first"), [0.25, 1.0, 0.5, 1.0]);
     for (found, exponent) in
         fairshares("fairshare_second").into_iter().zip([3.6f64, 0.4 / 3.0, 0.4, 0.4 / 3.0])
@@ -216,7 +216,7 @@ fn compare_names_the_policies_and_counts_in_the_singular() {
     assert!(rest.contains("\n1 association: 0 gain, 0 lose, 1 keeps its place\n"), "{rest}");
 }
 
-/// Usages of pbs have a minimum that its sums leave out, and so do the parts of them.
+/// Usages of pbs have a minimum, which the sums and their parts leave out.
 #[test]
 fn why_under_pbs_has_no_part_above_the_whole() {
     let tree = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A", "parent": "root", "shares": 1}],
@@ -267,7 +267,7 @@ fn why_does_not_compare_who_is_not_ranked() {
     assert_eq!(last.split_whitespace().collect::<Vec<_>>(), ["ann", "1", "-", "900", "-"]);
 }
 
-/// What a user and an equal bank mean to each other is a matter of the policy.
+/// The ranking policy decides between a user and an equal bank.
 #[test]
 fn why_says_how_a_user_and_an_equal_bank_are_ranked() {
     let tree = r#"{"banks": [{"name": "root", "parent": null}, {"name": "b", "parent": "root", "shares": 1}, {"name": "c", "parent": "root", "shares": 1}],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Manual pages and completions in `etc/` are those the definitions make. `UPDATE_GOLDEN=1` rewrites them.
+//! Manual pages and completions in `etc/` equal those generated from the definitions. `UPDATE_GOLDEN=1` rewrites them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,14 +50,14 @@ fn the_short_help_fits_a_screen() {
         assert!(fairshare([command, "--help"]).ok().len() >= ran.out.len());
     }
     for command in ["show", "update", "push", "compare", "why", "what-if"] {
-        // As long as flux-accounting's own tools wait.
+        // The default of flux-accounting's tools.
         assert!(fairshare([command, "--help"]).ok().contains("[default: 30]"), "{command}");
     }
     let ran = fairshare(["--help"]);
     assert!(ran.ok().contains("Exit status:\n  0  done\n"), "{ran:?}");
 }
 
-/// What bash offers after these words, the last of them begun.
+/// Returns the completions of bash after these words, the last of which is incomplete.
 fn offered(script: &Path, words: &[&str]) -> Vec<String> {
     let line = r#"source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
         _flux__fairshare "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; printf '%s\n' "${COMPREPLY[@]}""#;
@@ -102,7 +102,7 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(offered(&["flux-fairshare", "show", "--wait", ""]), Vec::<String>::new(), "no files");
 }
 
-/// What bash offers below `flux`, where Flux's own script may have been read before.
+/// Returns the completions of bash below `flux`, possibly after Flux's own script was loaded.
 fn offered_below_flux(script: &Path, before: &str, words: &[&str]) -> Vec<String> {
     let line = format!(
         r#"{before}; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
@@ -161,7 +161,7 @@ fn the_usage_of_a_missing_argument_asks_for_no_more_than_that() {
     );
 }
 
-/// What the environment and a file are good for goes with an option of the command, or its page does not speak of it.
+/// A manual page names an environment variable or file only if the command has the option for it.
 #[test]
 fn manual_pages_name_the_environment_and_the_files_that_count() {
     let fresh = directory("environment");
@@ -172,7 +172,7 @@ fn manual_pages_name_the_environment_and_the_files_that_count() {
     for (name, page) in pages {
         let section =
             |title: &str| page.split(".SH ").find(|section| section.starts_with(title)).unwrap_or_default();
-        // Options stand in sections of their own.
+        // Options are in sections of their own.
         let options = page.split(".SH \"EXIT STATUS\"").next().unwrap_or_default();
         for (option, title, named) in [
             ("path", "ENVIRONMENT", "FLUX_FAIRSHARE_DATABASE"),
@@ -193,7 +193,7 @@ fn manual_pages_name_the_environment_and_the_files_that_count() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
-/// The status of "no" is told where there is a "no", in the words that are true of the command.
+/// A manual page describes exit status 1 if its command has it, in the words for this command.
 #[test]
 fn manual_pages_tell_of_the_exit_status_of_their_command() {
     let fresh = directory("exit_status");

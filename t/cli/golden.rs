@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The golden tables through the command: `show --tree` of each tree, against what the real programs printed.
+//! Compares `show --tree` of each golden tree with the output of the real programs.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{fairshare, file};
 
-/// Every golden document of one kind: its name and content.
+/// Returns name and content of each golden document of one kind.
 pub fn documents(kind: &str) -> Vec<(String, Value)> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden").join(kind);
     let mut documents: Vec<(String, Value)> = std::fs::read_dir(folder)
@@ -28,7 +28,7 @@ pub fn documents(kind: &str) -> Vec<(String, Value)> {
     documents
 }
 
-/// The nodes the command shows, by (bank, user).
+/// Returns the nodes that the command shows, by (bank, user).
 fn show(name: &str, tree: &Value, arguments: &[&str]) -> HashMap<(String, Option<String>), Value> {
     let path = file(&format!("golden_{name}"), tree.to_string());
     let mut all = vec!["show", "--tree", &path, "--json"];
@@ -139,7 +139,7 @@ fn openpbs() {
     }
 }
 
-/// The first table of a session with pbsfs, as the list of usages of the tree it was made with.
+/// The first table of a pbsfs session serves as the list of usages of its tree.
 #[test]
 fn usages_out_of_pbsfs() {
     let golden = documents("pbs").into_iter().find(|(name, _)| name == "unknown_default").expect("there").1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Trees from Slurm in every form that its programs print, made of the values in `t/golden/`; and check-import, which must
-//! find that ours are theirs.
+//! Trees from Slurm in all formats of its programs, made from the values in `t/golden/`; and check-import, which must find our values equal
+//! to Slurm's.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::golden::documents;
 use super::{Ran, fairshare, file};
 
-/// A number as sshare prints it.
+/// Formats a number as sshare does.
 fn six(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -22,7 +22,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-/// The account above each account.
+/// Returns the parent of each account.
 fn parents(golden: &Value) -> HashMap<String, String> {
     let rows = golden["tree"].as_array().expect("a tree");
     let accounts = rows.iter().filter(|row| row["kind"] == "account" && row["parent"].is_string());
@@ -47,7 +47,7 @@ fn rows(golden: &Value) -> impl Iterator<Item = &Value> {
     golden["expected"].as_array().expect("rows").iter()
 }
 
-/// What `sshare -a -l -P` printed: the same text, made of the table that holds it.
+/// Returns the output of `sshare -a -l -P` for a table.
 pub fn sshare(golden: &Value) -> String {
     let fair_tree = golden["algorithm"] == "fair_tree";
     let level = if fair_tree { "|LevelFS" } else { "" };
@@ -73,7 +73,7 @@ pub fn sshare(golden: &Value) -> String {
     out
 }
 
-/// A number as data_parser writes it.
+/// Formats a number as data_parser does.
 fn number(value: &Value) -> Value {
     match value {
         Value::Null => json!({"set": false, "infinite": false, "number": 0.0}),
@@ -82,7 +82,7 @@ fn number(value: &Value) -> Value {
     }
 }
 
-/// What `sshare -a --json` prints.
+/// Returns the output of `sshare -a --json`.
 pub fn sshare_json(golden: &Value) -> String {
     let parents = parents(golden);
     let share = |row: &Value| {
@@ -123,7 +123,7 @@ fn slurm_agrees_in_text_and_in_json() {
         for (form, text) in [("txt", sshare(&golden)), ("json", sshare_json(&golden))] {
             let path = file(&format!("import_{name}_{form}"), text);
             let ran = match text_of(&golden["algorithm"]) {
-                // What the document shows is told apart by itself, but from JSON classic alone is taken.
+                // The formulas can be told apart by the document, except that JSON gives classic only.
                 "depth_oblivious" if form == "json" => {
                     fairshare(["check-import", "--tree", &path, "--policy", "depth_oblivious"])
                 }
@@ -177,7 +177,7 @@ fn a_value_changed_by_hand_is_found() {
 
 #[test]
 fn usages_cut_to_whole_numbers_leave_room_which_is_counted() {
-    // Slurm had 10.9 and 20.1, and computed with them; RawUsage says 10 and 20.
+    // Slurm computed with 10.9 and 20.1, but prints RawUsage 10 and 20.
     let level = |usage: f64| 0.5 / (usage / 31.0);
     let text = format!(
         "Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare|LevelFS\n\
@@ -213,7 +213,7 @@ fn a_document_without_values_of_its_own_is_no_import() {
     assert!(ran.error().contains("holds nothing that the system it comes from had computed"), "{ran:?}");
 }
 
-/// The file of `sacctmgr dump`, with options around the one that matters, and the comments it begins with.
+/// Returns the file of `sacctmgr dump` with its comments and with other options.
 pub fn dump(golden: &Value, as_number: bool) -> String {
     let mut out = "# To edit this file start with a cluster line for the new cluster\n\
         # Cluster - 'cluster_name':MaxTRESPerJob=node=50\n\
@@ -242,7 +242,7 @@ pub fn dump(golden: &Value, as_number: bool) -> String {
     out
 }
 
-/// What `sacctmgr show assoc tree -P` prints.
+/// Returns the output of `sacctmgr show assoc tree -P`.
 pub fn assoc(golden: &Value) -> String {
     let mut out = "Cluster|Account|User|Partition|Share|Priority|GrpJobs|QOS|Def QOS\n".to_owned();
     for row in rows(golden) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Trees from PBS: what pbsfs printed, compared by check-import, and the usage file that its scheduler keeps.
+//! Trees from PBS: the output of pbsfs, compared by check-import, and the usage file of its scheduler.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use super::golden::documents;
 use super::imports::{all_agree, golden, text_of};
 use super::{directory, fairshare, file};
 
-/// The table of pbsfs and, one after the other, what `pbsfs -g` printed, out of a recording of a session.
+/// Returns the table of pbsfs and the outputs of `pbsfs -g` from a recording of a session.
 pub fn pbsfs(recording: &str) -> String {
     let mut kept = String::new();
     let mut keep = false;
@@ -38,7 +38,7 @@ fn pbs_agrees_in_percentages_usages_of_groups_and_tree_usage() {
     assert!(cases > 5);
 }
 
-/// The scheduler's usage file as the C compiler lays its records out.
+/// Writes a usage file of the scheduler with the memory layout of the C compiler.
 pub fn usage_file(test: &str, entries: &[(&str, f64)]) -> String {
     let records: String = entries
         .iter()

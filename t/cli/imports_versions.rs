@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Outputs of Slurm from 14.03 to 26.05 and of OpenPBS, one small input for each version and form, as their sources print them; and
-//! the inputs that were refused, or ranked wrongly, before.
+//! Outputs of Slurm from 14.03 to 26.05 and of OpenPBS, one small input for each version and format, as their sources print them; and inputs
+//! that earlier versions refused or ranked wrongly.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::golden::documents;
 use super::imports::{all_agree, golden, sshare};
 use super::{Ran, directory, fairshare, file};
 
-/// An input that somebody sent in.
+/// Returns the path of an input from a user.
 fn sent(name: &str) -> String {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/data/imports").join(name);
     path.to_str().expect("text").to_owned()
@@ -20,7 +20,7 @@ fn show(path: &str, more: &[&str]) -> Ran {
     fairshare(["show", "--tree", path].into_iter().chain(more.iter().copied()))
 }
 
-/// `user,fairshare` of all users, in the order of the input.
+/// Returns `user,fairshare` of all users, in the order of the input.
 fn fairshares(path: &str, more: &[&str]) -> String {
     let columns = ["--csv", "-o", "user,fairshare", "--users-only", "--sort", "list", "--no-header"];
     let ran = show(path, &columns.into_iter().chain(more.iter().copied()).collect::<Vec<_>>());
@@ -28,14 +28,14 @@ fn fairshares(path: &str, more: &[&str]) -> String {
     ran.out.trim_end().replace('\n', " ")
 }
 
-/// `user,shares` of all users.
+/// Returns `user,shares` of all users.
 fn shares(path: &str) -> String {
     let ran = show(path, &["--csv", "-o", "user,shares", "--users-only", "--sort", "list", "--no-header"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     ran.out.trim_end().replace('\n', " ")
 }
 
-/// The table of sshare since 25.11: no FairShare of accounts under any rule. `long`: with the columns of `-l`.
+/// Returns the table of sshare since 25.11, without FairShare of accounts under any rule. `long` adds the columns of `-l`.
 fn since_25_11(golden: &Value, long: bool) -> String {
     let is_dropped =
         |column: &str| !long && ["NormUsage", "LevelFS", "GrpTRESMins", "TRESRunMins"].contains(&column);
@@ -60,7 +60,7 @@ fn sshare_of_25_11_shows_its_rule_by_columns_and_by_norm_shares() {
             all_agree(&format!("{name} long {long}"), &ran);
             let policy = show(&path, &["--json"]).json()["policy"].clone();
             let expected = golden["algorithm"].as_str().expect("text").replace('_', "-");
-            // Where all usage is 0 both formulas give the same.
+            // If all usage is 0, both formulas give the same values.
             let same = expected == "depth-oblivious" && policy == "classic" && name.contains("zero_usage");
             assert!(policy == expected.as_str() || same, "{name} long {long}: {policy}");
         }
@@ -76,7 +76,7 @@ fn classic_tables_of_25_11_as_sent() {
     }
 }
 
-/// A tree of one level, where NormShares are the same by every rule.
+/// A tree of one level, in which NormShares are equal under all rules.
 const FLAT: &str = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
     root|||1.000000|10|1.000000|\n root|u1|1|0.250000|10|1.000000|0.062500\n root|u2|3|0.750000|0|0.000000|1.000000\n";
 
@@ -94,7 +94,7 @@ fn a_flat_tree_without_columns_that_tell_asks_for_the_policy() {
         ran.ok().ends_with("FairShare: 2 of 2 agree\nby classic, which agrees best of 4 rules\n"),
         "{ran:?}"
     );
-    // Fair Tree prints NormShares 0 of the root.
+    // Fair Tree prints NormShares 0 for the root.
     let fair_tree = FLAT.replace("root|||1.0", "root|||0.0").replace("0.062500", "0.500000");
     assert_eq!(fairshares(&file("flat_fair_tree", fair_tree), &[]), "u1,0.5 u2,1");
 }
@@ -110,7 +110,7 @@ fn a_dump_of_25_05_has_the_qos_first() {
     assert_eq!(shares(&file("dump_25_05", text)), "root,1 u1,parent");
 }
 
-/// What each parser of 23.11 to 26.05 writes for a number that is set, for infinity, and for none.
+/// The outputs of each parser of 23.11 to 26.05 for a set number, for infinity and for no number.
 const NUMBERS: [(&str, &str, &str, &str); 5] = [
     ("v0.0.40", "0.5", "Infinity", "NaN"),
     ("v0.0.41 of 25.05", "0.5", "1.8446744073709552e+19", "4294967294.0"),
@@ -198,7 +198,7 @@ fn a_pbs_entity_may_be_called_root() {
     let table = show(&sent("f05-pbsfs.txt"), &["--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
     assert_eq!(table.ok(), listed.out);
     all_agree("pbsfs", &fairshare(["check-import", "--tree", &sent("f05-pbsfs.txt")]));
-    // One with shares, in the file.
+    // The file has a root with shares.
     let path = file("pbs_root_listed", "phys 50 root 60\nroot 51 phys 10\nu1 60 phys 10\n");
     assert_eq!(shares(&path), "root,10 u1,10");
 }
@@ -218,7 +218,7 @@ fn white_space_ends_a_name_in_a_list_of_usages() {
         &["--usage", &list, "--csv", "-o", "user,usage", "--users-only", "--sort", "list", "--no-header"],
     );
     assert_eq!(ran.ok().replace('\n', " "), "a:b,10 c,20 d=e,30 f,40 g,50 h:i,60 ");
-    // Our own names of associations per partition.
+    // Our names of associations of partitions.
     let dump = file(
         "usage_partitions",
         "Cluster - 'c'\nParent - 'root'\nUser - 'u1':Partition='cpu'\nUser - 'u1':Partition='gpu'\n",
@@ -249,7 +249,7 @@ fn pbs_goes_by_names_and_not_by_numbers() {
     let ran = show(&sent("f08-resource_group"), &[]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.err.contains("line 2: the number 502 of \"u2\" is that of \"u1\" (line 1)"), "{ran:?}");
-    // A leaf has the number of a group, and two groups have one: pbsfs prints each node right before what is below.
+    // A leaf has the number of a group, and two groups share a number: pbsfs prints each node right before its children.
     let rows = [
         ("TREEROOT", -1, 0, -1),
         ("u0", 0, 50, 5),
@@ -338,7 +338,7 @@ fn tied_accounts_agree_without_the_long_columns() {
     }
 }
 
-/// A table as sshare prints it.
+/// A table in the format of sshare.
 const TABLE: &str =
     "Account|User|RawShares|RawUsage\nroot|||5\n root|root|1|0\n a||1|5\n  a|u1|1|5\n b||1|0\n  b|u2|1|0\n";
 
@@ -369,7 +369,7 @@ fn a_table_is_found_within_what_terminals_and_mails_put_around_it() {
         assert_eq!(fairshares(&file(&format!("table_{name}"), text), &[]), expected, "{name}");
     }
     assert_eq!(fairshares(&sent("f13-nbsp.txt"), &[]), "root,1");
-    // A row that is cut off is none of these.
+    // An incomplete row is refused.
     let ran = show(&file("table_cut", TABLE.trim_end_matches("|u2|1|0\n")), &[]);
     assert!(ran.error().ends_with("line 7: 1 of 4 columns: the row is cut off"), "{ran:?}");
     let json = r#"{"shares": {"shares": [{"name": "root", "parent": "", "type": ["ASSOCIATION"]},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `etc/install.sh` on a machine without Flux: the same files, below /usr/local, and none of them left behind.
+//! `etc/install.sh` on a machine without Flux installs the same files below /usr/local, and uninstalls all of them.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn script(from: &Path, dest: &Path, more: &[&str]) -> Command {
     let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("etc/install.sh");
     let mut command = Command::new("bash");
     command.arg(script).arg("--from").arg(from).arg("--destdir").arg(dest).args(more);
-    // As where no flux-core is installed.
+    // As on a machine without flux-core.
     command.env("PKG_CONFIG_LIBDIR", "/nonexistent").env_remove("PKG_CONFIG_PATH");
     command
 }
@@ -54,7 +54,7 @@ fn without_flux_it_goes_below_usr_local_and_away_again() {
     }
 }
 
-/// It lacks a function that the plugin calls, and an instance whose configuration names a plugin that can't be loaded does not start.
+/// An old Flux lacks a function that the plugin calls, and an instance with a plugin that cannot be loaded does not start.
 #[test]
 fn below_a_flux_that_is_too_old_nothing_is_installed() {
     let (from, dest, bin) =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! kill -9 in the middle of an update: the old values or the new, never a mix.
+//! kill -9 during an update leaves the old values or the new ones, never a mix.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::PROGRAM;
 use super::site::{Site, fairshares};
 
-/// Kills an update at many moments of its life; each time all values must be of one kind.
+/// Kills an update at many moments; each time the values must be all old or all new.
 fn survives(site: &Site) {
     let old = "UPDATE association_table SET fairshare = 0.123456";
     let update =
@@ -21,13 +21,13 @@ fn survives(site: &Site) {
     assert!(new.iter().zip(&stale).all(|(new, stale)| new.1 != stale.1), "every row changes");
 
     let (mut kept, mut done) = (0, 0);
-    // From the very beginning: the first run, which was measured, found nothing in memory and may be the slowest.
+    // Starts at time 0: the measured first run had cold caches and may be the slowest.
     for step in 0..24_u32 {
         site.sql(old);
         let moment = whole.mul_f64(1.1 * f64::from(step) / 24.0);
         let mut child = update();
         std::thread::sleep(moment.max(Duration::from_millis(1)));
-        // SIGKILL; an error only says that it has ended by itself.
+        // SIGKILL; an error means that the process has ended by itself.
         let _ = child.kill();
         child.wait().expect("it ends");
         let found = fairshares(&site.path);

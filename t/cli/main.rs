@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare` as a user runs it: arguments in, output, exit status and files out.
+//! Runs `flux fairshare` as a user does: arguments in; output, exit status and files out.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -50,7 +50,7 @@ use std::process::{Command, Stdio};
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_flux-fairshare");
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub status: i32,
@@ -63,7 +63,7 @@ pub fn fairshare<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran
     finish(Command::new(PROGRAM).args(arguments).env_remove("FLUX_URI"), "")
 }
 
-/// Runs the command with something to read.
+/// Runs the command with an input.
 pub fn fairshare_reading(input: &str, arguments: &[&str]) -> Ran {
     finish(Command::new(PROGRAM).args(arguments), input)
 }
@@ -75,7 +75,7 @@ pub fn finish(command: &mut Command, input: &str) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // A run that refuses its arguments may be gone before it reads.
+    // A run that refuses its arguments may end before it reads.
     let fed = child.stdin.take().expect("piped").write_all(input.as_bytes());
     assert!(fed.map_or_else(|error| error.kind() == ErrorKind::BrokenPipe, |()| true), "it reads");
     let output = child.wait_with_output().expect("it ends");
@@ -87,20 +87,20 @@ pub fn finish(command: &mut Command, input: &str) -> Ran {
 }
 
 impl Ran {
-    /// The output of a run that went well and had nothing to complain about.
+    /// Returns the output of a successful run without complaints.
     #[track_caller]
     pub fn ok(&self) -> &str {
         assert_eq!((self.status, self.err.as_str()), (0, ""), "{self:?}");
         &self.out
     }
 
-    /// As [`Ran::ok`], parsed as JSON.
+    /// Returns [`Ran::ok`], parsed as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(self.ok()).expect("JSON")
     }
 
-    /// The message of a run that failed: exit status 2, nothing printed.
+    /// Returns the message of a run that failed with exit status 2 and without output.
     #[track_caller]
     pub fn error(&self) -> &str {
         assert_eq!((self.status, self.out.as_str()), (2, ""), "{self:?}");
@@ -108,7 +108,7 @@ impl Ran {
     }
 }
 
-/// A directory of its own for each test, empty.
+/// Returns an empty directory for a test.
 pub fn directory(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&path);
@@ -116,7 +116,7 @@ pub fn directory(test: &str) -> PathBuf {
     path
 }
 
-/// A file with this content in a directory of its own.
+/// Returns a file with this content in a new directory.
 pub fn file(test: &str, content: impl AsRef<[u8]>) -> String {
     let path = directory(test).join("file");
     std::fs::write(&path, content).expect("a file");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Names that are SQL: each is a name and nothing else, in the database and among the arguments.
+//! Names that look like SQL count only as names, in the database and in arguments.
 
 use super::fairshare;
 use super::site::{Site, rows_of};
@@ -8,7 +8,7 @@ const BANK: &str = "B'); DELETE FROM association_table; --";
 const USER: &str = "x' OR '1'='1";
 const PROJECT: &str = "p\"; DROP TABLE jobs; --";
 
-/// Everything but what is worked out: the schema, who is in which bank, which jobs there were.
+/// Returns the data that are not computed: the schema, the members of banks, the jobs.
 fn kept(site: &Site) -> Vec<String> {
     let connection = site.open();
     connection
@@ -51,7 +51,7 @@ fn names_that_are_sql_are_names() {
     }
     let limits = "SELECT count(DISTINCT name) FROM fairshare_limit_table";
     assert_eq!(site.open().query_row(limits, [], |row| row.get::<_, i64>(0)), Ok(3));
-    // A name of nobody is not a condition that everybody meets.
+    // The name of no user is not a condition that all users meet.
     for arguments in [
         &["limit", "set", "user", "' OR '1'='1", "run-gpus=1"][..],
         &["limit", "set", "bank", "' OR ''='", "run-nodes=1"],

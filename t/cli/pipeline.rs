@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! sync, recount, usage and scrub on databases made on the fly: what they store, what they say, and what a failure leaves.
+//! sync, recount, usage and scrub on generated databases: stored data, messages, and the state after failures.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub const END: f64 = 51_000.0;
 const R: &str =
     r#"{"version": 1, "execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}]}}"#;
 
-/// What counting needs besides the tables of [`Site`], and a few jobs.
+/// Adds the tables that counting needs besides those of [`Site`], and a few jobs.
 pub fn with_jobs(site: &Site) {
     site.sql(&format!(
         "ALTER TABLE bank_table ADD COLUMN ignore_older_than int DEFAULT 0;
@@ -44,14 +44,14 @@ fn small(test: &str) -> Site {
     site
 }
 
-/// `sync` of what is in the database, at this time.
+/// Runs `sync` without a fetch at this time.
 fn sync(site: &Site, now: f64, more: &[&str]) -> super::Ran {
     let now = now.to_string();
     let head = ["sync", "--only", "usage", "--only", "fairshare", "--now", &now, "-p", site.path()];
     fairshare(head.iter().chain(more))
 }
 
-/// User, usage and fair-share.
+/// Returns user, usage and fair-share of each association.
 fn stored(site: &Site) -> Vec<(String, f64, f64)> {
     let connection = site.open();
     let sql = "SELECT username, job_usage, fairshare FROM association_table ORDER BY username";
@@ -60,7 +60,7 @@ fn stored(site: &Site) -> Vec<(String, f64, f64)> {
     rows.map(|row| row.expect("a row")).collect()
 }
 
-/// All that counting writes.
+/// Returns all data that counting writes.
 fn dump(site: &Site) -> Vec<String> {
     let tables = [
         "association_table",
@@ -143,7 +143,7 @@ fn the_clock_going_back_and_a_lock_are_errors() {
     assert!(ran.error().contains("locked by another process"), "{ran:?}");
     drop(connection);
     assert_eq!(site.bytes(), before);
-    // What was edited is ranked all the same.
+    // Edited associations are ranked nevertheless.
     let fairshares = stored(&site);
     site.sql("UPDATE association_table SET shares = 50 WHERE username = 'dan'");
     let ran = sync(&site, END - 5000.0, &[]);
@@ -214,7 +214,7 @@ fn usage_adds_up_hours() {
     );
     let projects = usage(&["--by", "project"]);
     assert_eq!(hours(&projects["usage"][0], "node_hours"), 120.0);
-    // Each runs from END on; of the last 25 s of dan's 40 only ten lie before END + 25.
+    // Each job runs from END on; of the last 25 s of dan's 40 s only ten are before END + 25.
     let part = usage(&["--since", &(END + 15.0).to_string(), "--until", &(END + 25.0).to_string()]);
     assert_eq!(hours(&part, "node_hours").round(), 20.0 + 20.0 + 10.0);
     let whole =
@@ -254,7 +254,7 @@ fn a_name_that_is_not_there_is_told() {
             assert_eq!(fairshare(["usage", "-p", site.path(), "--by", by, option, name]).status, 0);
         }
     }
-    // Who and what is no association any more may still be on record.
+    // Records may have users and banks without an association.
     for (option, name) in [("--user", "4321"), ("--bank", "gone")] {
         fairshare(["usage", "-p", site.path(), option, name]).ok();
     }
@@ -303,7 +303,7 @@ fn scrub_says_what_went() {
     assert_eq!(stored(&site)[0].1, 0.0);
 }
 
-/// Up to when a push says that jobs are counted, of ann in bank A and of ben, cat and dan in bank B.
+/// Returns the watermarks of a push for ann in bank A and for ben, cat and dan in bank B.
 fn counted_until(site: &Site) -> Vec<f64> {
     use fairshare_accounting::store::{Access, Database};
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
@@ -317,7 +317,7 @@ fn what_never_counts_any_more_is_pushed_as_counted() {
     sync(&site, END + 100.0, &[]).ok();
     let newest = [10.0, 20.0, 30.0, 40.0].map(|later| END + later);
     assert_eq!(counted_until(&site), newest);
-    // What clear-usage does.
+    // As clear-usage does.
     site.sql(&format!(
         "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
          UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
@@ -327,7 +327,7 @@ fn what_never_counts_any_more_is_pushed_as_counted() {
     ));
     let cleared = [END + 200.0, newest[1], newest[2], newest[3]];
     assert_eq!(counted_until(&site), cleared);
-    // What another half-life does: the usages stay what they were, and nothing that ended before counts again.
+    // As a change of the half-life does: usages stay, and earlier jobs do not count again.
     site.sql(&format!(
         "INSERT INTO config_table VALUES ('reconfigure_time', '{}');
          UPDATE job_usage_per_association_table SET value = 0;
@@ -335,19 +335,19 @@ fn what_never_counts_any_more_is_pushed_as_counted() {
         END + 300.0
     ));
     assert_eq!(counted_until(&site), [END + 300.0; 4]);
-    // `sync` counts anew from the records, and says up to when; what was cleared stays so.
+    // `sync` recounts from the records and sets the watermarks; the cleared bank stays cleared.
     assert!(sync(&site, END + 400.0, &[]).err.contains("counted anew"));
     assert_eq!(counted_until(&site), cleared);
     site.sql("DROP TABLE fairshare_usage_marks");
     assert_eq!(counted_until(&site), [END + 300.0; 4], "whatever counted them, it was not `sync`");
-    // What is no time in seconds covers all there is, and is no reason to refuse the push.
+    // A cut-off that is no valid time covers all jobs, and the push is not refused.
     site.sql("UPDATE bank_table SET ignore_older_than = 1e300 WHERE bank = 'A'");
     assert_eq!(counted_until(&site)[0], 1e12);
     site.sql("ALTER TABLE bank_table DROP COLUMN ignore_older_than; DROP TABLE config_table");
     assert_eq!(counted_until(&site), [0.0, newest[1], newest[2], newest[3]]);
 }
 
-/// Kills a sync at 25 moments of its life. Each time all is as before or all as after, and a next run makes it good.
+/// Kills a sync at 25 moments. Each time the data are all old or all new, and the next run completes them.
 fn survives(site: &Site) {
     let backup = site.path.with_extension("backup");
     with_jobs(site);
@@ -370,12 +370,12 @@ fn survives(site: &Site) {
         }
         std::fs::copy(&backup, &site.path).expect("a copy");
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The first at once: the run that was measured was the slowest, and all others might be too late.
+        // The first kill comes at once: the measured run was the slowest, and all other kills might come too late.
         let part = if round == 0 { 0.0 } else { (seed >> 40) as f64 / (1_u64 << 24) as f64 };
         let moment = whole.mul_f64(1.1 * part);
         let mut child = begin();
         std::thread::sleep(moment.max(Duration::from_millis(1)));
-        // SIGKILL; an error only says that it has ended by itself.
+        // SIGKILL; an error means that the process has ended by itself.
         let _ = child.kill();
         child.wait().expect("it ends");
         let found = dump(site);

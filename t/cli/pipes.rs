@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Documents out of pipes, output into pipes that close and disks that are full.
+//! Documents from pipes, and output into closed pipes and onto full disks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{PipeReader, Write};
@@ -13,14 +13,14 @@ use super::{PROGRAM, fairshare, fairshare_reading, file};
 const EXPORT: &str = r#"{"associations": [], "queues": [], "projects": [], "banks": [{"bank": "A", "priority": 0.0}],
     "config": {}, "priority_factors": []}"#;
 
-/// A pipe whose reader is gone.
+/// Returns a pipe without a reader.
 fn closed() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     writer.into()
 }
 
-/// A pipe that takes nothing more until somebody reads, as one to a pager does.
+/// Returns a full pipe, as a pipe to a pager may be.
 fn unread() -> (PipeReader, Stdio) {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     // SAFETY: the descriptor is open; the call changes nothing.
@@ -36,7 +36,7 @@ fn stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
         match std::fs::read_to_string(&call) {
             Ok(call) if call.starts_with(&format!("{} 0x1 ", libc::SYS_write)) => return,
             Ok(_) => std::thread::sleep(Duration::from_millis(10)),
-            // Where the kernel does not tell, it is long enough for what takes milliseconds.
+            // If the kernel does not show that, one second is enough for work of milliseconds.
             Err(_) => return std::thread::sleep(Duration::from_secs(1)),
         }
         assert!(child.try_wait().expect("it is ours").is_none(), "{what:?} has ended");
@@ -91,7 +91,7 @@ fn whoever_reads_a_list_keeps_no_writer_waiting() {
     ];
     let mut keep = Vec::new();
     for command in commands {
-        // Whatever ran before, there is something to show and something to write.
+        // After any earlier run there is data to show and a change to write.
         site.sql("UPDATE association_table SET fairshare = 0.123456");
         let (reader, out) = unread();
         let mut line = Command::new(PROGRAM);
@@ -157,7 +157,7 @@ fn an_error_behind_a_change_says_that_it_is_stored() {
         let is_so: bool = site.open().query_row(stored, [], |row| row.get(0)).expect(stored);
         assert!(is_so, "{arguments:?}");
     }
-    // Where nothing was to be stored, nothing is said of it.
+    // A command that stores nothing prints no message about stored data.
     let reads = ["sync", "--only", "push", "--uri", "local:///nonexistent", "-p", path];
     for arguments in [&reads[..], &["recount", "--now", &now, "-p", path], &["limit", "-p", path]] {
         let output = run(arguments, full(), Stdio::piped());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What another user, who has no power, gets to do: root may write anything, so as root somebody else has to try.
+//! Tests of permissions: root may write all files, so the tests of root run the command as an unprivileged user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,7 +10,7 @@ use std::process::Command;
 use super::site::Site;
 use super::{PROGRAM, Ran, finish};
 
-/// Their view of a database, in a directory in which they can get at the program.
+/// A directory with a database and the program, which an unprivileged user can read.
 pub struct Powerless {
     pub directory: PathBuf,
     pub database: PathBuf,
@@ -28,7 +28,7 @@ impl Powerless {
                 mode(&to, 0o444);
             }
         }
-        // By a process of its own: a program that this process writes is busy in children that other tests start.
+        // A separate process copies the program: a file that this process writes would be busy in children of other tests.
         let copied = Command::new("cp").arg(PROGRAM).arg(view.directory.join("program")).status();
         assert!(copied.expect("cp runs").success());
         mode(&view.directory.join("program"), 0o755);
@@ -36,7 +36,7 @@ impl Powerless {
         view
     }
 
-    /// The program, run by them.
+    /// Returns a command that runs the program as the unprivileged user.
     pub fn program(&self) -> Command {
         let mut program = Command::new(self.directory.join("program"));
         if is_root() {
@@ -59,12 +59,12 @@ impl Drop for Powerless {
     }
 }
 
-/// Whether the tests are root's, who alone can give files to others.
+/// Returns whether the tests run as root, which alone can change owners of files.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").expect("procfs").uid() == 0
 }
 
-/// As [`is_root`]; what is not shown otherwise is told.
+/// Returns [`is_root`], and prints the name of a test that cannot run otherwise.
 pub fn is_root_for(test: &str) -> bool {
     let is_root = is_root();
     if !is_root {
@@ -73,7 +73,7 @@ pub fn is_root_for(test: &str) -> bool {
     is_root
 }
 
-/// A name with something behind it.
+/// Returns a path with a suffix.
 pub fn with(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Screens as people see them: 80, 120 and 200 columns, with colours and without, on a real terminal. `UPDATE_GOLDEN=1`
-//! rewrites `t/golden/screens/`, which is to be read before it is committed.
+//! Screens on a real terminal with 80, 120 and 200 columns, with and without colours. `UPDATE_GOLDEN=1` rewrites `t/golden/screens/`, which
+//! must be reviewed before the commit.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::site::Site;
 use super::table::on_screen;
 use super::{fairshare, file};
 
-/// A site of three levels with usage in node-hours and bins of it.
+/// Returns a site of three levels with usage in node-hours and in bins.
 fn site(test: &str) -> Site {
     let site = Site::new(
         test,
@@ -49,7 +49,7 @@ fn site(test: &str) -> Site {
 const GROUPS: &str = "g1 101 root 50\ng2 102 root 50\na 103 g1 10\nb 104 g1 10\nc 105 g2 10\nd 106 g2 10\ns 107 root 50\nz 108 g2 0\n";
 const USAGES: &str = "a 49\nb 150\nc 100\nd 99\ns 200\nz 5\n";
 
-/// What differs from one run to the next is masked: dates, codes of the terminal made visible.
+/// Masks dates and other text that differs between runs, and makes terminal codes visible.
 fn masked(text: &str, path: &str) -> String {
     let text = text.replace(path, "SITE").replace("\r\n", "\n").replace('\x1b', "ESC");
     let mut masked = String::new();
@@ -77,7 +77,7 @@ fn masked(text: &str, path: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The command at each width, first without colours, then with.
+/// Runs the command at each width, first without colours, then with colours.
 fn screen(name: &str, path: &str, arguments: &str) {
     let mut screens = format!("$ flux fairshare {arguments}\n").replace(path, "SITE");
     for colour in ["never", "always"] {
@@ -101,7 +101,7 @@ fn screen(name: &str, path: &str, arguments: &str) {
     assert!(wanted == screens, "{name}: UPDATE_GOLDEN=1 rewrites it; is now\n{screens}");
 }
 
-/// No line is wider than the screen; colours are of those that any background leaves readable: bold, faint, red, green.
+/// Checks that no line is wider than the screen, and that the colours are readable on any background: bold, faint, red, green.
 #[track_caller]
 fn check(name: &str, columns: u32, colour: bool, text: &str) {
     assert_eq!(text.contains("ESC"), colour, "{name}: {text}");
@@ -184,12 +184,12 @@ fn colour_is_a_matter_of_option_and_environment() {
     assert!(!ran.out.contains('\x1b'), "{ran:?}");
     let ran = on_screen((80, 50), "xterm", &format!("CLICOLOR_FORCE=1 PROGRAM show -t {path} | cat"));
     assert!(ran.expect("a terminal").out.contains('\x1b'));
-    // A locale without the letters gets no lines of them.
+    // A locale without box-drawing characters gets none.
     let ran = on_screen((80, 50), "xterm", &format!("LC_ALL=C PROGRAM show -t {path}")).expect("a terminal");
     assert!(ran.out.is_ascii(), "{ran:?}");
 }
 
-/// As with git: what does not fit goes to the pager, in colours; the rest, and what programs read, does not.
+/// As in git, output that does not fit goes to the pager, in colours. Shorter output, and output for programs, does not.
 #[test]
 fn what_is_longer_than_the_terminal_goes_to_a_pager() {
     let path = file("screens_pager", super::what_if::TREE);
@@ -212,10 +212,10 @@ fn what_is_longer_than_the_terminal_goes_to_a_pager() {
     not(4, "FLUX_FAIRSHARE_PAGER=cat", "show");
     not(4, "PAGER=", "show");
     assert!(paged(4, "", "why u/a").expect("a terminal").out.contains("paged"));
-    // One that leaves early is nobody's error.
+    // A pager that ends early is no error.
     let ran = paged(4, "FLUX_FAIRSHARE_PAGER=true", "show").expect("a terminal");
     assert_eq!((ran.status, ran.out.as_str()), (0, ""), "{ran:?}");
-    // One that is not there: no text is lost. PATH has no less.
+    // With a missing pager no text is lost. PATH has no less.
     let command = format!("env -u PAGER PATH=/nonexistent PROGRAM show -t {path}");
     let ran = on_screen((80, 4), "xterm", &command.replace("env", "/usr/bin/env")).expect("a terminal");
     assert!(ran.out.contains("root") && ran.status == 0, "{ran:?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! simulate: histories small enough to be worked out by hand, and what is the same however it is asked.
+//! simulate on histories that can be computed by hand, and results that do not depend on options.
 
 use std::io::Write;
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::site::Site;
 use super::{directory, fairshare, file};
 
-/// One user on four cores: half of them for 100 s; all of them for 100 s, from 10 s on; half of them for 50 s, from 20 s on.
+/// Jobs of one user on four cores: on two for 100 s; submitted at 10 s, on four for 100 s; submitted at 20 s, on two for 50 s.
 const THREE: &str = "; MaxProcs: 4\n; UnixStartTime: 1000000000\n\
     1 0 5 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n\
     2 10 5 100 4 -1 -1 4 100 -1 1 1 1 -1 1 -1 -1 -1\n\
@@ -22,7 +22,7 @@ fn simulated(path: &str, more: &str) -> Value {
     fairshare(arguments).json()
 }
 
-/// Three banks of four users who always want more than there is.
+/// Returns a trace of three banks of four users that request more than the cluster has.
 fn busy() -> String {
     let mut trace = "; MaxProcs: 64\n; MaxNodes: 4\n; UnixStartTime: 1600000000\n".to_owned();
     let mut seed: u64 = 3;
@@ -48,7 +48,7 @@ fn a_history_worked_out_by_hand() {
     assert_eq!(told["recorded_wait_mean"], 5.0);
     let means = ["interarrival_mean", "run_mean", "cores_mean"].map(|key| told[key].as_f64().unwrap());
     assert_eq!(means, [10.0, 250.0 / 3.0, 8.0 / 3.0]);
-    // First come first served they run from 0, 100 and 200 s; the last fits beside the first, and delays nobody there.
+    // First come first served they run from 0, 100 and 200 s. The last job fits next to the first and delays no other job.
     let wanted = [
         ("scheduler=fcfs", 90.0, 180.0, 2.5, 0.7, 250.0),
         ("scheduler=easy", 30.0, 90.0, (1.0 + 1.9 + 1.0) / 3.0, 0.875, 200.0),
@@ -120,7 +120,7 @@ fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
     );
 }
 
-/// Without weights and limits there is nothing but the scheduler, and that is known: written once more, the plain way.
+/// Without weights and limits only the scheduler decides, which is compared with a simple implementation.
 #[test]
 fn the_scheduler_is_the_one_that_everybody_means() {
     let path = file("simulate_oracle", busy());
@@ -146,7 +146,7 @@ fn the_scheduler_is_the_one_that_everybody_means() {
     }
 }
 
-/// What banks get follows from their shares where all want more than there is; a limit on a bank takes it away again.
+/// Under full load banks get resources by their shares; a limit on a bank reduces its part.
 #[test]
 fn shares_and_limits_decide_who_gets_what() {
     let path = file("simulate_shares", busy());
@@ -177,7 +177,7 @@ fn shares_and_limits_decide_who_gets_what() {
     assert!((flat[0].1 - flat[2].1).abs() < (by_shares[0].1 - by_shares[2].1).abs(), "{flat:?}");
 }
 
-/// Users with the ids 1 and 2, and what they ran; the second has no default bank of that name.
+/// Returns a database with jobs of the users 1 and 2; the second has no default bank of that name.
 fn database(test: &str) -> Site {
     let site = Site::new(
         test,
@@ -213,7 +213,7 @@ fn a_databases_jobs_on_its_own_site() {
     let site = database("simulate_database");
     let before = site.bytes();
     let told = simulated(site.path(), "--nodes 2 --cores-per-node 4");
-    // Two nodes of four cores each are all there is; user 9 has no association, one job never ran.
+    // The cluster has two nodes of four cores. User 9 has no association, and one job never ran.
     let row = &told["scenarios"][0];
     assert_eq!(
         (&row["jobs"], &row["rejected"], &told["skipped"]),
@@ -235,7 +235,7 @@ fn a_databases_jobs_on_its_own_site() {
             )
         })
         .collect();
-    // Bank B wanted some from 1001 to 1090 s, in which it got 60 of 89.
+    // Bank B requested resources from 1001 to 1090 s, and got 60 of 89.
     assert_eq!(delivered, [("A", 0.25, 1.0), ("B", 0.75, 480.0 / 712.0)]);
     assert_eq!(site.bytes(), before, "nothing is changed");
     let held = simulated(site.path(), "--nodes 2 --cores-per-node 4 --sweep max-running-jobs=0");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Accounting databases made on the fly, with the tables and columns the tests need.
+//! Generated accounting databases with the tables and columns that the tests need.
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-/// Columns of the present schema that matter here, in words of our own.
+/// The columns of the present schema that the tests need.
 const SCHEMA: &str = "
     PRAGMA user_version = 38;
     CREATE TABLE association_table (
@@ -42,7 +42,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Banks are (name, parent, shares), associations (user, bank, shares, usage).
+    /// Makes a database of banks (name, parent, shares) and associations (user, bank, shares, usage).
     pub fn new(test: &str, banks: &[(&str, &str, i64)], associations: &[(&str, &str, i64, f64)]) -> Site {
         let site = Site { path: super::directory(test).join("site.db") };
         let mut connection = site.open();
@@ -60,7 +60,7 @@ impl Site {
         site
     }
 
-    /// Two banks, four users: fair-shares by weight are 1, 0.75 (tied twice), 0.25.
+    /// Makes two banks and four users, whose fair-shares under weighted-walk are 1, 0.75 (twice) and 0.25.
     pub fn small(test: &str) -> Site {
         Site::new(
             test,
@@ -69,7 +69,7 @@ impl Site {
         )
     }
 
-    /// `groups` banks of `users` users each, usages from a simple generator.
+    /// Makes `groups` banks of `users` users each, with usages from a simple generator.
     pub fn large(test: &str, groups: usize, users: usize) -> Site {
         let site = Site::new(test, &[("root", "", 1)], &[]);
         let mut connection = site.open();
@@ -106,12 +106,12 @@ impl Site {
         self.path.to_str().expect("text")
     }
 
-    /// (user, fair-share) by user.
+    /// Returns (user, fair-share), sorted by user.
     pub fn fairshares(&self) -> Vec<(String, f64)> {
         fairshares(&self.path)
     }
 
-    /// An update waits for another connection's lock, and is made when that lets go.
+    /// Checks that an update waits for the lock of another connection and succeeds after its release.
     pub fn update_waits_for(&self, other: &Connection) {
         std::thread::scope(|scope| {
             let update = scope.spawn(|| super::fairshare(["update", "-p", self.path(), "--wait", "20"]));
@@ -128,7 +128,7 @@ impl Site {
     }
 }
 
-/// (user, fair-share) by user and bank.
+/// Returns (user, fair-share), sorted by user and bank.
 pub fn fairshares(path: &Path) -> Vec<(String, f64)> {
     let connection = Connection::open(path).expect("a database");
     let mut statement = connection
@@ -138,7 +138,7 @@ pub fn fairshares(path: &Path) -> Vec<(String, f64)> {
     rows.map(|row| row.expect("a row")).collect()
 }
 
-/// All rows of these tables, each as text.
+/// Returns all rows of these tables as text.
 pub fn rows_of<'a>(connection: &Connection, tables: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut rows = Vec::new();
     for table in tables {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Databases, journals and logs of other users: who looks at them, or writes, does no more than that.
+//! Databases, journals and logs of other users: reading and writing them has no other effect.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -9,16 +9,15 @@ use super::fairshare;
 use super::powerless::{Powerless, is_root_for, mode, with};
 use super::site::Site;
 
-/// Nobody whom this machine knows.
+/// A user id that this machine does not have.
 const STRANGER: u32 = 12_345;
 
 fn give(path: &Path) {
     chown(path, Some(STRANGER), None).expect("root gives it away");
 }
 
-/// A journal of the stranger's beside the database, by which SQLite removes `victim` once it has played it back: it ends as one of
-/// a change to several databases does, with the name of their common journal, the length of that, the sum of its bytes, and a
-/// magic number.
+/// Writes a journal of the stranger next to the database, after whose playback SQLite removes `victim`. It ends as the journal of a change to
+/// several databases: with the name of the common journal, its length, the sum of its bytes, and a magic number.
 fn crafted(database: &Path, victim: &Path) -> PathBuf {
     let name = victim.as_os_str().as_encoded_bytes();
     let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
@@ -34,7 +33,7 @@ fn crafted(database: &Path, victim: &Path) -> PathBuf {
     journal
 }
 
-/// What is in a file, and whose it is.
+/// Returns content and owner of a file.
 fn seen(path: &Path) -> Option<(Vec<u8>, u32)> {
     Some((fs::read(path).ok()?, fs::metadata(path).ok()?.uid()))
 }
@@ -93,7 +92,7 @@ fn no_file_is_given_to_the_owner_of_a_database_because_it_lies_beside() {
                 site.sql("PRAGMA journal_mode = WAL");
             }
             give(&site.path);
-            // Whoever may write in a directory can rename what root has put there.
+            // A user that may write in a directory can rename files of root there.
             let secret = with(&site.path, suffix);
             fs::write(&secret, "x".repeat(600)).expect("written");
             mode(&secret, 0o600);
@@ -118,7 +117,7 @@ fn a_writer_waits_for_a_write_of_the_owners_that_goes_on() {
     let other = site.open();
     other.execute_batch("BEGIN IMMEDIATE; UPDATE association_table SET shares = 9").expect("begun");
     assert!(fs::metadata(with(&site.path, "-journal")).expect("a journal").len() > 0);
-    // A reader is not disturbed.
+    // Readers are not disturbed.
     fairshare(["show", "-p", site.path()]).ok();
     site.update_waits_for(&other);
 }
@@ -141,7 +140,7 @@ fn who_reads_a_log_of_somebody_else_leaves_nothing_of_his_own() {
     assert_eq!(beside(), [None; 2]);
     let owned = Site { path: view.database.clone() };
     let path = owned.path();
-    // Root reads while the owner writes, and what it makes the owner can use.
+    // Root reads while the owner writes, and the owner can use the files that root creates.
     assert!(fairshare(["show", "-p", path]).ok().contains("ann"));
     assert!(beside().into_iter().all(|user| user.is_none_or(|user| user == STRANGER)), "{:?}", beside());
     let writer = owned.open();
@@ -156,7 +155,7 @@ fn who_reads_a_log_of_somebody_else_leaves_nothing_of_his_own() {
     }] {
         assert!(ran.ok().contains("ann|7\n"), "{ran:?}");
     }
-    // What a crash leaves is the log without its index, which would be made anew by whoever reads.
+    // A crash leaves the log without its index, which a reader would create.
     fs::copy(with(&view.database, "-wal"), view.directory.join("left.db-wal")).expect("copied");
     fs::copy(&view.database, view.directory.join("left.db")).expect("copied");
     let left = Powerless { database: view.directory.join("left.db"), directory: view.directory.clone() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What `show` prints for eyes and for programs: widths, bars, titles, names that would act on a terminal.
+//! The output of `show` for people and for programs: widths, bars, titles, and names with terminal codes.
 
 use std::process::Command;
 
@@ -13,17 +13,17 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A",
  "associations": [{"user": "ann", "bank": "A", "shares": 1, "usage": 40}, {"user": "ben", "bank": "B", "shares": 1, "usage": 0.001234},
      {"user": "cat", "bank": "B", "shares": 2, "usage": 30}]}"#;
 
-/// The command on a terminal so many columns wide; `None` where there is no `script` to make one, which NO_SCRIPT must allow.
+/// Runs the command on a terminal with `columns` columns. Returns `None` without the program `script`, which NO_SCRIPT must allow.
 fn on_terminal(columns: u32, term: &str, command: &str) -> Option<Ran> {
     on_screen((columns, 50), term, command)
 }
 
-/// As [`on_terminal`], of so many columns and rows.
+/// Runs the command as [`on_terminal`], with columns and rows.
 pub(super) fn on_screen((columns, rows): (u32, u32), term: &str, command: &str) -> Option<Ran> {
     let shell = format!("stty cols {columns} rows {rows}; {}", command.replace("PROGRAM", PROGRAM));
     let mut script = Command::new("script");
     script.args(["-qec", &shell, "/dev/null"]).env("TERM", term).env("LC_ALL", "C.UTF-8");
-    // anstream takes a terminal of a CI for one with colours, whatever TERM says.
+    // anstream uses colours on the terminal of a CI with any TERM.
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "COLUMNS", "PAGER", "LESS"] {
         script.env_remove(name);
     }
@@ -36,7 +36,7 @@ pub(super) fn on_screen((columns, rows): (u32, u32), term: &str, command: &str) 
     there_is.then(|| finish(&mut script, ""))
 }
 
-/// A line without terminal codes.
+/// Returns a line without terminal codes.
 fn plain(line: &str) -> String {
     let mut parts = line.split('\x1b');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -97,7 +97,7 @@ fn the_default_table_fits_the_terminal() {
         assert!(widest <= columns as usize, "{columns}: {widest}: {titles}");
         assert!(titles.contains("Place") && titles.contains("FairShare"), "{titles}");
     }
-    // Whoever asks by name gets all; so does a pipe.
+    // Columns that are selected by name are all printed, as in a pipe.
     assert!(titles(40, "-o name,norm_usage,norm_shares,usage").expect("a terminal").0 > 40);
     let ran = fairshare(["show", "--tree", &path]);
     let titles: Vec<&str> = ran.ok().lines().next().expect("titles").split_whitespace().collect();
@@ -189,7 +189,7 @@ fn what_the_database_stores_is_a_column() {
     assert!(ran.ok().contains("\ncat,,"), "{ran:?}");
 }
 
-/// A bar appears while the tree is still being read, and never where nobody looks.
+/// A progress bar appears while the tree is being read, but only on a terminal.
 #[test]
 fn progress_shows_while_reading() {
     let path = file("progress", TREE);
@@ -200,7 +200,7 @@ fn progress_shows_while_reading() {
     assert_eq!(ran.out, "");
 }
 
-/// Until the last line: here somebody reads slowly what does not fit into a pipe.
+/// The bar stays until the last line, here with a slow reader and more output than a pipe holds.
 #[test]
 fn progress_shows_while_printing() {
     let user = |at: u32| format!(r#"{{"user": "u{at}", "bank": "root", "shares": 1, "usage": {at}}}"#);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the command says to people whose fingers come from elsewhere, or slip: what it understands, what it suggests, what a
-//! document looks like, and the command that mends a datum.
+//! Help for users of other programs and for typing errors: aliases, suggestions, the format of a document, and the command that corrects a
+//! value.
 
 use std::process::Command;
 
@@ -204,7 +204,7 @@ fn the_database_that_flux_accounting_was_built_for_is_the_default() {
         ),
         "{ran:?}"
     );
-    // The environment comes first.
+    // The environment takes precedence.
     assert!(default_database(&commands, Some(site.path())).ok().contains("ann"));
     let ran = default_database(&commands, Some("/nowhere/else.db"));
     assert!(ran.error().contains("/nowhere/else.db: no such file (FLUX_FAIRSHARE_DATABASE)"), "{ran:?}");

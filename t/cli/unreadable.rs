@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What once could not be read, or said something wrong: sums of PBS, inactive banks, long names, names in `-P`, terminals of
-//! no rows.
+//! Output that was once unreadable or wrong: sums of PBS, inactive banks, long names, names in `-P`, terminals of no rows.
 
 use super::site::Site;
 use super::table::on_screen;
 use super::{PROGRAM, fairshare, file, finish};
 
-/// The figures of a level, as the table has them.
+/// Returns the figures of a level in the table.
 fn figures(text: &str, name: &str) -> Vec<String> {
     let mut table = text.lines().skip_while(|line| !line.contains("of level"));
     let line = table.find(|line| line.trim_start().starts_with(&format!("{name} "))).expect("a level");
@@ -19,7 +18,7 @@ const PBS: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "g1",
      {"user": "c", "bank": "g2", "shares": 1, "usage": 100}, {"user": "d", "bank": "g2", "shares": 1},
      {"user": "e", "bank": "g2", "shares": 0, "usage": 7}, {"user": "f", "bank": "g0", "shares": 3, "usage": 2}]}"#;
 
-/// The 1 that PBS starts everyone with is in no sum: what the levels show adds up.
+/// The initial usage of 1 in PBS is in no sum, so the figures of the levels add up.
 #[test]
 fn the_sums_of_pbs_add_up() {
     let path = file("pbs_sums", PBS);
@@ -27,7 +26,7 @@ fn the_sums_of_pbs_add_up() {
     let text = ran.ok();
     let (root, group, user) = (figures(text, "root"), figures(text, "g1"), figures(text, "a"));
     assert_eq!((root[0].as_str(), group[3].as_str(), user[3].as_str()), ("308", "199", "49"), "{text}");
-    // 199 of 308, 49 of 199: each a part of what the level above shows.
+    // 199 of 308, and 49 of 199: each is a part of the figure of the level above.
     assert_eq!((group[4].as_str(), user[4].as_str()), ("64.61", "24.62"), "{text}");
     let below = fairshare(["why", "g1", "--tree", &path, "--policy", "pbs"]);
     assert!(below.ok().contains("and 199 of the 308 used (64.61 %), most by b 150 (75.38 %)"), "{below:?}");
@@ -65,7 +64,7 @@ fn an_inactive_bank_is_no_inactive_user() {
     }
 }
 
-/// Where the line has no end, names have one; programs get all of them.
+/// Names are cut even if the line has no maximum width; programs get whole names.
 #[test]
 fn long_names_are_cut_for_eyes_only() {
     let (user, bank) = ("u".repeat(300), "日本".repeat(150));
@@ -80,7 +79,7 @@ fn long_names_are_cut_for_eyes_only() {
     let ran = fairshare(["why", &user, "--tree", &path]);
     let table: Vec<&str> = ran.ok().lines().skip_while(|line| !line.contains("of level")).take(4).collect();
     assert!(widest(&table.join("\n")) < 120, "{table:?}");
-    // Titles stand where their figures do.
+    // Titles are aligned with their figures.
     let end = |line: &str, word: &str| line.find(word).map(|at| at + word.len());
     assert_eq!(end(table[0], "shares"), end(table[2], " 50"), "{table:?}");
     for form in ["--json", "--csv", "-P"] {
@@ -122,7 +121,7 @@ fn names_do_not_act_on_a_terminal_in_any_form() {
     }
 }
 
-/// As with git COLUMNS goes before what the terminal says.
+/// As in git, COLUMNS takes precedence over the width of the terminal.
 #[test]
 fn columns_of_the_environment_count() {
     let path = file("columns", PBS);
@@ -144,7 +143,7 @@ fn columns_of_the_environment_count() {
     assert!(ran.ok().contains("NormUsage"), "0 is no width: {ran:?}");
 }
 
-/// Terminals that do not know how high they are still know how wide.
+/// A terminal without a number of rows has a number of columns.
 #[test]
 fn a_terminal_of_no_rows_has_columns() {
     let path = file("no_rows", PBS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! what-if, and what why says about tomorrow: each answer against what happens if it is done.
+//! what-if, and the predictions of why, compared with the result of the real change.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ use super::{fairshare, file};
 pub const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "a", "parent": "root", "shares": 1}, {"name": "b", "parent": "root", "shares": 1}],
         "associations": [{"user": "u", "bank": "a", "shares": 1, "usage": 5}, {"user": "u", "bank": "b", "shares": 1, "usage": 5}]}"#;
 
-/// The fair-shares of a what-if by (user, bank).
+/// Returns the fair-shares of a what-if by (user, bank).
 fn then(document: &Value) -> BTreeMap<(String, String), f64> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let rows = document["associations"].as_array().expect("rows");
@@ -24,7 +24,7 @@ fn then(document: &Value) -> BTreeMap<(String, String), f64> {
         .collect()
 }
 
-/// The fair-shares of a database by (user, bank).
+/// Returns the fair-shares of a database by (user, bank).
 fn stored(site: &Site) -> BTreeMap<(String, String), f64> {
     let connection = site.open();
     let mut statement = connection
@@ -34,7 +34,7 @@ fn stored(site: &Site) -> BTreeMap<(String, String), f64> {
     rows.map(|row| row.expect("a row")).collect()
 }
 
-/// Everything at once, by every policy: what update stores in a database that was really changed so.
+/// All changes at once, under each ranking policy: the answer equals the values that update stores after the real change.
 #[test]
 fn the_answer_is_what_update_would_store() {
     for policy in ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"] {
@@ -77,7 +77,7 @@ fn the_answer_is_what_update_would_store() {
     }
 }
 
-/// A site of two banks with recorded usage, whose period ends in so many seconds.
+/// Returns a site of two banks with recorded usage, whose period ends in `left` seconds.
 fn decaying(test: &str, left: f64) -> Site {
     let site = Site::small(test);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
@@ -92,7 +92,7 @@ fn decaying(test: &str, left: f64) -> Site {
     site
 }
 
-/// At a boundary each bin is halved and the oldest is dropped; between two nothing happens.
+/// At a boundary each bin is halved and the oldest is dropped; between boundaries nothing changes.
 #[test]
 fn in_some_time_usage_is_what_the_bins_decay_to() {
     let site = decaying("what_if_in", 2.0 * 86_400.0);
@@ -100,7 +100,7 @@ fn in_some_time_usage_is_what_the_bins_decay_to() {
     assert_eq!(ran.json()["winners"], 0);
     for (time, halved) in [("3d", 1), ("10d", 2)] {
         let other = decaying(&format!("what_if_done_{time}"), 2.0 * 86_400.0);
-        // The oldest part is gone after one boundary.
+        // The oldest bin is dropped at one boundary.
         let left = 0.75 * 0.5f64.powi(halved);
         other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE bank = 'A'"));
         fairshare(["update", "-p", other.path()]).ok();
@@ -119,7 +119,7 @@ fn in_some_time_usage_is_what_the_bins_decay_to() {
     assert_eq!(fairshares.first(), Some(&"0.2500"), "{plot}");
 }
 
-/// Whether after `time` without jobs ann stands where a site stores her that has `left` of her usage already.
+/// Returns whether the prediction for ann after `time` without jobs equals the result of a site with the usage `left`.
 fn is_as_if_left(site: &Site, time: &str, left: f64) {
     let other = decaying(&format!("what_if_left_{time}_{left}"), 2.0 * 86_400.0);
     other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"));
@@ -129,7 +129,7 @@ fn is_as_if_left(site: &Site, time: &str, left: f64) {
     assert_eq!(then(&ran.json()), stored(&other), "{} in {time}", site.path());
 }
 
-/// What nobody counted yet will be counted before the next boundary.
+/// An uncounted boundary is part of the prediction, because it will be counted before the next one.
 #[test]
 fn a_boundary_that_nobody_counted_yet_is_part_of_what_is_to_come() {
     let site = decaying("what_if_late", 2.0 * 86_400.0);
@@ -145,7 +145,7 @@ fn a_boundary_that_nobody_counted_yet_is_part_of_what_is_to_come() {
     }
 }
 
-/// As many periods are kept as there are rows, more or fewer than the configuration says.
+/// The number of rows decides how many periods are kept, not the configuration.
 #[test]
 fn the_oldest_row_is_the_last_that_counts() {
     for (test, oldest) in [("what_if_row_more", 4), ("what_if_row_less", 2)] {
@@ -161,7 +161,7 @@ fn the_oldest_row_is_the_last_that_counts() {
     }
 }
 
-/// However many boundaries there are, the last step of the way is the end.
+/// With any number of boundaries, the last step of the prediction is its end.
 #[test]
 fn the_way_ends_where_the_time_does() {
     for (time, period) in [("3w", 604_800), ("2d", 3600), ("30d", 86_400), ("1h", 604_800)] {
@@ -176,17 +176,17 @@ fn the_way_ends_where_the_time_does() {
         assert!((2..=10).contains(&steps.len()), "{time}: {steps:?}");
         let ann = ("ann".to_owned(), "A".to_owned());
         assert_eq!(steps.last().expect("a step")["fairshare"].as_f64(), Some(then(&json)[&ann]), "{time}");
-        // The same without looking on the way.
+        // The same prediction without steps.
         let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
         assert_eq!(then(&ran.json()), then(&json), "{time}");
     }
 }
 
-/// why says when the share is reached again; at that boundary it is, and at the one before it is not.
+/// why predicts when usage is back at the share: at that boundary it is, and at the boundary before it is not.
 #[test]
 fn even_again_is_when_it_is_said_to_be() {
     let site = decaying("even_again", 1.9 * 86_400.0);
-    // A quarter of the shares, four fifths of the usage.
+    // The bank has a quarter of the shares and four fifths of the usage.
     site.sql(
         "UPDATE association_table SET job_usage = job_usage * 6 WHERE username = 'ann';
         UPDATE job_usage_per_association_table SET value = value * 6 WHERE username = 'ann'",
@@ -201,13 +201,13 @@ fn even_again_is_when_it_is_said_to_be() {
         let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
         then(&ran.json())[&("ann".to_owned(), "A".to_owned())]
     };
-    // Of two banks the one that is less than even is ahead.
+    // The bank below its share is ahead.
     assert_eq!((level("22d"), level("24d")), (0.25, 1.0));
     let json = fairshare(["why", "ann", "-p", site.path(), "--json"]).json();
     assert_eq!(json["associations"][0]["worst_level"]["even_usage"], 72_000_000.0);
 }
 
-/// The number of shares that why names does it, and one less does not.
+/// The number of shares that why names is enough, and one share less is not.
 #[test]
 fn what_would_change_it_is_no_more_than_needed() {
     let site = Site::small("overtake");
@@ -219,7 +219,7 @@ fn what_would_change_it_is_no_more_than_needed() {
         let ran = fairshare(["what-if", "-p", site.path(), "--shares", &change, "--json"]);
         then(&ran.json())[&("ann".to_owned(), "A".to_owned())]
     };
-    // With one less the banks are equal, and those below compete as one list.
+    // With one share less the banks are equal, and their users compete in one list.
     assert_eq!((place(shares), place(shares - 1)), (1.0, 0.75));
 }
 

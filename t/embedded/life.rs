@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The life of a job as callbacks, scenario by scenario.
+//! The callbacks of a job, scenario by scenario.
 
 use fairshare_embedded::{Cred, State};
 use serde_json::json;

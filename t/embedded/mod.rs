@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The embedded job manager against the rules of a real one, with a scriptable C plugin.
+//! Tests the embedded job manager against the rules of Flux, with a scriptable C plugin.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +14,7 @@ mod reload;
 mod rules;
 mod walk;
 
-/// The compiled probe plugin.
+/// Returns the path of the compiled probe plugin.
 pub fn probe() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT
@@ -57,13 +57,13 @@ impl Bench {
         self.host.request("job-manager.probe.do", Some(&json!({"step": step}).to_string()), Cred::owner(1000))
     }
 
-    /// The probe's log since the last call, without ids.
+    /// Returns the log of the probe since the last call, without ids.
     pub fn log(&self) -> Vec<String> {
         let lines = self.host.take_log().into_iter().filter(|line| line.level == 6);
         lines.map(|line| line.text).collect()
     }
 
-    /// Callbacks only, as "topic state".
+    /// Returns only the callbacks, as "topic state".
     pub fn topics(&self) -> Vec<String> {
         let callback = |line: &String| line.starts_with("job.");
         let short = |line: String| {
@@ -78,7 +78,7 @@ impl Bench {
     }
 }
 
-/// A job that runs until it is finished by hand.
+/// Returns a job that runs until the test ends it.
 pub fn job(cores: u64) -> Submission {
     Submission::simple(5001, &Shape { cores, ..Shape::default() })
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a plugin sees when it is loaded, removed or restarted under live jobs.
+//! Callbacks of a plugin at loads, removals and restarts with live jobs.
 
 use fairshare_embedded::{Order, State};
 use serde_json::{Value, json};
 
 use super::{Bench, PRIORITY, job, probe};
 
-/// One job in each of DEPEND, PRIORITY, SCHED, RUN, in this order of ids.
+/// Submits one job in each of DEPEND, PRIORITY, SCHED and RUN, in this order of ids.
 fn one_in_each_state() -> (Bench, Vec<u64>) {
     let bench = Bench::empty();
     let submit = |script: Value| {
@@ -42,7 +42,7 @@ fn load_shows_all_jobs_in_the_order_asked_for() {
         "create 2",
         "new 2",
         "state.depend 2",
-        // The latest job first: reprioritize walks a hash.
+        // The latest job comes first, because reprioritize iterates over a hash.
         "priority.get 8",
         "priority.get 4",
         "state.sched 8",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a call may do where: errors, names, updates, exceptions, values, timers, services.
+//! The permitted calls in each state: errors, names, updates, exceptions, values, timers, services.
 
 use fairshare_embedded::{Cred, State};
 use serde_json::json;
@@ -25,7 +25,7 @@ fn names() {
     assert_eq!(step(json!(["hold", "second", id])), "hold=0/0");
     assert_eq!(step(json!(["release", "name", id])), "release=0/0");
     assert_eq!(bench.state(id), State::Depend);
-    // Dead: an event is posted, nothing is held.
+    // The name was removed before: an event is posted, but the job is not held.
     assert_eq!(step(json!(["hold", "name", id])), "hold=0/0");
     assert_eq!(bench.host.job(id, |job| job.dependencies().to_vec()).unwrap(), ["second"]);
     assert_eq!(step(json!(["release", "second", id])), "release=0/0");

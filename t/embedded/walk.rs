@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The reprioritize loop, whose cursor any lookup by id moves, and subscriptions to job events. t/t0902-host-rules.t has
-//! the same in Flux.
+//! The reprioritize loop, whose cursor any lookup by id moves, and subscriptions to job events. t/t0902-host-rules.t tests the same
+//! in Flux.
 
 use fairshare_embedded::{Cred, Shape, State, Submission};
 use serde_json::{Value, json};
@@ -9,8 +9,7 @@ use super::{Bench, probe};
 
 const GET: &str = "job.priority.get";
 
-/// One job runs, and `n` wait behind it, in the order of their submission. A probe with `script`, which sees them, then
-/// has been loaded anew.
+/// Returns a bench with a running job and `n` pending jobs in the order of their submission, after a reload of a probe with `script`.
 fn pending(n: usize, script: impl Fn(&[u64]) -> Value) -> (Bench, Vec<u64>) {
     let bench = Bench::new(json!({super::PRIORITY: [["priority", 1]]}));
     let whole = Submission::simple(5001, &Shape { nodes: 2, cores: 4, ..Shape::default() });
@@ -22,7 +21,7 @@ fn pending(n: usize, script: impl Fn(&[u64]) -> Value) -> (Bench, Vec<u64>) {
     (bench, ids)
 }
 
-/// Jobs that were asked for their priority, in order.
+/// Returns the jobs whose priority was requested, in order.
 fn visited(bench: &Bench) -> Vec<u64> {
     let lines = bench.log().into_iter().filter_map(|line| {
         let rest = line.strip_prefix(GET)?.trim_start().to_owned();
@@ -81,13 +80,13 @@ fn a_loop_in_the_loop_ends_it() {
 #[test]
 fn a_job_that_ends_in_the_loop_ends_the_walk() {
     let (bench, ids) = pending(3, |ids| json!({GET: [["priority", 1], ["raise", "now", ids[2], ids[2]]]}));
-    // It leaves the scheduler's queue in a later turn.
+    // The job leaves the scheduler's queue in a later turn.
     assert_eq!(visited(&bench).len(), 3);
     bench.host.settle();
     assert_eq!(bench.state(ids[2]), State::Inactive);
 }
 
-/// Changes the urgency of a job; how often the probe was told of it.
+/// Changes the urgency of a job, and returns the number of events that the probe received.
 fn told(bench: &Bench, id: u64) -> usize {
     bench.log();
     bench.host.set_urgency(id, 15, Cred::owner(1000)).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The engine against the tables that flux-accounting, Slurm and OpenPBS printed (t/golden/*/README.md).
+//! Compares the engine with tables that flux-accounting, Slurm and OpenPBS printed (t/golden/*/README.md).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ const FULL: f64 = 1e-9;
 const SIX_DECIMALS: f64 = 5.1e-7;
 const PBS: f64 = 1e-6;
 
-/// The tables of a folder whose name ends so.
+/// Returns the tables of a folder whose names have this ending.
 fn tables(folder: &str, ending: &str) -> Vec<(String, Value)> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden").join(folder);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -120,7 +120,7 @@ fn slurm_node(tree: &Tree, row: &Value) -> NodeId {
     row["user"].as_str().map_or_else(|| tree.bank(account), |user| tree.leaf(user, account)).expect("node")
 }
 
-/// Every printed column of every row.
+/// Compares each printed column of each row.
 fn check_slurm(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
     for row in rows(table, "expected") {
         let node = slurm_node(tree, row);
@@ -128,7 +128,7 @@ fn check_slurm(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
         let what = |column: &str| format!("{name}: {}/{} {column}", row["account"], row["user"]);
         let fair_tree_root = ranking.policy() == Policy::FairTree && tree.parent(node).is_none();
         for (column, ours) in slurm_columns(&detail) {
-            // The root's shares under Fair Tree are an artefact of the program (README).
+            // The shares of the root under Fair Tree are an artefact of Slurm (README).
             if fair_tree_root && column == "norm_shares" {
                 continue;
             }
@@ -137,7 +137,7 @@ fn check_slurm(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
                 if full.is_null() { (&row[column], SIX_DECIMALS) } else { (full, FULL) };
             match expected {
                 Value::Null if column == "fairshare" => assert_eq!(ours, None, "{}", what(column)),
-                // Printed empty: the level of `parent` shares, and columns of another policy.
+                // The level of `parent` shares and columns of another policy are printed empty.
                 Value::Null => {}
                 Value::String(infinity) => {
                     assert_eq!(infinity, "inf");
@@ -176,13 +176,13 @@ fn slurm_fair_tree_as_the_program() {
     }
 }
 
-/// The order in which users were ranked, from the program's own log.
+/// Compares the order in which users were ranked with the log of Slurm.
 fn check_visit(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
     let mut accounts_seen = vec!["root"];
     let mut visited = Vec::new();
     for row in rows(table, "traversal") {
         let (node, account) = (text(row, "name"), text(row, "account"));
-        // An account may hold a user of its own name: the account itself is logged first.
+        // An account may have a user of the same name; the account is logged first.
         if node == account && !accounts_seen.contains(&node) {
             accounts_seen.push(node);
         } else {
@@ -194,7 +194,7 @@ fn check_visit(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
     assert_eq!(ours, visited, "{name}");
 }
 
-/// Two sibling accounts with one level fair-share.
+/// Returns whether two sibling accounts have the same level fair-share.
 fn has_tied_accounts(tree: &Tree, ranking: &Ranking) -> bool {
     let mut seen = HashMap::new();
     tree.banks().any(|bank| {
@@ -231,7 +231,7 @@ fn slurm_classic_and_depth_oblivious() {
     }
 }
 
-/// The tree of a table with each leaf's usage on record as given.
+/// Returns the tree of a table with these usages of the leaves.
 fn pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
     let mut site = Site {
         banks: vec![Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None }],
@@ -256,7 +256,7 @@ fn pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
     Tree::build(&site).expect("a tree")
 }
 
-/// Every table's tree.
+/// Returns the tree of each table.
 pub(crate) fn trees() -> Vec<(String, Tree)> {
     let flux = tables("flux", ".json").into_iter().map(|(name, table)| (name, flux_tree(&table)));
     let slurm = tables("slurm", ".json").into_iter().map(|(name, table)| (name, slurm_tree(&table)));
@@ -264,7 +264,7 @@ pub(crate) fn trees() -> Vec<(String, Tree)> {
     flux.chain(slurm).chain(pbs).collect()
 }
 
-/// OpenPBS's tables with their trees.
+/// Returns the tables of OpenPBS with their trees.
 pub(crate) fn pbs_trees() -> Vec<(String, Value, Tree)> {
     let with_tree = |(name, table): (String, Value)| {
         let explicit: Vec<&str> =
@@ -313,7 +313,7 @@ fn check_pbs(what: &str, expected: &Value, tree: &Tree) {
         close(&format!("{what}: {name}"), ranking.fairshare(node).unwrap(), pbs.fairshare_factor, 0.0);
         if let Some(over) = row["over_fs_usage"].as_bool() {
             let target = ranking.usage(tree, tree.root()) * pbs.fairshare_perc;
-            // 60% of 32 bit is a little more than 60%: only a clear case can be compared.
+            // 60% as a float of 32 bits is a little more than 60%, so only clear cases are compared.
             if (usage - target).abs() > 1e-6 * target {
                 assert_eq!(detail.usage > target, over, "{what}: {name} over its share");
             }
@@ -334,7 +334,7 @@ fn openpbs() {
     }
 }
 
-/// The pairwise walk over all pairs of leaves.
+/// Compares the pairwise walk for all pairs of leaves.
 fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
     let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
     let leaves: Vec<&str> = rows(compare, "names").map(|name| name.as_str().unwrap()).collect();
@@ -349,7 +349,7 @@ fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
             assert_eq!(ours, expected, "{name}: {a} against {b}");
         }
     }
-    // Where the pairs make an order, it is that of the walk as a whole.
+    // If the pairs form an order, it equals the order of the whole walk.
     if compare["strict_weak_order"] == true {
         let walk = ranking.pbs_walk(tree).unwrap();
         let place = |name: &str| walk.place(pbs_node(tree, name)).unwrap();
@@ -366,7 +366,7 @@ fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
     }
 }
 
-/// States after OpenPBS wrote its usage file and read it back: what is on record are the leaves' values.
+/// The states after OpenPBS wrote its usage file and read it again; the file has the values of the leaves.
 #[test]
 fn openpbs_after_a_restart() {
     let mut checked = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live fair-share without any job is the batch's, for every policy on every golden tree.
+//! Live fair-share without jobs equals the ranking of the command, for each ranking policy on each golden tree.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use fairshare_engine::limits::{Resources, Size};
 use fairshare_engine::standing::{Bank, Leaf, Memory, Rule, Site, SitePart, Standing, Turns, Watermark};
 
 const INSTANT: f64 = 1.7e9;
-/// Above the default: OpenPBS runs jobs of entities without shares, which would have a score of 0 here and no turn.
+/// Above the default, because OpenPBS runs jobs of entities without shares, which would have a score of 0 here and stay held.
 const URGENCY: i64 = 17;
 
-/// A tree as it would be pushed; users get numbers in the order of their names.
+/// Returns the pushed form of a tree; users get ids in the order of their names.
 fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
     let names: Vec<&str> =
         tree.leaves().map(|leaf| tree.name(leaf)).collect::<BTreeSet<_>>().into_iter().collect();
@@ -85,7 +85,7 @@ fn equals_the_batch_on_every_golden_tree() {
                     }
                 };
                 check(INSTANT, 0.0);
-                // Time alone changes nothing where there is no absolute number: not after a year, and not for a clock set back.
+                // Without an absolute constant, time changes nothing, neither a year later nor after a clock is set back.
                 if policy != Policy::Pbs {
                     for now in [INSTANT + 3_000.0, INSTANT - 3_600.0] {
                         check(now, 1e-12);
@@ -98,7 +98,7 @@ fn equals_the_batch_on_every_golden_tree() {
     assert!(compared > 10_000, "{compared}");
 }
 
-/// OpenPBS's own order of starts, in which each job is charged to its entity and all groups above at once.
+/// The order of starts of OpenPBS, which charges each job to its entity and to all groups above at once.
 #[test]
 fn turns_are_those_of_an_openpbs_cycle() {
     let mut checked = 0;
@@ -107,7 +107,7 @@ fn turns_are_those_of_an_openpbs_cycle() {
         let Some(picks) = sequence["picks"].as_array() else { continue };
         let cost = sequence["job_cost"].as_f64().unwrap();
         let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
-        // The built-in group is a leaf to OpenPBS, but has no entity and no job.
+        // The built-in group is a leaf in OpenPBS, but has no entity and no job.
         let mut turns = Turns::new(&tree, &ranking, tree.leaves().map(|leaf| (leaf, picks.len()))).unwrap();
         for (number, pick) in picks.iter().enumerate() {
             let ours = turns.next(cost).map(|leaf| tree.name(leaf));
@@ -128,15 +128,15 @@ fn node_named(tree: &Tree, name: &str) -> NodeId {
     tree.bank(name).or_else(|| tree.leaves().find(|&leaf| tree.name(leaf) == name)).expect(name)
 }
 
-/// The same order as prices: every entity of OpenPBS's cycle submits as many jobs as there are turns, and who goes first by price, and
-/// then by id, is who OpenPBS starts.
+/// Each entity of OpenPBS's cycle submits one job for each turn. The order by priority and then by id is the order in which OpenPBS starts
+/// jobs.
 #[test]
 fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
     let mut checked = 0;
     for (name, table, tree) in super::golden::pbs_trees() {
         let sequence = &table["cycle_sequence"];
         let Some(picks) = sequence["picks"].as_array() else { continue };
-        // With the default weights a node counts 1 a second.
+        // With the default weights a node accrues 1 a second.
         let duration = sequence["job_cost"].as_f64().unwrap();
         let (site, names) = site(&tree, Policy::Pbs, Options::default());
         let mut engine = Engine::new(UserId(1_000_000));
@@ -179,7 +179,7 @@ fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
         engine.handle(INSTANT, Event::Settings(settings));
         engine.handle(INSTANT, Event::Policy(accounts, part));
         let mut jobs = Vec::new();
-        // In the order of their names, which decides among equal ones.
+        // In the order of names, which decides between equal users.
         for (user, bank) in &users {
             for _ in 0..picks.len() {
                 let id = JobId(jobs.len() as u64 + 1);
@@ -219,7 +219,7 @@ fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
     assert!(checked >= 4, "{checked}");
 }
 
-/// What was pushed besides the tree: a weight that leaves room for many turns.
+/// Returns the pushed data besides the tree: a weight that allows many turns.
 fn engine_policy(associations: Vec<AssociationRecord>) -> Accounts {
     Accounts { associations, weights: vec![("fairshare".to_owned(), 4_000_000_000)], ..Accounts::default() }
 }

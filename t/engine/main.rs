@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The ranking policies and the engine against the tables that real programs printed.
+//! Compares the ranking policies and the engine with tables that real programs printed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The callbacks of the .so in any order: early, late, twice or never, of jobs that there are and of jobs that there are not, amid
-//! pushes, submissions and timers. Nothing panics, what is counted is what the jobs come to that were shown, and when all of them
-//! have gone nothing is left of them and the next job runs.
+//! The callbacks of the .so in any order: early, late, twice or never, about existing jobs and unknown ones, between pushes, submissions
+//! and timers. Nothing panics, and the counters equal the sums over the shown jobs. When all jobs have ended, all counters are 0 and
+//! the next job runs.
 
 use fairshare_embedded::State;
 use mf_priority_testing::jobtap::Jobtap;
@@ -12,12 +12,12 @@ use super::drive::{Choices, Rng, bytes, fuzz, gist, seen};
 use super::{said, with_a_tree};
 use crate::abi::{OWNER, SO, Site, job, topic};
 
-/// As Flux numbers states.
+/// Flux's numbers of the states.
 const STATES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Jobs that Flux never heard of.
+/// Jobs that Flux does not have.
 const STRANGERS: [u64; 2] = [4711, 4712];
 
-/// What a callback says of a job: itself consistent, whatever came before.
+/// Returns the arguments of a callback about a job, which are consistent in themselves.
 fn facts(of: &mut Choices, id: u64) -> Value {
     let (user, nodes) = (of.pick(&[5001, 5002, 5003, 6000]), of.pick(&[1, 2, 5]));
     let mut jobspec = job(user, nodes).jobspec;
@@ -41,7 +41,7 @@ fn facts(of: &mut Choices, id: u64) -> Value {
     })
 }
 
-/// One thing that comes; what was said to it.
+/// Plays one event and returns a hash of the answer.
 fn step(site: &Site, of: &mut Choices, submitted: &mut Vec<u64>) -> u64 {
     let kind = of.below(8);
     match kind {
@@ -84,7 +84,7 @@ fn step(site: &Site, of: &mut Choices, submitted: &mut Vec<u64>) -> u64 {
 
 #[test]
 fn any_order_of_callbacks() {
-    // A callback takes a dozen choices: half a hundred things that come, most of which are callbacks.
+    // A callback takes a dozen choices, so an input has about fifty events, mostly callbacks.
     let seeds = (0..40).map(Rng::new).map(|mut rng| (0..600).map(|_| rng.next() as u8).collect()).collect();
     fuzz("callbacks", seeds, bytes, |input| {
         let site = Site::new();
@@ -96,7 +96,7 @@ fn any_order_of_callbacks() {
         }
         site.host.settle();
         features.push(seen(site.check().to_string()));
-        // All jobs end, and Flux forgets them: those that it has, and those that it never had.
+        // All jobs end and are destroyed, also the unknown ones.
         for &id in &submitted {
             if site.state(id) != State::Inactive {
                 let _ = site.host.cancel(id, OWNER);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The fuzzing loop, on stable Rust: inputs that showed something new are kept and changed further.
+//! The fuzzing loop, on stable Rust: it keeps inputs with new behaviour and mutates them further.
 //!
-//! What is new, the target says itself: it gives back what it saw (a text of refusal without its numbers, the kinds of
-//! effects), which stands in for the coverage that only nightly could measure from within. `FUZZ_SECONDS` is how long
-//! each target runs, `FUZZ_SEED` repeats a run. The files of `t/fuzz/corpus/TARGET/` are where it begins: what failed once
-//! is put there, so that it is tried in every run.
+//! A target returns hashes of its behaviour (texts of refusals without numbers, kinds of effects) instead of the coverage that only
+//! nightly Rust could measure. `FUZZ_SECONDS` sets the time of each target, and `FUZZ_SEED` repeats a run. A run starts with the
+//! files of `t/fuzz/corpus/TARGET/`, which also has inputs that once failed.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A small generator (splitmix64): the same seed, the same run.
+/// A small random generator (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -29,7 +28,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Below `n`, which is not 0.
+    /// Returns a number below `n`, which is not 0.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
@@ -43,18 +42,18 @@ impl Rng {
     }
 }
 
-/// Changes an input; the second one is another to take from.
+/// A function that changes an input, possibly with parts of a second input.
 pub type Mutate = fn(&mut Rng, &[u8], &[u8]) -> Vec<u8>;
 
-/// Hash of what a target saw.
+/// Returns the hash of an observation.
 pub fn seen(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish()
 }
 
-/// A text without what only says which: digits, and whatever stands in quotes.
-#[allow(dead_code, reason = "not all who include this file need it")]
+/// Returns a text without digits and quoted parts.
+#[allow(dead_code, reason = "some programs that include this file do not use it")]
 pub fn gist(text: &str) -> String {
     let mut gist = String::new();
     let mut quoted = false;
@@ -67,16 +66,16 @@ pub fn gist(text: &str) -> String {
     gist
 }
 
-/// Says what happens, with `FUZZ_SHOW=1`.
-#[allow(dead_code, reason = "not all who include this file need it")]
+/// Prints a text if `FUZZ_SHOW=1`.
+#[allow(dead_code, reason = "some programs that include this file do not use it")]
 pub fn show(what: impl FnOnce() -> String) {
     if std::env::var_os("FUZZ_SHOW").is_some() {
         println!("{}", what());
     }
 }
 
-/// The file that `FUZZ_INPUT` names.
-#[allow(dead_code, reason = "not all who include this file need it")]
+/// Returns the content of the file that `FUZZ_INPUT` names.
+#[allow(dead_code, reason = "some programs that include this file do not use it")]
 pub fn chosen() -> Vec<u8> {
     let path = std::env::var_os("FUZZ_INPUT").expect("FUZZ_INPUT names a file");
     std::fs::read(path).expect("it can be read")
@@ -86,7 +85,7 @@ fn told(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// The committed inputs of a target, by name.
+/// Returns the committed inputs of a target with their names.
 pub fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     let directory =
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/fuzz/corpus").join(target);
@@ -97,8 +96,8 @@ pub fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     files.into_iter().filter_map(|path| Some((name(&path)?, std::fs::read(&path).ok()?))).collect()
 }
 
-/// Runs a target: first on the corpus and the seeds, then on what becomes of them until the time is over. It panics with the
-/// input that made the target panic, and puts that beside the build's other files.
+/// Runs a target on the corpus and the seeds, and then on mutated inputs until the time is over. If the target panics, it shrinks the input,
+/// saves it in the build directory and panics.
 pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut one: impl FnMut(&[u8]) -> Vec<u64>) {
     let seconds = told("FUZZ_SECONDS").unwrap_or(2);
     let seed = told("FUZZ_SEED").unwrap_or_else(|| {
@@ -114,7 +113,7 @@ pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut one: impl FnM
             Ok(found) => {
                 let before = known.len();
                 known.extend(found);
-                // The small ones are changed sooner than the large ones.
+                // Small inputs are mutated sooner than large ones.
                 if known.len() > before && input.len() < 1 << 16 {
                     pool.push(input);
                 }
@@ -142,7 +141,7 @@ pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut one: impl FnM
     }
     assert!(!pool.is_empty(), "{target}: nothing to begin with");
     while began.elapsed() < Duration::from_secs(seconds) {
-        // What was found last is the least explored.
+        // The newest inputs are the least explored.
         let at = if rng.one_in(2) {
             pool.len() - 1 - rng.below(pool.len().min(20))
         } else {
@@ -160,7 +159,7 @@ pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut one: impl FnM
     println!("fuzz {target}: FUZZ_SEED={seed}, {executions} executions in {took:.1} s, {features} features");
 }
 
-/// The input without what it fails without, as far as that is found in a while.
+/// Returns a smaller input that still fails, as far as it is found within a time limit.
 fn smaller(mut input: Vec<u8>, one: &mut impl FnMut(&[u8]) -> Vec<u64>) -> Vec<u8> {
     let began = Instant::now();
     let mut chunk = input.len().div_ceil(2);
@@ -187,7 +186,7 @@ fn keep(target: &str, input: &[u8]) -> PathBuf {
     path
 }
 
-/// Changes bytes, whatever they mean.
+/// Changes bytes without regard to their meaning.
 pub fn bytes(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     const ODD: [u8; 12] = [0, 1, 0x7f, 0x80, 0xff, b'\n', b'"', b'\\', b'{', b'-', b'9', b','];
     let mut output = input.to_vec();
@@ -218,7 +217,7 @@ pub fn bytes(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     output
 }
 
-/// A stream of choices out of an input: when it is used up, all that is left to choose is the first.
+/// A stream of choices from an input. After its end, each choice is the first one.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl Choices<'_> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is read about jobs: jobspecs, what they were given, eventlogs, and what job-list says of them.
+//! Data of jobs that the plugin reads: jobspecs, R, eventlogs, and answers of job-list.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn parsed(input: &[u8]) -> Option<Value> {
     serde_json::from_slice(input).ok()
 }
 
-/// Nothing of any job is left.
+/// Checks that no job is left and all counters are 0.
 fn assert_empty(site: &Site) {
     let check = site.check();
     assert_eq!(check["jobs"], 0, "{check}");
@@ -44,7 +44,7 @@ fn any_jobspec() {
         let mut submission = job(5002, 1);
         submission.jobspec = jobspec;
         let mut features = Vec::new();
-        // Two of them, so that one is there when the other's counts are taken back.
+        // Two jobs, so that one exists when the counts of the other are subtracted.
         let ids: Vec<u64> = (0..2)
             .filter_map(|_| match site.host.submit(&submission) {
                 Ok(id) => Some(id),
@@ -70,7 +70,7 @@ fn any_jobspec() {
     });
 }
 
-/// The ids of an idset as they are written; `None` if it is none, or too large to write down.
+/// Returns the ids of an idset, or `None` if it is invalid or too large.
 fn idset(value: &Value) -> Option<BTreeSet<u32>> {
     if let Some(number) = value.as_u64() {
         return Some(BTreeSet::from([u32::try_from(number).ok()?]));
@@ -80,7 +80,7 @@ fn idset(value: &Value) -> Option<BTreeSet<u32>> {
     let mut ids = BTreeSet::new();
     for range in text.split(',') {
         let (low, high) = range.split_once('-').unwrap_or((range, range));
-        // RFC 22: ascending, decimal digits, and no zero before others.
+        // RFC 22: ascending ids in decimal digits without leading zeros.
         let is_plain = |text: &str| text == "0" || text.starts_with(|c: char| ('1'..='9').contains(&c));
         let is_number = |text: &str| is_plain(text) && text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(low) || !is_number(high) {
@@ -99,7 +99,7 @@ fn idset(value: &Value) -> Option<BTreeSet<u32>> {
     Some(ids)
 }
 
-/// Nodes, cores and GPUs of an R that is plainly right, counted one by one.
+/// Counts nodes, cores and GPUs of a valid R one by one.
 fn counted(r: &Value) -> Option<(u64, u64, u64)> {
     let (mut ranks, mut cores, mut gpus) = (BTreeSet::new(), 0, 0);
     if r["version"].as_i64()? != 1 {
@@ -170,7 +170,7 @@ fn any_r() {
     });
 }
 
-/// Lines of JSON: one of them changes by its structure, or the bytes of all.
+/// Mutates lines of JSON: the structure of one line, or the bytes of all.
 fn lines(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let mut all: Vec<Vec<u8>> = input.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     let at = rng.below(all.len());
@@ -187,7 +187,7 @@ fn lines(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     all.join(&b'\n')
 }
 
-/// The eventlog of a held job, as it is read after a restart.
+/// The plugin reads any eventlog of a held job after a restart.
 #[test]
 fn any_eventlog() {
     let site = Site::new();
@@ -213,18 +213,18 @@ fn any_eventlog() {
         let features = said(&site).into_iter().chain([seen(site.state(id).name())]).collect();
         site.check();
         assert_eq!(site.state(runs), State::Run);
-        // However it was read, it is held or it goes: it does not run past the limit of one.
+        // The job is held or released, but does not run beyond the limit of one.
         assert_ne!(site.state(id), State::Run);
         site.host.answers_with(&key, None);
         if site.state(id) != State::Depend {
-            // Told otherwise, it was let go. That it can be held again, it starts anew.
+            // The eventlog made the plugin release the job. A restart makes it held again.
             site.host.restart(fairshare_embedded::Order::Ascending).unwrap();
         }
         features
     });
 }
 
-/// What job-list says of dependencies, where no eventlog can be read, and of jobs that ended.
+/// The plugin gets any answer of job-list about dependencies, while no eventlog can be read, and about ended jobs.
 #[test]
 fn any_answer_of_job_list() {
     let site = Site::new();
@@ -249,7 +249,7 @@ fn any_answer_of_job_list() {
         let live = site.query()["live"].to_string();
         assert_plain("what is shown", &live);
         let features = said(&site).into_iter().chain([seen(site.state(id).name())]).collect();
-        // When it can be read again, all is as it was.
+        // When the eventlog can be read again, everything is as before.
         site.host.set_readable(id, true);
         for topic in ["job-list.list", "job-list.list-id"] {
             site.host.answers_with(topic, None);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Changes JSON by its structure: values of every type and beyond every range in any place, keys gone, doubled or foreign.
+//! Mutates the structure of JSON: values of all types and beyond all ranges in any place, and missing, doubled or unknown keys.
 
 use serde_json::{Map, Value, json};
 
 use super::drive::{Rng, bytes};
 
-/// Values that somebody should refuse, or have a reason not to.
+/// Returns an unusual value.
 fn odd(rng: &mut Rng) -> Value {
     match rng.below(24) {
         0 => Value::Null,
@@ -43,7 +43,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The value in a place, places being counted depth first.
+/// Returns the value in a place, counted depth first.
 fn at<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
     if *place == 0 {
         return Some(value);
@@ -58,7 +58,7 @@ fn at<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
 
 fn any<'a>(rng: &mut Rng, value: &'a mut Value) -> &'a mut Value {
     let mut place = rng.below(count(value));
-    // The borrow of a failed search would outlive it.
+    // The borrow checker would keep the borrow of a failed search.
     let found = at(&mut value.clone(), &mut place.clone()).is_some();
     if found { at(value, &mut place).unwrap() } else { value }
 }
@@ -110,7 +110,7 @@ fn change_text(rng: &mut Rng, text: &mut String) {
     *text = letters.into_iter().collect();
 }
 
-/// One change of a document, in which `other` may have a part. Where it is no JSON, its bytes change.
+/// Makes one change of a document, possibly with a part of `other`. If the input is not JSON, its bytes change.
 pub fn document(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Value>(input) else { return bytes(rng, input, other) };
     if rng.one_in(12) {
@@ -136,7 +136,7 @@ pub fn document(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     if text.len() > 1 << 19 { input.to_vec() } else { text }
 }
 
-/// As [`document`], behind a first line that stays or is taken from the other.
+/// Acts as [`document`] on the text after the first line, which stays or is replaced by that of the other.
 pub fn after_a_line(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let split = |input: &[u8]| {
         let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Configurations: what the plugin is loaded with, Flux's configuration, whole policies, and what it finds in the KVS of what
-//! it wrote there. What was accepted it writes in its own words, and it must read the same in them.
+//! Configurations: options at load, Flux's configuration, whole policies, and the snapshot in the KVS. The plugin must read back the same
+//! data that it wrote of an accepted configuration.
 
 use fairshare_embedded::Host;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn parsed(input: &[u8]) -> Option<Value> {
     serde_json::from_slice(input).ok()
 }
 
-/// Everything the table `[fairshare]` may hold.
+/// Returns a table `[fairshare]` with all keys.
 fn table() -> Value {
     json!({
         "live": true, "refresh": "30s", "depth": 1000, "accrual": "elapsed", "budget": 2000, "max-stall": "50ms",
@@ -72,7 +72,7 @@ fn any_table_of_fluxs_configuration() {
         let before = shown(&site);
         let mut features = Vec::new();
         match site.host.reload_config(&conf) {
-            // The same once more changes nothing.
+            // The same table again changes nothing.
             Ok(_) => {
                 site.host.settle();
                 let after = configured(&site);
@@ -127,7 +127,7 @@ fn any_policy_is_read_again_as_it_was_written() {
     });
 }
 
-/// An input is a text for the place that its first byte names; the others are as they were written.
+/// The first byte of an input selects a key of the snapshot, and the rest replaces its value. The other keys stay valid.
 #[test]
 fn anything_in_the_kvs() {
     let site = Site::bare();
@@ -151,7 +151,7 @@ fn anything_in_the_kvs() {
         site.check();
         let is_in_force = configured(&site)["mf_priority_map"] != json!([]);
         let features = said(&site).into_iter().chain([seen(is_in_force)]).collect();
-        // And a push is taken as ever.
+        // A push is still accepted.
         site.rpc("policy_update", &document()).expect("a good document");
         site.host.settle();
         said(&site);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Hostile input, at random: everything that reads what somebody else wrote. See `drive.rs` for how it runs.
+//! Random hostile input for all code that reads foreign data. See `drive.rs` for the loop.
 //!
-//! What the plugin reads goes through the real .so in the embedded job manager, the way it comes in Flux. Whatever it is,
-//! nobody panics, each request has one answer, the log keeps its lines, and what is refused changes nothing.
+//! Input of the plugin goes through the real .so in the embedded job manager, as in Flux. Nothing panics, each request has one
+//! answer, log lines have no line breaks, and refused input changes nothing.
 
 mod callbacks;
 mod drive;
@@ -19,17 +19,17 @@ use serde_json::Value;
 use super::abi::{Site, document};
 use drive::{gist, seen};
 
-/// A site that outlives the inputs that leave it as it was.
+/// A site that is reused for later inputs as long as inputs leave it unchanged.
 #[derive(Default)]
 struct Stand {
     site: Option<Site>,
-    /// What [`configured`] shows of it, where that is known: half of an execution is asking for it.
+    /// The result of [`configured`], if it is known: that query takes half of the time.
     shown: Option<Value>,
     used: usize,
 }
 
 impl Stand {
-    /// Takes the site, a new one if the last input failed or changed it too often. It is given back by [`Stand::keep`].
+    /// Takes the site, or a new one if the last input failed or changed it too often. [`Stand::keep`] gives it back.
     fn take(&mut self) -> Site {
         self.used += 1;
         self.site.take().filter(|_| !self.used.is_multiple_of(500)).unwrap_or_else(Site::new)
@@ -40,8 +40,7 @@ impl Stand {
     }
 }
 
-/// Nothing in the log is anything but a line, nothing has panicked, and no rule of the host was broken. What was said, for
-/// whoever looks for something new.
+/// Checks that the log has only plain lines, that nothing panicked and that no rule of the host was broken. Returns hashes of the log texts.
 fn said(site: &Site) -> BTreeSet<u64> {
     assert_eq!(site.host.violations(), Vec::<String>::new());
     let lines = site.host.take_log();
@@ -55,13 +54,13 @@ fn said(site: &Site) -> BTreeSet<u64> {
     lines.iter().map(|line| seen(gist(&line.text))).collect()
 }
 
-/// No control character: no line break, no terminal escape.
+/// Checks that a text has no control character, such as a line break or a terminal escape.
 fn assert_plain(what: &str, text: &str) {
     let strange = text.chars().find(|c| c.is_control());
     assert_eq!(strange, None, "{what}: {text:?}");
 }
 
-/// What the query shows of what is configured.
+/// Returns the configured data of the query.
 fn configured(site: &Site) -> Value {
     let mut query = site.query();
     for key in ["generation", "age", "live"] {
@@ -70,12 +69,12 @@ fn configured(site: &Site) -> Value {
     query
 }
 
-/// The bytes of documents.
+/// Returns the bytes of documents.
 fn seeds(documents: impl IntoIterator<Item = Value>) -> Vec<Vec<u8>> {
     documents.into_iter().map(|document| document.to_string().into_bytes()).collect()
 }
 
-/// The good document, with banks, users and usages of a tree besides.
+/// Returns the valid document with banks, users and usages of a tree.
 fn with_a_tree() -> Value {
     let mut all = document();
     all["tree"] = serde_json::json!({

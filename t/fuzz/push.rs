@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The methods of a push in any order, with the numbers of other pushes, beside a model of their own; what is committed must
-//! be what one message with all of it would have brought.
+//! The methods of a staged push in any order, with the numbers of other pushes, compared with a model. A committed push must equal a push in
+//! one message.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::drive::{Choices, Rng, bytes, fuzz, gist, seen};
 use super::{configured, said};
 use crate::abi::{OWNER, Site, association, document, queue, topic};
 
-/// What an open push brought.
+/// The data of an open push.
 #[derive(Clone, Default)]
 struct Open {
     number: u64,
     is_dry: bool,
-    /// By user and bank; the later counts.
+    /// By user and bank; the last record counts.
     associations: BTreeMap<(u32, String), Value>,
     lists: BTreeMap<&'static str, Value>,
 }
@@ -74,7 +74,7 @@ fn live_through(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[
     };
     let mut before = configured(&site);
     while !of.is_over() {
-        // The number of the open push, or another.
+        // The number of the open push, or another number.
         let number = match (of.below(5), &open) {
             (0, _) => of.pick(&[0, 1, latest.wrapping_sub(1), latest + 1, u64::MAX]),
             (_, Some(open)) => open.number,
@@ -112,7 +112,7 @@ fn live_through(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[
             }
             6 => {
                 site.host.advance(of.pick(&[1.0, 61.0]));
-                // Silence ends a push.
+                // A pause ends a push.
                 let gone = ask("policy_part", &json!({"push": latest}));
                 open = open.filter(|open| open.number == latest && gone.0);
                 (false, gone.1)
@@ -156,7 +156,7 @@ fn live_through(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[
 #[test]
 fn parts_of_pushes_in_any_order() {
     let (mut pair, mut in_force) = (None, 0);
-    // A part takes some twenty choices.
+    // A part takes about twenty choices.
     let mut rng = Rng::new(1);
     let seeds = (0..60).map(|n| (0..n * 10).map(|_| rng.next() as u8).collect()).collect();
     fuzz("push", seeds, bytes, |input| live_through(&mut pair, &mut in_force, input));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Every method of the plugin, as owner and as guest, with any payload. An input is a line `METHOD USERID ROLE`, and the
-//! payload below it.
+//! All methods of the plugin, as owner and as guest, with any payload. An input is a line `METHOD USERID ROLE` and the payload.
 
 use std::ffi::CString;
 
@@ -14,10 +13,10 @@ use super::{Stand, assert_plain, configured, json, said, with_a_tree};
 use crate::abi::{Site, document, job, topic};
 
 const EPERM: i32 = 1;
-/// Methods that everybody may call.
+/// Methods for guests.
 const GUESTS: [&str; 3] = ["explain", "standing", "jobs"];
 
-/// A good payload of each method.
+/// Returns valid payloads of a method.
 fn payloads(method: &str) -> Vec<Value> {
     let all = with_a_tree();
     let data = |key: &str| vec![json!({"data": all[key]})];
@@ -61,7 +60,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Of the first line another user or method, now and then; the payload by its structure.
+/// Sometimes changes user or method in the first line, and mutates the structure of the payload.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let changed = json::after_a_line(rng, input, other);
     if !rng.one_in(8) {
@@ -77,7 +76,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     [line.as_bytes(), body].concat()
 }
 
-/// With a job that runs, one that is held, and one of somebody else.
+/// Returns a site with a running job, a held job and a job of another user.
 fn busy() -> Site {
     let site = Site::new();
     for (user, nodes) in [(5001, 2), (5001, 1), (5002, 1)] {
@@ -103,7 +102,7 @@ fn call(stand: &mut Stand, input: &[u8]) -> Vec<u64> {
     let answer = site.host.request_bytes(&topic(method), Some(&payload), cred);
     let mut features: Vec<u64> = Vec::new();
     let late: Vec<_> = {
-        // Guests are answered one after the other.
+        // Time passes, so that guests get their answers.
         site.host.advance(2.0);
         site.host.take_late().into_iter().map(|late| late.answer).collect()
     };
@@ -139,12 +138,12 @@ fn call(stand: &mut Stand, input: &[u8]) -> Vec<u64> {
     features.extend(said(&site));
     if changes {
         site.check();
-        // As it was: a part of a push that is open is forgotten, too.
+        // The document again: this also drops an open push.
         let whole = document().to_string();
         let again = site.host.request(&topic("policy_update"), Some(&whole), crate::abi::OWNER);
         assert!(again.is_ok(), "a good document after {line}: {again:?}");
         site.host.take_log();
-        // Jobs of whom the input removed are held or gone: the next one has others.
+        // Jobs of removed associations are held or ended, so the next input gets a new site.
         if site.host.jobs().len() > 40 || method.starts_with("rec_") || method.starts_with("policy_") {
             let ended: Vec<u64> = site.host.jobs();
             ended.iter().for_each(|id| drop(site.host.cancel(*id, crate::abi::OWNER)));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is pushed in a history.
+//! The documents that a history pushes.
 
 use serde_json::{Value, json};
 
 use super::super::{association, document, queue};
 
-/// A user whose association comes with a later push.
+/// A user whose association arrives with a later push.
 pub const LATE: u32 = 5009;
 
-/// [`document`], and user 5004, of whom one job may be scheduled.
+/// Returns [`document`] with user 5004, that may have one scheduled job.
 pub fn first_document() -> Value {
     let mut document = document();
     document["queues"].as_array_mut().unwrap().push(queue("closed", json!({})));
@@ -20,14 +20,14 @@ pub fn first_document() -> Value {
     document
 }
 
-/// The same with the association that comes late.
+/// Returns the document with the late association.
 pub fn full_document() -> Value {
     let mut document = first_document();
     document["associations"].as_array_mut().unwrap().push(association(LATE, "A", json!({})));
     document
 }
 
-/// The same as a tree of which half the usage is known.
+/// Returns the document as a tree, with the usage of half of the users.
 pub fn with_tree(mut document: Value) -> Value {
     for (number, record) in document["associations"].as_array_mut().unwrap().iter_mut().enumerate() {
         let leaf = [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Accounting databases: damaged files, and sound ones with values of any type where others were meant. Whoever reads gets
-//! an error or a tree, and nothing is written by who only looks.
+//! Accounting databases: damaged files, and sound files with values of any type in any column. A reader gets an error or a tree, and
+//! writes nothing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::site::Site;
 use fairshare::{InactiveUsage, Options, Policy};
 use fairshare_accounting::store::{Access, Database};
 
-/// Everything that is read of a database.
+/// Reads a database in all ways, and returns hashes of the results.
 fn read(path: &Path) -> Vec<u64> {
     let mut features = Vec::new();
     let mut database = match Database::open(path, Access::Read, Duration::from_millis(1)) {
@@ -25,7 +25,7 @@ fn read(path: &Path) -> Vec<u64> {
         Ok(count) => features.push(seen((what, count.min(9)))),
         Err(text) => {
             assert!(!text.is_empty(), "{what}");
-            // A name may be of any length: the command cuts what it prints (`a_name_of_any_length`).
+            // A name may have any length: the command cuts its output (`a_name_of_any_length`).
             features.push(seen((what, gist(&text))));
         }
     };
@@ -59,7 +59,7 @@ fn read(path: &Path) -> Vec<u64> {
     features
 }
 
-/// A small database, of pages as small as they get: what is changed is seldom empty space.
+/// Returns a small database with pages of the minimum size, so that most changes hit data.
 fn small(test: &str) -> Site {
     let site = Site::small(test);
     site.sql(
@@ -83,7 +83,7 @@ fn any_damage_to_a_file() {
     });
 }
 
-/// Puts such values into such columns of up to five rows, as the input chooses.
+/// Writes some of the values into some of the columns of up to five rows, as the input chooses.
 pub fn scribble(site: &Site, of: &mut Choices<'_>, columns: &[(&str, &str)], values: &[&str]) {
     let connection = site.open();
     connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").unwrap();
@@ -93,13 +93,13 @@ pub fn scribble(site: &Site, of: &mut Choices<'_>, columns: &[(&str, &str)], val
         let sql = format!(
             "UPDATE OR IGNORE {table} SET {column} = {value} WHERE rowid = (SELECT rowid FROM {table} LIMIT 1 OFFSET {row})"
         );
-        // What the schema itself refuses can't be there.
+        // A value that the schema refuses cannot occur.
         let _ = connection.execute_batch(&sql);
         changes += 1;
     }
 }
 
-/// Values of every type and any size, in any column of any row.
+/// Values of all types and sizes in any column of any row.
 #[test]
 fn any_value_in_any_column() {
     const COLUMNS: [(&str, &str); 24] = [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Every importer. A tree that was read is written as the plain document, and must be the same tree when that is read.
+//! All importers. An imported tree is written as a plain document, which must give the same tree.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::drive::{Rng, bytes, fuzz, gist, seen};
 use super::json;
 use crate::{golden, imports, imports_pbs};
 
-/// An input is the name of a format, or none, and the file below it.
+/// Returns inputs: the name of a format, or an empty line, and the file.
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     let mut add = |format: &str, text: &str| {
@@ -53,7 +53,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// JSON by its structure; of the others lines come and go, and bytes change.
+/// Mutates the structure of JSON; in other formats lines are added and removed, and bytes change.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let body = input.iter().position(|byte| *byte == b'\n').map_or(input, |at| &input[at + 1..]);
     if body.first() == Some(&b'{') && !rng.one_in(6) {
@@ -68,7 +68,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
         1 => lines.insert(at, lines[rng.below(lines.len())]),
         2 => lines.insert(at, theirs[rng.below(theirs.len())]),
         3 => {
-            // Two fields change their places.
+            // Two fields are exchanged.
             let sign = *rng.pick(b"|,:\t ");
             let mut fields: Vec<&[u8]> = lines[at].split(|byte| *byte == sign).collect();
             let (one, two) = (rng.below(fields.len()), rng.below(fields.len()));
@@ -90,7 +90,7 @@ fn shares(tree: &Tree, node: NodeId) -> Value {
     }
 }
 
-/// The tree as the plain document.
+/// Returns the tree as a plain document.
 fn printed(tree: &Tree) -> Value {
     let above = |node| tree.parent(node).map(|bank| tree.name(bank).to_owned());
     let list_order = tree.walk_list_order();
@@ -110,7 +110,7 @@ fn printed(tree: &Tree) -> Value {
 /// Users, each with the bits of its fair-share.
 type Order = Vec<(String, Option<u64>)>;
 
-/// Who comes in which order, by every rule that can rank it.
+/// Returns the order of the users under each ranking policy that can rank the tree.
 fn ranked(tree: &Tree) -> Vec<Option<Order>> {
     let order = |policy: Policy| {
         let ranking = tree.rank(policy, &Options::default()).ok()?;
@@ -134,7 +134,7 @@ fn read(files: &Files, input: &[u8]) -> Vec<u64> {
         Ok(None) => return vec![seen("a database")],
         Err(error) => {
             let text = error.to_string();
-            // It may name a field of any length: the command cuts what it prints.
+            // The message may contain a field of any length: the command cuts its output.
             assert!(!text.is_empty());
             return vec![seen((
                 named.map(|format| format as u8),
@@ -166,7 +166,7 @@ fn any_file_of_any_format() {
     fuzz("formats", seeds(), mutate, |input| read(&files, input));
 }
 
-/// Usages in a list of their own, also in the form that PBS's scheduler keeps.
+/// Usages in a separate list, also in the format of PBS's scheduler.
 #[test]
 fn any_list_of_usages() {
     let directory = crate::directory("fuzz-usages");

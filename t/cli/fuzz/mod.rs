@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Hostile input, at random, for the command: documents, databases, and records of ended jobs. See `t/fuzz/drive.rs` for how it runs.
+//! Random hostile input for the command: documents, databases, and records of ended jobs. See `t/fuzz/drive.rs` for the loop.
 
 mod database;
 #[path = "../../fuzz/drive.rs"]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Job histories: traces in the Standard Workload Format, and an accounting database whose records of jobs have any value in any
-//! column. Whoever replays or counts them gets an error that names the place, or numbers that can be.
+//! Job histories: traces in the Standard Workload Format, and accounting databases with any value in any column of the job records. A replay
+//! or count gives an error that names the place, or valid numbers.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::pipeline::{END, with_jobs};
 use crate::site::{Site, rows_of};
 use crate::{PROGRAM, directory};
 
-/// Three users, of whom one is told by nothing but a number that is nobody's; jobs that wait for others, parts, and one that never ran.
+/// Three users, one of them only as an unknown number; jobs that depend on others, partial jobs, and a job that never ran.
 const TRACE: &str = "; MaxProcs: 8\n; MaxNodes: 2 (1)\n; UnixStartTime: 1600000000\n\
     1 0 5 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n\
     2 10 5 100 8 -1 -1 8 100 -1 1 2 1 -1 1 -1 -1 -1\n\
@@ -24,7 +24,7 @@ const TRACE: &str = "; MaxProcs: 8\n; MaxNodes: 2 (1)\n; UnixStartTime: 16000000
     5 30 -1 -1 4 -1 -1 4 60 -1 5 -1 -1 -1 -1 -1 -1 -1\n\
     6 90000 0 3600 -1 -1 -1 6 7200 -1 1 -1 -1 -1 0 -1 -1 -1\n";
 
-/// What nobody would write, and some do.
+/// Unusual numbers.
 const NUMBERS: [&str; 19] = [
     "-1",
     "0",
@@ -47,7 +47,7 @@ const NUMBERS: [&str; 19] = [
     "",
 ];
 
-/// A number becomes another, lines come twice or go; sometimes it is bytes that change.
+/// Changes a number, doubles or removes lines, or changes bytes.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     if rng.one_in(5) {
         return bytes(rng, input, other);
@@ -68,11 +68,11 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// Status, output and errors; a replay that does not come to its end fails.
+/// Runs simulate and returns status, output and errors; a replay without an end fails the test.
 fn simulated(path: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(PROGRAM)
         .args(["simulate", "--trace", path, "--json", "--sweep", "scheduler=fcfs,easy"])
-        // Ten years of one job, looked at every 30 s while others wait, are minutes.
+        // A job of ten years with a refresh every 30 s would take minutes.
         .args(["--sweep", "refresh=1h"])
         .env_remove("FLUX_URI")
         .stdin(Stdio::null())
@@ -80,7 +80,7 @@ fn simulated(path: &str) -> (Option<i32>, String, String) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // What it prints of so few jobs is less than a pipe holds.
+    // The output of few jobs fits into a pipe.
     let began = Instant::now();
     while child.try_wait().expect("it can be waited for").is_none() {
         if began.elapsed() > Duration::from_secs(60) {
@@ -94,7 +94,7 @@ fn simulated(path: &str) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// All numbers below a value, with the names they have.
+/// Calls `each` with all numbers below a value and their names.
 fn numbers<'a>(value: &'a Value, name: &'a str, each: &mut dyn FnMut(&str, Option<f64>)) {
     match value {
         Value::Array(list) => list.iter().for_each(|value| numbers(value, name, each)),
@@ -105,7 +105,7 @@ fn numbers<'a>(value: &'a Value, name: &'a str, each: &mut dyn FnMut(&str, Optio
     }
 }
 
-/// Lines of jobs that are no parts of others.
+/// Counts lines of jobs that are not parts of other jobs.
 fn lines_of_jobs(input: &[u8]) -> usize {
     let text = String::from_utf8_lossy(input);
     let is_job = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with(';');
@@ -129,7 +129,7 @@ fn replay(path: &str, input: &[u8]) -> Vec<u64> {
     let count = |value: &Value| value.as_u64().expect("a count") as usize;
     assert_eq!(count(&told["jobs"]) + count(&told["skipped"]), lines_of_jobs(input), "{told}");
     numbers(&told, "", &mut |name, number| {
-        // Of a group by size no part is promised, where nobody ran nothing is delivered; means are of two jobs at least.
+        // Groups by size have no promised part, groups without runs have no delivered part, and means need two jobs.
         let may_lack = ["promised", "delivered", "recorded_wait_mean", "jain"].contains(&name);
         let may_lack = may_lack || count(&told["jobs"]) < 2;
         let is_part = ["utilisation", "jain"].contains(&name);
@@ -161,7 +161,7 @@ const TABLES: [&str; 5] = [
     "t_half_life_period_table",
 ];
 
-/// Counts what is there. `Err` says what was wrong.
+/// Counts the usage of a site, or returns the error.
 fn counted(site: &Site, rule: Rule, now: f64) -> Result<u64, String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let mut database =
@@ -183,7 +183,7 @@ fn counted(site: &Site, rule: Rule, now: f64) -> Result<u64, String> {
     )))
 }
 
-/// A run stores all of it or nothing, a second one finds nothing to do, and every usage is a number.
+/// Checks that a run stores everything or nothing, that a second run changes nothing, and that each usage is a number.
 fn count(site: &Site, rule: Rule, now: f64) -> u64 {
     let before = rows_of(&site.open(), TABLES);
     match counted(site, rule, now) {
@@ -194,7 +194,7 @@ fn count(site: &Site, rule: Rule, now: f64) -> u64 {
         }
         Ok(feature) => {
             let connection = site.open();
-            // flux-accounting takes a job off that ended before it began; so does its rule.
+            // flux-accounting subtracts a job that ended before its start, and so does its rule.
             let least = if rule == Rule::Exact { "0" } else { "-1e300" };
             let sql = format!(
                 "SELECT COUNT(*) FROM association_table WHERE typeof(job_usage) NOT IN ('real', 'integer')
@@ -213,7 +213,7 @@ fn count(site: &Site, rule: Rule, now: f64) -> u64 {
     }
 }
 
-/// What flux-accounting or `fetch` stored of jobs, and what counting keeps.
+/// Records of jobs by flux-accounting or `fetch`, and the data of counting.
 #[test]
 fn any_record_of_a_job() {
     const COLUMNS: [(&str, &str); 12] = [
