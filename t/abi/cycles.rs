@@ -110,7 +110,7 @@ fn a_load_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn nothing_is_remembered() {
+fn nothing_stays_stored() {
     let site = Site::new();
     site.host.settle();
     site.host.remove(SO).unwrap();

@@ -26,7 +26,7 @@ fn is_refused(site: &Site, why: &str) {
 }
 
 #[test]
-fn what_is_damaged_or_foreign_is_refused_and_told() {
+fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
     let texts = |site: &Site| site.host.kvs();
     let first = |site: &Site| texts(site).keys().find(|key| key.contains(".rest.")).unwrap().clone();
     type Spoil<'a> = (&'a str, &'a dyn Fn(&Site));

@@ -13,7 +13,7 @@ fn running(site: &Site) -> ([u64; 5], Value) {
 }
 
 #[test]
-fn what_r_says_is_kept_through_reload_and_restart() {
+fn the_data_of_r_survive_reload_and_restart() {
     let site = Site::new();
     site.host.advance(3.25);
     let id = site.submit(&job(5002, 2));

@@ -139,7 +139,7 @@ fn calls_that_fail_for_jobs_that_wait() {
 
 /// flux-accounting sends the record of the owner last, and held jobs of the owner go then.
 #[test]
-fn data_that_are_in_force_are_said_to_be_though_flux_refused_what_follows() {
+fn a_push_is_reported_as_in_force_although_flux_refuses_later_calls() {
     let site = Site::bare();
     let mut all = document();
     // The plugin asks the system for the instance owner.

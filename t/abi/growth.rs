@@ -164,7 +164,7 @@ fn fairshares(site: &Site) -> Vec<u64> {
 }
 
 #[test]
-fn a_push_adds_about_what_it_changes() {
+fn the_snapshot_grows_by_about_the_changes_of_a_push() {
     let (many, pushes) = (given("GROWTH_ASSOCIATIONS", 3_000), given("GROWTH_PUSHES", 12));
     let some = many.div_ceil(100);
     let mut over = Vec::new();
@@ -211,7 +211,7 @@ fn a_push_adds_about_what_it_changes() {
 }
 
 #[test]
-fn a_change_costs_what_it_changes() {
+fn a_write_has_only_the_changed_chunks() {
     let site = pushed(&tree(1500, f64::from));
     let all = site.host.kvs_written();
     let count = site.host.kvs().len();

@@ -41,7 +41,7 @@ fn call(site: &Site, topic: &str, id: u64, input: Option<&Value>) -> i32 {
 }
 
 #[test]
-fn all_topics_are_here() {
+fn the_list_has_all_topics() {
     let sorted = |mut topics: Vec<String>| {
         topics.sort();
         topics
@@ -327,7 +327,7 @@ fn shapes_of_jobs() {
 }
 
 #[test]
-fn what_huge_jobs_add_to_a_counter_they_take_out_again() {
+fn huge_jobs_leave_the_counters_as_before() {
     let site = warm();
     let before = counters(&site);
     let of_gpus = |count: u64| {

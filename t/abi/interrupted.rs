@@ -32,7 +32,7 @@ pub(super) fn amid_the_parts_of(so: &Path) -> Site {
 }
 
 #[test]
-fn data_amid_a_record_leave_nothing_of_it() {
+fn data_during_a_read_drop_the_whole_snapshot() {
     let site = amid_the_parts();
     site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
     site.host.settle();
@@ -41,7 +41,7 @@ fn data_amid_a_record_leave_nothing_of_it() {
 }
 
 #[test]
-fn switched_off_amid_a_record_nothing_is_left_of_it() {
+fn switching_off_during_a_read_removes_the_whole_snapshot() {
     let site = amid_the_parts();
     site.host.reload_config(&json!({"fairshare": {"remember": false}})).unwrap();
     site.host.settle();

@@ -184,7 +184,7 @@ fn each_job_that_is_let_go_ends() {
 /// If a push makes the score of a released job 0, its headroom goes to the next job of its user. Flux asks for the score within its loop
 /// over the jobs, and would lose its position if the next job were released there.
 #[test]
-fn who_is_let_go_by_a_score_that_falls_to_zero_goes_when_flux_has_been_through_its_jobs() {
+fn a_job_released_by_a_score_of_zero_goes_after_the_loop_of_flux() {
     let with_queue_r = |priority: i64| {
         let mut document = document();
         document["priority_factors"].as_array_mut().unwrap().push(json!({"factor": "queue", "weight": 1}));
@@ -208,7 +208,7 @@ fn who_is_let_go_by_a_score_that_falls_to_zero_goes_when_flux_has_been_through_i
 
 /// Flux iterates over its plugins with a cursor that any callback about a job moves. So a new configuration releases jobs afterwards.
 #[test]
-fn a_configuration_that_lets_a_job_go_is_told_once() {
+fn a_configuration_that_releases_a_job_is_passed_once() {
     let table =
         |jobs: u64| json!({"fairshare": {"limits": [{"scope": "user", "name": "*", "run-jobs": jobs}]}});
     let mut data = document();
@@ -226,7 +226,7 @@ fn a_configuration_that_lets_a_job_go_is_told_once() {
 
 /// Other plugins also make Flux ask for all priorities. If a job starts during that loop, held jobs are released after the loop.
 #[test]
-fn who_starts_in_a_loop_that_others_began_lets_nobody_go_before_its_end() {
+fn a_job_that_starts_in_a_loop_of_flux_releases_jobs_after_the_loop() {
     let mut data = document();
     data["associations"][0] = association(5001, "A", json!({"max_sched_jobs": 1}));
     let site = Site::with(&data);

@@ -175,13 +175,13 @@ fn loaded_twice() {
 
 /// The parts of a client's push stay separate from the snapshot, which waits for the end of the push.
 #[test]
-fn a_push_amid_a_record_is_whole() {
-    in_a_process("amid_a_record", "stats");
+fn a_push_during_a_read_is_whole() {
+    in_a_process("a_panic_during_a_read", "stats");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
-fn amid_a_record() {
+fn a_panic_during_a_read() {
     let site = amid_the_parts_of(faulty());
     let push = site.ask("policy_begin", &json!({}))["push"].clone();
     let mut rest = full_document();
@@ -200,7 +200,7 @@ fn amid_a_record() {
 
 /// After a panic anywhere, all requests that wait for answers of others are answered.
 #[test]
-fn who_waits_for_others_is_answered() {
+fn requests_that_wait_for_others_are_answered() {
     in_a_process("parked", "stats");
 }
 

@@ -224,7 +224,7 @@ fn switches_that_a_push_does_not_mention_stay() {
 }
 
 #[test]
-fn what_flux_refuses_is_the_answer() {
+fn a_refusal_of_flux_is_the_answer() {
     let site = Site::new();
     site.host.fail_reprioritize(Some(Errno(12)));
     let refused = site.rpc("reprioritize", &json!({})).unwrap_err();
@@ -313,7 +313,7 @@ fn a_removed_association_stays_visible_while_its_jobs_live() {
 }
 
 #[test]
-fn the_log_tells_of_load_push_and_removal_in_one_line_each() {
+fn the_log_has_one_line_for_each_load_push_and_removal() {
     let site = Site::empty(plugin());
     let told = |site: &Site| -> Vec<String> {
         let lines = site.host.take_log().into_iter();

@@ -121,7 +121,7 @@ fn allocations(count: u32) -> [u64; 2] {
 }
 
 #[test]
-fn a_part_costs_what_its_records_cost() {
+fn the_cost_of_a_part_depends_on_its_records() {
     let [few, many] = [1_000, 50_000].map(allocations);
     assert_eq!(few, many, "of a part and of the commit, among 1,000 and among 50,000 associations");
     assert!(few[0] <= 500 * 4, "{} for 500 records", few[0]);
@@ -129,7 +129,7 @@ fn a_part_costs_what_its_records_cost() {
 }
 
 #[test]
-fn an_abandoned_push_gives_back_what_it_took_without_a_call() {
+fn an_abandoned_push_frees_its_memory_without_a_call() {
     super::alone("push_cost::an_abandoned_push");
 }
 

@@ -44,7 +44,7 @@ fn a_record_is_not_read_while_the_plugin_before_still_changes_it() {
 }
 
 #[test]
-fn who_ends_before_the_record_is_read_is_written_with_it() {
+fn a_job_that_ends_before_the_snapshot_is_read_is_written_with_it() {
     let (site, ids) = with_history();
     site.host.advance(70.0);
     site.load_again(None);
@@ -59,7 +59,7 @@ fn who_ends_before_the_record_is_read_is_written_with_it() {
 
 /// job-list answers before the snapshot is read, and has fewer data of a job: never GPUs, and here no cores.
 #[test]
-fn what_job_list_knows_first_takes_nothing_from_the_record() {
+fn an_earlier_answer_of_job_list_removes_no_data_of_the_snapshot() {
     let (site, ids) = with_history();
     site.finish(ids[2]);
     let now = site.host.now();

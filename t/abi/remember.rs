@@ -117,7 +117,7 @@ fn a_policy_is_in_force_again_after_a_reload_and_a_restart() {
 }
 
 #[test]
-fn what_is_in_force_again_is_written_as_it_was() {
+fn a_restored_snapshot_is_written_unchanged() {
     let site = pushed(&tree(1200, f64::from));
     let before = site.host.kvs();
     site.reload();
@@ -149,7 +149,7 @@ fn the_limit_holds_for_jobs_that_come_after_a_reload() {
 }
 
 #[test]
-fn a_commit_that_is_told_to_have_failed_and_was_done_is_written_over() {
+fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
     let one = tree(300, f64::from);
     let other = tree(300, |user| f64::from(user) * 3.0);
     let site = pushed(&one);
@@ -176,7 +176,7 @@ fn a_commit_that_is_told_to_have_failed_and_was_done_is_written_over() {
 }
 
 #[test]
-fn upstreams_methods_are_not_remembered_and_take_away_what_is() {
+fn methods_of_flux_accounting_are_not_saved_and_remove_the_snapshot() {
     let site = Site::bare();
     site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
     site.host.settle();
@@ -192,7 +192,7 @@ fn upstreams_methods_are_not_remembered_and_take_away_what_is() {
 }
 
 #[test]
-fn a_document_at_load_goes_before_it() {
+fn a_document_at_load_takes_precedence_over_the_snapshot() {
     let site = pushed(&tree(10, f64::from));
     site.reload_with(Some(&json!({"config": document()})));
     let given = Site::new();
@@ -289,7 +289,7 @@ pub(super) fn used(site: &Site, user: u32) -> f64 {
 
 /// The push arrives before the ended jobs are read, or while the snapshot is applied.
 #[test]
-fn a_push_that_comes_first_has_what_ended_added() {
+fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
     for is_in_parts in [false, true] {
         let (site, ids) = with_history();
         site.finish(ids[2]);
@@ -369,7 +369,7 @@ fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
 
 /// Jobs of the site end faster than 2,000 a minute.
 #[test]
-fn of_any_number_of_ended_jobs_few_wait_for_a_second_minute() {
+fn most_ended_jobs_are_written_within_a_minute() {
     let site = pushed(&tree(3, f64::from));
     site.host.advance(61.0);
     for _ in 0..5000 {

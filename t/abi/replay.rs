@@ -200,7 +200,7 @@ fn a_bank_is_written_by_id_when_a_replayed_job_lacks_it() {
 }
 
 #[test]
-fn no_price_is_asked_for_while_the_plugin_is_loaded_and_not_asked_itself() {
+fn no_priority_is_requested_at_load_before_flux_asks_the_plugin() {
     // Flux calls conf.update before the plugin is in its list. If priorities were requested then, `.priority-default` would answer.
     let limits = json!({"limits": [{"scope": "user", "name": "*", "run-gpus": 3}]});
     for settings in

@@ -111,7 +111,7 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
 
 /// `FLUX_ROLE_USER` with `FLUX_ROLE_ADMIN` may read as the owner and changes nothing (live 5 #4).
 #[test]
-fn admins_read_what_the_owner_may_read() {
+fn admins_may_read_all_data_of_the_owner() {
     let site = Site::new();
     let theirs = site.submit(&job(5002, 1));
     let admin = Cred { userid: 5001, rolemask: 2 | 8 };
@@ -138,7 +138,7 @@ fn admins_read_what_the_owner_may_read() {
 
 /// In private mode a job of another user looks like an unknown id, and the usage of other banks is hidden (live 5 #2, #3).
 #[test]
-fn in_private_mode_a_guest_can_not_tell_a_job_of_another_user_from_none() {
+fn in_private_mode_a_job_of_another_user_looks_like_no_job() {
     for is_private in [false, true] {
         let site = Site::new();
         let access = json!({"access": {"private-mode": is_private}});

@@ -62,7 +62,7 @@ fn a_configuration_that_is_refused_changes_nothing() {
 }
 
 #[test]
-fn a_switch_back_frees_whoever_is_held() {
+fn a_switch_back_releases_all_held_jobs() {
     let (site, _) = busy(&strict());
     let jobs = five(&site);
     site.host.reload_config(&json!({})).unwrap();
@@ -101,7 +101,7 @@ fn jobs_from_before_a_push_are_released_inside_the_callbacks_of_others() {
 }
 
 #[test]
-fn a_reload_finds_who_is_held_in_priority() {
+fn a_reload_keeps_jobs_held_in_priority() {
     let site = Site::bare();
     let jobs: Vec<u64> = (0..3).map(|_| site.submit(&job(5001, 1))).collect();
     site.push(&document());
@@ -116,7 +116,7 @@ fn a_reload_finds_who_is_held_in_priority() {
 }
 
 #[test]
-fn one_that_wakes_too_late_is_held_in_its_own_callback() {
+fn a_job_that_wakes_too_late_is_held_in_its_own_callback() {
     let (site, full) = busy(&strict());
     let jobs = five(&site);
     site.host.set_urgency(jobs[0], 0, OWNER).unwrap();
@@ -136,7 +136,7 @@ fn one_that_wakes_too_late_is_held_in_its_own_callback() {
 
 /// Flux stores an update of the job whose callback runs in one place, and posts it to the job of the next call that ends.
 #[test]
-fn the_bank_of_a_job_goes_to_nobody_who_is_let_go_in_its_callback() {
+fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
     let site = Site::bare();
     site.host.reload_config(&json!({"fairshare": strict(), "queues": {"q": {}, "r": {}}})).unwrap();
     let first = site.submit(&job(5002, 1));

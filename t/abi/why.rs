@@ -17,7 +17,7 @@ fn refused(site: &Site, method: &str, payload: &str, cred: Cred) -> (i32, String
 }
 
 #[test]
-fn a_guest_is_told_of_himself_whatever_he_sends() {
+fn a_guest_reads_only_their_own_data_with_any_payload() {
     let site = Site::new();
     // The job takes all nodes, so that the others are pending.
     site.submit(&job(5002, 4));
@@ -81,7 +81,7 @@ impl Random {
 }
 
 #[test]
-fn the_terms_of_a_thousand_jobs_sum_to_what_flux_has() {
+fn the_terms_of_a_thousand_jobs_sum_to_the_priority_in_flux() {
     let mut random = Random(13);
     let users: Vec<u32> = (5001..5041).collect();
     let records: Vec<Value> = users
@@ -171,7 +171,7 @@ pub(super) const STOPPED: &str = r#"{"enable": true, "start": false, "stop_reaso
 /// A request about a pending job is answered when the job manager has reported the state of its queue. Until then the request counts as one
 /// that waits.
 #[test]
-fn who_waits_for_a_queue_is_one_of_few() {
+fn few_requests_wait_for_the_state_of_a_queue() {
     let site = Site::with(&document());
     site.host.answers_with(QUEUE_STATUS, Some(STOPPED));
     site.submit(&job(5002, 4));
@@ -203,7 +203,7 @@ fn who_waits_for_a_queue_is_one_of_few() {
 
 /// The explanation of a held job may read all held jobs before it.
 #[test]
-fn of_held_jobs_a_few_are_explained_at_once() {
+fn a_few_held_jobs_are_explained_at_once() {
     let site = Site::with(&document());
     let jobs: Vec<u64> = (0..14).map(|_| site.submit(&job(5001, 1))).collect();
     let held: Vec<u64> = jobs.iter().copied().filter(|id| site.state(*id) == State::Depend).collect();
@@ -216,7 +216,7 @@ fn of_held_jobs_a_few_are_explained_at_once() {
 }
 
 #[test]
-fn of_a_job_with_many_dependencies_twenty_are_named_and_all_are_counted() {
+fn twenty_of_many_dependencies_are_named_and_all_are_counted() {
     let site = Site::with(&document());
     let before = (0..24).map(|n| site.submit(&job(5001 + n % 2, 1)));
     let dependencies: Vec<_> = before.map(|id| json!({"scheme": "afterany", "value": id})).collect();
@@ -231,7 +231,7 @@ fn of_a_job_with_many_dependencies_twenty_are_named_and_all_are_counted() {
 }
 
 #[test]
-fn guests_who_ask_without_pause_wait_and_are_answered_in_turn() {
+fn guests_without_pause_wait_and_are_answered_in_turn() {
     let site = Site::with(&document());
     let mine = site.submit(&job(5002, 1));
     let payload = json!({"jobs": [mine]}).to_string();
@@ -283,7 +283,7 @@ fn guests_who_ask_without_pause_wait_and_are_answered_in_turn() {
 
 /// The answer lists limits on banks and users with the other limits, with their scope and the use of all jobs that they count.
 #[test]
-fn limits_over_scopes_are_told_by_whose_they_are() {
+fn limits_over_scopes_are_listed_with_their_scope() {
     let mut whole = document();
     whole["banks"] = json!([
         {"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1},

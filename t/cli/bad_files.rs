@@ -223,7 +223,7 @@ fn read_only_files() {
 }
 
 #[test]
-fn a_write_cut_off_is_rolled_back_by_who_may() {
+fn an_interrupted_write_is_rolled_back_by_a_permitted_user() {
     let site = Site::large("cut_off", 4, 400);
     let other = site.open();
     // With a very small cache, changes are written to the file before the commit.

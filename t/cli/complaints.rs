@@ -32,7 +32,7 @@ fn sshare_without_a_is_found_out_by_its_own_norm_shares() {
 }
 
 #[test]
-fn sshare_that_lists_nobody_or_a_part_of_the_tree() {
+fn sshare_without_users_or_with_a_part_of_the_tree() {
     let head = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n";
     for (name, rows, text) in [
         (

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{directory, fairshare};
 
 #[test]
-fn a_refused_key_is_told_with_file_value_range_and_remedy() {
+fn a_refused_key_is_reported_with_file_value_range_and_remedy() {
     let room = directory("config_refused");
     let file = room.join("fairshare.toml");
     std::fs::write(&file, "[fairshare]\nrefesh = 5\ndepth = 0\n").expect("written");

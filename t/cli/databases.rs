@@ -19,7 +19,7 @@ fn update_stores_and_show_agrees() {
 }
 
 #[test]
-fn update_keeps_full_precision_and_touches_only_what_changes() {
+fn update_keeps_full_precision_and_writes_only_changes() {
     let site = Site::new(
         "full_precision",
         &[("root", "", 1)],
@@ -49,7 +49,7 @@ fn update_with_another_policy() {
 }
 
 #[test]
-fn inactive_associations_and_banks_keep_what_they_have() {
+fn inactive_associations_and_banks_keep_their_values() {
     let site = Site::small("inactive");
     site.sql("UPDATE association_table SET active = 0, fairshare = 0.123 WHERE username = 'cat'");
     site.sql("UPDATE bank_table SET active = 0 WHERE bank = 'A'");
@@ -135,7 +135,7 @@ fn two_active_rows_of_one_bank_stay_an_error() {
 }
 
 #[test]
-fn dry_run_shows_who_moves_and_writes_nothing() {
+fn dry_run_lists_moved_users_and_writes_nothing() {
     let site = Site::small("dry_run");
     site.sql("UPDATE association_table SET fairshare = 0.7500001 WHERE username = 'cat'");
     let before = site.bytes();
@@ -221,7 +221,7 @@ fn a_schema_from_before_active_banks_and_version_numbers() {
 }
 
 #[test]
-fn push_says_what_stands_in_for_newer_columns() {
+fn push_names_the_defaults_of_newer_columns() {
     let site = Site::small("push_old");
     site.sql("ALTER TABLE association_table DROP COLUMN max_cores; ALTER TABLE queue_table DROP COLUMN max_sched_jobs");
     site.sql("DROP TABLE config_table; DROP TABLE priority_factor_weight_table; PRAGMA user_version = 26");
@@ -240,7 +240,7 @@ fn push_says_what_stands_in_for_newer_columns() {
 }
 
 #[test]
-fn push_says_of_whom_a_limit_is_left_out_and_how_it_goes() {
+fn push_names_skipped_limits_and_the_remedy() {
     let site = Site::small("push_lost_limit");
     for limit in [["set", "user", "ben", "run-gpus=1"], ["set", "association", "ben/B", "run-gpus=2"]] {
         let ran = fairshare([&["limit"], &limit[..], &["-p", site.path()]].concat());
@@ -289,7 +289,7 @@ fn push_without_an_instance_fails() {
 }
 
 #[test]
-fn push_reads_what_export_json_printed() {
+fn push_reads_the_output_of_export_json() {
     let good = super::file(
         "push_json",
         r#"{"associations": [{"userid": 5001, "bank": "A", "def_bank": "A", "fairshare": 0.5, "max_running_jobs": 1,
@@ -350,7 +350,7 @@ fn the_site_chooses_its_policy_and_all_follow() {
 }
 
 #[test]
-fn a_policy_that_is_none_is_told_and_can_be_replaced() {
+fn an_unknown_policy_is_reported_and_can_be_replaced() {
     let site = Site::small("no_policy");
     for (words, told) in [
         (vec!["fair-play"], "unknown policy \"fair-play\""),
@@ -386,7 +386,7 @@ fn a_policy_that_is_none_is_told_and_can_be_replaced() {
 }
 
 #[test]
-fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
+fn a_push_has_the_tree_its_usages_and_watermarks() {
     use fairshare_accounting::store::{Access, Database, Marks, PolicyData};
     let site = Site::small("pushed_tree");
     site.sql(

@@ -11,7 +11,7 @@ use std::process::Command;
 use super::{PROGRAM, directory, finish};
 
 #[test]
-fn commands_in_documents_print_what_is_said_there() {
+fn commands_in_documents_print_the_documented_output() {
     let top = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let bin = directory("docs");
     let flux = bin.join("flux");

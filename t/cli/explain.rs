@@ -156,7 +156,7 @@ fn counted_late(test: &str) -> Site {
 }
 
 #[test]
-fn a_boundary_that_nobody_counted_yet_is_part_of_what_is_to_come() {
+fn an_uncounted_boundary_is_part_of_the_prediction() {
     let site = counted_late("why_late");
     let ran = fairshare(["why", "ann", "-p", site.path()]);
     let row = ran.ok().lines().skip_while(|line| !line.contains("jobs ended")).nth(1).expect("a row");
@@ -235,7 +235,7 @@ fn why_under_pbs_has_no_part_above_the_whole() {
 }
 
 #[test]
-fn why_does_not_compare_who_is_not_ranked() {
+fn why_compares_only_ranked_users() {
     let tree = TREE
         .replace(r#""bank": "chem", "shares": 1,"#, r#""bank": "chem", "shares": 1, "active": false,"#)
         .replace(r#""user": "cat", "bank": "phys","#, r#""user": "cat", "bank": "phys", "active": false,"#);
@@ -311,7 +311,7 @@ fn why_says_how_a_user_and_an_equal_bank_are_ranked() {
 }
 
 #[test]
-fn why_says_what_there_is_instead() {
+fn why_names_existing_users_and_banks_instead() {
     let path = file("why_instead", TREE);
     for (name, text) in [
         ("ann/root", "ann is not in bank root, but in chem and phys"),
@@ -327,7 +327,7 @@ fn why_says_what_there_is_instead() {
 }
 
 #[test]
-fn who_has_no_shares_is_not_over_served() {
+fn a_user_without_shares_is_not_above_the_share() {
     let tree = TREE.replace(
         r#""user": "cat", "bank": "phys", "shares": 1"#,
         r#""user": "cat", "bank": "phys", "shares": 0"#,

@@ -132,7 +132,7 @@ fn completion_of_flux_answers_below_fairshare_and_passes_on_the_rest() {
 }
 
 #[test]
-fn fish_offers_below_flux_what_it_offers_for_the_program() {
+fn fish_offers_the_same_below_flux_as_for_the_program() {
     if Command::new("fish").arg("--version").output().is_err() {
         return; // An optional shell.
     }
@@ -195,7 +195,7 @@ fn manual_pages_name_the_environment_and_the_files_that_count() {
 
 /// A manual page describes exit status 1 if its command has it, in the words for this command.
 #[test]
-fn manual_pages_tell_of_the_exit_status_of_their_command() {
+fn manual_pages_describe_the_exit_status_of_their_command() {
     let fresh = directory("exit_status");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let one = |command: &str| {
@@ -220,7 +220,7 @@ fn manual_pages_tell_of_the_exit_status_of_their_command() {
 }
 
 #[test]
-fn manual_pages_say_what_belongs_to_their_command() {
+fn manual_pages_contain_only_parts_of_their_command() {
     let fresh = directory("manual_pages");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let page = |name: &str| fs::read_to_string(fresh.join("man1").join(name)).expect("a page");

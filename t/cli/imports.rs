@@ -195,7 +195,7 @@ fn usages_cut_to_whole_numbers_leave_room_which_is_counted() {
 }
 
 #[test]
-fn a_database_is_compared_with_what_it_stores() {
+fn a_database_is_compared_with_its_stored_values() {
     let site = super::site::Site::small("import_database");
     let ran = fairshare(["check-import", "-p", site.path()]);
     assert_eq!(ran.status, 1, "{ran:?}");
@@ -279,7 +279,7 @@ fn shares_without_usage_from_sacctmgr() {
 }
 
 #[test]
-fn usages_in_a_list_go_with_what_sacctmgr_printed() {
+fn usages_in_a_list_match_the_output_of_sacctmgr() {
     let golden = golden("slurm", "t12_multi_account_users.fair_tree");
     let tree = golden["tree"].as_array().expect("a tree");
     let users = tree.iter().filter(|row| row["kind"] == "user");

@@ -81,7 +81,7 @@ const FLAT: &str = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|Fair
     root|||1.000000|10|1.000000|\n root|u1|1|0.250000|10|1.000000|0.062500\n root|u2|3|0.750000|0|0.000000|1.000000\n";
 
 #[test]
-fn a_flat_tree_without_columns_that_tell_asks_for_the_policy() {
+fn a_flat_tree_without_distinctive_columns_asks_for_the_policy() {
     let path = file("flat_undecided", FLAT);
     for arguments in [vec!["show"], vec!["why", "u1"], vec!["what-if", "--shares", "u1/root=2"]] {
         let ran = fairshare(arguments.into_iter().chain(["--tree", &path]));
@@ -229,7 +229,7 @@ fn white_space_ends_a_name_in_a_list_of_usages() {
 }
 
 #[test]
-fn a_usage_of_nobody_gets_a_note() {
+fn a_usage_of_an_unknown_user_gets_a_note() {
     let (tree, usage) = (sent("f07-dump.txt"), sent("f07-usage.txt"));
     let ran = show(&tree, &["--usage", &usage, "--json"]);
     let note = "1 usage is left out: no user in the tree has the name \"ul\"";
@@ -343,7 +343,7 @@ const TABLE: &str =
     "Account|User|RawShares|RawUsage\nroot|||5\n root|root|1|0\n a||1|5\n  a|u1|1|5\n b||1|0\n  b|u2|1|0\n";
 
 #[test]
-fn a_table_is_found_within_what_terminals_and_mails_put_around_it() {
+fn a_table_is_found_within_text_of_terminals_and_mails() {
     let expected = fairshares(&file("table_plain", TABLE), &[]);
     let header = TABLE.lines().next().expect("a header");
     let old = "Account|User|Raw Shares|Raw Usage";

@@ -152,7 +152,7 @@ fn the_clock_going_back_and_a_lock_are_errors() {
 }
 
 #[test]
-fn what_a_schema_lacks_is_named() {
+fn missing_columns_of_a_schema_are_named() {
     let site = small("sync_schema");
     site.sql(
         "DROP TABLE t_half_life_period_table; ALTER TABLE bank_table DROP COLUMN job_usage;
@@ -241,7 +241,7 @@ fn usage_adds_up_hours() {
 }
 
 #[test]
-fn a_name_that_is_not_there_is_told() {
+fn a_missing_name_is_reported() {
     let site = small("usage_names");
     site.sql("INSERT INTO jobs SELECT '1', 4321, 0, 0, 10, '0', R, '{}', '', 'gone', 0, 0 FROM jobs LIMIT 1");
     for by in ["user", "period"] {
@@ -288,7 +288,7 @@ fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
 }
 
 #[test]
-fn scrub_says_what_went() {
+fn scrub_reports_removed_records() {
     let site = small("scrub");
     sync(&site, END + 100.0, &[]).ok();
     let scrub = |now: f64, more: &[&str]| {
@@ -312,7 +312,7 @@ fn counted_until(site: &Site) -> Vec<f64> {
 }
 
 #[test]
-fn what_never_counts_any_more_is_pushed_as_counted() {
+fn jobs_that_never_count_again_are_pushed_as_counted() {
     let site = small("push_cut_off");
     sync(&site, END + 100.0, &[]).ok();
     let newest = [10.0, 20.0, 30.0, 40.0].map(|later| END + later);

@@ -63,7 +63,7 @@ fn a_closed_pipe_is_quiet_everywhere() {
 }
 
 #[test]
-fn whoever_reads_a_list_keeps_no_writer_waiting() {
+fn readers_of_a_list_do_not_block_writers() {
     let site = Site::small("list_in_a_pager");
     super::pipeline::with_jobs(&site);
     let (path, now) = (site.path(), (super::pipeline::END + 900.0).to_string());
@@ -190,7 +190,7 @@ fn documents_through_standard_input() {
 }
 
 #[test]
-fn a_usage_of_a_group_is_named_beside_the_output() {
+fn a_usage_of_a_group_is_reported_apart_from_the_output() {
     let groups = file("group_usage_tree", "g 1 root 1\nu 2 g 1\n");
     let ran =
         fairshare_reading("g 5\nu 7\n", &["show", "--tree", &groups, "--usage", "-", "-P", "-o", "usage"]);

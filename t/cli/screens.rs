@@ -121,7 +121,7 @@ fn check(name: &str, columns: u32, colour: bool, text: &str) {
 }
 
 #[test]
-fn of_a_database() {
+fn screens_of_a_database() {
     let site = site("screens");
     let path = site.path();
     for (name, arguments) in [
@@ -141,14 +141,14 @@ fn of_a_database() {
 }
 
 #[test]
-fn of_a_simulation() {
+fn screens_of_a_simulation() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/week.swf");
     let arguments = format!("simulate --trace {trace} --policy fair-tree --sweep half-life=1d,14d");
     screen("simulate", trace, &arguments);
 }
 
 #[test]
-fn of_a_pbs_site() {
+fn screens_of_a_pbs_site() {
     let (groups, usages) = (file("screens_groups", GROUPS), file("screens_usages", USAGES));
     let tree = format!("{groups} --usage {usages}");
     for (name, arguments) in [
@@ -191,7 +191,7 @@ fn colour_is_a_matter_of_option_and_environment() {
 
 /// As in git, output that does not fit goes to the pager, in colours. Shorter output, and output for programs, does not.
 #[test]
-fn what_is_longer_than_the_terminal_goes_to_a_pager() {
+fn output_longer_than_the_terminal_goes_to_a_pager() {
     let path = file("screens_pager", super::what_if::TREE);
     let paged = |rows, setting: &str, arguments: &str| {
         let command = format!("PAGER=\"sed 's/^/paged /'\" {setting} PROGRAM {arguments} -t {path}");

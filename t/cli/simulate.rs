@@ -122,7 +122,7 @@ fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
 
 /// Without weights and limits only the scheduler decides, which is compared with a simple implementation.
 #[test]
-fn the_scheduler_is_the_one_that_everybody_means() {
+fn the_scheduler_equals_a_simple_implementation() {
     let path = file("simulate_oracle", busy());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/scripts/easy.py");
     for how in ["fcfs", "easy"] {
@@ -148,7 +148,7 @@ fn the_scheduler_is_the_one_that_everybody_means() {
 
 /// Under full load banks get resources by their shares; a limit on a bank reduces its part.
 #[test]
-fn shares_and_limits_decide_who_gets_what() {
+fn shares_and_limits_decide_the_parts_of_banks() {
     let path = file("simulate_shares", busy());
     let tree = file(
         "simulate_tree",
@@ -263,7 +263,7 @@ fn tables_and_lists_for_people_and_programs() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_their_cause() {
     let path = file("simulate_wrong", THREE);
     let bare = file("simulate_bare", THREE.lines().skip(1).collect::<Vec<_>>().join("\n"));
     let complaint = |path: &str, more: &str| {

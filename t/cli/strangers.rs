@@ -39,7 +39,7 @@ fn seen(path: &Path) -> Option<(Vec<u8>, u32)> {
 }
 
 #[test]
-fn a_journal_of_somebody_else_removes_no_file() {
+fn a_journal_of_another_user_removes_no_file() {
     if !is_root_for("a journal of somebody else") {
         return;
     }
@@ -81,7 +81,7 @@ fn a_journal_of_somebody_else_removes_no_file() {
 }
 
 #[test]
-fn no_file_is_given_to_the_owner_of_a_database_because_it_lies_beside() {
+fn files_next_to_a_database_keep_their_owner() {
     if !is_root_for("a file beside a database of somebody else") {
         return;
     }
@@ -123,7 +123,7 @@ fn a_writer_waits_for_a_write_of_the_owners_that_goes_on() {
 }
 
 #[test]
-fn who_reads_a_log_of_somebody_else_leaves_nothing_of_his_own() {
+fn a_reader_of_the_log_of_another_user_leaves_no_files() {
     if !is_root_for("a log of somebody else") {
         return;
     }

@@ -178,7 +178,7 @@ fn columns_by_title_and_no_header() {
 }
 
 #[test]
-fn what_the_database_stores_is_a_column() {
+fn stored_values_of_the_database_are_a_column() {
     let site = Site::small("stored_column");
     site.sql("UPDATE association_table SET fairshare = 0.125 WHERE username = 'cat'");
     let arguments = ["-o", "user,stored,fairshare", "--csv", "--user", "cat"];

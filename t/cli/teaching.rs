@@ -11,7 +11,7 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "che
  "associations": [{"user": "alice", "bank": "chem", "shares": 1, "usage": 1}, {"user": "bob", "bank": "chem", "shares": 1, "usage": 2}]}"#;
 
 #[test]
-fn options_of_others_are_told_what_they_are_called_here() {
+fn options_of_other_programs_get_the_name_of_ours() {
     let path = file("others_options", TREE);
     for (arguments, text) in [
         (
@@ -61,7 +61,7 @@ fn options_of_sshare_are_understood() {
 }
 
 #[test]
-fn what_is_nearly_right_gets_a_suggestion() {
+fn a_typing_error_gets_a_suggestion() {
     let path = file("suggestions", TREE);
     for (arguments, status, text) in [
         (&["why", "alise", "-t", &path][..], 1, "no user \"alise\"; did you mean \"alice\"?"),
@@ -90,7 +90,7 @@ fn what_is_nearly_right_gets_a_suggestion() {
 }
 
 #[test]
-fn an_unreadable_document_is_told_what_it_looks_like() {
+fn an_unreadable_document_gets_a_format_hint() {
     let sshare = "\"sshare -a -l -P\" prints what can be read";
     for (name, text, what, how) in [
         (
@@ -140,7 +140,7 @@ fn an_unreadable_document_is_told_what_it_looks_like() {
 }
 
 #[test]
-fn a_datum_that_is_wrong_names_the_command_that_mends_it() {
+fn a_wrong_value_names_the_command_that_corrects_it() {
     for (index, (sql, mend)) in [
         ("UPDATE association_table SET shares = -1 WHERE username = 'ann'", "\"flux account edit-user --bank='A' --shares=VALUE 'ann'\" puts it right"),
         ("UPDATE bank_table SET shares = 1.5 WHERE bank = 'A'", "\"flux account edit-bank --shares=VALUE 'A'\" puts it right"),

@@ -101,7 +101,7 @@ fn long_names_are_cut_for_eyes_only() {
 }
 
 #[test]
-fn what_separates_is_quoted_in_names() {
+fn separators_in_names_are_quoted() {
     let path = file("separators", PBS.replace("\"a\"", "\"a|b\\nc\"").replace("\"b\"", "\"x\\\"y\""));
     let show = ["show", "--tree", &path, "--bank", "g1", "-o", "user,bank", "--no-header"];
     let ran = fairshare(show.into_iter().chain(["-P"]));

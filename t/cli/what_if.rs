@@ -36,7 +36,7 @@ fn stored(site: &Site) -> BTreeMap<(String, String), f64> {
 
 /// All changes at once, under each ranking policy: the answer equals the values that update stores after the real change.
 #[test]
-fn the_answer_is_what_update_would_store() {
+fn the_answer_equals_the_values_that_update_stores() {
     for policy in ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"] {
         let site = Site::large("what_if", 7, 30);
         site.sql("UPDATE association_table SET job_usage = job_usage * 3600");
@@ -94,7 +94,7 @@ fn decaying(test: &str, left: f64) -> Site {
 
 /// At a boundary each bin is halved and the oldest is dropped; between boundaries nothing changes.
 #[test]
-fn in_some_time_usage_is_what_the_bins_decay_to() {
+fn predicted_usage_decays_with_the_bins() {
     let site = decaying("what_if_in", 2.0 * 86_400.0);
     let ran = fairshare(["what-if", "-p", site.path(), "--in", "1d", "--json"]);
     assert_eq!(ran.json()["winners"], 0);
@@ -131,7 +131,7 @@ fn is_as_if_left(site: &Site, time: &str, left: f64) {
 
 /// An uncounted boundary is part of the prediction, because it will be counted before the next one.
 #[test]
-fn a_boundary_that_nobody_counted_yet_is_part_of_what_is_to_come() {
+fn an_uncounted_boundary_is_part_of_the_prediction() {
     let site = decaying("what_if_late", 2.0 * 86_400.0);
     site.sql(
         "CREATE TABLE fairshare_usage_marks (
@@ -209,7 +209,7 @@ fn even_again_is_when_it_is_said_to_be() {
 
 /// The number of shares that why names is enough, and one share less is not.
 #[test]
-fn what_would_change_it_is_no_more_than_needed() {
+fn suggested_changes_are_as_small_as_possible() {
     let site = Site::small("overtake");
     let json = fairshare(["why", "ann", "-p", site.path(), "--json"]).json();
     let shares = json["associations"][0]["overtake"]["shares"].as_u64().expect("a number");
@@ -224,7 +224,7 @@ fn what_would_change_it_is_no_more_than_needed() {
 }
 
 #[test]
-fn what_is_asked_must_mean_something() {
+fn a_meaningless_question_is_refused() {
     let path = file("what_if_wrong", TREE);
     let rows: [(&[&str], &str); 9] = [
         (&[], "nothing is different: give --shares, --usage, --add-user, --policy or --in"),
@@ -257,7 +257,7 @@ fn what_is_asked_must_mean_something() {
 }
 
 #[test]
-fn show_says_when_what_is_stored_is_stale() {
+fn show_reports_stale_stored_values() {
     let site = Site::small("stale");
     fairshare(["update", "-p", site.path()]).ok();
     assert!(!fairshare(["show", "-p", site.path()]).ok().contains("differ"));

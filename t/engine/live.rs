@@ -131,7 +131,7 @@ fn node_named(tree: &Tree, name: &str) -> NodeId {
 /// Each entity of OpenPBS's cycle submits one job for each turn. The order by priority and then by id is the order in which OpenPBS starts
 /// jobs.
 #[test]
-fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
+fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
     let mut checked = 0;
     for (name, table, tree) in super::golden::pbs_trees() {
         let sequence = &table["cycle_sequence"];
