@@ -8,6 +8,7 @@
 //! read, all time since its submission counts if it is eligible now.
 
 use super::View;
+use super::shared::Shared;
 use super::{Effect, Engine, Past, Settings, Timer};
 use crate::engine::pushes::reprioritize_all;
 use crate::ids::JobId;
@@ -43,7 +44,7 @@ impl Engine {
     /// The weights may have changed, or what they are made of. Prices follow by whoever changed them, unless all are others.
     pub(super) fn weigh(&mut self) -> Vec<Effect> {
         let (mut effects, has_moved) = self.weigh_anew();
-        effects.extend(reprioritize_if(&self.view(), has_moved));
+        effects.extend(reprioritize_if(&self.shared, has_moved));
         effects
     }
 
@@ -52,9 +53,9 @@ impl Engine {
     pub(super) fn set_ages(&mut self, before: &Settings, is_loading: bool) -> Vec<Effect> {
         let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
         let (mut effects, has_moved) = self.weigh_anew();
-        let are_others = has_moved || of_prices(before) != of_prices(&self.settings);
+        let are_others = has_moved || of_prices(before) != of_prices(&self.shared.settings);
         if are_others && !is_loading {
-            self.due.prices = true;
+            self.shared.due.prices = true;
             effects.push(Effect::Arm(Timer::Turn));
         }
         effects
@@ -62,51 +63,52 @@ impl Engine {
 
     /// All prices, if settings were replaced that they are made of.
     pub(super) fn prices_due(&mut self) -> Vec<Effect> {
-        let are_due = std::mem::take(&mut self.due.prices);
-        reprioritize_if(&self.view(), are_due)
+        let are_due = std::mem::take(&mut self.shared.due.prices);
+        reprioritize_if(&self.shared, are_due)
     }
 
     /// Weighs by what is set and pushed now. Says too whether all ages are shown as of another time than before,
     /// and weighed something.
     fn weigh_anew(&mut self) -> (Vec<Effect>, bool) {
-        let weighed_before = self.weighed.weight(AGE);
-        let configured = [(AGE, self.settings.age_weight), (SIZE, self.settings.size_weight)];
-        let weighed = Weighed::new(self.weighed.factors(), self.book.weights(), &configured);
-        let wait = self.settings.max_wait_behind;
-        self.weighed = if wait > 0.0 {
-            let promised = promised_weight(weighed.spread(&self.book), wait, self.settings.age_max);
+        let weighed_before = self.shared.weighed.weight(AGE);
+        let configured = [(AGE, self.shared.settings.age_weight), (SIZE, self.shared.settings.size_weight)];
+        let weighed = Weighed::new(self.shared.weighed.factors(), self.shared.book.weights(), &configured);
+        let wait = self.shared.settings.max_wait_behind;
+        self.shared.weighed = if wait > 0.0 {
+            let promised =
+                promised_weight(weighed.spread(&self.shared.book), wait, self.shared.settings.age_max);
             weighed.with_weight(AGE, weighed.weight(AGE).max(promised))
         } else {
             weighed
         };
         let has_moved = self.move_reference() && weighed_before != 0;
-        self.ledger.prices_moved();
+        self.shared.ledger.prices_moved();
         let mut effects = Vec::from_iter(self.arm_refresh());
-        effects.extend(read_pasts(&self.view(), weighed_before));
-        effects.extend(lacks_site_nodes(&self.view()));
+        effects.extend(read_pasts(&self.shared, self.replay.is_due(), weighed_before));
+        effects.extend(lacks_site_nodes(&self.shared));
         (effects, has_moved)
     }
 
     /// Moves the common reference of ages on if it is reached. Then all prices are others.
     pub(super) fn move_reference(&mut self) -> bool {
-        let has_cap = self.settings.max_wait_behind <= 0.0;
-        let moved = self.ages.moved(self.now, self.settings.age_max, has_cap);
-        let is_news = moved != self.ages && self.weighed.weight(AGE) != 0;
-        self.ages = moved;
+        let has_cap = self.shared.settings.max_wait_behind <= 0.0;
+        let moved = self.shared.ages.moved(self.shared.now, self.shared.settings.age_max, has_cap);
+        let is_news = moved != self.shared.ages && self.shared.weighed.weight(AGE) != 0;
+        self.shared.ages = moved;
         is_news
     }
 
     /// Where fair-share is not live: time has changed the price of a job, or of all.
     pub(super) fn ages_due(&mut self) -> Vec<Effect> {
         let moved = self.move_reference();
-        let is_due = self.weighed.weight(AGE) != 0
-            && (moved || self.ledger.jobs().any(|(_, job)| is_capped(&self.view(), job)));
+        let is_due = self.shared.weighed.weight(AGE) != 0
+            && (moved || self.shared.ledger.jobs().any(|(_, job)| is_capped(&self.shared, job)));
         if is_due { reprioritize_all() } else { Vec::new() }
     }
 
     /// Takes over from an eventlog how long a job was eligible.
     pub(super) fn past(&mut self, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
-        match self.ledger.job(id).map(|job| job.phase) {
+        match self.shared.ledger.job(id).map(|job| job.phase) {
             None => return Vec::new(),
             Some(Phase::Run) => {
                 let begun = past.iter().rfind(|(_, what)| *what == Past::Allocated);
@@ -114,7 +116,7 @@ impl Engine {
             }
             Some(_) => {}
         }
-        let rules = self.ledger.rules();
+        let rules = self.shared.ledger.rules();
         let (mut eligible, mut urgency, mut others) = (Eligible::For(0.0), URGENCY_HOLD, BTreeSet::new());
         let mut is_accepted = false;
         for (when, what) in past {
@@ -135,19 +137,20 @@ impl Engine {
             }
             eligible = eligible.turned(urgency != URGENCY_HOLD && others.is_empty(), *when);
         }
-        self.ledger.aged(id, eligible);
+        self.shared.ledger.aged(id, eligible);
         // Its price is asked for anew, by id; of one in DEPEND there is none.
         let has_price = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
-        let is_due = self.weighed.weight(AGE) != 0 && self.ledger.job(id).is_some_and(has_price);
+        let is_due =
+            self.shared.weighed.weight(AGE) != 0 && self.shared.ledger.job(id).is_some_and(has_price);
         if is_due { vec![Effect::AskUrgency(id)] } else { Vec::new() }
     }
 
     /// How many nodes the site has.
     pub(super) fn told_site_nodes(&mut self, nodes: Option<u64>) -> Vec<Effect> {
-        let before = std::mem::replace(&mut self.site_nodes, nodes.unwrap_or(0));
+        let before = std::mem::replace(&mut self.shared.site_nodes, nodes.unwrap_or(0));
         // It could not be read, or nobody knows it yet.
-        let mut effects = Vec::from_iter(lacks_site_nodes(&self.view()).map(|_| Effect::Arm(Timer::Retry)));
-        if self.site_nodes != before && self.weighed.weight(SIZE) != 0 {
+        let mut effects = Vec::from_iter(lacks_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
+        if self.shared.site_nodes != before && self.shared.weighed.weight(SIZE) != 0 {
             effects.extend(reprioritize_all());
         }
         effects
@@ -155,7 +158,7 @@ impl Engine {
 
     #[cfg(test)]
     pub(super) fn ages(&self) -> crate::priority::Ages {
-        self.ages
+        self.shared.ages
     }
 }
 
@@ -186,48 +189,48 @@ pub fn age_snapshot(view: &View<'_>) -> AgeSnapshot {
     }
 }
 
-fn reprioritize_if(view: &View<'_>, are_others: bool) -> Vec<Effect> {
-    if are_others && !view.is_live() { reprioritize_all() } else { Vec::new() }
+fn reprioritize_if(shared: &Shared, are_others: bool) -> Vec<Effect> {
+    if are_others && !shared.is_live() { reprioritize_all() } else { Vec::new() }
 }
 
 /// How many nodes the site has is asked where it counts and is not known.
-pub(super) fn lacks_site_nodes(view: &View<'_>) -> Option<Effect> {
-    (view.weighed.weight(SIZE) != 0 && view.site_nodes == 0).then_some(Effect::ReadSiteNodes)
+pub(super) fn lacks_site_nodes(shared: &Shared) -> Option<Effect> {
+    (shared.weighed.weight(SIZE) != 0 && shared.site_nodes == 0).then_some(Effect::ReadSiteNodes)
 }
 
 /// What a new job begins with.
 pub(super) fn eligible_at_first(
-    view: &View<'_>,
+    shared: &Shared,
     submitted: Option<f64>,
     keepers: Keepers,
     urgency: i64,
 ) -> Eligible {
     let on = keepers == Keepers::NobodyElse && urgency != URGENCY_HOLD;
-    let since = submitted.unwrap_or(view.now);
+    let since = submitted.unwrap_or(shared.now);
     if on { Eligible::Since(since) } else { Eligible::For(0.0) }
 }
 
 /// Where fair-share is not live: seconds after which ages are looked at, so that a job at the cap is never off by more than a
 /// thousandth of the weight; 0 where ages weigh nothing.
-pub(super) fn age_period(view: &View<'_>) -> f64 {
-    let is_of_use = view.weighed.weight(AGE) != 0;
-    if is_of_use { view.settings.refresh.max(view.settings.age_max / 1000.0) } else { 0.0 }
+pub(super) fn age_period(shared: &Shared) -> f64 {
+    let is_of_use = shared.weighed.weight(AGE) != 0;
+    if is_of_use { shared.settings.refresh.max(shared.settings.age_max / 1000.0) } else { 0.0 }
 }
 
 /// Where ages have come to count: asks for the eventlogs of replayed jobs, which were not followed from the beginning.
-fn read_pasts(view: &View<'_>, weighed_before: i64) -> Vec<Effect> {
-    if weighed_before != 0 || view.weighed.weight(AGE) == 0 || view.is_replaying {
+fn read_pasts(shared: &Shared, is_replaying: bool, weighed_before: i64) -> Vec<Effect> {
+    if weighed_before != 0 || shared.weighed.weight(AGE) == 0 || is_replaying {
         return Vec::new();
     }
     let is_pending = |job: &Job| {
         job.origin == Origin::Replayed && matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched)
     };
-    let pending = view.ledger.jobs().filter(|(_, job)| is_pending(job));
+    let pending = shared.ledger.jobs().filter(|(_, job)| is_pending(job));
     pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
 }
 
 /// Whether time alone changes the price of a pending job: of one at the cap.
-pub(super) fn is_capped(view: &View<'_>, job: &Job) -> bool {
+pub(super) fn is_capped(shared: &Shared, job: &Job) -> bool {
     let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
-    is_due && job.eligible.since().is_some_and(|since| view.ages.is_capped(since, view.now))
+    is_due && job.eligible.since().is_some_and(|since| shared.ages.is_capped(since, shared.now))
 }

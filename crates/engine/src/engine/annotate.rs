@@ -4,9 +4,9 @@
 //! Flux takes annotations in answers to few callbacks: not to `job.priority.get`, and not by job id. So they go as volatile memos,
 //! which Flux shows among the annotations and writes to no eventlog. Each refresh sends those that are out of date.
 
-use super::View;
 use super::answers::rank_of;
 use super::live::Annotating;
+use super::shared::Shared;
 use super::{Effect, Engine, Timer};
 use crate::ids::JobId;
 use crate::limits::{Holding, Job, Phase};
@@ -14,23 +14,23 @@ use crate::limits::{Holding, Job, Phase};
 impl Engine {
     /// Returns the annotation of a job; `None` if the job has it already, or the site wants none.
     pub(super) fn annotation(&mut self, id: JobId) -> Option<Effect> {
-        if !self.settings.annotate {
+        if !self.shared.settings.annotate {
             return None;
         }
-        let text = annotation_text(&self.view(), id)?;
-        if self.annotations.get(&id) == Some(&text) {
+        let text = annotation_text(&self.shared, id)?;
+        if self.shared.annotations.get(&id) == Some(&text) {
             return None;
         }
-        self.annotations.insert(id, text.clone());
+        self.shared.annotations.insert(id, text.clone());
         Some(Effect::Annotate(id, text))
     }
 
     /// Annotates the next jobs. Returns where to go on; `None` at the end.
     pub(super) fn annotate(&mut self, Annotating(after): Annotating) -> (Vec<Effect>, Option<Annotating>) {
-        let most = self.batches.annotated;
+        let most = self.shared.batches.annotated;
         let waits = |job: &Job| job.is_held() || matches!(job.phase, Phase::Priority | Phase::Sched);
         let jobs: Vec<(JobId, bool)> =
-            self.ledger.jobs_after(after).take(most).map(|(id, job)| (id, waits(job))).collect();
+            self.shared.ledger.jobs_after(after).take(most).map(|(id, job)| (id, waits(job))).collect();
         let next = jobs.last().filter(|_| jobs.len() == most).map(|(id, _)| Annotating(Some(*id)));
         let waiting = jobs.iter().filter(|(_, waits)| *waits);
         let mut effects: Vec<Effect> = waiting.filter_map(|(id, _)| self.annotation(*id)).collect();
@@ -50,18 +50,18 @@ fn ordinal(number: usize) -> String {
     format!("{number}{ending}")
 }
 
-pub(super) fn annotation_text(view: &View<'_>, id: JobId) -> Option<String> {
-    let job = view.ledger.job(id)?;
+pub(super) fn annotation_text(shared: &Shared, id: JobId) -> Option<String> {
+    let job = shared.ledger.job(id)?;
     let association = job.association()?;
     if job.is_held() {
-        let holding = view.ledger.holding(view.book, id);
+        let holding = shared.ledger.holding(&shared.book, id);
         let Holding { hold, used, limit, .. } = holding.first()?;
         return Some(format!("held: {} {used}/{limit}", hold.name()));
     }
-    let fairshare = view.fairshare(association)?;
-    let record = view.book.association(association)?;
-    let index = view.standing.find(record.user, &record.bank).filter(|_| view.is_live());
-    let rank = index.and_then(|index| rank_of(view, view.standing.node(index)?));
+    let fairshare = shared.fairshare(association)?;
+    let record = shared.book.association(association)?;
+    let index = shared.standing.find(record.user, &record.bank).filter(|_| shared.is_live());
+    let rank = index.and_then(|index| rank_of(shared, shared.standing.node(index)?));
     let place = rank.map_or(String::new(), |rank| format!(", {} of {}", ordinal(rank.place), rank.of));
     Some(format!("{fairshare:.3}{place}"))
 }

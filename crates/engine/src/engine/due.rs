@@ -68,7 +68,7 @@ impl Engine {
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
         // A timer never comes within Flux's loop, nor within a pass; a panic may have hidden their end.
         (self.is_looping, self.is_passing) = (false, false);
-        self.live.loop_ended();
+        self.shared.live.loop_ended();
         if let Some(effects) = self.resync_step() {
             return effects;
         }
@@ -78,13 +78,13 @@ impl Engine {
         effects.extend(self.discover());
         // What is to be read first is known before anybody goes.
         let replayed = self.replay_seen();
-        let due = std::mem::take(&mut self.due.passes);
+        let due = std::mem::take(&mut self.shared.due.passes);
         effects.extend(self.passes(due));
-        let unread_left = std::mem::take(&mut self.due.unread_left);
+        let unread_left = std::mem::take(&mut self.shared.due.unread_left);
         effects.extend(unread_left.into_iter().flat_map(|association| self.one_less_unread(association)));
         effects.extend(replayed);
         effects.extend(self.prices_due());
-        effects.extend(self.expirations.look_up_some());
+        effects.extend(self.shared.expirations.look_up_some());
         effects
     }
 }

@@ -76,7 +76,7 @@ impl Expirations {
 impl Engine {
     /// Takes over the expiration of a running job.
     pub(super) fn told_expiration(&mut self, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
-        self.ledger.change(id, |job| {
+        self.shared.ledger.change(id, |job| {
             if let Some(given) = job.allocation.as_mut() {
                 given.expiration = expiration;
             }

@@ -57,10 +57,10 @@ impl Engine {
     }
 
     fn let_one_rest(&mut self, id: JobId) -> Vec<Effect> {
-        let job = self.ledger.job(id).filter(|_| self.view().may_rest(id));
+        let job = self.shared.ledger.job(id).filter(|_| self.view().may_rest(id));
         let Some(association) = job.and_then(Job::association) else { return Vec::new() };
-        let rules = self.ledger.rules();
-        let names = self.ledger.change(id, |job| {
+        let rules = self.shared.ledger.rules();
+        let names = self.shared.ledger.change(id, |job| {
             (job.grant, job.demand) = (Grant::Given, Demand::Resting);
             let names: Vec<_> = job.names.iter(rules).collect();
             names.into_iter().filter_map(|name| job.names.remove(name.hold)).collect::<Vec<_>>()
@@ -105,7 +105,7 @@ fn fate(view: &View<'_>, job: &Job) -> Fate {
         return Fate::Released;
     }
     let rules = view.ledger.rules();
-    let full = view.ledger.exceeded_by_charges(view.book, job);
+    let full = view.ledger.exceeded_by_charges(&view.book, job);
     let plain = job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
     let is_used_up = |hold| job.names.uses(hold) > 0;
     if rules.members(full.without(plain)).any(is_used_up) {

@@ -20,7 +20,7 @@
 use super::price::Completion;
 use super::{Effect, Engine, Posting};
 use crate::accounts::{AssociationId, RunningLimits};
-use crate::engine::View;
+use crate::engine::shared::Shared;
 use crate::ids::{JobId, Stage};
 use crate::limits::{Demand, Holding, Job, Line, Phase, Rule, rows_of_queues};
 use crate::priority::URGENCY_EXPEDITE;
@@ -30,19 +30,19 @@ impl Engine {
     /// now, so the scheduler may have decided on it.
     pub(super) fn stays(&mut self, id: JobId, urgency: i64, was_in_sched: bool) -> Vec<Effect> {
         if was_in_sched {
-            self.ledger.change(id, |job| job.is_in_sched = true);
+            self.shared.ledger.change(id, |job| job.is_in_sched = true);
         } else if urgency == URGENCY_EXPEDITE {
             // Flux would replace priority 0, and the job would run.
-            self.ledger.change(id, |job| job.is_in_sched = false);
+            self.shared.ledger.change(id, |job| job.is_in_sched = false);
         }
-        let is_in_sched = self.ledger.job(id).is_some_and(|job| job.is_in_sched);
+        let is_in_sched = self.shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
         let answer = if is_in_sched { Effect::SetPriority(0) } else { Effect::PriorityUnavailable };
         self.stays_at(id, Completion::Now(Posting::Current), answer)
     }
 
     /// The same to `job.priority.get`: it has no price, or keeps its 0.
     pub(super) fn stays_as_it_is(&mut self, id: JobId) -> Vec<Effect> {
-        let is_in_sched = self.ledger.job(id).is_some_and(|job| job.is_in_sched);
+        let is_in_sched = self.shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
         let completion = if is_in_sched { Completion::Later } else { Completion::Now(Posting::Current) };
         self.stays_at(id, completion, Effect::KeepPriority)
     }
@@ -61,36 +61,36 @@ impl Engine {
     /// Counts an expedited job that Flux sends from SCHED through PRIORITY back to SCHED as scheduled. Priority 0 cannot hold it there.
     /// This corrects the record where the callback of the job's first way to SCHED was missed.
     pub(super) fn release_expedited(&mut self, id: JobId) {
-        if self.ledger.job(id).is_some_and(|job| job.phase < Phase::Sched) {
+        if self.shared.ledger.job(id).is_some_and(|job| job.phase < Phase::Sched) {
             self.advance(id, Phase::Sched);
         }
     }
 
     /// A job in PRIORITY has no price, for whatever reason, and waits there for its turn.
     pub(super) fn stays_in_priority(&mut self, id: JobId) {
-        if self.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
-            self.ledger.change(id, Job::await_room);
+        if self.shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
+            self.shared.ledger.change(id, Job::await_room);
         }
     }
 
     /// A job that was in SCHED is held, and gives up what it had.
     pub(super) fn take_back(&mut self, id: JobId) {
         // One that a restart sent to PRIORITY, where it found no price, is there.
-        let is_in_priority = self.unpriced.contains(&id);
-        self.ledger.change(id, |job| {
+        let is_in_priority = self.shared.unpriced.contains(&id);
+        self.shared.ledger.change(id, |job| {
             job.await_room();
             job.is_in_sched &= !is_in_priority;
         });
-        self.live.forget(id);
+        self.shared.live.forget(id);
         self.note_held_again(id);
     }
 
     /// A job that was in SCHED, at priority 0, wakes too late: it stands in line. What it leaves is others' in the next reactor turn, when
     /// Flux has heard that it stays.
     pub(super) fn stands_in_line(&mut self, id: JobId) -> Vec<Effect> {
-        let association = self.ledger.job(id).and_then(Job::association);
+        let association = self.shared.ledger.job(id).and_then(Job::association);
         self.take_back(id);
-        association.into_iter().flat_map(|of| self.due.scan_later(of, Line::All)).collect()
+        association.into_iter().flat_map(|of| self.shared.due.scan_later(of, Line::All)).collect()
     }
 
     /// A job that an update takes from SCHED to PRIORITY, and into a full place, is held until there is room. What it counted
@@ -98,10 +98,10 @@ impl Engine {
     /// another rule.
     pub(super) fn take_back_moved(&mut self, id: JobId, former: Option<AssociationId>, is_all: bool) -> bool {
         let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
-        let of_queue = self.ledger.rules().select(Rule::is_of_queue).or(rows_of_queues());
+        let of_queue = self.shared.ledger.rules().select(Rule::is_of_queue).or(rows_of_queues());
         let is_new = |hold: &Holding| is_all || of_queue.contains(hold.hold);
-        let is_late = self.ledger.job(id).is_some_and(is_scheduled)
-            && self.ledger.holding(&self.book, id).iter().any(is_new);
+        let is_late = self.shared.ledger.job(id).is_some_and(is_scheduled)
+            && self.shared.ledger.holding(&self.shared.book, id).iter().any(is_new);
         if is_late {
             self.take_back(id);
         }
@@ -111,9 +111,9 @@ impl Engine {
 
 /// By the strict rule a job that rested, and would be scheduled now, may find that its place to run is taken: then it
 /// is held. Flux asks for every job: of one that did not rest this is known at once.
-pub(super) fn wakes_too_late(view: &View<'_>, id: JobId, job: &Job, urgency: i64) -> bool {
+pub(super) fn wakes_too_late(shared: &Shared, id: JobId, job: &Job, urgency: i64) -> bool {
     let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
     (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
-        && view.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
-        && view.ledger.holding(view.book, id).iter().any(is_full)
+        && shared.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
+        && shared.ledger.holding(&shared.book, id).iter().any(is_full)
 }

@@ -32,18 +32,18 @@ impl Engine {
 
     /// Subscribes to a job that others keep, and has its eventlog read for their names.
     pub(super) fn watch(&mut self, id: JobId) -> Vec<Effect> {
-        if self.subscriptions.names(id).is_some() {
+        if self.shared.subscriptions.names(id).is_some() {
             return Vec::new();
         }
         let Some(mut effects) = self.subscribe(id, ForeignNames::unknown()) else { return Vec::new() };
-        self.ledger.change(id, |job| job.keepers = Keepers::Others);
-        self.ledger.note_eligible(id, None, self.now);
+        self.shared.ledger.change(id, |job| job.keepers = Keepers::Others);
+        self.shared.ledger.note_eligible(id, None, self.shared.now);
         effects.push(Effect::ReadEventlog(id));
         effects
     }
 
     fn subscribe(&mut self, id: JobId, names: ForeignNames) -> Option<Vec<Effect>> {
-        match self.subscriptions.add(id, names) {
+        match self.shared.subscriptions.add(id, names) {
             Subscribed::New => Some(vec![Effect::Subscribe(id)]),
             Subscribed::Already => Some(Vec::new()),
             Subscribed::Full => {
@@ -55,27 +55,27 @@ impl Engine {
 
     /// Notes that nothing reports when others release the job. For its age, and in answers, others keep it, unless limits hold it.
     pub(super) fn leave_unwatched(&mut self, id: JobId) {
-        self.subscriptions.leave_unwatched(id);
-        self.ledger.change(id, |job| {
+        self.shared.subscriptions.leave_unwatched(id);
+        self.shared.ledger.change(id, |job| {
             let is_ours = !job.names.outstanding().is_empty();
             job.keepers = if is_ours { Keepers::NobodyElse } else { Keepers::Others };
         });
-        self.ledger.note_eligible(id, None, self.now);
+        self.shared.ledger.note_eligible(id, None, self.shared.now);
     }
 
     /// Ends the subscription to a job that leaves DEPEND.
     pub(super) fn unwatch(&mut self, id: JobId) -> Option<Effect> {
-        self.due.unheld.remove(&id);
-        self.subscriptions.end(id)
+        self.shared.due.unheld.remove(&id);
+        self.shared.subscriptions.end(id)
     }
 
     /// Flux moves a job on from DEPEND in the same turn if nobody keeps it. Who is still there is kept by others.
     pub(super) fn discover(&mut self) -> Vec<Effect> {
         let is_here = |job: &Job| job.phase == Phase::Depend;
-        let unheld = std::mem::take(&mut self.due.unheld);
+        let unheld = std::mem::take(&mut self.shared.due.unheld);
         unheld
             .into_iter()
-            .flat_map(|id| match self.ledger.job(id).is_some_and(is_here) {
+            .flat_map(|id| match self.shared.ledger.job(id).is_some_and(is_here) {
                 true => self.watch(id),
                 false => Vec::new(),
             })
@@ -84,10 +84,10 @@ impl Engine {
 
     /// A dependency of the job was added or removed.
     pub(super) fn dependency(&mut self, id: JobId, name: &str, added: bool) -> Vec<Effect> {
-        if self.ledger.rules().parse(name).is_some() {
+        if self.shared.ledger.rules().parse(name).is_some() {
             return Vec::new();
         }
-        let Some(others) = self.subscriptions.names_mut(id) else { return Vec::new() };
+        let Some(others) = self.shared.subscriptions.names_mut(id) else { return Vec::new() };
         others.note(name, added);
         let may_go = !added && others.know_none();
         let mut effects = self.note_keepers(id);
@@ -98,16 +98,16 @@ impl Engine {
     /// Takes over whether others keep the job. When they have let it go and only our names are left, it may go in the
     /// next reactor turn: the running callback is the job's own.
     pub(super) fn note_keepers(&mut self, id: JobId) -> Vec<Effect> {
-        let keepers = self.subscriptions.keepers(id);
-        let Some(job) = self.ledger.job(id).filter(|job| job.keepers != keepers) else {
+        let keepers = self.shared.subscriptions.keepers(id);
+        let Some(job) = self.shared.ledger.job(id).filter(|job| job.keepers != keepers) else {
             return Vec::new();
         };
         let (association, is_held) = (job.association(), job.is_held());
-        self.ledger.change(id, |job| job.keepers = keepers);
-        self.ledger.note_eligible(id, None, self.now);
+        self.shared.ledger.change(id, |job| job.keepers = keepers);
+        self.shared.ledger.note_eligible(id, None, self.shared.now);
         match association {
             Some(association) if keepers == Keepers::NobodyElse && is_held => {
-                self.due.scan_later(association, Line::KeptByNobodyElse)
+                self.shared.due.scan_later(association, Line::KeptByNobodyElse)
             }
             _ => Vec::new(),
         }
@@ -117,7 +117,9 @@ impl Engine {
     /// running callback is over. What counts is what the limits say now, whatever they said when it came, or when it
     /// was released. Of all the dependents of one job, that is after those that were let go before it.
     fn judge(&mut self, id: JobId) -> Vec<Effect> {
-        let Some(job) = self.ledger.job(id).filter(|job| job.is_up_to_others()) else { return Vec::new() };
+        let Some(job) = self.shared.ledger.job(id).filter(|job| job.is_up_to_others()) else {
+            return Vec::new();
+        };
         // What a pass under way has just promised to it is counted already.
         if job.grant == Grant::Given { Vec::new() } else { self.hold(id) }
     }

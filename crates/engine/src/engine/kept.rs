@@ -82,7 +82,7 @@ pub fn has_news(view: &View<'_>, most: usize) -> bool {
 impl Engine {
     /// Returns the jobs that ended since they were taken last.
     pub fn news(&mut self) -> &mut News {
-        &mut self.news
+        &mut self.shared.news
     }
 
     /// Takes what was kept of ended jobs. What can't be right is told, and not counted.
@@ -90,10 +90,10 @@ impl Engine {
         let mut faults: Vec<String> = Vec::new();
         for sum in sums {
             let who = format!("what was given up of user {} in bank {} can't be right", sum.user, sum.bank);
-            faults.extend((!self.standing.gave_up(sum)).then_some(who));
+            faults.extend((!self.shared.standing.gave_up(sum)).then_some(who));
         }
         for Ended { job, end } in ended {
-            faults.extend(self.standing.ended(&job, end).err().map(|bad| bad.to_string()));
+            faults.extend(self.shared.standing.ended(&job, end).err().map(|bad| bad.to_string()));
         }
         faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
     }

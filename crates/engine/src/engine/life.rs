@@ -3,8 +3,8 @@
 
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
-use crate::engine::View;
 use crate::engine::age::eligible_at_first;
+use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
     Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase, Project,
@@ -16,26 +16,28 @@ impl Engine {
     /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is rejected.
     pub(super) fn new_job(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let is_submission = self.validated.remove(&facts.id);
-        let association = self.book.find(facts.user, facts.bank);
+        let association = self.shared.book.find(facts.user, facts.bank);
         let admission = match association {
             None => Admission::Waiting { was_passed_over: false },
             Some(id) if !is_submission => Admission::Attached(id),
-            Some(id) if self.book.association(id).is_some_and(|a| a.is_broken()) => Admission::Broken(id),
+            Some(id) if self.shared.book.association(id).is_some_and(|a| a.is_broken()) => {
+                Admission::Broken(id)
+            }
             Some(id) => Admission::Admitted(id),
         };
         if facts.state == State::Priority {
-            self.unpriced.insert(facts.id);
+            self.shared.unpriced.insert(facts.id);
         }
-        let queue = queue_name(&self.view(), facts.queue);
+        let queue = queue_name(&self.shared, facts.queue);
         let job = Job {
             user: facts.user,
             submitted: facts.submitted,
             duration: facts.duration,
             admission,
-            bank: bank_name(&self.view(), association, facts.bank),
+            bank: bank_name(&self.shared, association, facts.bank),
             urgency: facts.urgency,
             project: project_of(association, facts.project),
-            keepers: self.subscriptions.keepers(facts.id),
+            keepers: self.shared.subscriptions.keepers(facts.id),
             allocation: None,
             knowledge: Knowledge::Known,
             is_in_sched: false,
@@ -44,37 +46,37 @@ impl Engine {
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
             names: HoldNames::default(),
             grant: Grant::None,
-            running: running_limits(&self.view(), queue.as_ref()),
-            is_queue_stopped: self.queues.note(queue.as_ref()),
+            running: running_limits(&self.shared, queue.as_ref()),
+            is_queue_stopped: self.shared.queues.note(queue.as_ref()),
             queue,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
             eligible: eligible_at_first(
-                &self.view(),
+                &self.shared,
                 facts.submitted,
-                self.subscriptions.keepers(facts.id),
+                self.shared.subscriptions.keepers(facts.id),
                 facts.urgency,
             ),
         };
         if let Some(association) = association {
-            self.ledger.meet(&self.book, association);
+            self.shared.ledger.meet(&self.shared.book, association);
         }
         if !is_submission {
             return self.replayed(job, facts);
         }
         let effects = match admission {
             Admission::Admitted(association) => {
-                complete_jobspec(&self.view(), facts.id, &job, association, Posting::Current)
+                complete_jobspec(&self.shared, facts.id, &job, association, Posting::Current)
             }
             _ => Vec::new(),
         };
-        self.ledger.insert(facts.id, job);
+        self.shared.ledger.insert(facts.id, job);
         effects
     }
 
     /// Holds the job for each limit it would exceed. Waiting jobs are never held: they must reach PRIORITY.
     pub(super) fn depend(&mut self, id: JobId) -> Vec<Effect> {
-        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
         if matches!(job.admission, Admission::Broken(_)) {
             return vec![Effect::Raise(id, "job.state.depend: bank info is missing".to_owned())];
         }
@@ -83,15 +85,15 @@ impl Engine {
             return Vec::new();
         }
         let (association, is_kept) = (job.association(), job.keepers == Keepers::Others);
-        self.ledger.change(id, |job| job.phase = Phase::Depend);
+        self.shared.ledger.change(id, |job| job.phase = Phase::Depend);
         // One job more may bring a limit in reach.
         let asked = association.map(|association| self.ask_unasked(Some(association)));
         let mut effects = if association.is_none() { Vec::new() } else { self.hold(id) };
         if effects.is_empty() && !is_kept {
-            self.due.unheld.insert(id);
+            self.shared.due.unheld.insert(id);
             effects.push(Effect::Arm(Timer::Turn));
         }
-        if self.ledger.job(id).is_some_and(Job::is_held) {
+        if self.shared.ledger.job(id).is_some_and(Job::is_held) {
             effects.extend(self.annotation(id));
         }
         effects.extend(asked.into_iter().flatten());
@@ -100,8 +102,8 @@ impl Engine {
 
     /// The job has left DEPEND for PRIORITY, or was sent back there. `posted` is the posted priority of a job that was in SCHED.
     pub(super) fn priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
-        let Some(phase) = self.ledger.job(id).map(|job| job.phase) else { return Vec::new() };
-        let was_judged = was_judged(&self.view(), id);
+        let Some(phase) = self.shared.ledger.job(id).map(|job| job.phase) else { return Vec::new() };
+        let was_judged = was_judged(&self.shared, self.resync.is_doubtful(), id);
         let mut effects = Vec::from_iter(self.unwatch(id));
         if phase < Phase::Priority {
             self.advance(id, Phase::Priority);
@@ -113,14 +115,14 @@ impl Engine {
 
     /// It stands in line in PRIORITY, once its names are read: it goes no further until there is room.
     fn judge_in_priority(&mut self, id: JobId) -> Vec<Effect> {
-        self.ledger.change(id, Job::await_room);
-        let association = self.ledger.job(id).and_then(Job::association);
-        association.map(|association| self.due.scan_later(association, Line::All)).unwrap_or_default()
+        self.shared.ledger.change(id, Job::await_room);
+        let association = self.shared.ledger.job(id).and_then(Job::association);
+        association.map(|association| self.shared.due.scan_later(association, Line::All)).unwrap_or_default()
     }
 
     /// What was promised to a job that was released and kept by others is reserved again until it is charged.
     pub(super) fn advance(&mut self, id: JobId, phase: Phase) {
-        self.ledger.change(id, |job| {
+        self.shared.ledger.change(id, |job| {
             job.phase = phase;
             job.is_in_sched = false;
             if matches!(job.grant, Grant::Blocked | Grant::Awaited) {
@@ -133,7 +135,7 @@ impl Engine {
     /// loop over its jobs.
     pub(super) fn sched(&mut self, id: JobId) -> Vec<Effect> {
         let comes = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
-        if self.ledger.job(id).is_some_and(comes) {
+        if self.shared.ledger.job(id).is_some_and(comes) {
             self.advance(id, Phase::Sched);
         }
         Vec::new()
@@ -141,21 +143,21 @@ impl Engine {
 
     /// Counts a job as running; what it held in SCHED is free.
     pub(super) fn run(&mut self, id: JobId, resources: &Resources) -> Vec<Effect> {
-        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
         let association = job.association();
         let mut effects = Vec::from_iter(log_unread_resources(id, resources));
-        let begun = Some(self.now);
+        let begun = Some(self.shared.now);
         let allocation =
             resources.allocation().map(|given| Allocation { start: given.start.or(begun), ..given });
-        self.ledger.change(id, |job| {
+        self.shared.ledger.change(id, |job| {
             job.phase = Phase::Run;
             job.grant = Grant::None;
             job.is_in_sched = false;
             job.allocation = allocation.map(Box::new);
         });
-        self.live.forget(id);
+        self.shared.live.forget(id);
         effects.extend(self.accrues(id));
-        effects.extend(self.expirations.follow(&self.ledger, id, true));
+        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, true));
         effects.extend(association.map(|a| self.pass(a)).unwrap_or_default());
         effects
     }
@@ -164,11 +166,13 @@ impl Engine {
     /// was kept for it is others': epilogs may keep it in CLEANUP for long.
     pub(super) fn cleanup(&mut self, id: JobId) -> Vec<Effect> {
         let mut effects = Vec::from_iter(self.unwatch(id));
-        effects.extend(self.expirations.follow(&self.ledger, id, false));
-        let Some(job) = self.ledger.job(id).filter(|job| job.phase < Phase::Sched) else { return effects };
+        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
+        let Some(job) = self.shared.ledger.job(id).filter(|job| job.phase < Phase::Sched) else {
+            return effects;
+        };
         let (association, was_unread) = (job.association(), job.is_unread());
-        let makes_room = !job.footprint().is_idle() || self.ledger.keeps_headroom_for(id);
-        self.ledger.change(id, |job| {
+        let makes_room = !job.footprint().is_idle() || self.shared.ledger.keeps_headroom_for(id);
+        self.shared.ledger.change(id, |job| {
             (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
         });
         self.forget(id);
@@ -181,12 +185,12 @@ impl Engine {
     pub(super) fn inactive(&mut self, id: JobId) -> Vec<Effect> {
         self.validated.remove(&id);
         let mut effects = Vec::from_iter(self.unwatch(id));
-        effects.extend(self.expirations.follow(&self.ledger, id, false));
+        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
         self.forget(id);
-        let takes_room = self.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
+        let takes_room = self.shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // Headroom may be kept for a held job, which takes none itself.
-        let makes_room = takes_room || self.ledger.keeps_headroom_for(id);
-        let Some(job) = self.ledger.remove(id) else { return effects };
+        let makes_room = takes_room || self.shared.ledger.keeps_headroom_for(id);
+        let Some(job) = self.shared.ledger.remove(id) else { return effects };
         self.forget_unasked(id, job.association(), job.queue.as_ref());
         self.all_may_be_known();
         effects.extend(self.accrued(id, &job));
@@ -197,10 +201,10 @@ impl Engine {
     /// The job is asked for nothing more, and has no price.
     pub(super) fn forget(&mut self, id: JobId) {
         self.unreadable.remove(&id);
-        self.unpriced.remove(&id);
-        self.annotations.remove(&id);
-        self.live.forget(id);
-        self.due.forget(id);
+        self.shared.unpriced.remove(&id);
+        self.shared.annotations.remove(&id);
+        self.shared.live.forget(id);
+        self.shared.due.forget(id);
     }
 
     /// Whoever waited for a job to be read, or for the room that it took, in its association.
@@ -219,33 +223,33 @@ impl Engine {
 
 /// The bank's name; thousands of jobs share their association's.
 pub(super) fn bank_name(
-    view: &View<'_>,
+    shared: &Shared,
     association: Option<AssociationId>,
     bank: Option<&str>,
 ) -> Option<BankName> {
-    let known = association.and_then(|id| view.book.association(id)).map(|association| &association.bank);
+    let known = association.and_then(|id| shared.book.association(id)).map(|association| &association.bank);
     bank.map(|bank| known.filter(|known| known.as_str() == bank).cloned().unwrap_or_else(|| bank.into()))
 }
 
 /// The queue's name; thousands of jobs share that of the configured queue.
-pub(super) fn queue_name(view: &View<'_>, queue: Option<&str>) -> Option<QueueName> {
-    queue.map(|queue| view.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
+pub(super) fn queue_name(shared: &Shared, queue: Option<&str>) -> Option<QueueName> {
+    queue.map(|queue| shared.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
 }
 
 /// The rule by which jobs of a queue count for limits on what runs.
-pub(super) fn running_limits(view: &View<'_>, queue: Option<&QueueName>) -> RunningLimits {
-    view.settings.running.queue(queue)
+pub(super) fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> RunningLimits {
+    shared.settings.running.queue(queue)
 }
 
 /// Puts the default bank and project into a jobspec that names none. A bank that is named is never overwritten.
 pub(super) fn complete_jobspec(
-    view: &View<'_>,
+    shared: &Shared,
     id: JobId,
     job: &Job,
     association: AssociationId,
     posting: Posting,
 ) -> Vec<Effect> {
-    let Some(association) = view.book.association(association) else { return Vec::new() };
+    let Some(association) = shared.book.association(association) else { return Vec::new() };
     let bank = job.bank.is_none().then(|| association.bank.clone());
     let project = (job.project == Project::Missing).then(|| association.def_project.clone()).flatten();
     if bank.is_none() && project.is_none() {
@@ -258,15 +262,15 @@ pub(super) fn complete_jobspec(
 /// so after a panic, while its eventlog is unread, in the middle of a push, or where nobody told that others let it go: it may
 /// then leave DEPEND without a name of ours though it does not fit. Nor while that of another is unread with which it counts:
 /// nobody is let go then, and the room that it finds is theirs who were held before it.
-fn was_judged(view: &View<'_>, id: JobId) -> bool {
-    view.ledger.job(id).is_none_or(|job| {
+fn was_judged(shared: &Shared, is_doubtful: bool, id: JobId) -> bool {
+    shared.ledger.job(id).is_none_or(|job| {
         let Some(association) = job.association() else { return true };
         let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
-        let is_half = job.origin == Origin::Replayed && view.due.half_pushed.contains(&association);
-        let is_watched = !view.subscriptions.is_unwatched(id);
-        let are_others_read = !view.ledger.is_unread(association)
-            && !view.ledger.shares_with_unread(association, job.queue.as_ref());
-        let was_looked_at = is_known && is_watched && are_others_read && !is_half && !view.is_doubtful;
+        let is_half = job.origin == Origin::Replayed && shared.due.half_pushed.contains(&association);
+        let is_watched = !shared.subscriptions.is_unwatched(id);
+        let are_others_read = !shared.ledger.is_unread(association)
+            && !shared.ledger.shares_with_unread(association, job.queue.as_ref());
+        let was_looked_at = is_known && is_watched && are_others_read && !is_half && !is_doubtful;
         job.grant == Grant::Given || was_looked_at
     })
 }

@@ -30,6 +30,7 @@ mod refused;
 mod replay;
 mod resync;
 mod settings;
+mod shared;
 mod step;
 mod subscriptions;
 mod terms;
@@ -53,24 +54,19 @@ pub use live::{
 };
 pub use preview::{Move, Preview};
 pub use settings::{Memo, Settings};
+pub use shared::Shared;
 pub use step::Step;
 pub use timer::Timer;
 pub use view::View;
 
-use crate::accounts::{AssociationId, Book};
+use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Ledger, RULES, Rules};
-use crate::priority::{Ages, Factors, Weighed};
+use crate::limits::{RULES, Rules};
+use crate::priority::Factors;
 use crate::standing::{Draft, Memory, Standing};
-use due::Due;
-use expirations::Expirations;
-use live::Live;
-use queues::Queues;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU64;
-use subscriptions::Subscriptions;
 
 /// The tables by which jobs are held and priced. A row of either touches nothing else.
 #[derive(Clone, Copy, Debug)]
@@ -92,51 +88,22 @@ impl Default for Tables {
 /// All state of the plugin that is not Flux's.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    book: Book,
-    /// The factors, with the weights that the book has now.
-    weighed: Weighed,
-    /// As of when ages are shown.
-    ages: Ages,
-    /// Nodes of the site; 0 as long as that is not known.
-    site_nodes: u64,
-    ledger: Ledger,
-    batches: Batches,
-    standing: Standing,
-    live: Live,
-    /// Jobs that ended, for who keeps them for after a restart.
-    news: News,
-    settings: Settings,
+    shared: Shared,
     /// What the open push said of the tree so far.
     draft: Draft,
     /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
     validated: BTreeSet<JobId>,
-    /// For the next reactor turn.
-    due: Due,
     replay: Replay,
     /// Replayed jobs in SCHED that were not asked whether they were released, since no limit on what runs was in reach.
     unasked: BTreeMap<(AssociationId, Option<QueueName>), BTreeSet<JobId>>,
     /// Jobs whose names are not known because nobody can tell.
     unreadable: BTreeSet<JobId>,
-    /// Jobs in PRIORITY for want of a price. Flux by itself moves one on only if the price differs from the one before.
-    unpriced: BTreeSet<JobId>,
-    /// The annotations that jobs have, where the site wants any.
-    annotations: BTreeMap<JobId, String>,
-    subscriptions: Subscriptions,
-    /// Running jobs whose expiration is that of the instance.
-    expirations: Expirations,
-    /// Which queues are stopped.
-    queues: Queues,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
     /// A pass has decided to let a job go, and goes on when that is done.
     is_passing: bool,
     /// After a panic: jobs to be compared with Flux.
     resync: Resync,
-    owner: UserId,
-    /// Counts, from 1, how often what all prices are made of may have become other.
-    revision: NonZeroU64,
-    /// When the event happened that is being handled, or was handled last.
-    now: f64,
 }
 
 impl Engine {
@@ -147,52 +114,33 @@ impl Engine {
 
     /// An engine without data that holds and prices jobs by these tables.
     pub fn with_tables(owner: UserId, tables: Tables) -> Self {
-        let book = Book::default();
         Engine {
-            weighed: Weighed::new(tables.factors, book.weights(), &[]),
-            book,
-            ages: Ages::default(),
-            site_nodes: 0,
-            ledger: Ledger::new(tables.rules),
-            batches: tables.batches,
-            standing: Standing::default(),
-            news: News::default(),
-            live: Live::default(),
-            settings: Settings::default(),
+            shared: Shared::new(owner, tables),
             draft: Draft::default(),
             validated: BTreeSet::new(),
-            due: Due::default(),
             replay: Replay::default(),
             unasked: BTreeMap::new(),
             unreadable: BTreeSet::new(),
-            unpriced: BTreeSet::new(),
-            annotations: BTreeMap::new(),
-            subscriptions: Subscriptions::new(tables.batches.subscribed),
-            expirations: Expirations::default(),
-            queues: Queues::default(),
             is_looping: false,
             is_passing: false,
             resync: Resync::default(),
-            owner,
-            revision: NonZeroU64::MIN,
-            now: 0.0,
         }
     }
 
     /// The same, which remembers so many ended jobs one by one. It is to be called before anything ended.
     #[must_use]
     pub fn remembering(mut self, memory: Memory) -> Self {
-        self.standing = Standing::new(memory);
+        self.shared.standing = Standing::new(memory);
         self
     }
 
     /// Takes one event in and says what is to be done about it. `now` is when it happened, in seconds since the epoch.
     /// Times may go back: clocks are set, and an event that an eventlog dates comes later than it says.
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
-        self.now = now;
-        self.revision = self.revision.saturating_add(u64::from(!event.is_of_jobs()));
+        self.shared.now = now;
+        self.shared.revision = self.shared.revision.saturating_add(u64::from(!event.is_of_jobs()));
         // Whatever it changes, it may be that others go.
-        self.ledger.look_anew();
+        self.shared.ledger.look_anew();
         // No effect of these says that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         let mut effects = self.handle_event(event);
@@ -241,7 +189,7 @@ impl Engine {
             Event::QueueStates(states) => self.queues_told(states),
             Event::ConfiguredQueues(queues) => self.queues_configured(queues),
             Event::OneQueueList(is_one) => self.scheduler_told(is_one),
-            Event::ResourcesUpdated => self.expirations.look_up_all(),
+            Event::ResourcesUpdated => self.shared.expirations.look_up_all(),
             Event::Expiration(id, expiration) => self.told_expiration(id, expiration),
             Event::UrgencyChanged(id, urgency) => self.held_urgency(id, urgency),
             Event::Recalled(ended, sums) => self.recall(ended, sums),
@@ -273,12 +221,12 @@ impl Engine {
             Step::ReplayRead(association) => self.hold_replayed(association),
             Step::LoopBegins => {
                 self.is_looping = true;
-                self.live.stale.begin_loop(self.now);
+                self.shared.live.stale.begin_loop(self.shared.now);
                 Vec::new()
             }
             Step::LoopEnded => {
                 self.is_looping = false;
-                self.live.loop_ended();
+                self.shared.live.loop_ended();
                 Vec::new()
             }
         }

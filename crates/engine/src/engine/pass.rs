@@ -4,8 +4,8 @@
 use super::step::{Pass, Step};
 use super::{Effect, Engine, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
-use crate::engine::View;
 use crate::engine::life::running_limits;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase, Released, Walk};
 
@@ -23,10 +23,10 @@ impl Engine {
 
     pub(super) fn pass_along(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
         if self.may_not_pass() {
-            return self.due.scan_later(association, line);
+            return self.shared.due.scan_later(association, line);
         }
         let mut effects = self.ask_where_limits_moved();
-        let walk = self.ledger.walk(association, line);
+        let walk = self.shared.ledger.walk(association, line);
         effects.extend(self.pass_on(Pass { walk, freed: Vec::new() }));
         effects
     }
@@ -39,26 +39,26 @@ impl Engine {
         let mut effects = self.ask_where_limits_moved();
         for (nth, (association, line)) in due.into_iter().enumerate() {
             effects.extend(match nth {
-                _ if is_later => self.due.scan_later(association, line),
+                _ if is_later => self.shared.due.scan_later(association, line),
                 0 => self.pass_along(association, line),
-                _ => vec![scan_after(&self.view(), association, Vec::new(), line)],
+                _ => vec![scan_after(&self.shared, association, Vec::new(), line)],
             });
         }
         effects
     }
 
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
-        self.due.passes.clear();
-        let pushed = std::mem::take(&mut self.due.half_pushed);
+        self.shared.due.passes.clear();
+        let pushed = std::mem::take(&mut self.shared.due.half_pushed);
         // Before the passes: an association whose eventlogs are to be read first has none.
         let asked = self.ask_where_limits_moved();
-        self.ledger.place_all_anew();
-        let associations: Vec<AssociationId> = self.ledger.in_line().collect();
+        self.shared.ledger.place_all_anew();
+        let associations: Vec<AssociationId> = self.shared.ledger.in_line().collect();
         let mut effects = self.passes(associations.into_iter().map(|association| (association, Line::All)));
         // Where eventlogs are still being read this is decided when they are read.
         let (unread, read): (Vec<_>, Vec<_>) =
-            pushed.into_iter().partition(|association| self.ledger.is_unread(*association));
-        self.due.unjudged.extend(unread);
+            pushed.into_iter().partition(|association| self.shared.ledger.is_unread(*association));
+        self.shared.due.unjudged.extend(unread);
         effects.extend(read.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
         effects.extend(asked);
         effects
@@ -68,14 +68,14 @@ impl Engine {
         self.is_passing = false;
         if self.resync.is_on() {
             // What Flux has is not known before all jobs were looked up.
-            return self.due.scan_later(pass.walk.association(), Line::All);
+            return self.shared.due.scan_later(pass.walk.association(), Line::All);
         }
         let mut effects = Vec::new();
         loop {
             effects.extend(self.place(&mut pass.walk));
             // Associations in the middle of a push are left out; ReleaseAll comes to them when it is whole.
-            let undecided = &self.due.half_pushed;
-            let released = self.ledger.release_next(&self.book, &mut pass.walk, undecided);
+            let undecided = &self.shared.due.half_pushed;
+            let released = self.shared.ledger.release_next(&self.shared.book, &mut pass.walk, undecided);
             let Some(Released { id, names, is_free }) = released else { break };
             effects.extend(is_free.then_some(Effect::AskUrgency(id)));
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));
@@ -97,14 +97,14 @@ impl Engine {
     fn pass_ended(&mut self, pass: &Pass) -> Vec<Effect> {
         let mut effects = Vec::new();
         for id in &pass.freed {
-            let Some(job) = self.ledger.job(*id) else { continue };
+            let Some(job) = self.shared.ledger.job(*id) else { continue };
             if job.phase != Phase::Depend || job.grant != Grant::Given {
                 continue;
             }
             let (was_known, association) = (job.keepers == Keepers::Others, job.association());
-            self.ledger.change(*id, |job| job.grant = Grant::Blocked);
+            self.shared.ledger.change(*id, |job| job.grant = Grant::Blocked);
             let Some(association) = association else { continue };
-            effects.extend(self.due.scan_later(association, Line::KeptByNobodyElse));
+            effects.extend(self.shared.due.scan_later(association, Line::KeptByNobodyElse));
             effects.extend(if was_known { Vec::new() } else { self.watch(*id) });
         }
         effects
@@ -112,19 +112,19 @@ impl Engine {
 
     /// Has whoever shares a limit stand in line where its price puts it.
     fn place(&mut self, walk: &mut Walk) -> Vec<Effect> {
-        for unplaced in self.ledger.unplaced(&self.book, walk) {
+        for unplaced in self.shared.ledger.unplaced(&self.shared.book, walk) {
             let heads = unplaced.heads().into_iter();
             let prices: Vec<(JobId, u32)> =
-                heads.map(|id| (id, priority_when_free(&self.view(), id))).collect();
-            self.ledger.place(&self.book, walk, unplaced, &prices);
+                heads.map(|id| (id, priority_when_free(&self.shared, id))).collect();
+            self.shared.ledger.place(&self.shared.book, walk, unplaced, &prices);
         }
         self.hear_of_overtaken()
     }
 
     /// Where a scope no longer keeps headroom for an overtaken job, other held jobs may go: a release scan follows in the next reactor turn.
     pub(super) fn scan_where_reservations_lapsed(&mut self, effects: &mut Vec<Effect>) {
-        for association in self.ledger.take_lapsed() {
-            effects.extend(self.due.scan_later(association, Line::All));
+        for association in self.shared.ledger.take_lapsed() {
+            effects.extend(self.shared.due.scan_later(association, Line::All));
         }
     }
 
@@ -132,28 +132,31 @@ impl Engine {
     /// Where that leaves more room, whoever may go goes at once.
     pub(super) fn count_by_new_rules(&mut self) -> Vec<Effect> {
         let other = |(id, job): (JobId, &Job)| {
-            let rule = running_limits(&self.view(), job.queue.as_ref());
+            let rule = running_limits(&self.shared, job.queue.as_ref());
             (job.running != rule).then_some((id, rule))
         };
-        let others: Vec<(JobId, RunningLimits)> = self.ledger.jobs().filter_map(other).collect();
+        let others: Vec<(JobId, RunningLimits)> = self.shared.ledger.jobs().filter_map(other).collect();
         for (id, rule) in others {
-            self.ledger.change(id, |job| job.running = rule);
+            self.shared.ledger.change(id, |job| job.running = rule);
         }
-        self.due.passes.extend(self.ledger.in_line().map(|association| (association, Line::All)));
+        self.shared
+            .due
+            .passes
+            .extend(self.shared.ledger.in_line().map(|association| (association, Line::All)));
         vec![Effect::Arm(Timer::Turn)]
     }
 
     /// Takes over which limits over scopes there are.
     pub(super) fn regroup(&mut self) {
-        self.ledger.regroup(&self.book);
+        self.shared.ledger.regroup(&self.shared.book);
     }
 
     /// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. The urgency may have
     /// changed before, so it is looked up once.
     fn hear_of_overtaken(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        for id in self.ledger.take_newly_protected() {
-            effects.extend(self.subscriptions.hear(id));
+        for id in self.shared.ledger.take_newly_protected() {
+            effects.extend(self.shared.subscriptions.hear(id));
             effects.push(Effect::AskUrgency(id));
         }
         effects
@@ -162,15 +165,16 @@ impl Engine {
     /// Adds a name for every limit that the job, in DEPEND, would exceed now; not to one of which nobody would tell that
     /// it may go.
     pub(super) fn hold(&mut self, id: JobId) -> Vec<Effect> {
-        if self.subscriptions.is_unwatched(id) && !self.view().is_held(id) {
+        if self.shared.subscriptions.is_unwatched(id) && !self.shared.ledger.job(id).is_some_and(Job::is_held)
+        {
             return Vec::new();
         }
-        let exceeded = self.ledger.exceeded_by(&self.book, id);
+        let exceeded = self.shared.ledger.exceeded_by(&self.shared.book, id);
         if exceeded.is_empty() {
             return Vec::new();
         }
-        let rules = self.ledger.rules();
-        let names = self.ledger.change(id, |job| {
+        let rules = self.shared.ledger.rules();
+        let names = self.shared.ledger.change(id, |job| {
             job.grant = Grant::None;
             job.names.add_all(rules, exceeded)
         });
@@ -180,22 +184,22 @@ impl Engine {
 
 /// A pass that begins when all effects before it were carried out; `freed` are jobs that these let go.
 pub(super) fn scan_after(
-    view: &View<'_>,
+    shared: &Shared,
     association: AssociationId,
     freed: Vec<JobId>,
     line: Line,
 ) -> Effect {
-    let walk = view.ledger.walk(association, line);
+    let walk = shared.ledger.walk(association, line);
     Effect::Then(Step::Pass(Box::new(Pass { walk, freed })))
 }
 
 /// The price a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told. 0 in the middle of a
 /// push that attached it: it is not let go before that is whole, so it is to keep no room from others.
-fn priority_when_free(view: &View<'_>, id: JobId) -> u32 {
-    let price = view.ledger.job(id).and_then(|job| {
-        let association = job.association().filter(|of| !view.due.half_pushed.contains(of))?;
-        let fairshare = view.fairshare(association)?;
-        Some(view.explain_at(job, job.urgency, fairshare)?.priority)
+fn priority_when_free(shared: &Shared, id: JobId) -> u32 {
+    let price = shared.ledger.job(id).and_then(|job| {
+        let association = job.association().filter(|of| !shared.due.half_pushed.contains(of))?;
+        let fairshare = shared.fairshare(association)?;
+        Some(shared.explain_at(job, job.urgency, fairshare)?.priority)
     });
     price.unwrap_or_default()
 }

@@ -61,15 +61,16 @@ impl Engine {
     /// What committing the open push would do; the `most` largest moves. `Err` says why it would be rejected.
     pub fn preview(&self, now: f64, most: usize) -> Result<Preview, String> {
         let next = self.committed(now)?;
-        let mut preview = Preview { difference: next.book.latest(), ..Preview::default() };
+        let mut preview = Preview { difference: next.shared.book.latest(), ..Preview::default() };
         let mut moves = Vec::new();
-        for (id, job) in self.ledger.jobs() {
+        for (id, job) in self.shared.ledger.jobs() {
             if let Some(posted) = self.view().priced(id) {
                 preview.pending += 1;
-                let urgency = self.live.urgency(id).unwrap_or(URGENCY_DEFAULT);
+                let urgency = self.shared.live.urgency(id).unwrap_or(URGENCY_DEFAULT);
                 // Where users take turns, every price hangs on all others: what is compared is without turns.
                 let apart = |engine: &Engine| priority_apart(&engine.view(), job, urgency);
-                let from = apart(self).filter(|_| self.settings.interleave).unwrap_or(posted.posted.priority);
+                let from =
+                    apart(self).filter(|_| self.shared.settings.interleave).unwrap_or(posted.posted.priority);
                 let to = apart(&next).unwrap_or(from);
                 moves.push(Move {
                     id,
@@ -97,8 +98,8 @@ impl Engine {
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
         moves.truncate(most);
         preview.moves = moves;
-        let live = |id| self.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
-        let gone = next.book.removed().filter(|(id, _)| self.book.is_in_force(*id));
+        let live = |id| self.shared.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
+        let gone = next.shared.book.removed().filter(|(id, _)| self.shared.book.is_in_force(*id));
         let gone = gone.map(|(id, association)| (association.user, association.bank.clone(), live(id)));
         preview.removed = gone.filter(|(.., jobs)| *jobs > 0).collect();
         Ok(preview)
@@ -106,29 +107,32 @@ impl Engine {
 
     /// What of the data a push of one part would change. `Err` says why it would be rejected.
     pub fn difference(&self, policy: Policy, site: SitePart) -> Result<Difference, String> {
-        let mut next = self.without_jobs(self.now);
+        let mut next = self.without_jobs(self.shared.now);
         rejection(&next.policy(policy, site))?;
-        Ok(next.book.latest())
+        Ok(next.shared.book.latest())
     }
 
     /// What is configured once the open push is committed, with fair-shares as of now; it has no jobs.
     fn committed(&self, now: f64) -> Result<Engine, String> {
         let mut next = self.without_jobs(now);
         rejection(&next.policy_commit())?;
-        next.standing.refresh(now);
+        next.shared.standing.refresh(now);
         Ok(next)
     }
 
     /// A copy of what is configured, without jobs.
     fn without_jobs(&self, now: f64) -> Engine {
-        let tables =
-            Tables { rules: self.ledger.rules(), factors: self.weighed.factors(), batches: self.batches };
-        let mut next = Engine::with_tables(self.owner, tables);
-        next.now = now;
-        next.book = self.book.clone();
-        next.standing = self.standing.clone();
-        next.settings = self.settings.clone();
-        (next.ages, next.site_nodes) = (self.ages, self.site_nodes);
+        let tables = Tables {
+            rules: self.shared.ledger.rules(),
+            factors: self.shared.weighed.factors(),
+            batches: self.shared.batches,
+        };
+        let mut next = Engine::with_tables(self.shared.owner, tables);
+        next.shared.now = now;
+        next.shared.book = self.shared.book.clone();
+        next.shared.standing = self.shared.standing.clone();
+        next.shared.settings = self.shared.settings.clone();
+        (next.shared.ages, next.shared.site_nodes) = (self.shared.ages, self.shared.site_nodes);
         next.draft = self.draft.clone();
         next
     }

@@ -3,10 +3,10 @@
 
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
-use crate::engine::View;
 use crate::engine::in_priority::wakes_too_late;
 use crate::engine::life::complete_jobspec;
 use crate::engine::live::prices::keeps_price;
+use crate::engine::shared::Shared;
 use crate::engine::unmoved::is_put_off;
 use crate::engine::validate::unknown_association;
 use crate::ids::JobId;
@@ -54,23 +54,24 @@ impl Engine {
     /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler
     /// may have decided on this job, so it always gets a priority, which returns it to SCHED.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
-        self.ledger.note_eligible(id, Some(urgency), self.now);
+        self.shared.ledger.note_eligible(id, Some(urgency), self.shared.now);
         if posted.is_some() && urgency == URGENCY_EXPEDITE {
             self.release_expedited(id);
-        } else if self.ledger.job(id).is_some_and(|job| wakes_too_late(&self.view(), id, job, urgency)) {
+        } else if self.shared.ledger.job(id).is_some_and(|job| wakes_too_late(&self.shared, id, job, urgency))
+        {
             let mut effects = self.stands_in_line(id);
             effects.extend(self.stays(id, urgency, posted.is_some()));
             return effects;
         }
-        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+        if self.shared.ledger.job(id).is_some_and(Job::is_awaiting) {
             self.note_held_urgency(id, urgency);
             return self.stays(id, urgency, posted.is_some());
         }
         let price = self.price(id, urgency, Completion::Now(Posting::Current));
         if price.is_err() && posted.is_none() {
-            self.unpriced.insert(id);
+            self.shared.unpriced.insert(id);
         } else {
-            self.unpriced.remove(&id);
+            self.shared.unpriced.remove(&id);
         }
         match price {
             Ok((mut effects, price)) => {
@@ -97,7 +98,7 @@ impl Engine {
     /// over: in the next reactor turn it is. Until then other plugins may have a job start that it asks about.
     pub(super) fn asked_in_loop(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         if !self.is_looping {
-            self.live.stale.begin_loop(self.now);
+            self.shared.live.stale.begin_loop(self.shared.now);
         }
         let mut effects = self.priority_get(id, urgency);
         if !self.is_looping && !effects.is_empty() {
@@ -109,28 +110,28 @@ impl Engine {
 
     /// The same, where it is known that Flux loops: no other job may be touched.
     fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        if let Some(price) = settled_priority(&self.view(), id, urgency) {
+        if let Some(price) = settled_priority(&self.shared, id, urgency) {
             return vec![Effect::SetPriority(price)];
         }
-        self.ledger.note_eligible(id, Some(urgency), self.now);
-        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        self.shared.ledger.note_eligible(id, Some(urgency), self.shared.now);
+        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
         if job.is_awaiting() {
             self.note_held_urgency(id, urgency);
             return self.stays_as_it_is(id);
         }
         let phase = job.phase;
         // One that a restart sent to PRIORITY has no price that it could keep.
-        if wakes_too_late(&self.view(), id, job, urgency)
-            && (self.unpriced.contains(&id) || !keeps_price(&self.view(), id, urgency))
+        if wakes_too_late(&self.shared, id, job, urgency)
+            && (self.shared.unpriced.contains(&id) || !keeps_price(&self.shared, id, urgency))
         {
             let mut effects = self.stands_in_line(id);
             effects.extend(self.stays_as_it_is(id));
             return effects;
         }
-        if keeps_price(&self.view(), id, urgency) || self.keeps_stale(id, urgency) {
+        if keeps_price(&self.shared, id, urgency) || self.keeps_stale(id, urgency) {
             return vec![Effect::KeepPriority];
         }
-        if is_put_off(&self.view(), id) {
+        if is_put_off(&self.shared, id) {
             return self.put_off(id);
         }
         let completion = Completion::in_phase(phase, Posting::Current);
@@ -141,7 +142,7 @@ impl Engine {
                 effects.extend(self.rest(
                     id,
                     Demand::of_price(price),
-                    |engine: &mut Engine, association, line| engine.due.scan_later(association, line),
+                    |engine: &mut Engine, association, line| engine.shared.due.scan_later(association, line),
                 ));
                 effects.extend(self.moved_on(id));
                 self.settle(id, urgency, price);
@@ -153,22 +154,22 @@ impl Engine {
 
     /// Notes the price of a job, where neither time nor other jobs make it another.
     fn settle(&mut self, id: JobId, urgency: i64, price: u32) {
-        let stays = !self.view().is_live() && self.weighed.weight(AGE) == 0;
+        let stays = !self.shared.is_live() && self.shared.weighed.weight(AGE) == 0;
         let settled =
-            i32::try_from(urgency).map(|urgency| Settled { revision: self.revision, urgency, price });
-        self.ledger.settle(id, settled.ok().filter(|_| stays));
+            i32::try_from(urgency).map(|urgency| Settled { revision: self.shared.revision, urgency, price });
+        self.shared.ledger.settle(id, settled.ok().filter(|_| stays));
     }
 
     /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
     /// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
     /// one that won't be scheduled takes no place to run.
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        self.ledger.note_eligible(id, Some(urgency), self.now);
-        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        self.shared.ledger.note_eligible(id, Some(urgency), self.shared.now);
+        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
         if job.phase == Phase::Depend {
-            let explanation = self.view().explain(id, job, urgency);
+            let explanation = self.shared.explain(id, job, urgency);
             let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
-            self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
+            self.shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
             return Vec::new();
         }
         // A replayed job that has resources in PRIORITY needs a priority to leave that state.
@@ -176,7 +177,7 @@ impl Engine {
         if job.phase > Phase::Sched && !may_lack_priority {
             return Vec::new();
         }
-        let is_late = wakes_too_late(&self.view(), id, job, urgency);
+        let is_late = wakes_too_late(&self.shared, id, job, urgency);
         if is_late || job.is_awaiting() {
             self.note_held_urgency(id, urgency);
             let mut effects = if is_late { self.stands_in_line(id) } else { Vec::new() };
@@ -187,7 +188,7 @@ impl Engine {
         let (completion, is_in_sched) = (Completion::in_phase(job.phase, Posting::ById), job.is_in_sched);
         match self.price(id, urgency, completion) {
             Ok((mut effects, price)) => {
-                self.unpriced.remove(&id);
+                self.shared.unpriced.remove(&id);
                 // Flux does not say that it comes to where it is.
                 if is_in_sched {
                     self.advance(id, Phase::Sched);
@@ -206,8 +207,8 @@ impl Engine {
 
     /// The urgency of a held job has changed. No scope keeps headroom for a job that won't be scheduled.
     pub(super) fn held_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        if self.ledger.job(id).is_some_and(may_be_released) {
-            self.ledger.note_eligible(id, Some(urgency), self.now);
+        if self.shared.ledger.job(id).is_some_and(may_be_released) {
+            self.shared.ledger.note_eligible(id, Some(urgency), self.shared.now);
             self.note_held_urgency(id, urgency);
         }
         Vec::new()
@@ -215,10 +216,10 @@ impl Engine {
 
     fn note_held_urgency(&mut self, id: JobId, urgency: i64) {
         let is_other = |job: &&Job| may_be_released(job) && job.urgency != urgency;
-        let Some(job) = self.ledger.job(id).filter(is_other) else { return };
-        let explanation = self.view().explain(id, job, urgency);
+        let Some(job) = self.shared.ledger.job(id).filter(is_other) else { return };
+        let explanation = self.shared.explain(id, job, urgency);
         let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
-        self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
+        self.shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
     }
 
     /// The answer for a job that has no price. One that never will is judged again in the next reactor turn and ends
@@ -230,7 +231,7 @@ impl Engine {
             Pending::Expected => Some(Effect::Arm(Timer::Retry)),
             Pending::Missed(text) => Some(Effect::Log(Level::Error, text)),
             Pending::Fatal(_) => {
-                self.due.ends.insert(id);
+                self.shared.due.ends.insert(id);
                 Some(Effect::Arm(Timer::Turn))
             }
         };
@@ -240,7 +241,7 @@ impl Engine {
     /// Ends jobs that can never have a price.
     pub(super) fn end_unpriceable(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        for id in std::mem::take(&mut self.due.ends) {
+        for id in std::mem::take(&mut self.shared.due.ends) {
             match self.admit(id, Completion::Now(Posting::ById)) {
                 Ok(more) => effects.extend(more),
                 Err(Pending::Fatal(note)) => effects.push(Effect::Raise(id, note)),
@@ -258,12 +259,12 @@ impl Engine {
         demand: Demand,
         pass: impl FnOnce(&mut Engine, AssociationId, Line) -> Vec<Effect>,
     ) -> Vec<Effect> {
-        let Some(job) = self.ledger.job(id).filter(|job| job.demand != demand) else {
+        let Some(job) = self.shared.ledger.job(id).filter(|job| job.demand != demand) else {
             return Vec::new();
         };
         let (association, reserved) = (job.association(), job.footprint().reserved);
-        self.ledger.change(id, |job| job.demand = demand);
-        let is_left = self.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
+        self.shared.ledger.change(id, |job| job.demand = demand);
+        let is_left = self.shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
         association
             .filter(|_| demand == Demand::Resting && is_left)
             .map(|association| pass(self, association, Line::All))
@@ -278,23 +279,23 @@ impl Engine {
         completion: Completion,
     ) -> Result<(Vec<Effect>, u32), Pending> {
         // What is settled is what was noted last.
-        self.ledger.settle(id, None);
+        self.shared.ledger.settle(id, None);
         let priced = self.admit(id, completion).and_then(|effects| {
-            let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
-            Ok((effects, self.view().explain(id, job, urgency).ok_or(Pending::Unavailable)?))
+            let job = self.shared.ledger.job(id).ok_or(Pending::Unavailable)?;
+            Ok((effects, self.shared.explain(id, job, urgency).ok_or(Pending::Unavailable)?))
         });
         let (mut effects, explanation) = match priced {
             Ok(priced) => priced,
             Err(pending) => {
-                self.live.forget(id);
+                self.shared.live.forget(id);
                 return Err(pending);
             }
         };
-        let is_posted = self.live.posted_priority(id) == Some(explanation.priority);
+        let is_posted = self.shared.live.posted_priority(id) == Some(explanation.priority);
         self.note_price(id, urgency, &explanation);
-        let has_memo = self.ledger.job(id).is_some_and(|job| job.memo.is_some());
+        let has_memo = self.shared.ledger.job(id).is_some_and(|job| job.memo.is_some());
         // Live fair-share moves at each instant, and Flux posts no priority that is the same.
-        if !(is_posted && has_memo && self.view().is_live()) {
+        if !(is_posted && has_memo && self.shared.is_live()) {
             effects.extend(self.memo(id, &explanation));
         }
         Ok((effects, explanation.priority))
@@ -302,56 +303,60 @@ impl Engine {
 
     /// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has it already.
     pub(super) fn memo(&mut self, id: JobId, explanation: &Explanation) -> Option<Effect> {
-        if self.settings.memo == Memo::Never || !explanation.is_by_terms() {
+        if self.shared.settings.memo == Memo::Never || !explanation.is_by_terms() {
             return None;
         }
-        let job = self.ledger.job(id)?;
+        let job = self.shared.ledger.job(id)?;
         let term = explanation.terms().iter().find(|term| term.name == FAIRSHARE);
-        let fairshare = term.map(|term| term.value).or_else(|| self.view().fairshare(job.association()?))?;
+        let fairshare = term.map(|term| term.value).or_else(|| self.shared.fairshare(job.association()?))?;
         if job.memo.is_some_and(|last| (last - fairshare).abs() < MEMO_STEP) {
             return None;
         }
         // An eventlog grows with the square of its events, so only the first memo of live fair-share is in it.
-        let is_volatile = self.view().is_live() && job.memo.is_some();
-        self.ledger.annotate(id, Some(fairshare));
+        let is_volatile = self.shared.is_live() && job.memo.is_some();
+        self.shared.ledger.annotate(id, Some(fairshare));
         Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })
     }
 
     /// Gives a waiting job its association, and an association's job its bank and project.
     pub(super) fn admit(&mut self, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
-        let Some(job) = self.ledger.job(id) else { return Err(Pending::Unavailable) };
+        let Some(job) = self.shared.ledger.job(id) else { return Err(Pending::Unavailable) };
         match job.admission {
             Admission::Admitted(_) => return Ok(Vec::new()),
             Admission::Broken(_) => return Err(Pending::Unavailable),
             Admission::Waiting { .. } | Admission::Attached(_) => {}
         }
         let named = job.bank.as_ref().map(|b| b.as_str());
-        let Some(association) = job.association().or_else(|| self.book.find(job.user, named)) else {
+        let Some(association) = job.association().or_else(|| self.shared.book.find(job.user, named)) else {
             return Err(self.missed(id));
         };
         if job.origin == Origin::Submitted {
-            let forbidden = self.view().forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()));
+            let forbidden = self.shared.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()));
             let unjudged = match &job.project {
                 Project::Unjudged(project) => Some(project.as_str()),
                 Project::Missing | Project::Judged => None,
             };
-            if let Some(text) = forbidden.or_else(|| self.view().forbidden_project(association, unjudged)) {
+            if let Some(text) = forbidden.or_else(|| self.shared.forbidden_project(association, unjudged)) {
                 // The rest of a push may bring it.
-                return Err(if self.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
+                return Err(if self.shared.due.push_ended {
+                    Pending::Fatal(text)
+                } else {
+                    Pending::Unavailable
+                });
             }
         }
         let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
-        let mut effects = complete_jobspec(&self.view(), id, job, association, posting);
+        let mut effects = complete_jobspec(&self.shared, id, job, association, posting);
         let mut admission = Admission::Admitted(association);
         if completion == Completion::Later && !effects.is_empty() {
-            self.due.incomplete.insert(id);
+            self.shared.due.incomplete.insert(id);
             (effects, admission) = (vec![Effect::Arm(Timer::Turn)], Admission::Attached(association));
         }
-        self.ledger.meet(&self.book, association);
-        self.ledger.change(id, |job| job.admission = admission);
+        self.shared.ledger.meet(&self.shared.book, association);
+        self.shared.ledger.change(id, |job| job.admission = admission);
         // From now on it stands in line.
-        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
-            effects.extend(self.due.scan_later(association, Line::All));
+        if self.shared.ledger.job(id).is_some_and(Job::is_awaiting) {
+            effects.extend(self.shared.due.scan_later(association, Line::All));
         }
         Ok(effects)
     }
@@ -359,19 +364,21 @@ impl Engine {
     /// Why a job whose association is not in the data has no price. In the middle of a push it may still come: the reprioritize that ends
     /// it asks again.
     fn missed(&mut self, id: JobId) -> Pending {
-        let Some(job) = self.ledger.job(id).filter(|_| self.book.has_data() && self.due.push_ended) else {
+        let Some(job) =
+            self.shared.ledger.job(id).filter(|_| self.shared.book.has_data() && self.shared.due.push_ended)
+        else {
             return Pending::Unavailable;
         };
         let was_told = job.admission == (Admission::Waiting { was_passed_over: true });
         let text = unknown_association(job.user);
         // Without a bank it may still be the instance owner's, whose record arrives last.
         let bank = job.bank.as_ref().map(|bank| bank.to_string());
-        let (is_submission, is_owners) = (job.origin == Origin::Submitted, self.view().is_owner(job.user));
-        self.ledger.change(id, |job| job.admission = Admission::Waiting { was_passed_over: true });
+        let (is_submission, is_owners) = (job.origin == Origin::Submitted, self.shared.is_owner(job.user));
+        self.shared.ledger.change(id, |job| job.admission = Admission::Waiting { was_passed_over: true });
         match bank {
             None => Pending::Unavailable,
             Some(_) if is_owners && !was_told => {
-                self.due.expected.entry(id).or_insert(self.now);
+                self.shared.due.expected.entry(id).or_insert(self.shared.now);
                 Pending::Expected
             }
             Some(_) if is_submission => Pending::Fatal(text),
@@ -385,14 +392,14 @@ impl Engine {
 }
 
 /// The price of a job in SCHED that was asked for before, if nothing has changed since that it is made of.
-fn settled_priority(view: &View<'_>, id: JobId, urgency: i64) -> Option<u32> {
-    let is_of_now = |it: &Settled| (it.revision, i64::from(it.urgency)) == (view.revision, urgency);
-    let settled = view.ledger.settled(id).filter(is_of_now)?;
+fn settled_priority(shared: &Shared, id: JobId, urgency: i64) -> Option<u32> {
+    let is_of_now = |it: &Settled| (it.revision, i64::from(it.urgency)) == (shared.revision, urgency);
+    let settled = shared.ledger.settled(id).filter(is_of_now)?;
     debug_assert_eq!(
-        view.ledger.job(id).and_then(|job| view.explain(id, job, urgency)).map(|it| it.priority),
+        shared.ledger.job(id).and_then(|job| shared.explain(id, job, urgency)).map(|it| it.priority),
         Some(settled.price)
     );
-    (!view.unpriced.contains(&id)).then_some(settled.price)
+    (!shared.unpriced.contains(&id)).then_some(settled.price)
 }
 
 /// Whether the job is held, or others keep it in DEPEND.

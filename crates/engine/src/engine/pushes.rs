@@ -11,15 +11,17 @@ use std::collections::BTreeSet;
 impl Engine {
     pub(super) fn associations(&mut self, records: Vec<AssociationRecord>) -> Vec<Effect> {
         // Most pushes serve nobody who waits, and bring many.
-        let who_wait: BTreeSet<UserId> = self.ledger.waiting_users().collect();
+        let who_wait: BTreeSet<UserId> = self.shared.ledger.waiting_users().collect();
         let users = records.iter().map(|record| record.association.user);
         let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
-        let is_over = self.due.push_ended;
-        self.due.push_ended &= records.iter().all(|record| self.view().is_owner(record.association.user));
-        self.book.upsert(records, self.owner);
-        self.due.limits_moved = true;
-        self.ledger.prices_moved();
-        let jobs: Vec<JobId> = served.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
+        let is_over = self.shared.due.push_ended;
+        self.shared.due.push_ended &=
+            records.iter().all(|record| self.shared.is_owner(record.association.user));
+        self.shared.book.upsert(records, self.shared.owner);
+        self.shared.due.limits_moved = true;
+        self.shared.ledger.prices_moved();
+        let jobs: Vec<JobId> =
+            served.into_iter().flat_map(|user| self.shared.ledger.waiting_of(user)).collect();
         let mut effects = self.attach(jobs);
         if is_over {
             effects.extend(self.owner_pushed());
@@ -31,15 +33,18 @@ impl Engine {
     /// released without his jobs, which had no association yet.
     fn owner_pushed(&mut self) -> Vec<Effect> {
         let is_owners = |id: &AssociationId| {
-            self.book.association(*id).is_some_and(|association| self.view().is_owner(association.user))
+            self.shared
+                .book
+                .association(*id)
+                .is_some_and(|association| self.shared.is_owner(association.user))
         };
-        let due: Vec<AssociationId> = self.due.half_pushed.iter().copied().filter(is_owners).collect();
+        let due: Vec<AssociationId> = self.shared.due.half_pushed.iter().copied().filter(is_owners).collect();
         let mut effects = Vec::new();
         for association in due {
-            self.due.half_pushed.remove(&association);
+            self.shared.due.half_pushed.remove(&association);
             // Where eventlogs are still being read this is decided when they are read.
-            if self.ledger.is_unread(association) {
-                self.due.unjudged.insert(association);
+            if self.shared.ledger.is_unread(association) {
+                self.shared.due.unjudged.insert(association);
             } else {
                 effects.extend(self.pass(association));
                 effects.push(Effect::Then(Step::ReplayRead(association)));
@@ -52,7 +57,7 @@ impl Engine {
         // It takes the place of an open push.
         self.abandon_draft();
         let mut draft = Draft::default();
-        draft.absorb(site, &mut self.standing);
+        draft.absorb(site, &mut self.shared.standing);
         self.replaced(draft, |book| book.replace(policy))
     }
 
@@ -63,65 +68,67 @@ impl Engine {
 
     /// Puts a whole policy in force. A tree that can't be right rejects all of it.
     fn replaced(&mut self, draft: Draft, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
-        match self.standing.push_draft(draft, self.settings.accrual) {
+        match self.shared.standing.push_draft(draft, self.shared.settings.accrual) {
             Ok(change) => {
                 self.note_site_change(&change);
                 let rules = usize::from(change.policy) + usize::from(change.accounting);
                 let SiteChange { associations, banks, .. } = change;
-                self.book.note_tree(TreeChange { associations, banks, rules });
+                self.shared.book.note_tree(TreeChange { associations, banks, rules });
             }
             Err(fault) => {
-                self.book.abort();
+                self.shared.book.abort();
                 return vec![Effect::RejectPolicy(fault.to_string())];
             }
         }
-        replace(&mut self.book);
-        (self.due.push_ended, self.due.limits_moved) = (true, true);
+        replace(&mut self.shared.book);
+        (self.shared.due.push_ended, self.shared.due.limits_moved) = (true, true);
         self.regroup();
         let mut effects = self.weigh();
-        effects.extend(self.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, told_of(shared))));
-        let waiting: Vec<JobId> = self.ledger.waiting().collect();
+        effects.extend(
+            self.shared.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, told_of(shared))),
+        );
+        let waiting: Vec<JobId> = self.shared.ledger.waiting().collect();
         effects.extend(self.attach(waiting));
-        effects.extend(if self.view().is_live() { self.pushed_tree() } else { self.reprioritize() });
+        effects.extend(if self.shared.is_live() { self.pushed_tree() } else { self.reprioritize() });
         effects
     }
 
     pub(super) fn begin(&mut self, keeps_config: bool) -> Vec<Effect> {
         self.abandon_draft();
-        self.book.begin(keeps_config);
+        self.shared.book.begin(keeps_config);
         Vec::new()
     }
 
     /// What shows only when a push is committed concerns no job.
     pub(super) fn stage(&mut self, part: PolicyPart, site: SitePart) -> Vec<Effect> {
-        self.draft.absorb(site, &mut self.standing);
-        self.book.stage(part);
+        self.draft.absorb(site, &mut self.shared.standing);
+        self.shared.book.stage(part);
         Vec::new()
     }
 
     pub(super) fn abort(&mut self) -> Vec<Effect> {
         self.abandon_draft();
-        self.book.abort();
+        self.shared.book.abort();
         Vec::new()
     }
 
     /// What came of a push goes with it, the cells of associations that came first with it included.
     fn abandon_draft(&mut self) {
         if !std::mem::take(&mut self.draft).is_empty() {
-            self.standing.tidy();
+            self.shared.standing.tidy();
         }
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
-        (self.due.push_ended, self.due.limits_moved) = (false, true);
-        change(&mut self.book);
+        (self.shared.due.push_ended, self.shared.due.limits_moved) = (false, true);
+        change(&mut self.shared.book);
         self.weigh()
     }
 
     /// New prices for all, then whoever may go by the new data.
     pub(super) fn reprioritize(&mut self) -> Vec<Effect> {
-        self.due.push_ended = true;
-        if self.view().is_live() {
+        self.shared.due.push_ended = true;
+        if self.shared.is_live() {
             return self.refresh_on_request();
         }
         self.move_reference();
@@ -136,22 +143,22 @@ impl Engine {
     fn attach(&mut self, waiting: Vec<JobId>) -> Vec<Effect> {
         let (mut effects, mut replayed) = (Vec::new(), Vec::new());
         for id in waiting {
-            let Some(job) = self.ledger.job(id) else { continue };
-            let found = self.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
+            let Some(job) = self.shared.ledger.job(id) else { continue };
+            let found = self.shared.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
             let Some(association) = found else { continue };
-            let is_owner = self.view().is_owner(job.user);
+            let is_owner = self.shared.is_owner(job.user);
             let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
-            if is_owner && was_passed_over && self.unpriced.contains(&id) {
-                self.due.unmoved.insert(id);
+            if is_owner && was_passed_over && self.shared.unpriced.contains(&id) {
+                self.shared.due.unmoved.insert(id);
                 effects.push(Effect::Arm(Timer::Turn));
             }
             if job.origin == Origin::Replayed {
-                self.due.half_pushed.insert(association);
+                self.shared.due.half_pushed.insert(association);
                 // Whether a limit concerns it was not known when eventlogs were read.
                 replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
             }
-            self.ledger.meet(&self.book, association);
-            self.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
+            self.shared.ledger.meet(&self.shared.book, association);
+            self.shared.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
             effects.extend(self.accrues(id));
         }
         effects.extend(self.read_eventlogs(replayed));

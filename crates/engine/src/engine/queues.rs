@@ -10,7 +10,7 @@
 
 use super::{Effect, Engine, QueueTold, Timer};
 use crate::accounts::AssociationId;
-use crate::engine::View;
+use crate::engine::shared::Shared;
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Line, Phase};
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,18 +78,21 @@ impl Queues {
 impl Engine {
     /// Begins to ask about queues as soon as the answer matters.
     pub(super) fn watch_queues(&mut self, effects: &mut Vec<Effect>) {
-        if !self.queues.is_asking && needs_queue_states(&self.view()) {
-            self.queues.is_asking = true;
-            effects.push(Effect::ArmIn(Timer::Queues, std::mem::take(&mut self.queues.delay)));
+        if !self.shared.queues.is_asking && needs_queue_states(&self.shared) {
+            self.shared.queues.is_asking = true;
+            effects.push(Effect::ArmIn(Timer::Queues, std::mem::take(&mut self.shared.queues.delay)));
         }
     }
 
     /// Asks which queues are stopped.
     pub(super) fn ask_queues(&mut self) -> Vec<Effect> {
-        self.queues.is_asking = needs_queue_states(&self.view());
-        let is_due = self.queues.is_asking;
-        self.queues.has_unasked = false;
-        is_due.then(|| Effect::AskQueues(self.queues.seen.iter().cloned().collect())).into_iter().collect()
+        self.shared.queues.is_asking = needs_queue_states(&self.shared);
+        let is_due = self.shared.queues.is_asking;
+        self.shared.queues.has_unasked = false;
+        is_due
+            .then(|| Effect::AskQueues(self.shared.queues.seen.iter().cloned().collect()))
+            .into_iter()
+            .collect()
     }
 
     /// Takes over which queues are stopped. If that changes a reservation, a release scan follows at once. A queue whose question was not
@@ -97,7 +100,7 @@ impl Engine {
     /// asks again soon.
     pub(super) fn queues_told(&mut self, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
         let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
-        let (mut changed, mut parents) = (BTreeSet::new(), self.queues.parents.clone());
+        let (mut changed, mut parents) = (BTreeSet::new(), self.shared.queues.parents.clone());
         for (queue, QueueTold { is_stopped, parent }) in states {
             let Some(is_stopped) = is_stopped else { continue };
             if let Some(name) = &queue {
@@ -107,8 +110,8 @@ impl Engine {
                 };
             }
             let is_news = match is_stopped {
-                true => self.queues.stopped.insert(queue.clone()),
-                false => self.queues.stopped.remove(&queue),
+                true => self.shared.queues.stopped.insert(queue.clone()),
+                false => self.shared.queues.stopped.remove(&queue),
             };
             if is_news {
                 changed.insert(queue);
@@ -125,41 +128,44 @@ impl Engine {
 
     /// Takes over the named queues of Flux's configuration.
     pub(super) fn queues_configured(&mut self, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
-        let mut parents = self.queues.parents.clone();
+        let mut parents = self.shared.queues.parents.clone();
         for (queue, parent) in &queues {
             match parent {
                 Some(parent) => parents.insert(queue.clone(), parent.clone()),
                 None => parents.remove(queue),
             };
         }
-        self.queues.configured = queues.into_iter().map(|(queue, _)| queue).collect();
+        self.shared.queues.configured = queues.into_iter().map(|(queue, _)| queue).collect();
         self.set_parents(parents)
     }
 
     /// Takes over whether the scheduler keeps the jobs of all queues in one list.
     pub(super) fn scheduler_told(&mut self, is_one_list: bool) -> Vec<Effect> {
-        let before = self.queues.is_one_list.replace(is_one_list);
+        let before = self.shared.queues.is_one_list.replace(is_one_list);
         if before.unwrap_or(false) != is_one_list { self.regroup_orders() } else { Vec::new() }
     }
 
     fn set_parents(&mut self, parents: BTreeMap<QueueName, QueueName>) -> Vec<Effect> {
-        if self.queues.parents == parents {
+        if self.shared.queues.parents == parents {
             return Vec::new();
         }
-        self.book.set_queue_parents(parents.clone());
-        self.queues.parents = parents;
+        self.shared.book.set_queue_parents(parents.clone());
+        self.shared.queues.parents = parents;
         self.regroup();
         // Limits on a parent count the jobs of its virtual queues.
         let mut effects = self.regroup_orders();
-        self.due.passes.extend(self.ledger.in_line().map(|association| (association, Line::All)));
-        effects.extend((!self.due.passes.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        self.shared
+            .due
+            .passes
+            .extend(self.shared.ledger.in_line().map(|association| (association, Line::All)));
+        effects.extend((!self.shared.due.passes.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
     }
 
     /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
     fn regroup_orders(&mut self) -> Vec<Effect> {
-        let (queues, ledger) = (&self.queues, &self.ledger);
-        self.live.regroup(|id| {
+        let (queues, ledger) = (&self.shared.queues, &self.shared.ledger);
+        self.shared.live.regroup(|id| {
             let queue = ledger.job(id).and_then(|job| job.queue.as_ref());
             queues.scheduler_queue(queue).cloned()
         });
@@ -171,23 +177,26 @@ impl Engine {
         if changed.is_empty() {
             return Vec::new();
         }
-        let pending =
-            self.ledger.jobs().filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
+        let pending = self
+            .shared
+            .ledger
+            .jobs()
+            .filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
         let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
         let mut freed = BTreeSet::new();
         for id in pending {
-            let Some(job) = self.ledger.job(id) else { continue };
-            let is_queue_stopped = self.queues.stopped.contains(&job.queue);
+            let Some(job) = self.shared.ledger.job(id) else { continue };
+            let is_queue_stopped = self.shared.queues.stopped.contains(&job.queue);
             let (association, reserved) = (job.association(), job.footprint().reserved);
-            self.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
-            let is_other = self.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
+            self.shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
+            let is_other = self.shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
             freed.extend(association.filter(|_| is_other));
         }
         self.passes(freed.into_iter().map(|association: AssociationId| (association, Line::All)))
     }
 }
 
-fn needs_queue_states(view: &View<'_>) -> bool {
-    let queues = &view.queues;
-    queues.has_unasked || !queues.stopped.is_empty() || view.ledger.in_line().next().is_some()
+fn needs_queue_states(shared: &Shared) -> bool {
+    let queues = &shared.queues;
+    queues.has_unasked || !queues.stopped.is_empty() || shared.ledger.in_line().next().is_some()
 }

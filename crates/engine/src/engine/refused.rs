@@ -19,7 +19,7 @@ impl Engine {
         match effect {
             Effect::LookUp(id) => self.not_shown(id, &why),
             Effect::AddDependency(id, name) => {
-                self.ledger.change(id, |job| job.names.remove(name.hold));
+                self.shared.ledger.change(id, |job| job.names.remove(name.hold));
                 // It is on its way out of DEPEND, as after a cancel.
                 if why == Refusal::TooLate {
                     return Vec::new();
@@ -35,15 +35,15 @@ impl Engine {
             }
             Effect::AskExpiration(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskExpiration(id) => complain(format!("job {id}: failed to look up its expiration")),
-            Effect::Subscribe(id) if self.expirations.is_heard(id) => {
-                self.expirations.forget(id);
+            Effect::Subscribe(id) if self.shared.expirations.is_heard(id) => {
+                self.shared.expirations.forget(id);
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
                 complain(format!("job {id}: failed to subscribe to its events"))
             }
             Effect::Subscribe(id) => {
-                let is_overtaken = self.subscriptions.refused(id);
+                let is_overtaken = self.shared.subscriptions.refused(id);
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
@@ -55,18 +55,18 @@ impl Engine {
             // Already gone, or the job left DEPEND: either way it is not held by this name.
             Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
             Effect::RemoveDependency(id, name) => {
-                self.ledger.change(id, |job| {
+                self.shared.ledger.change(id, |job| {
                     job.names.restore(name);
                     job.grant = Grant::None;
                 });
                 complain(format!("job {id}: failed to remove dependency {name}"))
             }
             Effect::Annotate(id, _) => {
-                self.annotations.remove(&id);
+                self.shared.annotations.remove(&id);
                 complain(format!("job {id}: failed to annotate it"))
             }
             Effect::Memo(id, _) | Effect::VolatileMemo(id, _) => {
-                self.ledger.change(id, |job| job.memo = None);
+                self.shared.ledger.change(id, |job| job.memo = None);
                 complain(format!("job {id}: failed to post memo"))
             }
             Effect::SetJobspec { id, .. } => {
@@ -85,7 +85,7 @@ impl Engine {
             Effect::Raise(..) if why == Refusal::Absent => Vec::new(),
             Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
             Effect::ReprioritizeAll => {
-                self.live.loop_refused();
+                self.shared.live.loop_refused();
                 complain("failed to reprioritize".to_owned())
             }
             other => complain(format!("{other:?}")),
@@ -96,9 +96,9 @@ impl Engine {
     /// price it had, is asked for once more. Not in the next turn, which may be refused as well.
     fn has_no_price(&mut self, id: JobId, why: &Refusal) -> Option<Effect> {
         self.stays_in_priority(id);
-        let is_scheduled = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
+        let is_scheduled = self.shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         (is_scheduled && matches!(why, Refusal::Other(_))).then(|| {
-            self.due.unmoved.insert(id);
+            self.shared.due.unmoved.insert(id);
             Effect::Arm(Timer::Retry)
         })
     }

@@ -71,7 +71,7 @@ impl Engine {
         }
         if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
             self.replay.pending.push(facts.id);
-            self.due.incomplete.insert(facts.id);
+            self.shared.due.incomplete.insert(facts.id);
         }
         self.replay.has_unpriced |= facts.state == State::Priority;
         let mut effects = log_unmeasured(facts);
@@ -79,15 +79,19 @@ impl Engine {
             job.allocation = facts.resources.allocation().map(Box::new);
             effects.extend(log_unread_resources(facts.id, &facts.resources));
         }
-        self.ledger.insert(facts.id, job);
+        self.shared.ledger.insert(facts.id, job);
         // Where R has no start, the eventlog has the time of the allocation.
-        let lacks_start = lacks_start(&self.view(), facts.id);
+        let lacks_start = lacks_start(&self.shared, facts.id);
         effects.extend(if lacks_start {
             Some(Effect::ReadEventlog(facts.id))
         } else {
             self.accrues(facts.id)
         });
-        effects.extend(self.expirations.follow(&self.ledger, facts.id, facts.state == State::Run));
+        effects.extend(self.shared.expirations.follow(
+            &self.shared.ledger,
+            facts.id,
+            facts.state == State::Run,
+        ));
         if !self.replay.is_due {
             self.replay.is_due = true;
             effects.push(Effect::Arm(Timer::Turn));
@@ -101,13 +105,17 @@ impl Engine {
         if !is_due {
             return Vec::new();
         }
-        let depends =
-            pending.iter().filter_map(|id| self.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
-        self.due.unjudged.extend(depends.filter_map(Job::association));
+        let depends = pending
+            .iter()
+            .filter_map(|id| self.shared.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
+        self.shared.due.unjudged.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(pending);
         if self.resync.is_over() {
             // Who came while jobs were compared may be held by what was found to be wrong.
-            self.due.passes.extend(self.ledger.in_line().map(|association| (association, Line::All)));
+            self.shared
+                .due
+                .passes
+                .extend(self.shared.ledger.in_line().map(|association| (association, Line::All)));
         }
         self.all_may_be_known();
         // Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
@@ -120,19 +128,19 @@ impl Engine {
     /// Posts banks and projects that are missing in jobspecs of attached jobs which are still pending.
     pub(super) fn complete_jobspecs(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        for id in std::mem::take(&mut self.due.incomplete) {
-            let Some(job) = self.ledger.job(id) else { continue };
+        for id in std::mem::take(&mut self.shared.due.incomplete) {
+            let Some(job) = self.shared.ledger.job(id) else { continue };
             let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
             let Admission::Attached(association) = job.admission else { continue };
             if !is_pending {
                 continue;
             }
             let is_awaiting = job.is_awaiting();
-            effects.extend(complete_jobspec(&self.view(), id, job, association, Posting::ById));
-            self.ledger.change(id, |job| job.admission = Admission::Admitted(association));
+            effects.extend(complete_jobspec(&self.shared, id, job, association, Posting::ById));
+            self.shared.ledger.change(id, |job| job.admission = Admission::Admitted(association));
             // From now on it stands in line.
             effects.extend(if is_awaiting {
-                self.due.scan_later(association, Line::All)
+                self.shared.due.scan_later(association, Line::All)
             } else {
                 Vec::new()
             });
@@ -146,21 +154,21 @@ impl Engine {
     pub(super) fn read_eventlogs(&mut self, pending: Vec<JobId>) -> Vec<Effect> {
         let mut effects = Vec::new();
         for id in pending {
-            let Some(job) = self.ledger.job(id) else { continue };
+            let Some(job) = self.shared.ledger.job(id) else { continue };
             let can_decide = match job.phase {
                 Phase::Depend => true,
                 Phase::Sched => {
-                    job.association().is_some_and(|of| is_in_reach(&self.view(), of, job.queue.as_ref()))
+                    job.association().is_some_and(|of| is_in_reach(&self.shared, of, job.queue.as_ref()))
                 }
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
             // In SCHED it counted as unread from the start, so that its place to run was not given away. Where no limit on what runs is
             // in reach nothing depends on its eventlog.
-            let (is_unread, counts_age) = (job.is_unread(), self.weighed.weight(AGE) != 0);
+            let (is_unread, counts_age) = (job.is_unread(), self.shared.weighed.weight(AGE) != 0);
             let is_left = job.phase == Phase::Sched && !can_decide;
             if can_decide != is_unread {
                 let knowledge = if can_decide { Knowledge::Unread } else { Knowledge::Known };
-                self.ledger.change(id, |job| job.knowledge = knowledge);
+                self.shared.ledger.change(id, |job| job.knowledge = knowledge);
             }
             if is_left {
                 self.leave_unasked(id);
@@ -172,17 +180,17 @@ impl Engine {
 
     /// Takes over the names an eventlog tells of.
     pub(super) fn eventlog(&mut self, id: JobId, history: Option<Vec<(String, bool)>>) -> Vec<Effect> {
-        let Some(knowledge) = self.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
-        let start = self.begin_accrual(id, self.now);
+        let Some(knowledge) = self.shared.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
+        let start = self.begin_accrual(id, self.shared.now);
         let Some(history) = history else { return start.into_iter().chain(self.cannot_read(id)).collect() };
-        let rules = self.ledger.rules();
+        let rules = self.shared.ledger.rules();
         let mut effects = Vec::from_iter(start);
         let (ours, foreign): (Vec<_>, Vec<_>) =
             history.into_iter().partition(|(name, _)| rules.parse(name).is_some());
         // What callbacks told meanwhile is known already, and may be later than what is read here.
         effects.extend(self.note_foreign(id, &foreign));
         if knowledge != Knowledge::Known {
-            self.ledger.change(id, |job| {
+            self.shared.ledger.change(id, |job| {
                 let ours = ours.iter().filter_map(|(text, added)| Some((rules.parse(text)?, *added)));
                 ours.for_each(|(name, added)| job.names.replay(name, added));
             });
@@ -194,22 +202,22 @@ impl Engine {
     /// Nothing is missing any more among the names of others, if we were subscribed while the eventlog was read. If we
     /// were not, and others keep the job by names that its jobspec does not declare, it is read once more.
     fn note_foreign(&mut self, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
-        if let Some(others) = self.subscriptions.names_mut(id) {
+        if let Some(others) = self.shared.subscriptions.names_mut(id) {
             foreign.iter().for_each(|(name, added)| others.note(name, *added));
             others.complete();
             return self.note_keepers(id);
         }
         let mut others = ForeignNames::of_new();
         foreign.iter().for_each(|(name, added)| others.note(name, *added));
-        let is_here = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
+        let is_here = self.shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
         if others.keep_it() && is_here { self.watch(id) } else { Vec::new() }
     }
 
     /// The names on the job are known now. Whether it was released follows from them.
     fn known(&mut self, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
-        let is_unwatched = self.subscriptions.is_unwatched(id);
-        self.ledger.change(id, |job| {
+        let is_unwatched = self.shared.subscriptions.is_unwatched(id);
+        self.shared.ledger.change(id, |job| {
             job.knowledge = Knowledge::Known;
             if is_unwatched && !job.names.outstanding().is_empty() {
                 job.keepers = Keepers::NobodyElse;
@@ -223,7 +231,7 @@ impl Engine {
             }
         });
         self.all_may_be_known();
-        match self.ledger.job(id).and_then(Job::association) {
+        match self.shared.ledger.job(id).and_then(Job::association) {
             Some(association) => self.one_less_unread(association),
             None => self.passes_put_off(),
         }
@@ -233,11 +241,11 @@ impl Engine {
     /// again; meanwhile the job is not called free, and the others of its association go on. For a job in SCHED a place
     /// to run is reserved, as if it had been released.
     fn cannot_read(&mut self, id: JobId) -> Vec<Effect> {
-        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
         let (knowledge, association) = (job.knowledge, job.association());
         if job.phase != Phase::Depend {
             self.unreadable.remove(&id);
-            self.ledger.change(id, |job| {
+            self.shared.ledger.change(id, |job| {
                 job.knowledge = Knowledge::Known;
                 if job.phase == Phase::Sched {
                     job.grant = Grant::Given;
@@ -256,7 +264,7 @@ impl Engine {
         }
         effects.push(Effect::ReadDependencies(id));
         if knowledge == Knowledge::Unread {
-            self.ledger.change(id, |job| job.knowledge = Knowledge::Unreadable);
+            self.shared.ledger.change(id, |job| job.knowledge = Knowledge::Unreadable);
             effects.extend(association.map(|a| self.one_less_unread(a)).unwrap_or_default());
         }
         effects
@@ -265,16 +273,16 @@ impl Engine {
     /// Takes over which names are outstanding, where no eventlog tells which were before.
     pub(super) fn dependencies(&mut self, id: JobId, names: Option<Vec<String>>) -> Vec<Effect> {
         let Some(names) = names else { return vec![Effect::Arm(Timer::Retry)] };
-        let Some(knowledge) = self.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
-        let rules = self.ledger.rules();
+        let Some(knowledge) = self.shared.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
+        let rules = self.shared.ledger.rules();
         let ours: Vec<HoldName> = names.iter().filter_map(|name| rules.parse(name)).collect();
         let foreign = names.into_iter().filter(|name| rules.parse(name).is_none());
         let foreign: Vec<(String, bool)> = foreign.map(|name| (name, true)).collect();
         self.unreadable.remove(&id);
         let mut effects = self.note_foreign(id, &foreign);
         if knowledge != Knowledge::Known {
-            let names = HoldNames::only_outstanding(rules, ours, self.now);
-            self.ledger.change(id, |job| job.names = names);
+            let names = HoldNames::only_outstanding(rules, ours, self.shared.now);
+            self.shared.ledger.change(id, |job| job.names = names);
             effects.extend(self.known(id));
         }
         effects
@@ -282,62 +290,65 @@ impl Engine {
 
     /// Tries again to read what could not be read; and the owner's record should have come by now.
     pub(super) fn retry(&mut self) -> Vec<Effect> {
-        let (now, patience) = (self.now, Timer::Retry.seconds());
+        let (now, patience) = (self.shared.now, Timer::Retry.seconds());
         // If the clock was set back, nobody can tell how long a job has waited.
         let is_over = |since: f64| !(0.0..patience - EARLY).contains(&(now - since));
-        let over = self.due.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
-        self.due.ends.extend(over);
+        let over = self.shared.due.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
+        self.shared.due.ends.extend(over);
         let mut effects = self.end_unpriceable();
-        effects.extend((!self.due.expected.is_empty()).then_some(Effect::Arm(Timer::Retry)));
+        effects.extend((!self.shared.due.expected.is_empty()).then_some(Effect::Arm(Timer::Retry)));
         effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
         effects.extend(self.ask_again());
-        effects.extend(lacks_site_nodes(&self.view()));
-        effects.extend((!self.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        effects.extend(lacks_site_nodes(&self.shared));
+        effects.extend((!self.shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
     }
 
     /// When all eventlogs of an association are read, whoever may go there is released, and then whoever must be held
     /// is, if that was not decided before.
     pub(super) fn one_less_unread(&mut self, association: AssociationId) -> Vec<Effect> {
-        if self.ledger.is_unread(association) {
+        if self.shared.ledger.is_unread(association) {
             return Vec::new();
         }
         let mut effects = self.passes_put_off();
-        if self.due.half_pushed.contains(&association) {
+        if self.shared.due.half_pushed.contains(&association) {
             return effects;
         }
         effects.extend(self.pass(association));
-        let is_unjudged = self.due.unjudged.contains(&association);
+        let is_unjudged = self.shared.due.unjudged.contains(&association);
         effects.extend(is_unjudged.then_some(Effect::Then(Step::ReplayRead(association))));
         effects
     }
 
     /// An association that was read before others with which it shares a limit has its turn when all are read.
     fn passes_put_off(&mut self) -> Vec<Effect> {
-        if self.ledger.has_unread() {
+        if self.shared.ledger.has_unread() {
             return Vec::new();
         }
-        let put_off = self.ledger.take_put_off();
-        put_off.into_iter().flat_map(|association| self.due.scan_later(association, Line::All)).collect()
+        let put_off = self.shared.ledger.take_put_off();
+        put_off
+            .into_iter()
+            .flat_map(|association| self.shared.due.scan_later(association, Line::All))
+            .collect()
     }
 
     /// Whether that was the last of all that is read. Of a job that can't be read somebody is still being asked: should
     /// taking in the answer panic each time, comparing with Flux anew each time would have no end.
     pub(super) fn all_may_be_known(&mut self) {
-        if !self.ledger.has_unread() && self.unreadable.is_empty() {
+        if !self.shared.ledger.has_unread() && self.unreadable.is_empty() {
             self.resync.ended();
         }
     }
 
     /// Holds replayed jobs that carry no name of ours and don't fit.
     pub(super) fn hold_replayed(&mut self, association: AssociationId) -> Vec<Effect> {
-        self.due.unjudged.remove(&association);
+        self.shared.due.unjudged.remove(&association);
         let is_free = |id: &JobId| {
-            self.ledger.job(*id).is_some_and(|job| {
+            self.shared.ledger.job(*id).is_some_and(|job| {
                 job.origin == Origin::Replayed && job.is_up_to_others() && job.grant == Grant::None
             })
         };
-        let free: Vec<JobId> = self.ledger.before_sched(association).filter(is_free).collect();
+        let free: Vec<JobId> = self.shared.ledger.before_sched(association).filter(is_free).collect();
         free.into_iter().flat_map(|id| self.hold(id)).collect()
     }
 }

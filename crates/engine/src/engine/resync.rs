@@ -66,11 +66,11 @@ impl Engine {
     /// call that panics (`cargo bench --bench scale` has the figure).
     pub(super) fn panicked(&mut self, id: Option<JobId>) -> Vec<Effect> {
         self.resync.panics = self.resync.panics.saturating_add(1);
-        self.ledger.recount();
+        self.shared.ledger.recount();
         if let Some(id) = id {
             self.resync.suspects.insert(id);
             // Whether it was told is not known.
-            self.ledger.change(id, |job| job.memo = None);
+            self.shared.ledger.change(id, |job| job.memo = None);
         }
         let mut effects = if self.resync.panics > TRIES { self.give_up() } else { self.compare() };
         effects.extend(self.asked_in_vain());
@@ -79,10 +79,10 @@ impl Engine {
 
     /// With the call all was lost that others were asked for, and every timer that it was to arm.
     fn asked_in_vain(&mut self) -> Vec<Effect> {
-        self.queues.ask_again();
+        self.shared.queues.ask_again();
         let mut effects = self.listed(None);
         effects.extend(self.refresh_after_panic());
-        effects.extend(lacks_site_nodes(&self.view()).map(|_| Effect::Arm(Timer::Retry)));
+        effects.extend(lacks_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
         effects
     }
 
@@ -91,7 +91,7 @@ impl Engine {
         self.resync.is_begun = true;
         self.resync.suspects.extend(self.resync.in_hand.drain(..));
         let suspects = self.resync.suspects.iter().copied();
-        self.resync.due = self.ledger.jobs().map(|(id, _)| id).chain(suspects).collect();
+        self.resync.due = self.shared.ledger.jobs().map(|(id, _)| id).chain(suspects).collect();
         vec![Effect::Arm(Timer::Turn)]
     }
 
@@ -113,7 +113,7 @@ impl Engine {
             "jobs could not be compared with Flux's; this is tried again at the next request".to_owned();
         let mut effects = vec![Effect::Log(Level::Error, text)];
         let unread: Vec<JobId> =
-            self.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect();
+            self.shared.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect();
         effects.extend(unread.into_iter().flat_map(|id| self.eventlog(id, None)));
         effects
     }
@@ -129,9 +129,9 @@ impl Engine {
         let mut effects: Vec<Effect> = slice.into_iter().map(Effect::LookUp).collect();
         if rest == 0 {
             // What was to be told about prices may be lost, and that a push is over. And then what follows a replay.
-            self.due.half_pushed.clear();
+            self.shared.due.half_pushed.clear();
             self.replay.begin();
-            self.live.stale.forget();
+            self.shared.live.stale.forget();
             effects.extend(reprioritize_all());
         }
         effects.push(Effect::Arm(Timer::Turn));
@@ -140,27 +140,31 @@ impl Engine {
 
     /// A job as Flux has it now.
     pub(super) fn shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
-        let memo = self.ledger.job(facts.id).and_then(|job| job.memo);
+        let memo = self.shared.ledger.job(facts.id).and_then(|job| job.memo);
         let is_over = facts.state == State::Inactive;
         let mut effects = if is_over { self.ended_unheard(facts.id) } else { Vec::new() };
         self.take_out(facts.id);
         effects.extend(self.watch_anew(facts.id, facts.state));
         if !is_over {
             effects.extend(self.new_job(facts));
-            self.ledger.annotate(facts.id, memo);
+            self.shared.ledger.annotate(facts.id, memo);
         }
         self.resync.in_hand.retain(|other| *other != facts.id);
-        effects.extend(self.expirations.follow(&self.ledger, facts.id, facts.state == State::Run));
+        effects.extend(self.shared.expirations.follow(
+            &self.shared.ledger,
+            facts.id,
+            facts.state == State::Run,
+        ));
         effects
     }
 
     /// Whether we are subscribed to the job is not known: Flux takes that as often as it is asked, so it is given back
     /// and asked for once. What others did meanwhile is in the eventlog.
     fn watch_anew(&mut self, id: JobId, state: State) -> Vec<Effect> {
-        let others = self.subscriptions.take_names(id);
-        self.expirations.forget(id);
+        let others = self.shared.subscriptions.take_names(id);
+        self.shared.expirations.forget(id);
         if state > State::Depend {
-            self.subscriptions.clear_unwatched(id);
+            self.shared.subscriptions.clear_unwatched(id);
         }
         let mut effects = vec![Effect::Unsubscribe(id)];
         let others = match (others, state) {
@@ -168,7 +172,7 @@ impl Engine {
             (Some(_), State::Depend) => ForeignNames::unknown(),
             _ => return effects,
         };
-        self.subscriptions.put_back(id, others);
+        self.shared.subscriptions.put_back(id, others);
         effects.push(Effect::Subscribe(id));
         effects
     }
@@ -180,21 +184,21 @@ impl Engine {
             let mut effects =
                 vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
             // Who was to read its eventlog went with the panic.
-            let is_unread = self.ledger.job(id).is_some_and(Job::is_unread);
+            let is_unread = self.shared.ledger.job(id).is_some_and(Job::is_unread);
             effects.extend(is_unread.then_some(Effect::ReadEventlog(id)));
             return effects;
         }
         let mut effects = self.ended_unheard(id);
-        effects.extend(self.expirations.follow(&self.ledger, id, false));
+        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
         self.take_out(id);
-        self.subscriptions.end_unheard(id);
+        self.shared.subscriptions.end_unheard(id);
         effects
     }
 
     fn take_out(&mut self, id: JobId) {
         self.validated.remove(&id);
         self.forget(id);
-        if let Some(job) = self.ledger.remove(id) {
+        if let Some(job) = self.shared.ledger.remove(id) {
             self.forget_unasked(id, job.association(), job.queue.as_ref());
         }
     }

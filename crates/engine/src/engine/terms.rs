@@ -8,14 +8,14 @@
 //!     └── age           of the job, as a part of `age-max`
 //! ```
 
-use super::View;
 use super::live::Turn;
+use super::shared::Shared;
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Job;
 use crate::priority::{Explanation, Outcome, Subject};
 
-impl View<'_> {
+impl Shared {
     /// Returns the current priority of a job that has an association, with its terms.
     pub(super) fn explain(&self, id: JobId, job: &Job, urgency: i64) -> Option<Explanation> {
         let association = job.association()?;
@@ -32,7 +32,7 @@ impl View<'_> {
     /// Returns the priority that a job would have at another fair-share.
     pub(super) fn explain_at(&self, job: &Job, urgency: i64, fairshare: f64) -> Option<Explanation> {
         let subject = Subject {
-            book: self.book,
+            book: &self.book,
             association: self.book.association(job.association()?)?,
             fairshare,
             queue: job.queue.as_ref().map(|queue| queue.as_str()),
@@ -82,10 +82,5 @@ impl View<'_> {
     pub(super) fn true_age(&self, job: &Job, now: f64) -> f64 {
         let age = job.eligible.seconds(now) / self.settings.age_max;
         if self.settings.max_wait_behind > 0.0 { age } else { age.min(1.0) }
-    }
-
-    /// Returns the age of a live job at `now`, as [`View::true_age`]; 0 for any other job.
-    pub fn age_of(&self, id: JobId, now: f64) -> f64 {
-        self.ledger.job(id).map_or(0.0, |job| self.true_age(job, now))
     }
 }

@@ -56,14 +56,30 @@ mod why;
 
 use super::Engine;
 use super::due::Due;
-use super::{Batches, Tables};
+use super::{Batches, Shared, Tables};
 use crate::accounts::Book;
 use crate::ids::JobId;
 use crate::limits::Ledger;
 use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 
 /// As few jobs at a time as show that there are batches.
 pub(super) const FEW: Batches = Batches { put_off: 4, unmoved: 3, sought: 3, annotated: 2, subscribed: 4 };
+
+/// Tests look into the state.
+impl Deref for Engine {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl DerefMut for Engine {
+    fn deref_mut(&mut self) -> &mut Shared {
+        &mut self.shared
+    }
+}
 
 /// What queries don't show.
 impl Engine {

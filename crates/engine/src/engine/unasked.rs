@@ -5,14 +5,14 @@
 
 use super::{Effect, Engine};
 use crate::accounts::AssociationId;
-use crate::engine::View;
+use crate::engine::shared::Shared;
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use crate::limits::{Grant, Job, Knowledge, Phase};
 
 impl Engine {
     /// Notes that nothing depends on the eventlog of a job in SCHED for now.
     pub(super) fn leave_unasked(&mut self, id: JobId) {
-        let Some(job) = self.ledger.job(id) else { return };
+        let Some(job) = self.shared.ledger.job(id) else { return };
         if let Some(association) = job.association() {
             self.unasked.entry((association, job.queue.clone())).or_default().insert(id);
         }
@@ -27,18 +27,18 @@ impl Engine {
         };
         let keys = keys.map(|(key, _)| key).take_while(|key| of.is_none_or(|of| key.0 == of));
         let due: Vec<_> =
-            keys.filter(|(of, queue)| is_in_reach(&self.view(), *of, queue.as_ref())).cloned().collect();
+            keys.filter(|(of, queue)| is_in_reach(&self.shared, *of, queue.as_ref())).cloned().collect();
         let jobs: Vec<JobId> = due.iter().filter_map(|key| self.unasked.remove(key)).flatten().collect();
         let is_open = |job: &Job| {
             (job.phase, job.knowledge, job.grant) == (Phase::Sched, Knowledge::Known, Grant::None)
         };
-        let open = jobs.into_iter().filter(|id| self.ledger.job(*id).is_some_and(is_open)).collect();
+        let open = jobs.into_iter().filter(|id| self.shared.ledger.job(*id).is_some_and(is_open)).collect();
         self.read_eventlogs(open)
     }
 
     /// Before a pass: nobody takes a place that was promised to one of whom a limit has come in reach since.
     pub(super) fn ask_where_limits_moved(&mut self) -> Vec<Effect> {
-        if std::mem::take(&mut self.due.limits_moved) { self.ask_unasked(None) } else { Vec::new() }
+        if std::mem::take(&mut self.shared.due.limits_moved) { self.ask_unasked(None) } else { Vec::new() }
     }
 
     /// The job is not where it was noted any more. Gives back whether it was.
@@ -63,18 +63,18 @@ impl Engine {
 
 /// Whether a limit on what runs could be reached if all active jobs of an association ran, for those in a queue. Where it could
 /// not, it does not matter for whom a place is reserved.
-pub(super) fn is_in_reach(view: &View<'_>, association: AssociationId, queue: Option<&QueueName>) -> bool {
-    if view.book.association(association).is_none() {
+pub(super) fn is_in_reach(shared: &Shared, association: AssociationId, queue: Option<&QueueName>) -> bool {
+    if shared.book.association(association).is_none() {
         return false;
     }
-    let active = view.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
-    if view.ledger.runs_under_scopes(association) {
+    let active = shared.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
+    if shared.ledger.runs_under_scopes(association) {
         return true;
     }
     let is_in_reach = |measure: Measure, cap: Limit| match measure {
         Measure::Jobs => !cap.admits(active, 1),
         Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
     };
-    let limits = view.ledger.pressures(view.book, association, queue);
+    let limits = shared.ledger.pressures(&shared.book, association, queue);
     limits.iter().any(|it| it.amount.stage == Stage::Running && is_in_reach(it.amount.measure, it.limit))
 }

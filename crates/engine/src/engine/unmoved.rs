@@ -8,7 +8,7 @@
 //! list, or the first. With 20,000 the push that makes Flux loop takes a quarter of the time.
 
 use super::{Effect, Engine, Timer};
-use crate::engine::View;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;
@@ -53,45 +53,51 @@ impl Unmoved {
 impl Engine {
     /// It gets its price in the next reactor turns.
     pub(super) fn put_off(&mut self, id: JobId) -> Vec<Effect> {
-        self.due.unmoved.insert(id);
+        self.shared.due.unmoved.insert(id);
         vec![Effect::Arm(Timer::Turn), Effect::KeepPriority]
     }
 
     /// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
     /// nothing, so it is prioritized by id in the next reactor turn, at what its price is then.
     pub(super) fn moved_on(&mut self, id: JobId) -> Option<Effect> {
-        self.unpriced.remove(&id).then(|| {
-            self.due.unmoved.insert(id);
+        self.shared.unpriced.remove(&id).then(|| {
+            self.shared.due.unmoved.insert(id);
             Effect::Arm(Timer::Turn)
         })
     }
 
     /// Asks for the urgency of those that are to be given their price: of all, or of the next where there are many.
     pub(super) fn move_on(&mut self) -> Vec<Effect> {
-        if self.due.unmoved.order.is_empty() && self.due.unmoved.jobs.len() <= self.batches.put_off {
-            return std::mem::take(&mut self.due.unmoved).jobs.into_iter().map(Effect::AskUrgency).collect();
+        if self.shared.due.unmoved.order.is_empty()
+            && self.shared.due.unmoved.jobs.len() <= self.shared.batches.put_off
+        {
+            return std::mem::take(&mut self.shared.due.unmoved)
+                .jobs
+                .into_iter()
+                .map(Effect::AskUrgency)
+                .collect();
         }
-        if self.due.unmoved.order.is_empty() {
-            self.due.unmoved.order = in_order(&self.view(), &self.due.unmoved.jobs);
+        if self.shared.due.unmoved.order.is_empty() {
+            self.shared.due.unmoved.order = in_order(&self.shared, &self.shared.due.unmoved.jobs);
         }
-        let next = std::iter::from_fn(|| self.due.unmoved.next()).take(self.batches.unmoved);
+        let next = std::iter::from_fn(|| self.shared.due.unmoved.next()).take(self.shared.batches.unmoved);
         let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
-        effects.extend((!self.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        effects.extend((!self.shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
     }
 }
 
 /// Whether Flux's loop leaves a job in PRIORITY, of which there are many.
-pub(super) fn is_put_off(view: &View<'_>, id: JobId) -> bool {
-    view.unpriced.len() > view.batches.put_off && view.unpriced.contains(&id)
+pub(super) fn is_put_off(shared: &Shared, id: JobId) -> bool {
+    shared.unpriced.len() > shared.batches.put_off && shared.unpriced.contains(&id)
 }
 
 /// In the order in which Flux finds a place for each at once, the first at the end, by the urgencies that were told last.
-pub(super) fn in_order(view: &View<'_>, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
+pub(super) fn in_order(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()
         .map(|id| {
-            let made = view.ledger.job(*id).and_then(|job| view.explain(*id, job, job.urgency));
+            let made = shared.ledger.job(*id).and_then(|job| shared.explain(*id, job, job.urgency));
             let price = made.map_or(0, |made| made.priority);
             match price > PRIORITY_MAX / 2 {
                 true => (true, !price, id.0),

@@ -3,24 +3,24 @@
 
 use super::{Effect, Engine, JobFacts, Level, State, Timer};
 use crate::accounts::AssociationId;
-use crate::engine::View;
 use crate::engine::life::bank_name;
 use crate::engine::life::project_of;
 use crate::engine::life::queue_name;
 use crate::engine::life::running_limits;
+use crate::engine::shared::Shared;
 use crate::engine::validate::unknown_association;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
-        let job = self.ledger.job(id);
+        let job = self.shared.ledger.job(id);
         let rejection = match job.map(Job::association) {
             // A waiting job is judged when its association is known.
             Some(None) => None,
-            Some(Some(association)) => queue_rejection(&self.view(), job, association, state, queue),
-            None => match self.book.find(user, None) {
-                Some(association) => queue_rejection(&self.view(), None, association, state, queue),
+            Some(Some(association)) => queue_rejection(&self.shared, job, association, state, queue),
+            None => match self.shared.book.find(user, None) {
+                Some(association) => queue_rejection(&self.shared, None, association, state, queue),
                 None => Some(unknown_association(user)),
             },
         };
@@ -28,23 +28,23 @@ impl Engine {
     }
 
     pub(super) fn update_bank(&mut self, id: JobId, user: UserId, state: State, bank: &str) -> Vec<Effect> {
-        if let Some(wanted) = self.book.find(user, Some(bank)) {
-            self.ledger.meet(&self.book, wanted);
+        if let Some(wanted) = self.shared.book.find(user, Some(bank)) {
+            self.shared.ledger.meet(&self.shared.book, wanted);
         }
-        bank_rejection(&self.view(), id, user, state, bank).map(Effect::Reject).into_iter().collect()
+        bank_rejection(&self.shared, id, user, state, bank).map(Effect::Reject).into_iter().collect()
     }
 
     /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
     pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         self.note_jobspec_update(facts.id);
-        let Some(job) = self.ledger.job(facts.id) else { return Vec::new() };
+        let Some(job) = self.shared.ledger.job(facts.id) else { return Vec::new() };
         let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
         let (counted_by, was_unread) = (job.running, job.is_unread());
         let mut effects = Vec::new();
         let mut association = job.association();
         let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
         if names_new_bank {
-            match self.book.find(job.user, facts.bank) {
+            match self.shared.book.find(job.user, facts.bank) {
                 Some(found) => association = Some(found),
                 None if association.is_none() => {}
                 None => {
@@ -59,18 +59,18 @@ impl Engine {
             }
         }
         let (bank, queue) =
-            (bank_name(&self.view(), association, facts.bank), queue_name(&self.view(), facts.queue));
-        let running = running_limits(&self.view(), queue.as_ref());
+            (bank_name(&self.shared, association, facts.bank), queue_name(&self.shared, facts.queue));
+        let running = running_limits(&self.shared, queue.as_ref());
         let project = match (&job.project, facts.project) {
             // Not every update is validated: it is judged when the job is admitted.
             (Project::Unjudged(_), Some(project)) => Project::Unjudged(project.into()),
             (_, project) => project_of(association, project),
         };
         if let Some(association) = association {
-            self.ledger.meet(&self.book, association);
+            self.shared.ledger.meet(&self.shared.book, association);
         }
-        let is_queue_stopped = self.queues.note(queue.as_ref());
-        self.ledger.change(id, |job| {
+        let is_queue_stopped = self.shared.queues.note(queue.as_ref());
+        self.shared.ledger.change(id, |job| {
             if let Some(association) = association {
                 job.admission = job.admission.moved_to(association);
             }
@@ -92,8 +92,8 @@ impl Engine {
         });
         // One that runs has another time limit, perhaps.
         effects.extend(self.accrues(id));
-        effects.extend(self.expirations.follow(&self.ledger, id, facts.state == State::Run));
-        let after = self.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
+        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, facts.state == State::Run));
+        let after = self.shared.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
         if after.as_ref() == Some(&before) {
             return effects;
         }
@@ -109,21 +109,21 @@ impl Engine {
             is_taken_back = self.take_back_moved(id, before.0, is_all);
             // Of one that it has there already Flux asks for no price.
             if before.0.is_none() && association.is_some() {
-                self.due.unmoved.insert(id);
+                self.shared.due.unmoved.insert(id);
                 effects.push(Effect::Arm(Timer::Turn));
             }
         }
         for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
             // What a job leaves that is to be held is others' when Flux has heard that it is.
             effects.extend(match is_taken_back {
-                true => self.due.scan_later(association, Line::All),
+                true => self.shared.due.scan_later(association, Line::All),
                 false => self.pass(association),
             });
         }
         // It may have been the last that was read where it came from.
         match before.0.filter(|_| was_unread) {
             Some(left) if is_taken_back => {
-                self.due.unread_left.insert(left);
+                self.shared.due.unread_left.insert(left);
             }
             Some(left) => effects.extend(self.one_less_unread(left)),
             None => {}
@@ -133,20 +133,20 @@ impl Engine {
 
     /// A job in DEPEND comes under the limits of where it moved; names that no longer apply go in the pass after.
     fn hold_moved(&mut self, id: JobId) -> Vec<Effect> {
-        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
         let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
         if is_ours && job.grant != Grant::Given { self.hold(id) } else { Vec::new() }
     }
 }
 
 fn queue_rejection(
-    view: &View<'_>,
+    shared: &Shared,
     job: Option<&Job>,
     association: AssociationId,
     state: State,
     queue: &str,
 ) -> Option<String> {
-    if view.forbidden_queue(association, Some(queue)).is_some() {
+    if shared.forbidden_queue(association, Some(queue)).is_some() {
         return Some(format!("mf_priority: queue not valid for user: {queue}"));
     }
     let job = job?;
@@ -154,14 +154,14 @@ fn queue_rejection(
     if !matches!(state, State::Priority | State::Sched) || stays {
         return None;
     }
-    full_queue(view, job, association, queue)
+    full_queue(shared, job, association, queue)
 }
 
 /// The rejection if the job, moved to `association` and `queue`, would exceed a limit of the queue.
-fn full_queue(view: &View<'_>, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
+fn full_queue(shared: &Shared, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
     let wanted = QueueName::from(queue);
-    let exceeded = view.ledger.exceeded_if_moved(view.book, job, association, Some(&wanted));
-    let rules = view.ledger.rules();
+    let exceeded = shared.ledger.exceeded_if_moved(&shared.book, job, association, Some(&wanted));
+    let rules = shared.ledger.rules();
     let of_queue = rules.select(Rule::is_of_queue).or(rows_of_queues());
     let name = rules.members(exceeded.and(of_queue)).next()?.name();
     Some(format!(
@@ -172,43 +172,43 @@ fn full_queue(view: &View<'_>, job: &Job, association: AssociationId, queue: &st
 /// The rejection of a change of bank and queue at once. Each was tested against the other's present value; only
 /// validate, which comes after, shows both.
 pub(super) fn move_rejection(
-    view: &View<'_>,
+    shared: &Shared,
     association: AssociationId,
     facts: &JobFacts<'_>,
 ) -> Option<String> {
-    let job = view.ledger.job(facts.id)?;
+    let job = shared.ledger.job(facts.id)?;
     let is_due = matches!(facts.state, State::Priority | State::Sched);
     let moves_bank = job.association().is_some_and(|present| present != association);
     let moves_queue = job.queue.as_ref().map(|queue| queue.as_str()) != facts.queue;
     if !(is_due && moves_bank && moves_queue) {
         return None;
     }
-    full_queue(view, job, association, facts.queue?)
+    full_queue(shared, job, association, facts.queue?)
 }
 
-fn bank_rejection(view: &View<'_>, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {
+fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {
     if matches!(state, State::Run | State::Cleanup) {
         return Some("update of bank for running job not supported".to_owned());
     }
-    let job = view.ledger.job(id);
+    let job = shared.ledger.job(id);
     let present = job.and_then(Job::association);
-    let wanted = view.book.find(user, Some(bank));
+    let wanted = shared.book.find(user, Some(bank));
     if wanted.is_some() && wanted == present {
         return None;
     }
     let Some(wanted) = wanted else {
-        return Some(match view.book.has_data() {
+        return Some(match shared.book.has_data() {
             false => "update_bank: plugin still waiting on flux-accounting data".to_owned(),
             true => format!("update_bank: cannot find flux-accounting entry for uid/bank: {user}/{bank}"),
         });
     };
-    let limits = view.book.association(wanted)?;
-    let active = view.ledger.usage(wanted).map_or(0, |usage| usage.active_jobs);
+    let limits = shared.book.association(wanted)?;
+    let active = shared.ledger.usage(wanted).map_or(0, |usage| usage.active_jobs);
     if limits.is_full(active) {
         return Some("new bank is already at max-active-jobs limit".to_owned());
     }
     let job = job?;
-    let running = view.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
+    let running = shared.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
     let rejected = |limit: &str| {
         Some(format!(
             "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
@@ -221,8 +221,8 @@ fn bank_rejection(view: &View<'_>, id: JobId, user: UserId, state: State, bank: 
     if !matches!(state, State::Priority | State::Sched) {
         return None;
     }
-    let rules = view.ledger.rules();
-    let exceeded = view.ledger.exceeded_if_moved(view.book, job, wanted, job.queue.as_ref());
+    let rules = shared.ledger.rules();
+    let exceeded = shared.ledger.exceeded_if_moved(&shared.book, job, wanted, job.queue.as_ref());
     // A job that was not held by it on its way here may wait for a running place in SCHED.
     let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
     rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))

@@ -3,10 +3,9 @@
 
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::{Association, AssociationId};
-use crate::engine::View;
+use crate::engine::shared::{Shared, joined};
 use crate::engine::updates::move_rejection;
 use crate::ids::{BankName, UserId};
-use std::fmt::Display;
 
 /// So many banks of a user are named, or tried.
 const MOST_NAMED: usize = 16;
@@ -16,7 +15,7 @@ const UNCOUNTABLE: &str = "unable to count resources for job";
 
 impl Engine {
     pub(super) fn validate(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
-        match rejection_of_job(&self.view(), facts) {
+        match rejection_of_job(&self.shared, facts) {
             Some(text) => match &facts.size {
                 Err(error) if text == UNCOUNTABLE => {
                     let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
@@ -45,25 +44,20 @@ fn endless_name(facts: &JobFacts<'_>) -> Option<String> {
     Some(format!("{what}: a name of {length} bytes; no name has more than {LONGEST_NAME}"))
 }
 
-/// Returns the names, with a comma between two of them.
-pub(super) fn joined<T: Display>(names: &[T]) -> String {
-    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-}
-
-pub(super) fn rejection_of_job(view: &View<'_>, facts: &JobFacts<'_>) -> Option<String> {
+pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<String> {
     let uncountable = || facts.size.is_err().then(|| UNCOUNTABLE.to_owned());
-    let Some(id) = view.book.find(facts.user, facts.bank) else {
-        let text = || Some(unknown_association(facts.user) + &own_banks(view, facts.user));
-        return if view.book.has_data() { text() } else { uncountable().or_else(|| endless_name(facts)) };
+    let Some(id) = shared.book.find(facts.user, facts.bank) else {
+        let text = || Some(unknown_association(facts.user) + &own_banks(shared, facts.user));
+        return if shared.book.has_data() { text() } else { uncountable().or_else(|| endless_name(facts)) };
     };
-    let association = view.book.association(id)?;
+    let association = shared.book.association(id)?;
     if !association.active {
         let text = "user/bank entry has been disabled from flux-accounting DB".to_owned();
-        return Some(text + &own_banks(view, facts.user));
+        return Some(text + &own_banks(shared, facts.user));
     }
-    let unknown_queue = facts.queue.filter(|q| view.book.queue(q).is_none());
-    if let Some(queue) = unknown_queue.filter(|_| view.book.config().deny_unknown_queues) {
-        let theirs = association.queues.iter().filter(|queue| view.book.queue(queue.as_str()).is_some());
+    let unknown_queue = facts.queue.filter(|q| shared.book.queue(q).is_none());
+    if let Some(queue) = unknown_queue.filter(|_| shared.book.config().deny_unknown_queues) {
+        let theirs = association.queues.iter().filter(|queue| shared.book.queue(queue.as_str()).is_some());
         let theirs: Vec<_> = theirs.collect();
         let yours = match theirs.is_empty() {
             true => String::new(),
@@ -73,26 +67,27 @@ pub(super) fn rejection_of_job(view: &View<'_>, facts: &JobFacts<'_>) -> Option<
             "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled{yours}"
         ));
     }
-    view.forbidden_queue(id, facts.queue)
-        .or_else(|| view.forbidden_project(id, facts.project))
-        .or_else(|| too_many_active(view, id, association, facts))
+    shared
+        .forbidden_queue(id, facts.queue)
+        .or_else(|| shared.forbidden_project(id, facts.project))
+        .or_else(|| too_many_active(shared, id, association, facts))
         .or_else(uncountable)
-        .or_else(|| too_large(view, id, association, facts))
-        .or_else(|| move_rejection(view, id, facts))
+        .or_else(|| too_large(shared, id, association, facts))
+        .or_else(|| move_rejection(shared, id, facts))
         .or_else(|| endless_name(facts))
 }
 
 fn too_many_active(
-    view: &View<'_>,
+    shared: &Shared,
     id: AssociationId,
     association: &Association,
     facts: &JobFacts<'_>,
 ) -> Option<String> {
-    let active = view.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
+    let active = shared.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
     let is_rejected = facts.state == State::New && association.is_full(active);
     is_rejected.then(|| {
-        let other = fitting_bank(view, id, facts, |other, record| {
-            !record.is_full(view.ledger.usage(other).map_or(0, |usage| usage.active_jobs))
+        let other = fitting_bank(shared, id, facts, |other, record| {
+            !record.is_full(shared.ledger.usage(other).map_or(0, |usage| usage.active_jobs))
         });
         let (bank, most) = (&association.bank, association.max_active_jobs.cap());
         let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
@@ -101,26 +96,27 @@ fn too_many_active(
 }
 
 pub(super) fn too_large(
-    view: &View<'_>,
+    shared: &Shared,
     id: AssociationId,
     association: &Association,
     facts: &JobFacts<'_>,
 ) -> Option<String> {
     let size = *facts.size.as_ref().ok()?;
-    let rejection =
-        |association: &Association| view.ledger.rules().rejection(view.book, association, facts.queue, size);
-    let Some(text) = rejection(association) else {
-        return view.ledger.rejection_over_scopes(view.book, id, facts.queue, size);
+    let rejection = |association: &Association| {
+        shared.ledger.rules().rejection(&shared.book, association, facts.queue, size)
     };
-    let other = fitting_bank(view, id, facts, |_, record| rejection(record).is_none());
+    let Some(text) = rejection(association) else {
+        return shared.ledger.rejection_over_scopes(&shared.book, id, facts.queue, size);
+    };
+    let other = fitting_bank(shared, id, facts, |_, record| rejection(record).is_none());
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} takes it")))
 }
 
 /// The banks that a user can name instead, for a rejection; empty where there is none.
-fn own_banks(view: &View<'_>, user: UserId) -> String {
-    let banks = view.book.associations_of(user).filter(|(_, record)| record.active);
+fn own_banks(shared: &Shared, user: UserId) -> String {
+    let banks = shared.book.associations_of(user).filter(|(_, record)| record.active);
     let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MOST_NAMED).collect();
-    let default = view.book.default_bank(user).filter(|default| banks.contains(default));
+    let default = shared.book.default_bank(user).filter(|default| banks.contains(default));
     match (banks.as_slice(), default) {
         ([], _) => String::new(),
         (_, None) => {
@@ -135,17 +131,17 @@ fn own_banks(view: &View<'_>, user: UserId) -> String {
 
 /// Another bank of the user that may take the job.
 fn fitting_bank<'a>(
-    view: &View<'a>,
+    shared: &'a Shared,
     id: AssociationId,
     facts: &JobFacts<'_>,
     fits: impl Fn(AssociationId, &Association) -> bool,
 ) -> Option<&'a BankName> {
-    let mut others = view.book.associations_of(facts.user).take(MOST_NAMED);
+    let mut others = shared.book.associations_of(facts.user).take(MOST_NAMED);
     let (_, record) = others.find(|(other, record)| {
         *other != id
             && record.active
-            && view.forbidden_queue(*other, facts.queue).is_none()
-            && view.forbidden_project(*other, facts.project).is_none()
+            && shared.forbidden_queue(*other, facts.queue).is_none()
+            && shared.forbidden_project(*other, facts.project).is_none()
             && fits(*other, record)
     })?;
     Some(&record.bank)

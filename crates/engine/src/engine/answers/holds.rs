@@ -92,7 +92,7 @@ pub(super) fn current_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> 
     let Some(association) = job.association().filter(|_| is_ours_to_hold(view, job)) else {
         return Vec::new();
     };
-    let holding = view.ledger.holding(view.book, id).into_iter();
+    let holding = view.ledger.holding(&view.book, id).into_iter();
     holding.map(|holding| hold_now(view, association, holding, now)).collect()
 }
 

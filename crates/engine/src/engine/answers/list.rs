@@ -187,7 +187,7 @@ fn as_listed(view: &View<'_>, id: JobId, job: &Job, page: &mut JobsPage, shared:
         Some(association) => {
             let key = (association, job.queue.clone());
             let room = shared.rooms.entry(key);
-            let room = room.or_insert_with(|| view.ledger.room(view.book, association, job.queue.as_ref()));
+            let room = room.or_insert_with(|| view.ledger.room(&view.book, association, job.queue.as_ref()));
             view.ledger.rules().members(room.exceeded(job.size)).map(|hold| hold.name()).collect()
         }
     };

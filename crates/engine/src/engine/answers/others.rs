@@ -194,12 +194,12 @@ fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, oth
     jobs.extend(rivals.into_iter().chain([id]));
     let mut without = view.ledger.excerpt(association, jobs.into_iter());
     without.remove(other);
-    let (released, _) = without.release_all_of(view.book, association);
+    let (released, _) = without.release_all_of(&view.book, association);
     released.contains(&id)
 }
 
 fn has_room(view: &View<'_>, association: AssociationId, queue: Option<&QueueName>, job: &Job) -> bool {
-    view.ledger.exceeded(view.book, association, queue, job.size).is_empty()
+    view.ledger.exceeded(&view.book, association, queue, job.size).is_empty()
 }
 
 /// Another bank of the user that takes the job, and in which nothing would hold it.

@@ -89,7 +89,7 @@ impl Course<'_> {
         let mut at = self.now;
         loop {
             loop {
-                let (freed, looked) = self.ledger.release_all_of(self.view.book, self.association);
+                let (freed, looked) = self.ledger.release_all_of(&self.view.book, self.association);
                 if freed.contains(&wanted) {
                     return Some(at);
                 }
@@ -156,7 +156,7 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
     let are_known = !is_cut || last.is_some_and(|(_, by)| by.is_some());
     let mut looks = MOST_LOOKS;
     let latest = (are_known && job.is_held())
-        .then(|| Enclosed::new(view.book, association, id, excerpt(), &counted, now))
+        .then(|| Enclosed::new(&view.book, association, id, excerpt(), &counted, now))
         .and_then(|enclosed| enclosed.latest(&mut looks));
     let is_cut = is_cut || looks == 0;
     let if_started = |looks: &mut usize| {

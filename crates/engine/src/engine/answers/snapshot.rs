@@ -177,7 +177,7 @@ fn held(view: &View<'_>, id: JobId) -> Option<HeldJob> {
         }
         Knowledge::Known if !job.is_held() => Vec::new(),
         Knowledge::Known | Knowledge::Unread | Knowledge::Unreadable => {
-            let exceeded = view.ledger.exceeded_by(view.book, id);
+            let exceeded = view.ledger.exceeded_by(&view.book, id);
             rules.members(exceeded).map(|hold| hold.name().to_owned()).collect()
         }
     };

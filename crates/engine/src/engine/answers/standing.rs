@@ -2,7 +2,7 @@
 //! Where associations stand: their limits and counters, their rank, and the levels of the tree above them, as far as the site
 //! lets it be seen.
 
-use super::super::View;
+use super::super::{Shared, View};
 use crate::accounts::{Association, AssociationId, Target};
 use crate::ids::{BankName, QueueName, UserId};
 use crate::limits::{Holding, ScopeUsage};
@@ -258,14 +258,14 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
         reserved: Some(pressure.reserved),
         cap: pressure.limit.at_most(),
     };
-    let own = view.ledger.pressures(view.book, id, None);
+    let own = view.ledger.pressures(&view.book, id, None);
     shown.extend(own.iter().filter(|it| it.queue.is_none()).map(|it| show(it, None)));
     let used = view.ledger.usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
     let mut queues: Vec<&QueueName> = record.queues.iter().chain(used).collect();
     queues.sort_unstable();
     queues.dedup();
     for queue in queues {
-        let of_queue = view.ledger.pressures(view.book, id, Some(queue));
+        let of_queue = view.ledger.pressures(&view.book, id, Some(queue));
         let is_shown = |it: &LimitShown| it.cap.is_some() || it.used > Some(0) || it.reserved > Some(0);
         let of_queue = of_queue.iter().filter(|it| it.queue.as_ref() == Some(queue));
         shown.extend(of_queue.map(|it| show(it, Some(queue))).filter(is_shown));
@@ -290,8 +290,8 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
     shown
 }
 
-pub(in crate::engine) fn rank_of(view: &View<'_>, node: NodeId) -> Option<RankShown> {
-    let ranking = view.standing.ranking()?;
+pub(in crate::engine) fn rank_of(shared: &Shared, node: NodeId) -> Option<RankShown> {
+    let ranking = shared.standing.ranking()?;
     Some(RankShown { place: ranking.place(node)?, of: ranking.ranked(), tied: ranking.tied_with(node) })
 }
 

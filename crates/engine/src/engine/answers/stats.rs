@@ -153,7 +153,7 @@ pub fn stats(view: &View<'_>, now: f64) -> Stats {
             JobState::Waiting | JobState::Blocked | JobState::Ending => {}
         }
         if state == JobState::Held {
-            let exceeded = view.ledger.exceeded_by(view.book, id);
+            let exceeded = view.ledger.exceeded_by(&view.book, id);
             for hold in rules.members(exceeded) {
                 match held_by_limit.iter_mut().find(|(name, _)| *name == hold.name()) {
                     Some((_, jobs)) => *jobs += 1,

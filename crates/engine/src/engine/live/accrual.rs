@@ -6,7 +6,7 @@
 
 use super::super::{Effect, Engine, Level};
 use super::ended::Asking;
-use crate::engine::View;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Job, Phase};
 use crate::standing;
@@ -18,18 +18,18 @@ const MOST_ENDED: usize = 200_000;
 impl Engine {
     /// A job runs, as far as is known where it counts.
     pub(in crate::engine) fn accrues(&mut self, id: JobId) -> Option<Effect> {
-        let job = self.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
+        let job = self.shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
         job.association()?;
-        let counted = counted_job(&self.view(), id, job)?;
-        unbelievable(self.standing.started(&counted))
+        let counted = counted_job(&self.shared, id, job)?;
+        unbelievable(self.shared.standing.started(&counted))
     }
 
     /// Counts the usage of a running job from `start` on, if its R has no start.
     pub(in crate::engine) fn begin_accrual(&mut self, id: JobId, start: f64) -> Option<Effect> {
-        if !lacks_start(&self.view(), id) {
+        if !lacks_start(&self.shared, id) {
             return None;
         }
-        self.ledger.change(id, |job| {
+        self.shared.ledger.change(id, |job| {
             if let Some(given) = job.allocation.as_mut() {
                 given.start = Some(start);
             }
@@ -42,28 +42,28 @@ impl Engine {
         if job.phase != Phase::Run {
             return None;
         }
-        if self.standing.tree().is_none() && self.standing.counts().2 >= MOST_ENDED {
-            self.standing.never_ran(id);
-            self.live.asking = Asking::default();
+        if self.shared.standing.tree().is_none() && self.shared.standing.counts().2 >= MOST_ENDED {
+            self.shared.standing.never_ran(id);
+            self.shared.live.asking = Asking::default();
             return None;
         }
-        let counted = counted_job(&self.view(), id, job)?;
-        let done = self.standing.ended(&counted, self.now);
-        if done.is_ok() && self.settings.remember {
-            self.news.note(counted, self.now);
+        let counted = counted_job(&self.shared, id, job)?;
+        let done = self.shared.standing.ended(&counted, self.shared.now);
+        if done.is_ok() && self.shared.settings.remember {
+            self.shared.news.note(counted, self.shared.now);
         }
         // Without refreshes nothing else gives up ended jobs between two pushes.
-        if self.settings.refresh <= 0.0 || !self.settings.live {
-            self.standing.give_up_beside(id, self.now);
+        if self.shared.settings.refresh <= 0.0 || !self.shared.settings.live {
+            self.shared.standing.give_up_beside(id, self.shared.now);
         }
         unbelievable(done)
     }
 
     /// A job is over, and when it ended nobody tells any more. The ledger may have forgotten it before its use was ended.
     pub(in crate::engine) fn ended_unheard(&mut self, id: JobId) -> Vec<Effect> {
-        let known = self.ledger.job(id).cloned();
+        let known = self.shared.ledger.job(id).cloned();
         let told = known.and_then(|job| self.accrued(id, &job));
-        told.into_iter().chain(unbelievable(self.standing.over(id, self.now))).collect()
+        told.into_iter().chain(unbelievable(self.shared.standing.over(id, self.shared.now))).collect()
     }
 }
 
@@ -72,19 +72,19 @@ fn unbelievable(done: Result<(), standing::BadJob>) -> Option<Effect> {
 }
 
 /// Whether the job runs and its R has no start.
-pub(in crate::engine) fn lacks_start(view: &View<'_>, id: JobId) -> bool {
-    let job = view.ledger.job(id).filter(|job| job.phase == Phase::Run);
+pub(in crate::engine) fn lacks_start(shared: &Shared, id: JobId) -> bool {
+    let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run);
     job.and_then(|job| job.allocation.as_deref()).is_some_and(|given| given.start.is_none())
 }
 
-fn counted_job(view: &View<'_>, id: JobId, job: &Job) -> Option<standing::Job> {
+fn counted_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job> {
     let given = job.allocation.as_deref()?;
     // Without a start in its R, a job counts from when it was first seen to run.
-    let start = given.start.unwrap_or(view.now);
+    let start = given.start.unwrap_or(shared.now);
     Some(standing::Job {
         id,
         user: job.user,
-        bank: view.bank_of(job.association()).or_else(|| job.bank.clone())?,
+        bank: shared.bank_of(job.association()).or_else(|| job.bank.clone())?,
         ran_on: Resources { nodes: given.nodes, cores: given.cores, gpus: given.gpus },
         start,
         limit: given.expiration.map_or(0.0, |end| end - start),

@@ -8,7 +8,7 @@
 use super::super::Engine;
 use super::prices::Posted;
 use crate::accounts::AssociationId;
-use crate::engine::View;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::Origin;
 use crate::priority::{AGE, Explanation, FAIRSHARE, SIZE};
@@ -208,50 +208,50 @@ impl Moves {
 impl Engine {
     /// A push changed the tree or its rules.
     pub(in crate::engine) fn note_site_change(&mut self, change: &SiteChange) {
-        self.live.site_change.note(change);
+        self.shared.live.site_change.note(change);
         self.require_if_edited();
     }
 
     /// The configuration changed how running jobs count.
     pub(super) fn note_other_accrual(&mut self) {
-        self.live.site_change.accounting = true;
+        self.shared.live.site_change.accounting = true;
         self.require_if_edited();
     }
 
     fn require_if_edited(&mut self) {
-        if self.live.site_change != Pushed::default() {
-            self.live.stale.require();
+        if self.shared.live.site_change != Pushed::default() {
+            self.shared.live.stale.require();
         }
     }
 
     /// A job's jobspec was updated.
     pub(in crate::engine) fn note_jobspec_update(&mut self, id: JobId) {
-        if self.live.pending.get(id).is_some() {
-            self.live.updated.insert(id);
+        if self.shared.live.pending.get(id).is_some() {
+            self.shared.live.updated.insert(id);
         }
     }
 
     /// A job that has a priority is held.
     pub(in crate::engine) fn note_held_again(&mut self, id: JobId) {
-        self.live.held_again.insert(id);
+        self.shared.live.held_again.insert(id);
     }
 }
 
 /// What has changed since the priority that is posted for a job was made, if `made` is to take its place.
 pub(super) fn changes_since_posted(
-    view: &View<'_>,
+    shared: &Shared,
     id: JobId,
     association: AssociationId,
     urgency: u8,
     made: &Explanation,
 ) -> Changes {
-    let Some((_, before)) = view.live.pending.get(id) else { return Changes::of(first_change(view, id)) };
+    let Some((_, before)) = shared.live.pending.get(id) else { return Changes::of(first_change(shared, id)) };
     let mut changes = Changes::default();
     if before.urgency != urgency {
         changes.put(Change::Urgency);
         changes.former_urgency = before.urgency;
     }
-    let is_updated = before.association != association || view.live.updated.contains(&id);
+    let is_updated = before.association != association || shared.live.updated.contains(&id);
     if is_updated {
         changes.put(Change::Jobspec);
     }
@@ -272,7 +272,7 @@ pub(super) fn changes_since_posted(
             AGE => has_aged = true,
             // All the others hang on the jobspec.
             _ if is_updated => {}
-            FAIRSHARE => by_itself = fairshare_change(view, before, association, &mut changes),
+            FAIRSHARE => by_itself = fairshare_change(shared, before, association, &mut changes),
             "queue" => changes.put(Change::QueuePriority),
             "bank" => changes.put(Change::BankPriority),
             // The number of nodes is asked for when sizes come to weigh something.
@@ -280,7 +280,7 @@ pub(super) fn changes_since_posted(
             _ => {}
         }
     }
-    if before.weighing.zero != view.book.config().zero_score && made.rounded <= 0.0 {
+    if before.weighing.zero != shared.book.config().zero_score && made.rounded <= 0.0 {
         changes.put(Change::ZeroScore);
     }
     // Usage and ages move all the time: they are the reason where there is no other.
@@ -293,9 +293,9 @@ pub(super) fn changes_since_posted(
 }
 
 /// Why a job that had no priority gets one.
-fn first_change(view: &View<'_>, id: JobId) -> Change {
-    let is_submission = view.ledger.job(id).is_some_and(|job| job.origin == Origin::Submitted);
-    match (view.live.held_again.contains(&id), is_submission, view.unpriced.contains(&id)) {
+fn first_change(shared: &Shared, id: JobId) -> Change {
+    let is_submission = shared.ledger.job(id).is_some_and(|job| job.origin == Origin::Submitted);
+    match (shared.live.held_again.contains(&id), is_submission, shared.unpriced.contains(&id)) {
         (true, ..) => Change::Released,
         (_, true, true) => Change::Data,
         (_, true, false) => Change::Submitted,
@@ -305,12 +305,12 @@ fn first_change(view: &View<'_>, id: JobId) -> Change {
 
 /// Notes why an association has another fair-share than when a priority was posted. Returns what it is where nothing was pushed.
 fn fairshare_change(
-    view: &View<'_>,
+    shared: &Shared,
     before: &Posted,
     association: AssociationId,
     changes: &mut Changes,
 ) -> Option<Change> {
-    let is_live = view.is_live_for(association);
+    let is_live = shared.is_live_for(association);
     if is_live != before.is_live {
         changes.put(Change::Live);
         return None;
@@ -319,12 +319,12 @@ fn fairshare_change(
         changes.put(Change::Fairshare);
         return None;
     }
-    let moves = view.live.groups.moves(association);
+    let moves = shared.live.groups.moves(association);
     // Fair-shares may be worked out whose jobs have yet to be priced.
     let marks = moves.pushed.map(|generation| generation > before.generation);
     let is_known = marks.contains(&true) || moves.usage > before.generation;
-    let marks = if is_known { marks } else { view.live.site_change.marks() };
+    let marks = if is_known { marks } else { shared.live.site_change.marks() };
     OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.put(change));
-    let is_turn = view.settings.interleave && moves.usage <= before.generation;
+    let is_turn = shared.settings.interleave && moves.usage <= before.generation;
     Some(if is_turn { Change::Turn } else { Change::Usage })
 }

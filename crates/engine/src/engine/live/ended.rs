@@ -37,8 +37,8 @@ impl Engine {
     /// Asks for what ended since the earliest watermark and still counts, once after the plugin was loaded; again only if a push
     /// goes further back.
     pub(super) fn ask_for_ended(&mut self) -> Vec<Effect> {
-        let since = self.standing.counted_from(self.now - self.standing.reset());
-        let asked = match self.live.asking {
+        let since = self.shared.standing.counted_from(self.shared.now - self.shared.standing.reset());
+        let asked = match self.shared.live.asking {
             Asking::Due | Asking::Unanswered => f64::INFINITY,
             Asking::UnderWay { since, .. } | Asking::Done(since) => since,
         };
@@ -46,14 +46,14 @@ impl Engine {
             return Vec::new();
         }
         // Pages come the last jobs first: none may be taken for one that was given up.
-        self.standing.remember_all(true);
-        self.live.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
+        self.shared.standing.remember_all(true);
+        self.shared.live.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
         vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
     }
 
     /// Asks once more, if nobody answered; waits on, if an answer may still come.
     pub(in crate::engine) fn ask_again(&mut self) -> Vec<Effect> {
-        match &mut self.live.asking {
+        match &mut self.shared.live.asking {
             Asking::Unanswered => self.ask_for_ended(),
             Asking::UnderWay { silent, .. } => {
                 *silent += 1;
@@ -62,7 +62,7 @@ impl Engine {
                 }
                 // At once: a page that comes while nobody waits for it would be lost.
                 let mut effects = self.listed(None);
-                if self.live.asking == Asking::Unanswered {
+                if self.shared.live.asking == Asking::Unanswered {
                     effects = self.ask_for_ended();
                 }
                 effects
@@ -73,11 +73,13 @@ impl Engine {
 
     /// A page of ended jobs.
     pub(in crate::engine) fn listed(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
-        let Asking::UnderWay { since, before, most, told, .. } = self.live.asking else { return Vec::new() };
+        let Asking::UnderWay { since, before, most, told, .. } = self.shared.live.asking else {
+            return Vec::new();
+        };
         let Some(jobs) = jobs else {
-            self.live.unanswered += 1;
-            if self.live.unanswered < TRIES {
-                self.live.asking = Asking::Unanswered;
+            self.shared.live.unanswered += 1;
+            if self.shared.live.unanswered < TRIES {
+                self.shared.live.asking = Asking::Unanswered;
                 return vec![Effect::Arm(Timer::Retry)];
             }
             let text = "job-list does not answer: jobs that ended while the plugin was not loaded count when a push has them";
@@ -96,23 +98,24 @@ impl Engine {
         }
         // A page of jobs that all ended at one instant says nothing of what lies before: it has to grow.
         let most = if oldest == before { most.saturating_mul(2) } else { most };
-        self.live.asking = Asking::UnderWay { since, before: oldest, most, told, silent: 0 };
+        self.shared.live.asking = Asking::UnderWay { since, before: oldest, most, told, silent: 0 };
         effects.push(Effect::ListEnded { since, before: oldest, most });
         effects
     }
 
     fn ended_before(&mut self, job: EndedJob) -> Option<Effect> {
-        let (start, end) = job.ran.filter(|(_, end)| *end > self.now - self.standing.reset())?;
-        let bank = job.bank.or_else(|| self.book.default_bank(job.user).cloned())?;
+        let (start, end) =
+            job.ran.filter(|(_, end)| *end > self.shared.now - self.shared.standing.reset())?;
+        let bank = job.bank.or_else(|| self.shared.book.default_bank(job.user).cloned())?;
         let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
         let told = standing::Job { id: job.id, user: job.user, bank, ran_on, start, limit: 0.0 };
-        let bad = self.standing.ended(&told, end).err()?;
+        let bad = self.shared.standing.ended(&told, end).err()?;
         Some(Effect::Log(Level::Error, bad.to_string()))
     }
 
     fn asked_all(&mut self, since: f64) {
-        self.live.unanswered = 0;
-        self.live.asking = Asking::Done(since);
-        self.standing.remember_all(false);
+        self.shared.live.unanswered = 0;
+        self.shared.live.asking = Asking::Done(since);
+        self.shared.standing.remember_all(false);
     }
 }

@@ -17,7 +17,7 @@
 use super::super::Engine;
 use super::Live;
 use crate::accounts::AssociationId;
-use crate::engine::View;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::Job;
 use crate::priority::FAIRSHARE;
@@ -77,11 +77,11 @@ impl Live {
 impl Engine {
     /// Begins to work out turns, if that is asked for.
     pub(super) fn begin_turns(&mut self) -> Option<Taking> {
-        if !self.settings.interleave {
-            self.live.turns = None;
+        if !self.shared.settings.interleave {
+            self.shared.live.turns = None;
             return None;
         }
-        Some(Taking { left: self.live.groups.all().into(), ..Taking::default() })
+        Some(Taking { left: self.shared.live.groups.all().into(), ..Taking::default() })
     }
 
     /// Goes on by a slice; `None` when all turns are known.
@@ -91,21 +91,21 @@ impl Engine {
             if most == 0 {
                 return Some(taking);
             }
-            most = order_on(&self.view(), &mut taking, association, most);
+            most = order_on(&self.shared, &mut taking, association, most);
         }
         let charging = match taking.charging.take() {
             Some(charging) => Some(charging),
-            None => self.standing.charging(std::mem::take(&mut taking.asked), self.now),
+            None => self.shared.standing.charging(std::mem::take(&mut taking.asked), self.shared.now),
         };
         let mut charging = charging?;
-        if !self.standing.charge_on(&mut charging, SLICE) {
+        if !self.shared.standing.charge_on(&mut charging, SLICE) {
             taking.charging = Some(charging);
             return Some(taking);
         }
         // What makes a difference of one in a price, and a little for what multiplying loses.
-        let unit = 1.001 / (self.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
+        let unit = 1.001 / (self.shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
         let mut turns = InTurn::default();
-        for (index, fairshares) in self.standing.priced_turns(charging, unit) {
+        for (index, fairshares) in self.shared.standing.priced_turns(charging, unit) {
             let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
             for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
                 let turn = Turn { number: at + 1, fairshare };
@@ -113,7 +113,7 @@ impl Engine {
                 turns.last.insert(association, turn);
             }
         }
-        self.live.turns = Some(turns);
+        self.shared.live.turns = Some(turns);
         None
     }
 }
@@ -128,13 +128,13 @@ fn seconds(job: &Job) -> f64 {
 
 /// Prices at most `most` of an association's jobs that may run, and brings them into their own order when all are priced. Says
 /// how many more may be.
-fn order_on(view: &View<'_>, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
-    let fairshare = view.fairshare(association);
+fn order_on(shared: &Shared, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
+    let fairshare = shared.fairshare(association);
     let price = |id: JobId| {
-        let explained = view.explain_at(view.ledger.job(id)?, view.live.urgency(id)?, fairshare?)?;
+        let explained = shared.explain_at(shared.ledger.job(id)?, shared.live.urgency(id)?, fairshare?)?;
         (explained.priority > 0).then_some((Reverse(explained.priority), id))
     };
-    let jobs: Vec<JobId> = view.live.groups.jobs_after(association, taking.after).take(most).collect();
+    let jobs: Vec<JobId> = shared.live.groups.jobs_after(association, taking.after).take(most).collect();
     taking.priced.extend(jobs.iter().filter_map(|id| price(*id)));
     taking.after = jobs.last().copied().filter(|_| jobs.len() == most);
     if taking.after.is_some() {
@@ -143,11 +143,11 @@ fn order_on(view: &View<'_>, taking: &mut Taking, association: AssociationId, mo
     taking.left.pop_front();
     let mut order = std::mem::take(&mut taking.priced);
     order.sort_unstable();
-    order.truncate(view.settings.depth);
+    order.truncate(shared.settings.depth);
     let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
-    if let Some((index, weights)) = standing_index(view, association).zip(view.standing.weights()) {
+    if let Some((index, weights)) = standing_index(shared, association).zip(shared.standing.weights()) {
         let cost =
-            |id: &JobId| view.ledger.job(*id).map_or(0.0, |job| weights.rate(asks_for(job)) * seconds(job));
+            |id: &JobId| shared.ledger.job(*id).map_or(0.0, |job| weights.rate(asks_for(job)) * seconds(job));
         taking.asked.push((index, in_order.iter().map(cost).collect()));
         taking.jobs.insert(index, (association, in_order));
     }
@@ -155,7 +155,7 @@ fn order_on(view: &View<'_>, taking: &mut Taking, association: AssociationId, mo
     most.saturating_sub(1 + jobs.len())
 }
 
-fn standing_index(view: &View<'_>, association: AssociationId) -> Option<Index> {
-    let association = view.book.association(association)?;
-    view.standing.find(association.user, &association.bank)
+fn standing_index(shared: &Shared, association: AssociationId) -> Option<Index> {
+    let association = shared.book.association(association)?;
+    shared.standing.find(association.user, &association.bank)
 }

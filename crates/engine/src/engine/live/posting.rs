@@ -8,9 +8,9 @@ use super::Live;
 use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
 use super::refresh::Stage;
 use super::{Annotating, Touching};
-use crate::engine::View;
 use crate::engine::in_priority::wakes_too_late;
 use crate::engine::pushes::reprioritize_all;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Admission, Demand, Job, Phase};
 use crate::priority::order::Bounds;
@@ -47,64 +47,69 @@ pub(in crate::engine) fn budget(live: &Live, settings: &Settings) -> usize {
 impl Engine {
     /// All exact prices are known: which to post, and how. `unpriced` are jobs that have none, if they were looked for.
     pub(super) fn post_plan(&mut self, unpriced: Option<Vec<JobId>>) -> Vec<Effect> {
-        let (depth, budget) = (self.settings.depth, self.view().budget());
+        let (depth, budget) = (self.shared.settings.depth, self.shared.budget());
         let mut plan = Default::default();
-        let refreshes_stale = self.live.stale.is_due;
-        self.live.is_misplaced = false;
-        if std::mem::take(&mut self.live.moved) {
-            plan = self.live.pending.plan(Bounds { depth, budget, refreshes_stale });
+        let refreshes_stale = self.shared.live.stale.is_due;
+        self.shared.live.is_misplaced = false;
+        if std::mem::take(&mut self.shared.live.moved) {
+            plan = self.shared.live.pending.plan(Bounds { depth, budget, refreshes_stale });
             // What the budget left over is gone on with next time.
-            self.live.moved |= plan.only_to.is_some();
+            self.shared.live.moved |= plan.only_to.is_some();
         }
-        self.live.stale.planned(self.now, !plan.touch.is_empty(), plan.only_to.is_none());
-        let lagging = self.live.pending.lagging();
-        let last = &mut self.live.posting;
+        self.shared.live.stale.planned(self.shared.now, !plan.touch.is_empty(), plan.only_to.is_none());
+        let lagging = self.shared.live.pending.lagging();
+        let last = &mut self.shared.live.posting;
         last.lagging = lagging.saturating_sub(plan.touch.len());
         last.right_to = plan.only_to.or((last.lagging > 0).then_some(depth));
         let was_sought = unpriced.is_some();
         let prices = plan.touch.into_iter().map(|(id, _)| id);
         let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), prices: prices.collect() };
         let mut effects = Vec::new();
-        let (a_loop, touched) = (cost_of_loop(&self.live, &self.settings), posts.prices.len());
+        let (a_loop, touched) = (cost_of_loop(&self.shared.live, &self.shared.settings), posts.prices.len());
         // What is posted along with those that have none costs least.
-        let asks = self.live.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
+        let asks = self.shared.live.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
         if asks || a_loop.is_better_for(touched) {
-            self.live.posting.touched += touched;
+            self.shared.live.posting.touched += touched;
             let jobs = std::mem::take(&mut posts).prices.into_iter().collect();
-            self.live.touching =
-                Some(Touching { jobs, is_pushs: std::mem::take(&mut self.live.pushed), refreshes_stale });
+            self.shared.live.touching = Some(Touching {
+                jobs,
+                is_pushs: std::mem::take(&mut self.shared.live.pushed),
+                refreshes_stale,
+            });
             effects.extend(reprioritize_all());
             effects.push(Effect::Then(Step::ReleaseAll));
         }
-        self.live.stage = Stage::Posting(posts);
+        self.shared.live.stage = Stage::Posting(posts);
         effects.extend(self.post());
         effects
     }
 
     /// Posts the next prices, each as it is now.
     pub(super) fn post(&mut self) -> Vec<Effect> {
-        self.live.under_way.clear();
-        let a_loop = cost_of_loop(&self.live, &self.settings);
+        self.shared.live.under_way.clear();
+        let a_loop = cost_of_loop(&self.shared.live, &self.shared.settings);
         let most = posts_at_once(a_loop.pending);
-        let Stage::Posting(Posts { unpriced, prices }) = &mut self.live.stage else { return Vec::new() };
+        let Stage::Posting(Posts { unpriced, prices }) = &mut self.shared.live.stage else {
+            return Vec::new();
+        };
         let asked: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
         let now: Vec<JobId> = prices.drain(..prices.len().min(most - asked.len())).collect();
         let (all_asked, is_done) = (unpriced.is_empty(), unpriced.is_empty() && prices.is_empty());
         // Where posts are so dear that the loop is too long, others have their time between them.
         let posts = if a_loop.is_short(0) { 0 } else { asked.len() + now.len() };
         let mut effects: Vec<Effect> = asked.into_iter().map(Effect::AskUrgency).collect();
-        if all_asked && std::mem::take(&mut self.live.pushed) {
+        if all_asked && std::mem::take(&mut self.shared.live.pushed) {
             effects.push(Effect::Then(Step::ReleaseAll));
         }
         let mut scans = Vec::new();
         for id in now {
-            let urgency = self.live.urgency(id).unwrap_or_default();
-            if self.ledger.job(id).is_some_and(|job| wakes_too_late(&self.view(), id, job, urgency)) {
+            let urgency = self.shared.live.urgency(id).unwrap_or_default();
+            if self.shared.ledger.job(id).is_some_and(|job| wakes_too_late(&self.shared, id, job, urgency)) {
                 effects.extend(self.stands_in_line(id));
                 continue;
             }
             let Some(made) = self.touch(id) else { continue };
-            self.live.posting.touched += 1;
+            self.shared.live.posting.touched += 1;
             effects.extend(self.memo(id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
             effects.extend(self.rest(id, Demand::of_price(made.priority), |_, association, line| {
@@ -126,16 +131,16 @@ impl Engine {
 
     /// Notes that all priorities of a refresh are posted. Annotations come next, if the site wants them.
     fn refreshed(&mut self) -> Option<Effect> {
-        let (count, touched) = &mut self.live.totals;
-        let before = self.live.last.filter(|_| std::mem::take(&mut self.live.is_correction));
+        let (count, touched) = &mut self.shared.live.totals;
+        let before = self.shared.live.last.filter(|_| std::mem::take(&mut self.shared.live.is_correction));
         if before.is_none() {
             *count += 1;
         }
         let known = before.map_or(0, |last| last.touched);
-        *touched += self.live.posting.touched.saturating_sub(known) as u64;
-        self.live.last = Some(self.live.posting);
-        if self.settings.annotate {
-            self.live.stage = Stage::Annotating(Annotating::default());
+        *touched += self.shared.live.posting.touched.saturating_sub(known) as u64;
+        self.shared.live.last = Some(self.shared.live.posting);
+        if self.shared.settings.annotate {
+            self.shared.live.stage = Stage::Annotating(Annotating::default());
             return Some(Effect::Arm(Timer::Slice));
         }
         self.end_refresh()
@@ -143,36 +148,36 @@ impl Engine {
 
     /// Ends a refresh. Returns the next turn if a job came to the wrong place of its queue meanwhile.
     pub(super) fn end_refresh(&mut self) -> Option<Effect> {
-        self.live.stage = Stage::Idle;
-        self.live.is_misplaced.then_some(Effect::Arm(Timer::Slice))
+        self.shared.live.stage = Stage::Idle;
+        self.shared.live.is_misplaced.then_some(Effect::Arm(Timer::Slice))
     }
 }
 
 /// Whether jobs without a price are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
-pub(super) fn seeks(view: &View<'_>) -> bool {
-    view.live.pushed
-        && !cost_of_loop(view.live, view.settings)
-            .is_short(view.live.pending.lagging().min(view.settings.budget))
+pub(super) fn seeks(shared: &Shared) -> bool {
+    shared.live.pushed
+        && !cost_of_loop(&shared.live, &shared.settings)
+            .is_short(shared.live.pending.lagging().min(shared.settings.budget))
 }
 
 /// Looks at the next jobs; what was found when all were looked at, or when there are so many that Flux's loop has to ask.
-pub(super) fn seek_unpriced(view: &View<'_>, mut at: Seeking) -> Result<Vec<JobId>, Seeking> {
+pub(super) fn seek_unpriced(shared: &Shared, mut at: Seeking) -> Result<Vec<JobId>, Seeking> {
     let mut looked = 0;
-    for (id, job) in view.ledger.jobs_after(at.after).take(view.batches.sought) {
+    for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
         (looked, at.after) = (looked + 1, Some(id));
-        if is_asked_for(view, id, job) {
+        if is_asked_for(shared, id, job) {
             at.found.push(id);
         }
         if at.found.len() > SINGLY {
             return Ok(at.found);
         }
     }
-    if looked < view.batches.sought { Ok(at.found) } else { Err(at) }
+    if looked < shared.batches.sought { Ok(at.found) } else { Err(at) }
 }
 
 /// Whether Flux's loop would do something for a job beside putting its price right.
-pub(in crate::engine) fn is_asked_for(view: &View<'_>, id: JobId, job: &Job) -> bool {
+pub(in crate::engine) fn is_asked_for(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
-    let has_none = || view.unpriced.contains(&id) || view.live.pending.get(id).is_none();
+    let has_none = || shared.unpriced.contains(&id) || shared.live.pending.get(id).is_none();
     matches!(job.phase, Phase::Priority | Phase::Sched) && (is_new || !job.is_awaiting() && has_none())
 }

@@ -6,6 +6,7 @@ use super::changes::{Changes, Moves, Pushed};
 use super::{Live, Turn};
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::engine::live::changes::changes_since_posted;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Job, Phase};
 use crate::priority::{AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Priced, Weighed};
@@ -167,28 +168,29 @@ impl Groups {
 impl Engine {
     /// A price is being posted that is exact now.
     pub(in crate::engine) fn note_price(&mut self, id: JobId, urgency: i64, made: &Explanation) {
-        let Some(association) = self.ledger.job(id).and_then(Job::association) else { return };
+        let Some(association) = self.shared.ledger.job(id).and_then(Job::association) else { return };
         let posted = self.posted(id, association, urgency, made);
-        self.live.updated.remove(&id);
-        self.live.held_again.remove(&id);
-        let queue = self.queues.scheduler_queue(self.ledger.job(id).and_then(|job| job.queue.as_ref()));
+        self.shared.live.updated.remove(&id);
+        self.shared.live.held_again.remove(&id);
+        let queue =
+            self.shared.queues.scheduler_queue(self.shared.ledger.job(id).and_then(|job| job.queue.as_ref()));
         let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
-        let former = self.live.pending.put(queue, priced, posted).map(|former| former.association);
+        let former = self.shared.live.pending.put(queue, priced, posted).map(|former| former.association);
         if former != Some(association) {
             if let Some(former) = former {
-                self.live.groups.leave(former, id);
+                self.shared.live.groups.leave(former, id);
             }
-            let fairshare = self.view().fairshare(association);
-            self.live.groups.join(association, id, fairshare);
+            let fairshare = self.shared.fairshare(association);
+            self.shared.live.groups.join(association, id, fairshare);
         }
-        self.live.moved = true;
+        self.shared.live.moved = true;
     }
 
     fn posted(&mut self, id: JobId, association: AssociationId, urgency: i64, made: &Explanation) -> Posted {
         let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
-        let mut changes = changes_since_posted(&self.view(), id, association, urgency, made);
-        let (mut when, mut earlier) = (self.now, None);
-        if let Some((priced, before)) = self.live.pending.get(id) {
+        let mut changes = changes_since_posted(&self.shared, id, association, urgency, made);
+        let (mut when, mut earlier) = (self.shared.now, None);
+        if let Some((priced, before)) = self.shared.live.pending.get(id) {
             if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
                 // Flux posts no number that is the same: the reason is that of the one it has.
                 (changes, when, earlier) = (before.changes, before.when, before.earlier);
@@ -197,21 +199,22 @@ impl Engine {
                 earlier = made.or(before.earlier);
             }
         }
-        let zero = self.book.config().zero_score;
-        let same = |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&self.weighed);
-        let weighing = match self.live.weighing.as_ref().filter(same) {
+        let zero = self.shared.book.config().zero_score;
+        let same =
+            |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&self.shared.weighed);
+        let weighing = match self.shared.live.weighing.as_ref().filter(same) {
             Some(known) => Arc::clone(known),
             None => {
-                let new = Arc::new(Weighing { weighed: self.weighed, zero });
-                self.live.weighing = Some(Arc::clone(&new));
+                let new = Arc::new(Weighing { weighed: self.shared.weighed, zero });
+                self.shared.live.weighing = Some(Arc::clone(&new));
                 new
             }
         };
         Posted {
             association,
             when,
-            generation: self.standing.generation(),
-            is_live: self.view().is_live_for(association),
+            generation: self.shared.standing.generation(),
+            is_live: self.shared.is_live_for(association),
             weighing,
             values: made.values(),
             urgency,
@@ -229,9 +232,10 @@ impl Engine {
         after: Option<JobId>,
         most: usize,
     ) -> (usize, Option<JobId>) {
-        let fairshare = self.view().fairshare(association);
-        let (pushed, generation): (Pushed, u64) = (self.live.site_change, self.standing.generation());
-        let Some(group) = self.live.groups.0.get_mut(&association) else { return (0, None) };
+        let fairshare = self.shared.fairshare(association);
+        let (pushed, generation): (Pushed, u64) =
+            (self.shared.live.site_change, self.shared.standing.generation());
+        let Some(group) = self.shared.live.groups.0.get_mut(&association) else { return (0, None) };
         if after.is_none() {
             if !always && group.fairshare == fairshare {
                 return (0, None);
@@ -242,43 +246,43 @@ impl Engine {
             // Should it change before all are priced, it differs from this at the next refresh.
             group.fairshare = fairshare;
         }
-        let jobs: Vec<JobId> = self.live.groups.jobs_after(association, after).take(most).collect();
+        let jobs: Vec<JobId> = self.shared.live.groups.jobs_after(association, after).take(most).collect();
         for id in &jobs {
-            if let Some(exact) = self.view().exact(*id) {
-                self.live.pending.set_exact(*id, exact.priority);
+            if let Some(exact) = self.shared.exact(*id) {
+                self.shared.live.pending.set_exact(*id, exact.priority);
             }
         }
-        self.live.moved = true;
+        self.shared.live.moved = true;
         (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
     }
 
     /// Notes that a pending job's exact price is posted by id.
     pub(super) fn touch(&mut self, id: JobId) -> Option<Explanation> {
-        let exact = self.view().exact(id)?;
-        let (_, before) = self.live.pending.get(id)?;
+        let exact = self.shared.exact(id)?;
+        let (_, before) = self.shared.live.pending.get(id)?;
         let (association, urgency) = (before.association, i64::from(before.urgency));
         let posted = self.posted(id, association, urgency, &exact);
-        self.live.pending.set_exact(id, exact.priority);
-        let before = self.live.pending.set_posted(id, exact.priority, posted)?;
+        self.shared.live.pending.set_exact(id, exact.priority);
+        let before = self.shared.live.pending.set_posted(id, exact.priority, posted)?;
         if before.0.posted == exact.priority {
             return None;
         }
-        self.live.under_way.insert(id, before);
+        self.shared.live.under_way.insert(id, before);
         Some(exact)
     }
 
     /// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
     /// Whether it was of a refresh.
     pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) -> bool {
-        self.ledger.settle(id, None);
-        let of_refresh = self.live.under_way.remove(&id);
+        self.shared.ledger.settle(id, None);
+        let of_refresh = self.shared.live.under_way.remove(&id);
         let is_of_refresh = of_refresh.is_some();
         match of_refresh {
             Some((before, posted)) if pends => {
-                self.live.moved = true;
-                self.live.pending.take_back(before, posted);
+                self.shared.live.moved = true;
+                self.shared.live.pending.take_back(before, posted);
             }
-            _ => self.live.forget(id),
+            _ => self.shared.live.forget(id),
         }
         is_of_refresh
     }
@@ -333,6 +337,14 @@ impl Live {
     }
 }
 
+impl Shared {
+    /// Returns the current priority of a pending job. Flux reports each change of the urgency of such a job.
+    pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
+        let (_, posted) = self.live.pending.get(id)?;
+        self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
+    }
+}
+
 impl View<'_> {
     /// Returns the posted priority of a pending job, and its current priority.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
@@ -349,12 +361,6 @@ impl View<'_> {
         })
     }
 
-    /// Returns the current priority of a pending job. Flux reports each change of the urgency of such a job.
-    pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
-        let (_, posted) = self.live.pending.get(id)?;
-        self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
-    }
-
     /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
     pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.live.pending.ids_after(after).take(most).collect()
@@ -367,11 +373,11 @@ impl View<'_> {
 }
 
 /// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.
-pub(in crate::engine) fn keeps_price(view: &View<'_>, id: JobId, urgency: i64) -> bool {
-    let is_pending = || view.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
+pub(in crate::engine) fn keeps_price(shared: &Shared, id: JobId, urgency: i64) -> bool {
+    let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
     let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
-    view.live.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
+    shared.live.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
         && is_pending()
-        && !view.unpriced.contains(&id)
-        && view.live.pending.get(id).is_some_and(same)
+        && !shared.unpriced.contains(&id)
+        && shared.live.pending.get(id).is_some_and(same)
 }

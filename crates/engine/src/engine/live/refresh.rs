@@ -8,11 +8,11 @@ use super::interleave::Taking;
 use super::posting::{Posts, Seeking};
 use super::terms::Capped;
 use crate::accounts::AssociationId;
-use crate::engine::View;
 use crate::engine::age::age_period;
 use crate::engine::age::lacks_site_nodes;
 use crate::engine::live::posting::seek_unpriced;
 use crate::engine::live::posting::seeks;
+use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, UserId};
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
@@ -109,57 +109,57 @@ pub struct Used {
 impl Engine {
     /// The settings are these from now on.
     pub(in crate::engine) fn set(&mut self, settings: Settings) -> Vec<Effect> {
-        let was_live = self.view().is_live();
-        let before = std::mem::replace(&mut self.settings, settings);
-        let is_first = !std::mem::replace(&mut self.live.began, true);
+        let was_live = self.shared.is_live();
+        let before = std::mem::replace(&mut self.shared.settings, settings);
+        let is_first = !std::mem::replace(&mut self.shared.live.began, true);
         if is_first {
             // Nothing was carried out of what a policy that was given at load asked for.
-            (self.live.asking, self.live.is_armed) = (Asking::default(), false);
-            self.standing.remember_all(false);
+            (self.shared.live.asking, self.shared.live.is_armed) = (Asking::default(), false);
+            self.shared.standing.remember_all(false);
         }
-        if before == self.settings && !(is_first && was_live) {
+        if before == self.shared.settings && !(is_first && was_live) {
             let asked =
-                if is_first { [self.arm_refresh(), lacks_site_nodes(&self.view())] } else { [None, None] };
+                if is_first { [self.arm_refresh(), lacks_site_nodes(&self.shared)] } else { [None, None] };
             return asked.into_iter().flatten().collect();
         }
-        if !self.settings.annotate {
-            self.annotations.clear();
+        if !self.shared.settings.annotate {
+            self.shared.annotations.clear();
         }
-        self.standing.set_mode(self.settings.accrual);
-        if before.accrual != self.settings.accrual {
+        self.shared.standing.set_mode(self.shared.settings.accrual);
+        if before.accrual != self.shared.settings.accrual {
             self.note_other_accrual();
         }
-        self.book.set_configured_limits(self.settings.limits.clone());
+        self.shared.book.set_configured_limits(self.shared.settings.limits.clone());
         self.regroup();
         // A loop that began now would ask the other plugins only: this one is not in Flux's list yet. Flux asks for all prices by itself
         // when it has shown the jobs; after a restart the replay does, where a job is in PRIORITY.
-        let is_loading = is_first && self.ledger.is_empty();
+        let is_loading = is_first && self.shared.ledger.is_empty();
         let mut effects = self.set_ages(&before, is_loading);
-        if before.running != self.settings.running {
+        if before.running != self.shared.settings.running {
             effects.extend(self.count_by_new_rules());
         }
         // Whoever may go by other limits goes at the end of a push, or of the loop that ends it. That begins in the next reactor turn: until
         // then Flux is at its cursor over its plugins, which any callback about a job moves.
-        if before.limits != self.settings.limits {
-            self.due.limits_moved = true;
-            if self.view().is_live() {
-                self.live.pushed = true;
+        if before.limits != self.shared.settings.limits {
+            self.shared.due.limits_moved = true;
+            if self.shared.is_live() {
+                self.shared.live.pushed = true;
             } else if !is_loading {
-                self.live.pushed = true;
+                self.shared.live.pushed = true;
                 effects.push(Effect::Arm(Timer::Slice));
             }
         }
-        if self.view().is_live() {
-            self.live.reprice = true;
-            self.live.stale.request(self.now);
-            self.live.is_armed = false;
+        if self.shared.is_live() {
+            self.shared.live.reprice = true;
+            self.shared.live.stale.request(self.shared.now);
+            self.shared.live.is_armed = false;
             effects.extend(self.ask_for_ended());
             effects.extend(self.arm_refresh());
             effects.extend(self.begin_refresh());
         } else if was_live {
             // By the pushed numbers again, all of them, as before.
-            self.live.stage = Stage::Idle;
-            self.live.pushed = true;
+            self.shared.live.stage = Stage::Idle;
+            self.shared.live.pushed = true;
             effects.push(Effect::Arm(Timer::Slice));
         } else {
             effects.extend(self.arm_refresh());
@@ -177,11 +177,11 @@ impl Engine {
 
     /// Begins the refresh that a push or a request asks for: then whoever may go goes.
     pub(in crate::engine) fn refresh_on_request(&mut self) -> Vec<Effect> {
-        (self.live.reprice, self.live.pushed) = (true, true);
-        self.live.stale.request(self.now);
+        (self.shared.live.reprice, self.shared.live.pushed) = (true, true);
+        self.shared.live.stale.request(self.shared.now);
         let mut effects = Vec::from_iter(self.begin_refresh());
         // Where it is much, the push itself is enough for one turn.
-        if is_small_site(&self.view()) {
+        if is_small_site(&self.shared) {
             effects.extend(self.go_on_refreshing());
         }
         effects
@@ -189,11 +189,11 @@ impl Engine {
 
     /// The timer of refreshes fired.
     pub(in crate::engine) fn refresh_due(&mut self) -> Vec<Effect> {
-        self.live.is_armed = false;
+        self.shared.live.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh());
-        if !self.view().is_live() {
+        if !self.shared.is_live() {
             effects.extend(self.ages_due());
-        } else if matches!(self.live.stage, Stage::Idle) {
+        } else if matches!(self.shared.live.stage, Stage::Idle) {
             effects.extend(self.begin_refresh());
             effects.extend(self.go_on_refreshing());
         }
@@ -203,38 +203,42 @@ impl Engine {
     /// A panic may have cut a refresh short, and lost the timers of this one and of the next. It begins anew when the next was due, or a
     /// period later if that is over: not at once, since it may panic each time.
     pub(in crate::engine) fn refresh_after_panic(&mut self) -> Option<Effect> {
-        self.standing.restart();
-        (self.live.stage, self.live.is_armed, self.live.reprice) = (Stage::Idle, false, true);
-        let (left, is_lost) =
-            (self.live.due - self.now, self.view().is_live() && self.settings.refresh <= 0.0);
+        self.shared.standing.restart();
+        (self.shared.live.stage, self.shared.live.is_armed, self.shared.live.reprice) =
+            (Stage::Idle, false, true);
+        let (left, is_lost) = (
+            self.shared.live.due - self.shared.now,
+            self.shared.is_live() && self.shared.settings.refresh <= 0.0,
+        );
         if self.arm_refresh().is_none() {
             return is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC));
         }
-        let period = self.live.period;
+        let period = self.shared.live.period;
         let rest = if left > 0.0 { left.min(period) } else { period };
-        self.live.due = self.now + rest;
+        self.shared.live.due = self.shared.now + rest;
         Some(Effect::ArmIn(Timer::Refresh, rest))
     }
 
     pub(in crate::engine) fn arm_refresh(&mut self) -> Option<Effect> {
-        let refresh = self.settings.refresh;
-        let period = if self.view().is_live() { refresh } else { age_period(&self.view()) };
-        let is_another = !self.live.is_armed || self.live.period != period;
+        let refresh = self.shared.settings.refresh;
+        let period = if self.shared.is_live() { refresh } else { age_period(&self.shared) };
+        let is_another = !self.shared.live.is_armed || self.shared.live.period != period;
         let arms = is_another && refresh > 0.0 && period > 0.0;
         if arms {
-            (self.live.is_armed, self.live.period, self.live.due) = (true, period, self.now + period);
+            (self.shared.live.is_armed, self.shared.live.period, self.shared.live.due) =
+                (true, period, self.shared.now + period);
         }
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
     }
 
     /// Begins a refresh; one that is under way begins anew.
     fn begin_refresh(&mut self) -> [Effect; 2] {
-        self.standing.begin(self.now);
+        self.shared.standing.begin(self.shared.now);
         self.move_reference();
         self.outdate_prices();
-        self.live.posting = LastRefresh { when: self.now, ..LastRefresh::default() };
-        self.live.is_correction = false;
-        self.live.stage = Stage::Standing;
+        self.shared.live.posting = LastRefresh { when: self.shared.now, ..LastRefresh::default() };
+        self.shared.live.is_correction = false;
+        self.shared.live.stage = Stage::Standing;
         // The answer serves the next refresh.
         [Effect::AskScheduler, Effect::Arm(Timer::Slice)]
     }
@@ -245,69 +249,72 @@ impl Engine {
             // What Flux has is not known.
             return vec![Effect::Arm(Timer::Slice)];
         }
-        if !self.view().is_live() {
-            self.live.stage = Stage::Idle;
-            let due = std::mem::take(&mut self.live.pushed);
+        if !self.shared.is_live() {
+            self.shared.live.stage = Stage::Idle;
+            let due = std::mem::take(&mut self.shared.live.pushed);
             return if due { self.reprioritize() } else { Vec::new() };
         }
         let mut left = SLICE;
-        let is_small = is_small_site(&self.view());
+        let is_small = is_small_site(&self.shared);
         loop {
-            match &mut self.live.stage {
-                Stage::Idle if !self.live.is_misplaced => return Vec::new(),
+            match &mut self.shared.live.stage {
+                Stage::Idle if !self.shared.live.is_misplaced => return Vec::new(),
                 Stage::Idle => {
-                    self.live.is_correction = true;
+                    self.shared.live.is_correction = true;
                     return self.post_plan(None);
                 }
                 Stage::Standing => {
-                    if let Some(done) = self.standing.step(left) {
-                        let last = &mut self.live.posting;
+                    if let Some(done) = self.shared.standing.step(left) {
+                        let last = &mut self.shared.live.posting;
                         (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
                         last.changed = done.changed.len();
-                        let all = std::mem::take(&mut self.live.reprice);
+                        let all = std::mem::take(&mut self.shared.live.reprice);
                         let has_changed = !done.changed.is_empty();
-                        self.live.stage = if all || self.weighed.weight(AGE) == 0 {
+                        self.shared.live.stage = if all || self.shared.weighed.weight(AGE) == 0 {
                             self.begin_pricing(all, has_changed)
                         } else {
                             Stage::Capped(Capped { has_changed, after: None })
                         };
                     }
-                    if !is_small && !matches!(self.live.stage, Stage::Turns(_)) {
+                    if !is_small && !matches!(self.shared.live.stage, Stage::Turns(_)) {
                         break;
                     }
                 }
                 Stage::Capped(at) => {
                     let at = *at;
                     if let Some(next) = self.reprice_capped(at, &mut left) {
-                        self.live.stage = Stage::Capped(next);
+                        self.shared.live.stage = Stage::Capped(next);
                         break;
                     }
-                    self.live.stage = self.begin_pricing(false, at.has_changed);
+                    self.shared.live.stage = self.begin_pricing(false, at.has_changed);
                 }
                 Stage::Turns(_) => {
-                    let Stage::Turns(taking) = std::mem::take(&mut self.live.stage) else {
+                    let Stage::Turns(taking) = std::mem::take(&mut self.shared.live.stage) else {
                         return Vec::new();
                     };
                     match self.take_turns(*taking) {
                         Some(taking) => {
-                            self.live.stage = Stage::Turns(Box::new(taking));
+                            self.shared.live.stage = Stage::Turns(Box::new(taking));
                             break;
                         }
-                        None => self.live.stage = Stage::Pricing(self.live.groups.all().into(), true, None),
+                        None => {
+                            self.shared.live.stage =
+                                Stage::Pricing(self.shared.live.groups.all().into(), true, None)
+                        }
                     }
                 }
                 Stage::Pricing(list, all, after) => {
                     let (all, after) = (*all, *after);
                     let Some(association) = list.front().copied() else {
-                        self.live.site_change = Default::default();
-                        if !seeks(&self.view()) {
+                        self.shared.live.site_change = Default::default();
+                        if !seeks(&self.shared) {
                             return self.post_plan(None);
                         }
-                        self.live.stage = Stage::Seeking(Seeking::default());
+                        self.shared.live.stage = Stage::Seeking(Seeking::default());
                         continue;
                     };
                     let (priced, next) = self.reprice(association, all, after, left.div_ceil(JOB));
-                    if let Stage::Pricing(list, _, after) = &mut self.live.stage {
+                    if let Stage::Pricing(list, _, after) = &mut self.shared.live.stage {
                         *after = next;
                         if next.is_none() {
                             list.pop_front();
@@ -320,9 +327,9 @@ impl Engine {
                 }
                 Stage::Seeking(at) => {
                     let at = std::mem::take(at);
-                    match seek_unpriced(&self.view(), at) {
+                    match seek_unpriced(&self.shared, at) {
                         Ok(found) => return self.post_plan(Some(found)),
-                        Err(next) => self.live.stage = Stage::Seeking(next),
+                        Err(next) => self.shared.live.stage = Stage::Seeking(next),
                     }
                     break;
                 }
@@ -333,7 +340,7 @@ impl Engine {
                         self.annotate(at)
                     };
                     match next {
-                        Some(next) => self.live.stage = Stage::Annotating(next),
+                        Some(next) => self.shared.live.stage = Stage::Annotating(next),
                         None => effects.extend(self.end_refresh()),
                     }
                     return effects;
@@ -347,18 +354,18 @@ impl Engine {
     fn begin_pricing(&mut self, all: bool, has_changed: bool) -> Stage {
         let moved = all || has_changed;
         if moved {
-            self.ledger.prices_moved();
+            self.shared.ledger.prices_moved();
         }
-        let turns = if moved || self.live.moved { self.begin_turns() } else { None };
+        let turns = if moved || self.shared.live.moved { self.begin_turns() } else { None };
         if let Some(taking) = turns {
             return Stage::Turns(Box::new(taking));
         }
-        let list = if moved { self.live.groups.all() } else { Vec::new() };
+        let list = if moved { self.shared.live.groups.all() } else { Vec::new() };
         Stage::Pricing(list.into(), all, None)
     }
 }
 
-fn is_small_site(view: &View<'_>) -> bool {
-    let (cells, running, ended) = view.standing.counts();
+fn is_small_site(shared: &Shared) -> bool {
+    let (cells, running, ended) = shared.standing.counts();
     cells + running + ended <= SMALL
 }

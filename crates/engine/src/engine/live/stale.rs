@@ -59,47 +59,47 @@ impl Engine {
     /// Whether a job that Flux asks about in a loop keeps its posted priority, because the priority is merely stale and was
     /// posted within the last hour.
     pub(in crate::engine) fn keeps_stale(&mut self, id: JobId, urgency: i64) -> bool {
-        if !self.view().is_live() || self.live.touching.is_some() {
+        if !self.shared.is_live() || self.shared.live.touching.is_some() {
             return false;
         }
-        let Some((priced, noted)) = self.live.pending.get(id) else { return false };
+        let Some((priced, noted)) = self.shared.live.pending.get(id) else { return false };
         let (posted, association) = (priced.posted, noted.association);
-        let is_same = i64::from(noted.urgency) == urgency && !self.unpriced.contains(&id);
-        let is_settled = self.ledger.job(id).is_some_and(|job| {
+        let is_same = i64::from(noted.urgency) == urgency && !self.shared.unpriced.contains(&id);
+        let is_settled = self.shared.ledger.job(id).is_some_and(|job| {
             job.phase == Phase::Sched && job.admission == Admission::Admitted(association)
         });
         if !is_same || !is_settled {
             return false;
         }
-        let Some(current) = self.view().exact(id).map(|made| made.priority) else { return false };
+        let Some(current) = self.shared.exact(id).map(|made| made.priority) else { return false };
         let is_special = |price: u32| price == 0 || price == PRIORITY_MAX;
         if posted == current || is_special(posted) || is_special(current) {
             return false;
         }
-        if self.live.stale.is_looping {
-            self.live.stale.last = Some(self.now);
+        if self.shared.live.stale.is_looping {
+            self.shared.live.stale.last = Some(self.shared.now);
             return false;
         }
-        self.live.pending.set_exact(id, current);
-        self.live.moved = true;
+        self.shared.live.pending.set_exact(id, current);
+        self.shared.live.moved = true;
         true
     }
 
     /// Corrects the order in the next reactor turn if a job came to the wrong place of its queue, because the jobs around it
     /// have stale priorities.
     pub(in crate::engine) fn correct_place(&mut self, id: JobId) -> Option<Effect> {
-        let depth = self.settings.depth;
+        let depth = self.shared.settings.depth;
         // If a refresh used up its budget, the next one continues.
-        let is_right = self.live.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
-        if !self.view().is_live()
+        let is_right = self.shared.live.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
+        if !self.shared.is_live()
             || !is_right
-            || self.live.is_misplaced
-            || !self.live.pending.is_misplaced(id, depth)
+            || self.shared.live.is_misplaced
+            || !self.shared.live.pending.is_misplaced(id, depth)
         {
             return None;
         }
-        self.live.is_misplaced = true;
-        matches!(self.live.stage, Stage::Idle).then_some(Effect::Arm(Timer::Slice))
+        self.shared.live.is_misplaced = true;
+        matches!(self.shared.live.stage, Stage::Idle).then_some(Effect::Arm(Timer::Slice))
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::super::Engine;
 use super::refresh::JOB;
-use crate::engine::View;
 use crate::engine::age::is_capped;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
@@ -38,35 +38,35 @@ impl Engine {
     /// Posted prices are outdated if what they have in common is another than at the last refresh; all exact ones may be others.
     /// Where an admin changed it, the plan posts all of them: a priority of other weights is more than stale.
     pub(super) fn outdate_prices(&mut self) {
-        let terms = terms_in_common(&self.view());
-        if self.live.terms.as_ref() != Some(&terms) {
+        let terms = terms_in_common(&self.shared);
+        if self.shared.live.terms.as_ref() != Some(&terms) {
             let is_edited =
-                self.live.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
+                self.shared.live.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
             if is_edited {
-                self.live.stale.require();
+                self.shared.live.stale.require();
             }
-            self.live.terms = Some(terms);
-            self.live.reprice = true;
-            self.live.pending.outdate();
+            self.shared.live.terms = Some(terms);
+            self.shared.live.reprice = true;
+            self.shared.live.pending.outdate();
         }
     }
 
     /// Prices are posted by pushed numbers: when fair-share comes to be live they don't compare with those posted then.
     pub(in crate::engine) fn forget_terms(&mut self) {
-        self.live.terms = None;
+        self.shared.live.terms = None;
     }
 
     /// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on. `left` is what may be done, of
     /// which looking at a job takes 1. Says how it goes on, unless all were looked at.
     pub(super) fn reprice_capped(&mut self, at: Capped, left: &mut usize) -> Option<Capped> {
         let mut after = at.after;
-        let ids: Vec<JobId> = self.live.pending.ids_after(after).take(*left).collect();
+        let ids: Vec<JobId> = self.shared.live.pending.ids_after(after).take(*left).collect();
         for id in ids {
             if *left == 0 {
                 break;
             }
             (*left, after) = (*left - 1, Some(id));
-            if self.ledger.job(id).is_some_and(|job| is_capped(&self.view(), job)) {
+            if self.shared.ledger.job(id).is_some_and(|job| is_capped(&self.shared, job)) {
                 *left = left.saturating_sub(JOB);
                 self.reprice_job(id);
             }
@@ -75,20 +75,20 @@ impl Engine {
     }
 
     fn reprice_job(&mut self, id: JobId) {
-        let Some(exact) = self.view().exact(id) else { return };
-        let known = self.live.pending.get(id);
-        self.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
-        self.live.pending.set_exact(id, exact.priority);
+        let Some(exact) = self.shared.exact(id) else { return };
+        let known = self.shared.live.pending.get(id);
+        self.shared.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
+        self.shared.live.pending.set_exact(id, exact.priority);
     }
 }
 
-fn terms_in_common(view: &View<'_>) -> Terms {
+fn terms_in_common(shared: &Shared) -> Terms {
     Terms {
-        weights: view.weighed.all().map(|(_, weight)| weight).collect(),
-        reference: (view.weighed.weight(AGE) != 0).then_some(view.ages.reference()),
-        queues: view.book.queues().map(|queue| queue.priority as f64).collect(),
-        banks: view.book.banks().map(|(_, priority)| priority).collect(),
-        rule: view.standing.rule(),
-        interleave: view.settings.interleave,
+        weights: shared.weighed.all().map(|(_, weight)| weight).collect(),
+        reference: (shared.weighed.weight(AGE) != 0).then_some(shared.ages.reference()),
+        queues: shared.book.queues().map(|queue| queue.priority as f64).collect(),
+        banks: shared.book.banks().map(|(_, priority)| priority).collect(),
+        rule: shared.standing.rule(),
+        interleave: shared.settings.interleave,
     }
 }

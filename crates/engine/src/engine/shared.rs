@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The state that several owners read and change: what is configured, the live jobs with their counters, usage, and what is due.
+//!
+//! Each table here keeps its own fields private. The state of one process, such as a release scan or a refresh, is not here: its owner
+//! has it.
+
+use super::batches::Batches;
+use super::due::Due;
+use super::expirations::Expirations;
+use super::kept::News;
+use super::live::{Live, budget};
+use super::queues::Queues;
+use super::subscriptions::Subscriptions;
+use super::{Settings, Tables};
+use crate::accounts::{AssociationId, Book};
+use crate::ids::{BankName, JobId, UserId};
+use crate::limits::Ledger;
+use crate::priority::{Ages, Weighed};
+use crate::standing::Standing;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::num::NonZeroU64;
+
+/// The state that several owners read and change.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    pub(super) book: Book,
+    /// The factors, with their present weights.
+    pub(super) weighed: Weighed,
+    /// The reference time of all ages.
+    pub(super) ages: Ages,
+    /// Nodes of the site; 0 if unknown.
+    pub(super) site_nodes: u64,
+    pub(super) ledger: Ledger,
+    pub(super) batches: Batches,
+    pub(super) standing: Standing,
+    pub(super) live: Live,
+    /// Jobs that ended since the snapshot took them last.
+    pub(super) news: News,
+    pub(super) settings: Settings,
+    /// Work for the end of the event and for later reactor turns.
+    pub(super) due: Due,
+    /// Jobs in PRIORITY that have no priority. Flux by itself moves such a job on only if its priority differs from the one before.
+    pub(super) unpriced: BTreeSet<JobId>,
+    /// The annotations that jobs have, if the site wants annotations.
+    pub(super) annotations: BTreeMap<JobId, String>,
+    pub(super) subscriptions: Subscriptions,
+    /// Running jobs whose expiration is that of the instance.
+    pub(super) expirations: Expirations,
+    pub(super) queues: Queues,
+    /// The user that the instance runs as.
+    pub(super) owner: UserId,
+    /// The number of events so far that may have changed any priority.
+    pub(super) revision: NonZeroU64,
+    /// The time of the last event, in seconds since the epoch.
+    pub(super) now: f64,
+}
+
+impl Shared {
+    /// Returns the state without data.
+    pub(super) fn new(owner: UserId, tables: Tables) -> Self {
+        let book = Book::default();
+        Shared {
+            weighed: Weighed::new(tables.factors, book.weights(), &[]),
+            book,
+            ages: Ages::default(),
+            site_nodes: 0,
+            ledger: Ledger::new(tables.rules),
+            batches: tables.batches,
+            standing: Standing::default(),
+            live: Live::default(),
+            news: News::default(),
+            settings: Settings::default(),
+            due: Due::default(),
+            unpriced: BTreeSet::new(),
+            annotations: BTreeMap::new(),
+            subscriptions: Subscriptions::new(tables.batches.subscribed),
+            expirations: Expirations::default(),
+            queues: Queues::default(),
+            owner,
+            revision: NonZeroU64::MIN,
+            now: 0.0,
+        }
+    }
+
+    /// Returns the bank of an association.
+    pub(super) fn bank_of(&self, association: Option<AssociationId>) -> Option<BankName> {
+        Some(self.book.association(association?)?.bank.clone())
+    }
+
+    /// Returns true if the user owns the instance.
+    pub(super) fn is_owner(&self, user: UserId) -> bool {
+        user == self.owner
+    }
+
+    /// Returns the text that rejects a queue of the site if the association may not use it. A push may make up a record for the
+    /// instance owner, which lists no queue; the owner may use all.
+    pub(super) fn forbidden_queue(&self, association: AssociationId, queue: Option<&str>) -> Option<String> {
+        let queue = queue.filter(|q| self.book.queue(q).is_some())?;
+        let association = self.book.association(association)?;
+        let is_made_up = self.is_owner(association.user) && association.queues.is_empty();
+        if is_made_up || association.permits_queue(queue) {
+            return None;
+        }
+        let valid = joined(&association.queues);
+        Some(format!("queue \"{queue}\" not valid for user; valid queues for user: {valid}"))
+    }
+
+    /// Returns the text that rejects a project if the association may not charge it.
+    pub(super) fn forbidden_project(
+        &self,
+        association: AssociationId,
+        project: Option<&str>,
+    ) -> Option<String> {
+        let (project, association) = (project?, self.book.association(association)?);
+        let is_known = self.book.has_project(project) || association.is_default_project(project);
+        if is_known && association.permits_project(project) {
+            return None;
+        }
+        let valid = joined(&association.projects);
+        Some(format!("project \"{project}\" not valid for user; valid projects for user: {valid}"))
+    }
+
+    /// Returns how many priorities a refresh posts at most.
+    pub(super) fn budget(&self) -> usize {
+        budget(&self.live, &self.settings)
+    }
+}
+
+/// Returns the names, with a comma between two of them.
+pub(super) fn joined<T: Display>(names: &[T]) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
