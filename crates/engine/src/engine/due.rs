@@ -13,6 +13,17 @@ use crate::ids::JobId;
 use crate::limits::Line;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A release scan at the end of the event that called for it.
+#[derive(Clone, Debug)]
+pub(super) enum Scan {
+    /// Of one association.
+    One(AssociationId),
+    /// Of several associations, one after another: a scan decides nothing before the effects of the scan before it were carried out.
+    Several(Vec<(AssociationId, Line)>),
+    /// Then holds the replayed jobs of the association that carry no name and do not fit.
+    HoldReplayed(AssociationId),
+}
+
 /// Jobs and associations that are due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Due {
@@ -27,7 +38,9 @@ pub(super) struct Due {
     pub incomplete: BTreeSet<JobId>,
     /// Came to DEPEND without a name of ours.
     pub unheld: BTreeSet<JobId>,
-    /// Held jobs may go there.
+    /// Release scans at the end of this event, in the order in which they were called for.
+    pub scans: Vec<Scan>,
+    /// Release scans of the next reactor turn.
     pub passes: BTreeMap<AssociationId, Line>,
     /// Associations to which a push that is not over has attached replayed jobs. Until the reprioritize that ends it nobody there is
     /// released, and none of the replayed is held.
@@ -46,6 +59,11 @@ pub(super) struct Due {
 }
 
 impl Due {
+    /// Notes a release scan of an association for the end of this event.
+    pub fn scan(&mut self, association: AssociationId) {
+        self.scans.push(Scan::One(association));
+    }
+
     /// Schedules a release scan of an association for the next reactor turn.
     pub fn scan_later(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
         let noted = self.passes.entry(association).or_insert(line);
@@ -80,8 +98,10 @@ impl Engine {
         let replayed = self.replay_seen();
         let due = std::mem::take(&mut self.shared.due.passes);
         effects.extend(self.passes(due));
-        let unread_left = std::mem::take(&mut self.shared.due.unread_left);
-        effects.extend(unread_left.into_iter().flat_map(|association| self.one_less_unread(association)));
+        for association in std::mem::take(&mut self.shared.due.unread_left) {
+            effects.extend(self.one_less_unread(association));
+            effects.extend(self.scan_noted());
+        }
         effects.extend(replayed);
         effects.extend(self.prices_due());
         effects.extend(self.shared.expirations.look_up_some());

@@ -158,7 +158,7 @@ impl Engine {
         self.shared.live.forget(id);
         effects.extend(self.accrues(id));
         effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, true));
-        effects.extend(association.map(|a| self.pass(a)).unwrap_or_default());
+        association.into_iter().for_each(|association| self.shared.due.scan(association));
         effects
     }
 
@@ -215,8 +215,10 @@ impl Engine {
         makes_room: bool,
     ) -> Vec<Effect> {
         let Some(association) = association else { return Vec::new() };
-        let mut effects = if was_unread { self.one_less_unread(association) } else { Vec::new() };
-        effects.extend(if makes_room { self.pass(association) } else { Vec::new() });
+        let effects = if was_unread { self.one_less_unread(association) } else { Vec::new() };
+        if makes_room {
+            self.shared.due.scan(association);
+        }
         effects
     }
 }

@@ -144,6 +144,7 @@ impl Engine {
         // No effect of these says that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         let mut effects = self.handle_event(event);
+        effects.extend(self.scan_noted());
         self.scan_where_reservations_lapsed(&mut effects);
         if !asks_priority || !effects.is_empty() {
             self.watch_queues(&mut effects);

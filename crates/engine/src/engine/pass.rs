@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Passes: held jobs that may go, one after another.
 
+use super::due::Scan;
 use super::step::{Pass, Step};
 use super::{Effect, Engine, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
@@ -16,9 +17,20 @@ impl Engine {
         self.is_looping || self.is_passing
     }
 
-    /// Releases whoever may go in one association.
-    pub(super) fn pass(&mut self, association: AssociationId) -> Vec<Effect> {
-        self.pass_along(association, Line::All)
+    /// Carries out the scans that this event has called for so far.
+    pub(super) fn scan_noted(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let mut scans = std::mem::take(&mut self.shared.due.scans);
+        for scan in scans.drain(..) {
+            match scan {
+                Scan::One(association) => effects.extend(self.pass_along(association, Line::All)),
+                Scan::Several(scans) => effects.extend(self.passes(scans)),
+                Scan::HoldReplayed(association) => effects.push(Effect::Then(Step::ReplayRead(association))),
+            }
+        }
+        // The list keeps its memory.
+        self.shared.due.scans = scans;
+        effects
     }
 
     pub(super) fn pass_along(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {

@@ -78,7 +78,8 @@ impl Engine {
                 effects.push(Effect::SetPriority(price));
                 effects.extend(self.annotation(id));
                 effects.extend(self.correct_place(id));
-                effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
+                let freed = self.rest(id, Demand::of_price(price));
+                freed.into_iter().for_each(|association| self.shared.due.scan(association));
                 effects
             }
             Err(pending) => {
@@ -139,11 +140,8 @@ impl Engine {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
                 effects.extend(self.annotation(id));
-                effects.extend(self.rest(
-                    id,
-                    Demand::of_price(price),
-                    |engine: &mut Engine, association, line| engine.shared.due.scan_later(association, line),
-                ));
+                let freed = self.rest(id, Demand::of_price(price));
+                effects.extend(freed.into_iter().flat_map(|of| self.shared.due.scan_later(of, Line::All)));
                 effects.extend(self.moved_on(id));
                 self.settle(id, urgency, price);
                 effects
@@ -195,7 +193,8 @@ impl Engine {
                 }
                 effects.push(Effect::Prioritize(id, price));
                 effects.extend(self.correct_place(id));
-                effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
+                let freed = self.rest(id, Demand::of_price(price));
+                freed.into_iter().for_each(|association| self.shared.due.scan(association));
                 effects
             }
             Err(pending) => {
@@ -251,24 +250,13 @@ impl Engine {
         effects
     }
 
-    /// A job that won't be scheduled lets others use the place to run that was reserved for it; `pass` is how they get
-    /// it.
-    pub(super) fn rest(
-        &mut self,
-        id: JobId,
-        demand: Demand,
-        pass: impl FnOnce(&mut Engine, AssociationId, Line) -> Vec<Effect>,
-    ) -> Vec<Effect> {
-        let Some(job) = self.shared.ledger.job(id).filter(|job| job.demand != demand) else {
-            return Vec::new();
-        };
+    /// Notes whether the job would be scheduled. Returns its association if that frees the headroom that the job has reserved.
+    pub(super) fn rest(&mut self, id: JobId, demand: Demand) -> Option<AssociationId> {
+        let job = self.shared.ledger.job(id).filter(|job| job.demand != demand)?;
         let (association, reserved) = (job.association(), job.footprint().reserved);
         self.shared.ledger.change(id, |job| job.demand = demand);
-        let is_left = self.shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
-        association
-            .filter(|_| demand == Demand::Resting && is_left)
-            .map(|association| pass(self, association, Line::All))
-            .unwrap_or_default()
+        let is_freed = self.shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
+        association.filter(|_| demand == Demand::Resting && is_freed)
     }
 
     /// The price of a job at this moment, and what comes before it is set.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
+use super::due::Scan;
 use super::{Effect, Engine, Level, Step, Timer};
 use crate::accounts::{AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, TreeChange};
 use crate::ids::{JobId, UserId};
@@ -22,16 +23,16 @@ impl Engine {
         self.shared.ledger.prices_moved();
         let jobs: Vec<JobId> =
             served.into_iter().flat_map(|user| self.shared.ledger.waiting_of(user)).collect();
-        let mut effects = self.attach(jobs);
+        let effects = self.attach(jobs);
         if is_over {
-            effects.extend(self.owner_pushed());
+            self.owner_pushed();
         }
         effects
     }
 
     /// The owner's record comes last in a push of flux-accounting's, after the reprioritize that ends it: whoever that released was
     /// released without his jobs, which had no association yet.
-    fn owner_pushed(&mut self) -> Vec<Effect> {
+    fn owner_pushed(&mut self) {
         let is_owners = |id: &AssociationId| {
             self.shared
                 .book
@@ -39,18 +40,16 @@ impl Engine {
                 .is_some_and(|association| self.shared.is_owner(association.user))
         };
         let due: Vec<AssociationId> = self.shared.due.half_pushed.iter().copied().filter(is_owners).collect();
-        let mut effects = Vec::new();
         for association in due {
             self.shared.due.half_pushed.remove(&association);
             // Where eventlogs are still being read this is decided when they are read.
             if self.shared.ledger.is_unread(association) {
                 self.shared.due.unjudged.insert(association);
             } else {
-                effects.extend(self.pass(association));
-                effects.push(Effect::Then(Step::ReplayRead(association)));
+                self.shared.due.scan(association);
+                self.shared.due.scans.push(Scan::HoldReplayed(association));
             }
         }
-        effects
     }
 
     pub(super) fn policy(&mut self, policy: Policy, site: SitePart) -> Vec<Effect> {

@@ -8,8 +8,8 @@
 //! parent, and sched-simple keeps the jobs of all queues in one list (live 4 #2). Parents come from the configuration, and from the state
 //! of a queue that the configuration does not have.
 
+use super::due::Scan;
 use super::{Effect, Engine, QueueTold, Timer};
-use crate::accounts::AssociationId;
 use crate::engine::shared::Shared;
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Line, Phase};
@@ -118,7 +118,7 @@ impl Engine {
             }
         }
         let mut effects = self.set_parents(parents);
-        effects.extend(self.suspend_in(&changed));
+        self.suspend_in(&changed);
         effects.push(match is_unanswered {
             true => Effect::ArmIn(Timer::Queues, UNANSWERED),
             false => Effect::Arm(Timer::Queues),
@@ -173,9 +173,9 @@ impl Engine {
     }
 
     /// Suspends the reservations of jobs in queues that were stopped, and ends that of jobs in queues that were started.
-    fn suspend_in(&mut self, changed: &BTreeSet<Option<QueueName>>) -> Vec<Effect> {
+    fn suspend_in(&mut self, changed: &BTreeSet<Option<QueueName>>) {
         if changed.is_empty() {
-            return Vec::new();
+            return;
         }
         let pending = self
             .shared
@@ -192,7 +192,8 @@ impl Engine {
             let is_other = self.shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
             freed.extend(association.filter(|_| is_other));
         }
-        self.passes(freed.into_iter().map(|association: AssociationId| (association, Line::All)))
+        let scans = freed.into_iter().map(|association| (association, Line::All)).collect();
+        self.shared.due.scans.push(Scan::Several(scans));
     }
 }
 

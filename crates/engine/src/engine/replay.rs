@@ -6,8 +6,9 @@
 //! a zero-delay timer does the rest when all have been seen. Each association is released when of its own jobs
 //! everything is known.
 
+use super::due::Scan;
 use super::foreign::ForeignNames;
-use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
+use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::AssociationId;
 use crate::engine::age::lacks_site_nodes;
 use crate::engine::life::complete_jobspec;
@@ -310,13 +311,14 @@ impl Engine {
         if self.shared.ledger.is_unread(association) {
             return Vec::new();
         }
-        let mut effects = self.passes_put_off();
+        let effects = self.passes_put_off();
         if self.shared.due.half_pushed.contains(&association) {
             return effects;
         }
-        effects.extend(self.pass(association));
-        let is_unjudged = self.shared.due.unjudged.contains(&association);
-        effects.extend(is_unjudged.then_some(Effect::Then(Step::ReplayRead(association))));
+        self.shared.due.scan(association);
+        if self.shared.due.unjudged.contains(&association) {
+            self.shared.due.scans.push(Scan::HoldReplayed(association));
+        }
         effects
     }
 

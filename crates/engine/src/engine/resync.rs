@@ -114,7 +114,10 @@ impl Engine {
         let mut effects = vec![Effect::Log(Level::Error, text)];
         let unread: Vec<JobId> =
             self.shared.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect();
-        effects.extend(unread.into_iter().flat_map(|id| self.eventlog(id, None)));
+        for id in unread {
+            effects.extend(self.eventlog(id, None));
+            effects.extend(self.scan_noted());
+        }
         effects
     }
 

@@ -115,10 +115,10 @@ impl Engine {
         }
         for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
             // What a job leaves that is to be held is others' when Flux has heard that it is.
-            effects.extend(match is_taken_back {
-                true => self.shared.due.scan_later(association, Line::All),
-                false => self.pass(association),
-            });
+            match is_taken_back {
+                true => effects.extend(self.shared.due.scan_later(association, Line::All)),
+                false => self.shared.due.scan(association),
+            }
         }
         // It may have been the last that was read where it came from.
         match before.0.filter(|_| was_unread) {

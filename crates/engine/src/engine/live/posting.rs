@@ -8,11 +8,12 @@ use super::Live;
 use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
 use super::refresh::Stage;
 use super::{Annotating, Touching};
+use crate::engine::due::Scan;
 use crate::engine::in_priority::wakes_too_late;
 use crate::engine::pushes::reprioritize_all;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
-use crate::limits::{Admission, Demand, Job, Phase};
+use crate::limits::{Admission, Demand, Job, Line, Phase};
 use crate::priority::order::Bounds;
 use std::collections::VecDeque;
 
@@ -112,15 +113,11 @@ impl Engine {
             self.shared.live.posting.touched += 1;
             effects.extend(self.memo(id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
-            effects.extend(self.rest(id, Demand::of_price(made.priority), |_, association, line| {
-                if !scans.contains(&(association, line)) {
-                    scans.push((association, line));
-                }
-                Vec::new()
-            }));
+            let freed = self.rest(id, Demand::of_price(made.priority)).map(|of| (of, Line::All));
+            scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
         // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.
-        effects.extend(self.passes(scans));
+        self.shared.due.scans.push(Scan::Several(scans));
         if is_done {
             effects.extend(self.refreshed());
         } else {
