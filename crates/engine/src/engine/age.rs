@@ -10,6 +10,7 @@
 use super::View;
 use super::shared::Shared;
 use super::{Effect, Engine, Past, Settings, Timer};
+use crate::engine::live::accrual;
 use crate::engine::pushes::reprioritize_all;
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
@@ -61,12 +62,6 @@ impl Engine {
         effects
     }
 
-    /// All prices, if settings were replaced that they are made of.
-    pub(super) fn prices_due(&mut self) -> Vec<Effect> {
-        let are_due = std::mem::take(&mut self.shared.due.prices);
-        reprioritize_if(&self.shared, are_due)
-    }
-
     /// Weighs by what is set and pushed now. Says too whether all ages are shown as of another time than before,
     /// and weighed something.
     fn weigh_anew(&mut self) -> (Vec<Effect>, bool) {
@@ -81,85 +76,88 @@ impl Engine {
         } else {
             weighed
         };
-        let has_moved = self.move_reference() && weighed_before != 0;
+        let has_moved = move_reference(&mut self.shared) && weighed_before != 0;
         self.shared.ledger.prices_moved();
         let mut effects = Vec::from_iter(self.arm_refresh());
         effects.extend(read_pasts(&self.shared, self.replay.is_due(), weighed_before));
         effects.extend(lacks_site_nodes(&self.shared));
         (effects, has_moved)
     }
+}
 
-    /// Moves the common reference of ages on if it is reached. Then all prices are others.
-    pub(super) fn move_reference(&mut self) -> bool {
-        let has_cap = self.shared.settings.max_wait_behind <= 0.0;
-        let moved = self.shared.ages.moved(self.shared.now, self.shared.settings.age_max, has_cap);
-        let is_news = moved != self.shared.ages && self.shared.weighed.weight(AGE) != 0;
-        self.shared.ages = moved;
-        is_news
-    }
+/// Moves the common reference of ages on if it is reached. Then all prices are others.
+pub(super) fn move_reference(shared: &mut Shared) -> bool {
+    let has_cap = shared.settings.max_wait_behind <= 0.0;
+    let moved = shared.ages.moved(shared.now, shared.settings.age_max, has_cap);
+    let is_news = moved != shared.ages && shared.weighed.weight(AGE) != 0;
+    shared.ages = moved;
+    is_news
+}
 
-    /// Where fair-share is not live: time has changed the price of a job, or of all.
-    pub(super) fn ages_due(&mut self) -> Vec<Effect> {
-        let moved = self.move_reference();
-        let is_due = self.shared.weighed.weight(AGE) != 0
-            && (moved || self.shared.ledger.jobs().any(|(_, job)| is_capped(&self.shared, job)));
-        if is_due { reprioritize_all() } else { Vec::new() }
-    }
+/// Where fair-share is not live: time has changed the price of a job, or of all.
+pub(super) fn ages_due(shared: &mut Shared) -> Vec<Effect> {
+    let moved = move_reference(shared);
+    let is_due = shared.weighed.weight(AGE) != 0
+        && (moved || shared.ledger.jobs().any(|(_, job)| is_capped(shared, job)));
+    if is_due { reprioritize_all() } else { Vec::new() }
+}
 
-    /// Takes over from an eventlog how long a job was eligible.
-    pub(super) fn past(&mut self, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
-        match self.shared.ledger.job(id).map(|job| job.phase) {
-            None => return Vec::new(),
-            Some(Phase::Run) => {
-                let begun = past.iter().rfind(|(_, what)| *what == Past::Allocated);
-                return begun.and_then(|(when, _)| self.begin_accrual(id, *when)).into_iter().collect();
-            }
-            Some(_) => {}
+/// Takes over from an eventlog how long a job was eligible.
+pub(super) fn past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
+    match shared.ledger.job(id).map(|job| job.phase) {
+        None => return Vec::new(),
+        Some(Phase::Run) => {
+            let begun = past.iter().rfind(|(_, what)| *what == Past::Allocated);
+            return begun
+                .and_then(|(when, _)| accrual::begin_accrual(shared, id, *when))
+                .into_iter()
+                .collect();
         }
-        let rules = self.shared.ledger.rules();
-        let (mut eligible, mut urgency, mut others) = (Eligible::For(0.0), URGENCY_HOLD, BTreeSet::new());
-        let mut is_accepted = false;
-        for (when, what) in past {
-            match what {
-                Past::Urgency(now) => urgency = *now,
-                Past::Dependency(name, _) if rules.parse(name).is_some() => {}
-                Past::Dependency(name, true) => {
-                    others.insert(name.as_str());
-                    if !is_accepted {
-                        eligible = Eligible::For(0.0);
-                    }
-                }
-                Past::Accepted => is_accepted = true,
-                Past::Allocated => {}
-                Past::Dependency(name, false) => {
-                    others.remove(name.as_str());
+        Some(_) => {}
+    }
+    let rules = shared.ledger.rules();
+    let (mut eligible, mut urgency, mut others) = (Eligible::For(0.0), URGENCY_HOLD, BTreeSet::new());
+    let mut is_accepted = false;
+    for (when, what) in past {
+        match what {
+            Past::Urgency(now) => urgency = *now,
+            Past::Dependency(name, _) if rules.parse(name).is_some() => {}
+            Past::Dependency(name, true) => {
+                others.insert(name.as_str());
+                if !is_accepted {
+                    eligible = Eligible::For(0.0);
                 }
             }
-            eligible = eligible.turned(urgency != URGENCY_HOLD && others.is_empty(), *when);
+            Past::Accepted => is_accepted = true,
+            Past::Allocated => {}
+            Past::Dependency(name, false) => {
+                others.remove(name.as_str());
+            }
         }
-        self.shared.ledger.aged(id, eligible);
-        // Its price is asked for anew, by id; of one in DEPEND there is none.
-        let has_price = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
-        let is_due =
-            self.shared.weighed.weight(AGE) != 0 && self.shared.ledger.job(id).is_some_and(has_price);
-        if is_due { vec![Effect::AskUrgency(id)] } else { Vec::new() }
+        eligible = eligible.turned(urgency != URGENCY_HOLD && others.is_empty(), *when);
     }
+    shared.ledger.aged(id, eligible);
+    // Its price is asked for anew, by id; of one in DEPEND there is none.
+    let has_price = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
+    let is_due = shared.weighed.weight(AGE) != 0 && shared.ledger.job(id).is_some_and(has_price);
+    if is_due { vec![Effect::AskUrgency(id)] } else { Vec::new() }
+}
 
-    /// How many nodes the site has.
-    pub(super) fn told_site_nodes(&mut self, nodes: Option<u64>) -> Vec<Effect> {
-        let before = std::mem::replace(&mut self.shared.site_nodes, nodes.unwrap_or(0));
-        // It could not be read, or nobody knows it yet.
-        let mut effects = Vec::from_iter(lacks_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
-        if self.shared.site_nodes != before && self.shared.weighed.weight(SIZE) != 0 {
-            effects.extend(reprioritize_all());
-        }
-        effects
+/// How many nodes the site has.
+pub(super) fn told_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
+    let before = std::mem::replace(&mut shared.site_nodes, nodes.unwrap_or(0));
+    // It could not be read, or nobody knows it yet.
+    let mut effects = Vec::from_iter(lacks_site_nodes(shared).map(|_| Effect::Arm(Timer::Retry)));
+    if shared.site_nodes != before && shared.weighed.weight(SIZE) != 0 {
+        effects.extend(reprioritize_all());
     }
+    effects
+}
 
-    #[cfg(test)]
-    pub(super) fn ages(&self) -> crate::priority::Ages {
-        self.shared.ages
-    }
+/// All prices, if settings were replaced that they are made of.
+pub(super) fn prices_due(shared: &mut Shared) -> Vec<Effect> {
+    let are_due = std::mem::take(&mut shared.due.prices);
+    reprioritize_if(shared, are_due)
 }
 
 /// How ages count now.

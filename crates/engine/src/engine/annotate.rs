@@ -7,36 +7,37 @@
 use super::answers::rank_of;
 use super::live::Annotating;
 use super::shared::Shared;
-use super::{Effect, Engine, Timer};
+use super::{Effect, Timer};
 use crate::ids::JobId;
 use crate::limits::{Holding, Job, Phase};
 
-impl Engine {
-    /// Returns the annotation of a job; `None` if the job has it already, or the site wants none.
-    pub(super) fn annotation(&mut self, id: JobId) -> Option<Effect> {
-        if !self.shared.settings.annotate {
-            return None;
-        }
-        let text = annotation_text(&self.shared, id)?;
-        if self.shared.annotations.get(&id) == Some(&text) {
-            return None;
-        }
-        self.shared.annotations.insert(id, text.clone());
-        Some(Effect::Annotate(id, text))
+/// Returns the annotation of a job; `None` if the job has it already, or the site wants none.
+pub(super) fn annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
+    if !shared.settings.annotate {
+        return None;
     }
+    let text = annotation_text(shared, id)?;
+    if shared.annotations.get(&id) == Some(&text) {
+        return None;
+    }
+    shared.annotations.insert(id, text.clone());
+    Some(Effect::Annotate(id, text))
+}
 
-    /// Annotates the next jobs. Returns where to go on; `None` at the end.
-    pub(super) fn annotate(&mut self, Annotating(after): Annotating) -> (Vec<Effect>, Option<Annotating>) {
-        let most = self.shared.batches.annotated;
-        let waits = |job: &Job| job.is_held() || matches!(job.phase, Phase::Priority | Phase::Sched);
-        let jobs: Vec<(JobId, bool)> =
-            self.shared.ledger.jobs_after(after).take(most).map(|(id, job)| (id, waits(job))).collect();
-        let next = jobs.last().filter(|_| jobs.len() == most).map(|(id, _)| Annotating(Some(*id)));
-        let waiting = jobs.iter().filter(|(_, waits)| *waits);
-        let mut effects: Vec<Effect> = waiting.filter_map(|(id, _)| self.annotation(*id)).collect();
-        effects.extend(next.map(|_| Effect::Arm(Timer::Slice)));
-        (effects, next)
-    }
+/// Annotates the next jobs. Returns where to go on; `None` at the end.
+pub(super) fn annotate(
+    shared: &mut Shared,
+    Annotating(after): Annotating,
+) -> (Vec<Effect>, Option<Annotating>) {
+    let most = shared.batches.annotated;
+    let waits = |job: &Job| job.is_held() || matches!(job.phase, Phase::Priority | Phase::Sched);
+    let jobs: Vec<(JobId, bool)> =
+        shared.ledger.jobs_after(after).take(most).map(|(id, job)| (id, waits(job))).collect();
+    let next = jobs.last().filter(|_| jobs.len() == most).map(|(id, _)| Annotating(Some(*id)));
+    let waiting = jobs.iter().filter(|(_, waits)| *waits);
+    let mut effects: Vec<Effect> = waiting.filter_map(|(id, _)| annotation(shared, *id)).collect();
+    effects.extend(next.map(|_| Effect::Arm(Timer::Slice)));
+    (effects, next)
 }
 
 fn ordinal(number: usize) -> String {

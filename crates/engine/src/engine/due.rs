@@ -9,6 +9,11 @@
 use super::unmoved::Unmoved;
 use super::{Effect, Engine, Timer};
 use crate::accounts::AssociationId;
+use crate::engine::admission;
+use crate::engine::age;
+use crate::engine::keepers;
+use crate::engine::price;
+use crate::engine::unmoved;
 use crate::ids::JobId;
 use crate::limits::Line;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,10 +95,10 @@ impl Engine {
         if let Some(effects) = self.resync_step() {
             return effects;
         }
-        let mut effects = self.end_unpriceable();
-        effects.extend(self.move_on());
-        effects.extend(self.complete_jobspecs());
-        effects.extend(self.discover());
+        let mut effects = price::end_unpriceable(&mut self.shared);
+        effects.extend(unmoved::move_on(&mut self.shared));
+        effects.extend(admission::complete_jobspecs(&mut self.shared));
+        effects.extend(keepers::discover(&mut self.shared));
         // What is to be read first is known before anybody goes.
         let replayed = self.replay_seen();
         let due = std::mem::take(&mut self.shared.due.passes);
@@ -103,7 +108,7 @@ impl Engine {
             effects.extend(self.scan_noted());
         }
         effects.extend(replayed);
-        effects.extend(self.prices_due());
+        effects.extend(age::prices_due(&mut self.shared));
         effects.extend(self.shared.expirations.look_up_some());
         effects
     }

@@ -6,7 +6,9 @@
 //! jobs; when its event comes, the engine looks all of them up. Not at once: Flux goes through its jobs, and a look at one makes it
 //! lose its place.
 
-use super::{Effect, Engine, Timer};
+use super::{Effect, Timer};
+use crate::engine::live::accrual;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Ledger, Phase};
 use std::collections::BTreeSet;
@@ -73,14 +75,12 @@ impl Expirations {
     }
 }
 
-impl Engine {
-    /// Takes over the expiration of a running job.
-    pub(super) fn told_expiration(&mut self, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
-        self.shared.ledger.change(id, |job| {
-            if let Some(given) = job.allocation.as_mut() {
-                given.expiration = expiration;
-            }
-        });
-        self.accrues(id).into_iter().collect()
-    }
+/// Takes over the expiration of a running job.
+pub(super) fn told_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
+    shared.ledger.change(id, |job| {
+        if let Some(given) = job.allocation.as_mut() {
+            given.expiration = expiration;
+        }
+    });
+    accrual::accrues(shared, id).into_iter().collect()
 }

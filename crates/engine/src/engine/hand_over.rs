@@ -12,9 +12,10 @@
 //! names, and nothing saves it but that they let it go. Nor does anything save who was released already and is kept by others alone,
 //! where a limit is full again that it had a name of.
 
+use super::Effect;
 use super::View;
-use super::{Effect, Engine};
 use crate::engine::pass::scan_after;
+use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
 
@@ -50,26 +51,29 @@ pub struct HandedOver {
     pub fate: Fate,
 }
 
-impl Engine {
-    /// Takes our names off jobs whose urgency is 0: they rest in SCHED.
-    pub(super) fn let_rest(&mut self, ids: Vec<JobId>) -> Vec<Effect> {
-        ids.into_iter().flat_map(|id| self.let_one_rest(id)).collect()
-    }
+/// Takes our names off jobs whose urgency is 0: they rest in SCHED.
+pub(super) fn let_rest(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
+    ids.into_iter().flat_map(|id| let_one_rest(shared, id)).collect()
+}
 
-    fn let_one_rest(&mut self, id: JobId) -> Vec<Effect> {
-        let job = self.shared.ledger.job(id).filter(|_| self.view().may_rest(id));
-        let Some(association) = job.and_then(Job::association) else { return Vec::new() };
-        let rules = self.shared.ledger.rules();
-        let names = self.shared.ledger.change(id, |job| {
-            (job.grant, job.demand) = (Grant::Given, Demand::Resting);
-            let names: Vec<_> = job.names.iter(rules).collect();
-            names.into_iter().filter_map(|name| job.names.remove(name.hold)).collect::<Vec<_>>()
-        });
-        let names = names.unwrap_or_default().into_iter();
-        let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
-        effects.push(scan_after(&self.view(), association, vec![id], Line::All));
-        effects
-    }
+fn let_one_rest(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let job = shared.ledger.job(id).filter(|job| may_rest(job));
+    let Some(association) = job.and_then(Job::association) else { return Vec::new() };
+    let rules = shared.ledger.rules();
+    let names = shared.ledger.change(id, |job| {
+        (job.grant, job.demand) = (Grant::Given, Demand::Resting);
+        let names: Vec<_> = job.names.iter(rules).collect();
+        names.into_iter().filter_map(|name| job.names.remove(name.hold)).collect::<Vec<_>>()
+    });
+    let names = names.unwrap_or_default().into_iter();
+    let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
+    effects.push(scan_after(shared, association, vec![id], Line::All));
+    effects
+}
+
+/// Returns true if this plugin alone holds the job in DEPEND, so that it can be put into SCHED at urgency 0.
+pub(super) fn may_rest(job: &Job) -> bool {
+    job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse
 }
 
 /// So many jobs that are held, or would end, by id, from the one that comes after `after`. `None` while eventlogs are being read:

@@ -12,115 +12,115 @@
 
 use super::foreign::ForeignNames;
 use super::subscriptions::Subscribed;
-use super::{Effect, Engine, State};
+use super::{Effect, State};
+use crate::engine::hold;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase};
 
-impl Engine {
-    /// Subscribes to a job that declares dependencies, before other plugins see them.
-    pub(super) fn created(&mut self, id: JobId, state: State, has_dependencies: bool) -> Vec<Effect> {
-        let others = match state {
-            State::New => ForeignNames::of_new(),
-            State::Depend => ForeignNames::unknown(),
-            _ => return Vec::new(),
-        };
-        if !has_dependencies {
-            return Vec::new();
-        }
-        self.subscribe(id, others).unwrap_or_default()
+/// Subscribes to a job that declares dependencies, before other plugins see them.
+pub(super) fn created(shared: &mut Shared, id: JobId, state: State, has_dependencies: bool) -> Vec<Effect> {
+    let others = match state {
+        State::New => ForeignNames::of_new(),
+        State::Depend => ForeignNames::unknown(),
+        _ => return Vec::new(),
+    };
+    if !has_dependencies {
+        return Vec::new();
     }
+    subscribe(shared, id, others).unwrap_or_default()
+}
 
-    /// Subscribes to a job that others keep, and has its eventlog read for their names.
-    pub(super) fn watch(&mut self, id: JobId) -> Vec<Effect> {
-        if self.shared.subscriptions.names(id).is_some() {
-            return Vec::new();
-        }
-        let Some(mut effects) = self.subscribe(id, ForeignNames::unknown()) else { return Vec::new() };
-        self.shared.ledger.change(id, |job| job.keepers = Keepers::Others);
-        self.shared.ledger.note_eligible(id, None, self.shared.now);
-        effects.push(Effect::ReadEventlog(id));
-        effects
+/// Subscribes to a job that others keep, and has its eventlog read for their names.
+pub(super) fn watch(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    if shared.subscriptions.names(id).is_some() {
+        return Vec::new();
     }
+    let Some(mut effects) = subscribe(shared, id, ForeignNames::unknown()) else { return Vec::new() };
+    shared.ledger.change(id, |job| job.keepers = Keepers::Others);
+    shared.ledger.note_eligible(id, None, shared.now);
+    effects.push(Effect::ReadEventlog(id));
+    effects
+}
 
-    fn subscribe(&mut self, id: JobId, names: ForeignNames) -> Option<Vec<Effect>> {
-        match self.shared.subscriptions.add(id, names) {
-            Subscribed::New => Some(vec![Effect::Subscribe(id)]),
-            Subscribed::Already => Some(Vec::new()),
-            Subscribed::Full => {
-                self.leave_unwatched(id);
-                None
-            }
+fn subscribe(shared: &mut Shared, id: JobId, names: ForeignNames) -> Option<Vec<Effect>> {
+    match shared.subscriptions.add(id, names) {
+        Subscribed::New => Some(vec![Effect::Subscribe(id)]),
+        Subscribed::Already => Some(Vec::new()),
+        Subscribed::Full => {
+            leave_unwatched(shared, id);
+            None
         }
     }
+}
 
-    /// Notes that nothing reports when others release the job. For its age, and in answers, others keep it, unless limits hold it.
-    pub(super) fn leave_unwatched(&mut self, id: JobId) {
-        self.shared.subscriptions.leave_unwatched(id);
-        self.shared.ledger.change(id, |job| {
-            let is_ours = !job.names.outstanding().is_empty();
-            job.keepers = if is_ours { Keepers::NobodyElse } else { Keepers::Others };
-        });
-        self.shared.ledger.note_eligible(id, None, self.shared.now);
+/// Notes that nothing reports when others release the job. For its age, and in answers, others keep it, unless limits hold it.
+pub(super) fn leave_unwatched(shared: &mut Shared, id: JobId) {
+    shared.subscriptions.leave_unwatched(id);
+    shared.ledger.change(id, |job| {
+        let is_ours = !job.names.outstanding().is_empty();
+        job.keepers = if is_ours { Keepers::NobodyElse } else { Keepers::Others };
+    });
+    shared.ledger.note_eligible(id, None, shared.now);
+}
+
+/// Ends the subscription to a job that leaves DEPEND.
+pub(super) fn unwatch(shared: &mut Shared, id: JobId) -> Option<Effect> {
+    shared.due.unheld.remove(&id);
+    shared.subscriptions.end(id)
+}
+
+/// Flux moves a job on from DEPEND in the same turn if nobody keeps it. Who is still there is kept by others.
+pub(super) fn discover(shared: &mut Shared) -> Vec<Effect> {
+    let is_here = |job: &Job| job.phase == Phase::Depend;
+    let unheld = std::mem::take(&mut shared.due.unheld);
+    unheld
+        .into_iter()
+        .flat_map(|id| match shared.ledger.job(id).is_some_and(is_here) {
+            true => watch(shared, id),
+            false => Vec::new(),
+        })
+        .collect()
+}
+
+/// A dependency of the job was added or removed.
+pub(super) fn dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) -> Vec<Effect> {
+    if shared.ledger.rules().parse(name).is_some() {
+        return Vec::new();
     }
+    let Some(others) = shared.subscriptions.names_mut(id) else { return Vec::new() };
+    others.note(name, added);
+    let may_go = !added && others.know_none();
+    let mut effects = note_keepers(shared, id);
+    effects.extend(may_go.then(|| judge(shared, id)).into_iter().flatten());
+    effects
+}
 
-    /// Ends the subscription to a job that leaves DEPEND.
-    pub(super) fn unwatch(&mut self, id: JobId) -> Option<Effect> {
-        self.shared.due.unheld.remove(&id);
-        self.shared.subscriptions.end(id)
-    }
-
-    /// Flux moves a job on from DEPEND in the same turn if nobody keeps it. Who is still there is kept by others.
-    pub(super) fn discover(&mut self) -> Vec<Effect> {
-        let is_here = |job: &Job| job.phase == Phase::Depend;
-        let unheld = std::mem::take(&mut self.shared.due.unheld);
-        unheld
-            .into_iter()
-            .flat_map(|id| match self.shared.ledger.job(id).is_some_and(is_here) {
-                true => self.watch(id),
-                false => Vec::new(),
-            })
-            .collect()
-    }
-
-    /// A dependency of the job was added or removed.
-    pub(super) fn dependency(&mut self, id: JobId, name: &str, added: bool) -> Vec<Effect> {
-        if self.shared.ledger.rules().parse(name).is_some() {
-            return Vec::new();
+/// Takes over whether others keep the job. When they have let it go and only our names are left, it may go in the
+/// next reactor turn: the running callback is the job's own.
+pub(super) fn note_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let keepers = shared.subscriptions.keepers(id);
+    let Some(job) = shared.ledger.job(id).filter(|job| job.keepers != keepers) else {
+        return Vec::new();
+    };
+    let (association, is_held) = (job.association(), job.is_held());
+    shared.ledger.change(id, |job| job.keepers = keepers);
+    shared.ledger.note_eligible(id, None, shared.now);
+    match association {
+        Some(association) if keepers == Keepers::NobodyElse && is_held => {
+            shared.due.scan_later(association, Line::KeptByNobodyElse)
         }
-        let Some(others) = self.shared.subscriptions.names_mut(id) else { return Vec::new() };
-        others.note(name, added);
-        let may_go = !added && others.know_none();
-        let mut effects = self.note_keepers(id);
-        effects.extend(may_go.then(|| self.judge(id)).into_iter().flatten());
-        effects
+        _ => Vec::new(),
     }
+}
 
-    /// Takes over whether others keep the job. When they have let it go and only our names are left, it may go in the
-    /// next reactor turn: the running callback is the job's own.
-    pub(super) fn note_keepers(&mut self, id: JobId) -> Vec<Effect> {
-        let keepers = self.shared.subscriptions.keepers(id);
-        let Some(job) = self.shared.ledger.job(id).filter(|job| job.keepers != keepers) else {
-            return Vec::new();
-        };
-        let (association, is_held) = (job.association(), job.is_held());
-        self.shared.ledger.change(id, |job| job.keepers = keepers);
-        self.shared.ledger.note_eligible(id, None, self.shared.now);
-        match association {
-            Some(association) if keepers == Keepers::NobodyElse && is_held => {
-                self.shared.due.scan_later(association, Line::KeptByNobodyElse)
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Others let go of a job that carries no name of ours: this may have been their last, and the job goes on when the
-    /// running callback is over. What counts is what the limits say now, whatever they said when it came, or when it
-    /// was released. Of all the dependents of one job, that is after those that were let go before it.
-    fn judge(&mut self, id: JobId) -> Vec<Effect> {
-        let Some(job) = self.shared.ledger.job(id).filter(|job| job.is_up_to_others()) else {
-            return Vec::new();
-        };
-        // What a pass under way has just promised to it is counted already.
-        if job.grant == Grant::Given { Vec::new() } else { self.hold(id) }
-    }
+/// Others let go of a job that carries no name of ours: this may have been their last, and the job goes on when the
+/// running callback is over. What counts is what the limits say now, whatever they said when it came, or when it
+/// was released. Of all the dependents of one job, that is after those that were let go before it.
+fn judge(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let Some(job) = shared.ledger.job(id).filter(|job| job.is_up_to_others()) else {
+        return Vec::new();
+    };
+    // What a pass under way has just promised to it is counted already.
+    if job.grant == Grant::Given { Vec::new() } else { hold::hold(shared, id) }
 }

@@ -4,6 +4,7 @@
 use super::View;
 use super::{Effect, Engine, Level};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
+use crate::engine::shared::Shared;
 use crate::ids::{BankName, ProjectName, UserId};
 use crate::standing::{self, AsPushed, Bank, Bookmark, Ended, GivenUp, Leaf, Rule};
 use fairshare::Shares;
@@ -74,6 +75,19 @@ impl News {
     }
 }
 
+/// Takes what was kept of ended jobs. What can't be right is told, and not counted.
+pub(super) fn recall(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<GivenUp>) -> Vec<Effect> {
+    let mut faults: Vec<String> = Vec::new();
+    for sum in sums {
+        let who = format!("what was given up of user {} in bank {} can't be right", sum.user, sum.bank);
+        faults.extend((!shared.standing.gave_up(sum)).then_some(who));
+    }
+    for Ended { job, end } in ended {
+        faults.extend(shared.standing.ended(&job, end).err().map(|bad| bad.to_string()));
+    }
+    faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
+}
+
 /// Returns true if at least `most` jobs ended since they were taken last. Without a tree no snapshot keeps ended jobs.
 pub fn has_news(view: &View<'_>, most: usize) -> bool {
     view.standing.tree().is_some() && (view.news.too_many || view.news.ended.len() >= most)
@@ -83,19 +97,6 @@ impl Engine {
     /// Returns the jobs that ended since they were taken last.
     pub fn news(&mut self) -> &mut News {
         &mut self.shared.news
-    }
-
-    /// Takes what was kept of ended jobs. What can't be right is told, and not counted.
-    pub(super) fn recall(&mut self, ended: Vec<Ended>, sums: Vec<GivenUp>) -> Vec<Effect> {
-        let mut faults: Vec<String> = Vec::new();
-        for sum in sums {
-            let who = format!("what was given up of user {} in bank {} can't be right", sum.user, sum.bank);
-            faults.extend((!self.shared.standing.gave_up(sum)).then_some(who));
-        }
-        for Ended { job, end } in ended {
-            faults.extend(self.shared.standing.ended(&job, end).err().map(|bad| bad.to_string()));
-        }
-        faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
     }
 }
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A job's way from `job.new` to INACTIVE.
 
+use super::admission::complete_jobspec;
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::engine::age::eligible_at_first;
+use crate::engine::annotate;
+use crate::engine::hold;
+use crate::engine::keepers;
+use crate::engine::live::accrual;
 use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
@@ -88,13 +93,13 @@ impl Engine {
         self.shared.ledger.change(id, |job| job.phase = Phase::Depend);
         // One job more may bring a limit in reach.
         let asked = association.map(|association| self.ask_unasked(Some(association)));
-        let mut effects = if association.is_none() { Vec::new() } else { self.hold(id) };
+        let mut effects = if association.is_none() { Vec::new() } else { hold::hold(&mut self.shared, id) };
         if effects.is_empty() && !is_kept {
             self.shared.due.unheld.insert(id);
             effects.push(Effect::Arm(Timer::Turn));
         }
         if self.shared.ledger.job(id).is_some_and(Job::is_held) {
-            effects.extend(self.annotation(id));
+            effects.extend(annotate::annotation(&mut self.shared, id));
         }
         effects.extend(asked.into_iter().flatten());
         effects
@@ -104,68 +109,19 @@ impl Engine {
     pub(super) fn priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let Some(phase) = self.shared.ledger.job(id).map(|job| job.phase) else { return Vec::new() };
         let was_judged = was_judged(&self.shared, self.resync.is_doubtful(), id);
-        let mut effects = Vec::from_iter(self.unwatch(id));
+        let mut effects = Vec::from_iter(keepers::unwatch(&mut self.shared, id));
         if phase < Phase::Priority {
-            self.advance(id, Phase::Priority);
-            effects.extend(if was_judged { Vec::new() } else { self.judge_in_priority(id) });
+            hold::advance(&mut self.shared, id, Phase::Priority);
+            effects.extend(if was_judged { Vec::new() } else { judge_in_priority(&mut self.shared, id) });
         }
         effects.extend(self.prioritized(id, urgency, posted));
-        effects
-    }
-
-    /// It stands in line in PRIORITY, once its names are read: it goes no further until there is room.
-    fn judge_in_priority(&mut self, id: JobId) -> Vec<Effect> {
-        self.shared.ledger.change(id, Job::await_room);
-        let association = self.shared.ledger.job(id).and_then(Job::association);
-        association.map(|association| self.shared.due.scan_later(association, Line::All)).unwrap_or_default()
-    }
-
-    /// What was promised to a job that was released and kept by others is reserved again until it is charged.
-    pub(super) fn advance(&mut self, id: JobId, phase: Phase) {
-        self.shared.ledger.change(id, |job| {
-            job.phase = phase;
-            job.is_in_sched = false;
-            if matches!(job.grant, Grant::Blocked | Grant::Awaited) {
-                job.grant = Grant::Given;
-            }
-        });
-    }
-
-    /// Counts a job in SCHED, once however often it comes round; one that is held there is none of those. This may be within Flux's
-    /// loop over its jobs.
-    pub(super) fn sched(&mut self, id: JobId) -> Vec<Effect> {
-        let comes = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
-        if self.shared.ledger.job(id).is_some_and(comes) {
-            self.advance(id, Phase::Sched);
-        }
-        Vec::new()
-    }
-
-    /// Counts a job as running; what it held in SCHED is free.
-    pub(super) fn run(&mut self, id: JobId, resources: &Resources) -> Vec<Effect> {
-        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
-        let association = job.association();
-        let mut effects = Vec::from_iter(log_unread_resources(id, resources));
-        let begun = Some(self.shared.now);
-        let allocation =
-            resources.allocation().map(|given| Allocation { start: given.start.or(begun), ..given });
-        self.shared.ledger.change(id, |job| {
-            job.phase = Phase::Run;
-            job.grant = Grant::None;
-            job.is_in_sched = false;
-            job.allocation = allocation.map(Box::new);
-        });
-        self.shared.live.forget(id);
-        effects.extend(self.accrues(id));
-        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, true));
-        association.into_iter().for_each(|association| self.shared.due.scan(association));
         effects
     }
 
     /// A job has ended, or was cancelled. What ran counts until it is INACTIVE. One that never came to SCHED is released no more, and what
     /// was kept for it is others': epilogs may keep it in CLEANUP for long.
     pub(super) fn cleanup(&mut self, id: JobId) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(self.unwatch(id));
+        let mut effects = Vec::from_iter(keepers::unwatch(&mut self.shared, id));
         effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
         let Some(job) = self.shared.ledger.job(id).filter(|job| job.phase < Phase::Sched) else {
             return effects;
@@ -175,7 +131,8 @@ impl Engine {
         self.shared.ledger.change(id, |job| {
             (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
         });
-        self.forget(id);
+        self.unreadable.remove(&id);
+        forget(&mut self.shared, id);
         self.all_may_be_known();
         effects.extend(self.left(association, was_unread, makes_room));
         effects
@@ -184,27 +141,19 @@ impl Engine {
     /// Uncounts a job. Ids we never counted are no error: a job may end during a restart before we see it.
     pub(super) fn inactive(&mut self, id: JobId) -> Vec<Effect> {
         self.validated.remove(&id);
-        let mut effects = Vec::from_iter(self.unwatch(id));
+        let mut effects = Vec::from_iter(keepers::unwatch(&mut self.shared, id));
         effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
-        self.forget(id);
+        self.unreadable.remove(&id);
+        forget(&mut self.shared, id);
         let takes_room = self.shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // Headroom may be kept for a held job, which takes none itself.
         let makes_room = takes_room || self.shared.ledger.keeps_headroom_for(id);
         let Some(job) = self.shared.ledger.remove(id) else { return effects };
         self.forget_unasked(id, job.association(), job.queue.as_ref());
         self.all_may_be_known();
-        effects.extend(self.accrued(id, &job));
+        effects.extend(accrual::accrued(&mut self.shared, id, &job));
         effects.extend(self.left(job.association(), job.is_unread(), makes_room));
         effects
-    }
-
-    /// The job is asked for nothing more, and has no price.
-    pub(super) fn forget(&mut self, id: JobId) {
-        self.unreadable.remove(&id);
-        self.shared.unpriced.remove(&id);
-        self.shared.annotations.remove(&id);
-        self.shared.live.forget(id);
-        self.shared.due.forget(id);
     }
 
     /// Whoever waited for a job to be read, or for the room that it took, in its association.
@@ -221,6 +170,51 @@ impl Engine {
         }
         effects
     }
+}
+
+/// It stands in line in PRIORITY, once its names are read: it goes no further until there is room.
+fn judge_in_priority(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    shared.ledger.change(id, Job::await_room);
+    let association = shared.ledger.job(id).and_then(Job::association);
+    association.map(|association| shared.due.scan_later(association, Line::All)).unwrap_or_default()
+}
+
+/// Counts a job in SCHED, once however often it comes round; one that is held there is none of those. This may be within Flux's
+/// loop over its jobs.
+pub(super) fn sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let comes = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
+    if shared.ledger.job(id).is_some_and(comes) {
+        hold::advance(shared, id, Phase::Sched);
+    }
+    Vec::new()
+}
+
+/// Counts a job as running; what it held in SCHED is free.
+pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
+    let Some(job) = shared.ledger.job(id) else { return Vec::new() };
+    let association = job.association();
+    let mut effects = Vec::from_iter(log_unread_resources(id, resources));
+    let begun = Some(shared.now);
+    let allocation = resources.allocation().map(|given| Allocation { start: given.start.or(begun), ..given });
+    shared.ledger.change(id, |job| {
+        job.phase = Phase::Run;
+        job.grant = Grant::None;
+        job.is_in_sched = false;
+        job.allocation = allocation.map(Box::new);
+    });
+    shared.live.forget(id);
+    effects.extend(accrual::accrues(shared, id));
+    effects.extend(shared.expirations.follow(&shared.ledger, id, true));
+    association.into_iter().for_each(|association| shared.due.scan(association));
+    effects
+}
+
+/// The job is asked for nothing more, and has no price.
+pub(super) fn forget(shared: &mut Shared, id: JobId) {
+    shared.unpriced.remove(&id);
+    shared.annotations.remove(&id);
+    shared.live.forget(id);
+    shared.due.forget(id);
 }
 
 /// The bank's name; thousands of jobs share their association's.
@@ -241,23 +235,6 @@ pub(super) fn queue_name(shared: &Shared, queue: Option<&str>) -> Option<QueueNa
 /// The rule by which jobs of a queue count for limits on what runs.
 pub(super) fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> RunningLimits {
     shared.settings.running.queue(queue)
-}
-
-/// Puts the default bank and project into a jobspec that names none. A bank that is named is never overwritten.
-pub(super) fn complete_jobspec(
-    shared: &Shared,
-    id: JobId,
-    job: &Job,
-    association: AssociationId,
-    posting: Posting,
-) -> Vec<Effect> {
-    let Some(association) = shared.book.association(association) else { return Vec::new() };
-    let bank = job.bank.is_none().then(|| association.bank.clone());
-    let project = (job.project == Project::Missing).then(|| association.def_project.clone()).flatten();
-    if bank.is_none() && project.is_none() {
-        return Vec::new();
-    }
-    vec![Effect::SetJobspec { id, posting, bank, project }]
 }
 
 /// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. Not

@@ -6,6 +6,7 @@
 //! are only values: whoever carries them out holds no borrow of the engine. An effect Flux refuses comes back through
 //! [`Engine::refused`]; what is to be done after an effect is itself one ([`Effect::Then`]).
 
+mod admission;
 mod age;
 mod annotate;
 pub mod answers;
@@ -16,7 +17,7 @@ mod event;
 mod expirations;
 mod foreign;
 mod hand_over;
-mod in_priority;
+mod hold;
 mod keepers;
 mod kept;
 mod life;
@@ -60,6 +61,7 @@ pub use timer::Timer;
 pub use view::View;
 
 use crate::accounts::AssociationId;
+use crate::engine::live::ended;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{RULES, Rules};
 use crate::priority::Factors;
@@ -147,27 +149,33 @@ impl Engine {
         effects.extend(self.scan_noted());
         self.scan_where_reservations_lapsed(&mut effects);
         if !asks_priority || !effects.is_empty() {
-            self.watch_queues(&mut effects);
+            queues::watch_queues(&mut self.shared, &mut effects);
         }
         effects
     }
 
     fn handle_event(&mut self, event: Event<'_>) -> Vec<Effect> {
         match event {
-            Event::Created { id, state, has_dependencies } => self.created(id, state, has_dependencies),
+            Event::Created { id, state, has_dependencies } => {
+                keepers::created(&mut self.shared, id, state, has_dependencies)
+            }
             Event::Validate(facts) => self.validate(&facts),
             Event::New(facts) => self.new_job(&facts),
             Event::Depend(id) => self.depend(id),
-            Event::Dependency { id, name, added } => self.dependency(id, name, added),
+            Event::Dependency { id, name, added } => keepers::dependency(&mut self.shared, id, name, added),
             Event::Priority(id, urgency) => self.priority(id, urgency, None),
             Event::Bounced { id, urgency, posted } => self.priority(id, urgency, Some(posted)),
             Event::PriorityGet(id, urgency) => self.asked_in_loop(id, urgency),
-            Event::Sched(id) => self.sched(id),
-            Event::Run(id, resources) => self.run(id, &resources),
+            Event::Sched(id) => life::sched(&mut self.shared, id),
+            Event::Run(id, resources) => life::run(&mut self.shared, id, &resources),
             Event::Cleanup(id) => self.cleanup(id),
             Event::Inactive(id) | Event::Gone(id) => self.inactive(id),
-            Event::UpdateQueue { id, user, state, queue } => self.update_queue(id, user, state, queue),
-            Event::UpdateBank { id, user, state, bank } => self.update_bank(id, user, state, bank),
+            Event::UpdateQueue { id, user, state, queue } => {
+                updates::update_queue(&mut self.shared, id, user, state, queue)
+            }
+            Event::UpdateBank { id, user, state, bank } => {
+                updates::update_bank(&mut self.shared, id, user, state, bank)
+            }
             Event::Updated(facts) => self.updated(&facts),
             Event::Settings(settings) => self.set(settings),
             Event::Associations(records) => self.associations(records),
@@ -182,26 +190,28 @@ impl Engine {
             Event::PolicyCommit => self.policy_commit(),
             Event::PolicyAbort => self.abort(),
             Event::Reprioritize => self.reprioritize(),
-            Event::Rest(ids) => self.let_rest(ids),
+            Event::Rest(ids) => hand_over::let_rest(&mut self.shared, ids),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
-            Event::Timer(Timer::Queues) => self.ask_queues(),
-            Event::QueueStates(states) => self.queues_told(states),
-            Event::ConfiguredQueues(queues) => self.queues_configured(queues),
-            Event::OneQueueList(is_one) => self.scheduler_told(is_one),
+            Event::Timer(Timer::Queues) => queues::ask_queues(&mut self.shared),
+            Event::QueueStates(states) => queues::queues_told(&mut self.shared, states),
+            Event::ConfiguredQueues(queues) => queues::queues_configured(&mut self.shared, queues),
+            Event::OneQueueList(is_one) => queues::scheduler_told(&mut self.shared, is_one),
             Event::ResourcesUpdated => self.shared.expirations.look_up_all(),
-            Event::Expiration(id, expiration) => self.told_expiration(id, expiration),
-            Event::UrgencyChanged(id, urgency) => self.held_urgency(id, urgency),
-            Event::Recalled(ended, sums) => self.recall(ended, sums),
+            Event::Expiration(id, expiration) => {
+                expirations::told_expiration(&mut self.shared, id, expiration)
+            }
+            Event::UrgencyChanged(id, urgency) => price::held_urgency(&mut self.shared, id, urgency),
+            Event::Recalled(ended, sums) => kept::recall(&mut self.shared, ended, sums),
             Event::Timer(Timer::Refresh) => self.refresh_due(),
             Event::Timer(Timer::Slice) => self.go_on_refreshing(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::Eventlog(id, history) => self.eventlog(id, history),
-            Event::Past(id, past) => self.past(id, &past),
-            Event::SiteNodes(nodes) => self.told_site_nodes(nodes),
+            Event::Past(id, past) => age::past(&mut self.shared, id, &past),
+            Event::SiteNodes(nodes) => age::told_site_nodes(&mut self.shared, nodes),
             Event::Dependencies(id, names) => self.dependencies(id, names),
-            Event::Ended(jobs) => self.listed(jobs),
+            Event::Ended(jobs) => ended::listed(&mut self.shared, jobs),
             Event::Panicked(id) => self.panicked(id),
             Event::TryAgain => self.try_again(),
             Event::Shown(facts) => self.shown(&facts),

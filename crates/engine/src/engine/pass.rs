@@ -5,6 +5,7 @@ use super::due::Scan;
 use super::step::{Pass, Step};
 use super::{Effect, Engine, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
+use crate::engine::keepers;
 use crate::engine::life::running_limits;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
@@ -117,7 +118,7 @@ impl Engine {
             self.shared.ledger.change(*id, |job| job.grant = Grant::Blocked);
             let Some(association) = association else { continue };
             effects.extend(self.shared.due.scan_later(association, Line::KeptByNobodyElse));
-            effects.extend(if was_known { Vec::new() } else { self.watch(*id) });
+            effects.extend(if was_known { Vec::new() } else { keepers::watch(&mut self.shared, *id) });
         }
         effects
     }
@@ -158,11 +159,6 @@ impl Engine {
         vec![Effect::Arm(Timer::Turn)]
     }
 
-    /// Takes over which limits over scopes there are.
-    pub(super) fn regroup(&mut self) {
-        self.shared.ledger.regroup(&self.shared.book);
-    }
-
     /// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. The urgency may have
     /// changed before, so it is looked up once.
     fn hear_of_overtaken(&mut self) -> Vec<Effect> {
@@ -172,25 +168,6 @@ impl Engine {
             effects.push(Effect::AskUrgency(id));
         }
         effects
-    }
-
-    /// Adds a name for every limit that the job, in DEPEND, would exceed now; not to one of which nobody would tell that
-    /// it may go.
-    pub(super) fn hold(&mut self, id: JobId) -> Vec<Effect> {
-        if self.shared.subscriptions.is_unwatched(id) && !self.shared.ledger.job(id).is_some_and(Job::is_held)
-        {
-            return Vec::new();
-        }
-        let exceeded = self.shared.ledger.exceeded_by(&self.shared.book, id);
-        if exceeded.is_empty() {
-            return Vec::new();
-        }
-        let rules = self.shared.ledger.rules();
-        let names = self.shared.ledger.change(id, |job| {
-            job.grant = Grant::None;
-            job.names.add_all(rules, exceeded)
-        });
-        names.unwrap_or_default().into_iter().map(|name| Effect::AddDependency(id, name)).collect()
     }
 }
 

@@ -4,6 +4,8 @@
 use super::due::Scan;
 use super::{Effect, Engine, Level, Step, Timer};
 use crate::accounts::{AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, TreeChange};
+use crate::engine::age;
+use crate::engine::live::accrual;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
 use crate::standing::{Draft, SharedIds, SiteChange, SitePart};
@@ -81,7 +83,7 @@ impl Engine {
         }
         replace(&mut self.shared.book);
         (self.shared.due.push_ended, self.shared.due.limits_moved) = (true, true);
-        self.regroup();
+        self.shared.ledger.regroup(&self.shared.book);
         let mut effects = self.weigh();
         effects.extend(
             self.shared.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, told_of(shared))),
@@ -130,7 +132,7 @@ impl Engine {
         if self.shared.is_live() {
             return self.refresh_on_request();
         }
-        self.move_reference();
+        age::move_reference(&mut self.shared);
         self.forget_terms();
         let mut effects = reprioritize_all();
         effects.push(Effect::Then(Step::ReleaseAll));
@@ -158,7 +160,7 @@ impl Engine {
             }
             self.shared.ledger.meet(&self.shared.book, association);
             self.shared.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
-            effects.extend(self.accrues(id));
+            effects.extend(accrual::accrues(&mut self.shared, id));
         }
         effects.extend(self.read_eventlogs(replayed));
         self.all_may_be_known();

@@ -9,7 +9,7 @@
 //! of a queue that the configuration does not have.
 
 use super::due::Scan;
-use super::{Effect, Engine, QueueTold, Timer};
+use super::{Effect, QueueTold, Timer};
 use crate::engine::shared::Shared;
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Line, Phase};
@@ -75,126 +75,118 @@ impl Queues {
     }
 }
 
-impl Engine {
-    /// Begins to ask about queues as soon as the answer matters.
-    pub(super) fn watch_queues(&mut self, effects: &mut Vec<Effect>) {
-        if !self.shared.queues.is_asking && needs_queue_states(&self.shared) {
-            self.shared.queues.is_asking = true;
-            effects.push(Effect::ArmIn(Timer::Queues, std::mem::take(&mut self.shared.queues.delay)));
-        }
+/// Begins to ask about queues as soon as the answer matters.
+pub(super) fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
+    if !shared.queues.is_asking && needs_queue_states(shared) {
+        shared.queues.is_asking = true;
+        effects.push(Effect::ArmIn(Timer::Queues, std::mem::take(&mut shared.queues.delay)));
     }
+}
 
-    /// Asks which queues are stopped.
-    pub(super) fn ask_queues(&mut self) -> Vec<Effect> {
-        self.shared.queues.is_asking = needs_queue_states(&self.shared);
-        let is_due = self.shared.queues.is_asking;
-        self.shared.queues.has_unasked = false;
-        is_due
-            .then(|| Effect::AskQueues(self.shared.queues.seen.iter().cloned().collect()))
-            .into_iter()
-            .collect()
-    }
+/// Asks which queues are stopped.
+pub(super) fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
+    shared.queues.is_asking = needs_queue_states(shared);
+    let is_due = shared.queues.is_asking;
+    shared.queues.has_unasked = false;
+    is_due.then(|| Effect::AskQueues(shared.queues.seen.iter().cloned().collect())).into_iter().collect()
+}
 
-    /// Takes over which queues are stopped. If that changes a reservation, a release scan follows at once. A queue whose question was not
-    /// answered has no state. A queue whose state Flux does not know, as before the scheduler is loaded, is not in `states`: the plugin
-    /// asks again soon.
-    pub(super) fn queues_told(&mut self, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
-        let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
-        let (mut changed, mut parents) = (BTreeSet::new(), self.shared.queues.parents.clone());
-        for (queue, QueueTold { is_stopped, parent }) in states {
-            let Some(is_stopped) = is_stopped else { continue };
-            if let Some(name) = &queue {
-                match parent {
-                    Some(parent) => parents.insert(name.clone(), parent),
-                    None => parents.remove(name),
-                };
-            }
-            let is_news = match is_stopped {
-                true => self.shared.queues.stopped.insert(queue.clone()),
-                false => self.shared.queues.stopped.remove(&queue),
-            };
-            if is_news {
-                changed.insert(queue);
-            }
-        }
-        let mut effects = self.set_parents(parents);
-        self.suspend_in(&changed);
-        effects.push(match is_unanswered {
-            true => Effect::ArmIn(Timer::Queues, UNANSWERED),
-            false => Effect::Arm(Timer::Queues),
-        });
-        effects
-    }
-
-    /// Takes over the named queues of Flux's configuration.
-    pub(super) fn queues_configured(&mut self, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
-        let mut parents = self.shared.queues.parents.clone();
-        for (queue, parent) in &queues {
+/// Takes over which queues are stopped. If that changes a reservation, a release scan follows at once. A queue whose question was not
+/// answered has no state. A queue whose state Flux does not know, as before the scheduler is loaded, is not in `states`: the plugin
+/// asks again soon.
+pub(super) fn queues_told(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
+    let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
+    let (mut changed, mut parents) = (BTreeSet::new(), shared.queues.parents.clone());
+    for (queue, QueueTold { is_stopped, parent }) in states {
+        let Some(is_stopped) = is_stopped else { continue };
+        if let Some(name) = &queue {
             match parent {
-                Some(parent) => parents.insert(queue.clone(), parent.clone()),
-                None => parents.remove(queue),
+                Some(parent) => parents.insert(name.clone(), parent),
+                None => parents.remove(name),
             };
         }
-        self.shared.queues.configured = queues.into_iter().map(|(queue, _)| queue).collect();
-        self.set_parents(parents)
-    }
-
-    /// Takes over whether the scheduler keeps the jobs of all queues in one list.
-    pub(super) fn scheduler_told(&mut self, is_one_list: bool) -> Vec<Effect> {
-        let before = self.shared.queues.is_one_list.replace(is_one_list);
-        if before.unwrap_or(false) != is_one_list { self.regroup_orders() } else { Vec::new() }
-    }
-
-    fn set_parents(&mut self, parents: BTreeMap<QueueName, QueueName>) -> Vec<Effect> {
-        if self.shared.queues.parents == parents {
-            return Vec::new();
+        let is_news = match is_stopped {
+            true => shared.queues.stopped.insert(queue.clone()),
+            false => shared.queues.stopped.remove(&queue),
+        };
+        if is_news {
+            changed.insert(queue);
         }
-        self.shared.book.set_queue_parents(parents.clone());
-        self.shared.queues.parents = parents;
-        self.regroup();
-        // Limits on a parent count the jobs of its virtual queues.
-        let mut effects = self.regroup_orders();
-        self.shared
-            .due
-            .passes
-            .extend(self.shared.ledger.in_line().map(|association| (association, Line::All)));
-        effects.extend((!self.shared.due.passes.is_empty()).then_some(Effect::Arm(Timer::Turn)));
-        effects
     }
+    let mut effects = set_parents(shared, parents);
+    suspend_in(shared, &changed);
+    effects.push(match is_unanswered {
+        true => Effect::ArmIn(Timer::Queues, UNANSWERED),
+        false => Effect::Arm(Timer::Queues),
+    });
+    effects
+}
 
-    /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
-    fn regroup_orders(&mut self) -> Vec<Effect> {
-        let (queues, ledger) = (&self.shared.queues, &self.shared.ledger);
-        self.shared.live.regroup(|id| {
-            let queue = ledger.job(id).and_then(|job| job.queue.as_ref());
-            queues.scheduler_queue(queue).cloned()
-        });
-        Vec::new()
+/// Takes over the named queues of Flux's configuration.
+pub(super) fn queues_configured(
+    shared: &mut Shared,
+    queues: Vec<(QueueName, Option<QueueName>)>,
+) -> Vec<Effect> {
+    let mut parents = shared.queues.parents.clone();
+    for (queue, parent) in &queues {
+        match parent {
+            Some(parent) => parents.insert(queue.clone(), parent.clone()),
+            None => parents.remove(queue),
+        };
     }
+    shared.queues.configured = queues.into_iter().map(|(queue, _)| queue).collect();
+    set_parents(shared, parents)
+}
 
-    /// Suspends the reservations of jobs in queues that were stopped, and ends that of jobs in queues that were started.
-    fn suspend_in(&mut self, changed: &BTreeSet<Option<QueueName>>) {
-        if changed.is_empty() {
-            return;
-        }
-        let pending = self
-            .shared
-            .ledger
-            .jobs()
-            .filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
-        let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
-        let mut freed = BTreeSet::new();
-        for id in pending {
-            let Some(job) = self.shared.ledger.job(id) else { continue };
-            let is_queue_stopped = self.shared.queues.stopped.contains(&job.queue);
-            let (association, reserved) = (job.association(), job.footprint().reserved);
-            self.shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
-            let is_other = self.shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
-            freed.extend(association.filter(|_| is_other));
-        }
-        let scans = freed.into_iter().map(|association| (association, Line::All)).collect();
-        self.shared.due.scans.push(Scan::Several(scans));
+/// Takes over whether the scheduler keeps the jobs of all queues in one list.
+pub(super) fn scheduler_told(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
+    let before = shared.queues.is_one_list.replace(is_one_list);
+    if before.unwrap_or(false) != is_one_list { regroup_orders(shared) } else { Vec::new() }
+}
+
+fn set_parents(shared: &mut Shared, parents: BTreeMap<QueueName, QueueName>) -> Vec<Effect> {
+    if shared.queues.parents == parents {
+        return Vec::new();
     }
+    shared.book.set_queue_parents(parents.clone());
+    shared.queues.parents = parents;
+    shared.ledger.regroup(&shared.book);
+    // Limits on a parent count the jobs of its virtual queues.
+    let mut effects = regroup_orders(shared);
+    shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
+    effects.extend((!shared.due.passes.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+    effects
+}
+
+/// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
+fn regroup_orders(shared: &mut Shared) -> Vec<Effect> {
+    let (queues, ledger) = (&shared.queues, &shared.ledger);
+    shared.live.regroup(|id| {
+        let queue = ledger.job(id).and_then(|job| job.queue.as_ref());
+        queues.scheduler_queue(queue).cloned()
+    });
+    Vec::new()
+}
+
+/// Suspends the reservations of jobs in queues that were stopped, and ends that of jobs in queues that were started.
+fn suspend_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
+    if changed.is_empty() {
+        return;
+    }
+    let pending =
+        shared.ledger.jobs().filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
+    let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
+    let mut freed = BTreeSet::new();
+    for id in pending {
+        let Some(job) = shared.ledger.job(id) else { continue };
+        let is_queue_stopped = shared.queues.stopped.contains(&job.queue);
+        let (association, reserved) = (job.association(), job.footprint().reserved);
+        shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
+        let is_other = shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
+        freed.extend(association.filter(|_| is_other));
+    }
+    let scans = freed.into_iter().map(|association| (association, Line::All)).collect();
+    shared.due.scans.push(Scan::Several(scans));
 }
 
 fn needs_queue_states(shared: &Shared) -> bool {

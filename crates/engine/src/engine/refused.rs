@@ -2,6 +2,9 @@
 //! What Flux refuses to do.
 
 use super::{Effect, Engine, Level, Refusal, Timer};
+use crate::engine::hold;
+use crate::engine::keepers;
+use crate::engine::live::prices;
 use crate::ids::JobId;
 use crate::limits::{Grant, Phase};
 
@@ -48,7 +51,7 @@ impl Engine {
                     return Vec::new();
                 }
                 if !is_overtaken {
-                    self.leave_unwatched(id);
+                    keepers::leave_unwatched(&mut self.shared, id);
                 }
                 complain(format!("job {id}: failed to subscribe to its events"))
             }
@@ -73,7 +76,8 @@ impl Engine {
                 complain(format!("job {id}: failed to update bank and project in jobspec"))
             }
             Effect::Prioritize(id, _) => {
-                let is_of_refresh = self.not_posted(id, matches!(why, Refusal::Other(_)));
+                let is_of_refresh =
+                    prices::not_posted(&mut self.shared, id, matches!(why, Refusal::Other(_)));
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
@@ -95,7 +99,7 @@ impl Engine {
     /// Nobody else will give the job its price: one in PRIORITY waits for its turn, and one that Flux may have left there, or at the
     /// price it had, is asked for once more. Not in the next turn, which may be refused as well.
     fn has_no_price(&mut self, id: JobId, why: &Refusal) -> Option<Effect> {
-        self.stays_in_priority(id);
+        hold::stays_in_priority(&mut self.shared, id);
         let is_scheduled = self.shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         (is_scheduled && matches!(why, Refusal::Other(_))).then(|| {
             self.shared.due.unmoved.insert(id);

@@ -8,17 +8,21 @@
 
 use super::due::Scan;
 use super::foreign::ForeignNames;
-use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
+use super::{Effect, Engine, JobFacts, Level, State, Timer};
 use crate::accounts::AssociationId;
 use crate::engine::age::lacks_site_nodes;
-use crate::engine::life::complete_jobspec;
+use crate::engine::hold;
+use crate::engine::keepers;
 use crate::engine::life::log_unmeasured;
 use crate::engine::life::log_unread_resources;
+use crate::engine::live::accrual;
 use crate::engine::live::accrual::lacks_start;
+use crate::engine::live::ended;
+use crate::engine::price;
 use crate::engine::pushes::reprioritize_all;
 use crate::engine::unasked::is_in_reach;
 use crate::ids::JobId;
-use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
+use crate::limits::{Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
 use crate::priority::{AGE, URGENCY_HOLD};
 
 /// A timer may fire so many seconds before the clock shows its time.
@@ -86,7 +90,7 @@ impl Engine {
         effects.extend(if lacks_start {
             Some(Effect::ReadEventlog(facts.id))
         } else {
-            self.accrues(facts.id)
+            accrual::accrues(&mut self.shared, facts.id)
         });
         effects.extend(self.shared.expirations.follow(
             &self.shared.ledger,
@@ -126,29 +130,6 @@ impl Engine {
         effects
     }
 
-    /// Posts banks and projects that are missing in jobspecs of attached jobs which are still pending.
-    pub(super) fn complete_jobspecs(&mut self) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        for id in std::mem::take(&mut self.shared.due.incomplete) {
-            let Some(job) = self.shared.ledger.job(id) else { continue };
-            let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
-            let Admission::Attached(association) = job.admission else { continue };
-            if !is_pending {
-                continue;
-            }
-            let is_awaiting = job.is_awaiting();
-            effects.extend(complete_jobspec(&self.shared, id, job, association, Posting::ById));
-            self.shared.ledger.change(id, |job| job.admission = Admission::Admitted(association));
-            // From now on it stands in line.
-            effects.extend(if is_awaiting {
-                self.shared.due.scan_later(association, Line::All)
-            } else {
-                Vec::new()
-            });
-        }
-        effects
-    }
-
     /// Asks for the eventlogs of replayed jobs that can decide something: of those in DEPEND, which names are
     /// outstanding; of those in SCHED, which were released and have a place to run reserved, if a limit on what runs is
     /// in reach, now or [later](Engine::ask_unasked). Where ages count, of all, how long they were eligible: nobody waits for that.
@@ -182,7 +163,8 @@ impl Engine {
     /// Takes over the names an eventlog tells of.
     pub(super) fn eventlog(&mut self, id: JobId, history: Option<Vec<(String, bool)>>) -> Vec<Effect> {
         let Some(knowledge) = self.shared.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
-        let start = self.begin_accrual(id, self.shared.now);
+        let now = self.shared.now;
+        let start = accrual::begin_accrual(&mut self.shared, id, now);
         let Some(history) = history else { return start.into_iter().chain(self.cannot_read(id)).collect() };
         let rules = self.shared.ledger.rules();
         let mut effects = Vec::from_iter(start);
@@ -206,12 +188,12 @@ impl Engine {
         if let Some(others) = self.shared.subscriptions.names_mut(id) {
             foreign.iter().for_each(|(name, added)| others.note(name, *added));
             others.complete();
-            return self.note_keepers(id);
+            return keepers::note_keepers(&mut self.shared, id);
         }
         let mut others = ForeignNames::of_new();
         foreign.iter().for_each(|(name, added)| others.note(name, *added));
         let is_here = self.shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
-        if others.keep_it() && is_here { self.watch(id) } else { Vec::new() }
+        if others.keep_it() && is_here { keepers::watch(&mut self.shared, id) } else { Vec::new() }
     }
 
     /// The names on the job are known now. Whether it was released follows from them.
@@ -296,10 +278,10 @@ impl Engine {
         let is_over = |since: f64| !(0.0..patience - EARLY).contains(&(now - since));
         let over = self.shared.due.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
         self.shared.due.ends.extend(over);
-        let mut effects = self.end_unpriceable();
+        let mut effects = price::end_unpriceable(&mut self.shared);
         effects.extend((!self.shared.due.expected.is_empty()).then_some(Effect::Arm(Timer::Retry)));
         effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
-        effects.extend(self.ask_again());
+        effects.extend(ended::ask_again(&mut self.shared));
         effects.extend(lacks_site_nodes(&self.shared));
         effects.extend((!self.shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
@@ -351,6 +333,6 @@ impl Engine {
             })
         };
         let free: Vec<JobId> = self.shared.ledger.before_sched(association).filter(is_free).collect();
-        free.into_iter().flat_map(|id| self.hold(id)).collect()
+        free.into_iter().flat_map(|id| hold::hold(&mut self.shared, id)).collect()
     }
 }

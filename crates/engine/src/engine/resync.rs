@@ -9,6 +9,9 @@
 use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Refusal, State, Timer};
 use crate::engine::age::lacks_site_nodes;
+use crate::engine::life;
+use crate::engine::live::accrual;
+use crate::engine::live::ended;
 use crate::engine::pushes::reprioritize_all;
 use crate::ids::JobId;
 use crate::limits::Job;
@@ -80,7 +83,7 @@ impl Engine {
     /// With the call all was lost that others were asked for, and every timer that it was to arm.
     fn asked_in_vain(&mut self) -> Vec<Effect> {
         self.shared.queues.ask_again();
-        let mut effects = self.listed(None);
+        let mut effects = ended::listed(&mut self.shared, None);
         effects.extend(self.refresh_after_panic());
         effects.extend(lacks_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
         effects
@@ -145,7 +148,8 @@ impl Engine {
     pub(super) fn shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let memo = self.shared.ledger.job(facts.id).and_then(|job| job.memo);
         let is_over = facts.state == State::Inactive;
-        let mut effects = if is_over { self.ended_unheard(facts.id) } else { Vec::new() };
+        let mut effects =
+            if is_over { accrual::ended_unheard(&mut self.shared, facts.id) } else { Vec::new() };
         self.take_out(facts.id);
         effects.extend(self.watch_anew(facts.id, facts.state));
         if !is_over {
@@ -191,7 +195,7 @@ impl Engine {
             effects.extend(is_unread.then_some(Effect::ReadEventlog(id)));
             return effects;
         }
-        let mut effects = self.ended_unheard(id);
+        let mut effects = accrual::ended_unheard(&mut self.shared, id);
         effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
         self.take_out(id);
         self.shared.subscriptions.end_unheard(id);
@@ -200,7 +204,8 @@ impl Engine {
 
     fn take_out(&mut self, id: JobId) {
         self.validated.remove(&id);
-        self.forget(id);
+        self.unreadable.remove(&id);
+        life::forget(&mut self.shared, id);
         if let Some(job) = self.shared.ledger.remove(id) {
             self.forget_unasked(id, job.association(), job.queue.as_ref());
         }

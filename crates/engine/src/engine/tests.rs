@@ -55,11 +55,13 @@ mod watched;
 mod why;
 
 use super::Engine;
+use super::age::move_reference;
 use super::due::Due;
 use super::{Batches, Shared, Tables};
 use crate::accounts::Book;
 use crate::ids::JobId;
 use crate::limits::Ledger;
+use crate::priority::Ages;
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 
@@ -86,6 +88,14 @@ impl Engine {
     /// An engine without data, with small batches.
     fn small() -> Engine {
         Engine::with_tables(site::OWNER, Tables { batches: FEW, ..Tables::default() })
+    }
+
+    fn ages(&self) -> Ages {
+        self.ages
+    }
+
+    fn move_reference(&mut self) -> bool {
+        move_reference(&mut self.shared)
     }
 
     fn book(&self) -> &Book {

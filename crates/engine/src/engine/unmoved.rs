@@ -7,7 +7,7 @@
 //! many they are left where they are in that loop, and are then priced by id, in the order in which they go: each is the last of the
 //! list, or the first. With 20,000 the push that makes Flux loop takes a quarter of the time.
 
-use super::{Effect, Engine, Timer};
+use super::{Effect, Timer};
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
@@ -50,41 +50,33 @@ impl Unmoved {
     }
 }
 
-impl Engine {
-    /// It gets its price in the next reactor turns.
-    pub(super) fn put_off(&mut self, id: JobId) -> Vec<Effect> {
-        self.shared.due.unmoved.insert(id);
-        vec![Effect::Arm(Timer::Turn), Effect::KeepPriority]
-    }
+/// It gets its price in the next reactor turns.
+pub(super) fn put_off(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    shared.due.unmoved.insert(id);
+    vec![Effect::Arm(Timer::Turn), Effect::KeepPriority]
+}
 
-    /// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
-    /// nothing, so it is prioritized by id in the next reactor turn, at what its price is then.
-    pub(super) fn moved_on(&mut self, id: JobId) -> Option<Effect> {
-        self.shared.unpriced.remove(&id).then(|| {
-            self.shared.due.unmoved.insert(id);
-            Effect::Arm(Timer::Turn)
-        })
-    }
+/// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
+/// nothing, so it is prioritized by id in the next reactor turn, at what its price is then.
+pub(super) fn moved_on(shared: &mut Shared, id: JobId) -> Option<Effect> {
+    shared.unpriced.remove(&id).then(|| {
+        shared.due.unmoved.insert(id);
+        Effect::Arm(Timer::Turn)
+    })
+}
 
-    /// Asks for the urgency of those that are to be given their price: of all, or of the next where there are many.
-    pub(super) fn move_on(&mut self) -> Vec<Effect> {
-        if self.shared.due.unmoved.order.is_empty()
-            && self.shared.due.unmoved.jobs.len() <= self.shared.batches.put_off
-        {
-            return std::mem::take(&mut self.shared.due.unmoved)
-                .jobs
-                .into_iter()
-                .map(Effect::AskUrgency)
-                .collect();
-        }
-        if self.shared.due.unmoved.order.is_empty() {
-            self.shared.due.unmoved.order = in_order(&self.shared, &self.shared.due.unmoved.jobs);
-        }
-        let next = std::iter::from_fn(|| self.shared.due.unmoved.next()).take(self.shared.batches.unmoved);
-        let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
-        effects.extend((!self.shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
-        effects
+/// Asks for the urgency of those that are to be given their price: of all, or of the next where there are many.
+pub(super) fn move_on(shared: &mut Shared) -> Vec<Effect> {
+    if shared.due.unmoved.order.is_empty() && shared.due.unmoved.jobs.len() <= shared.batches.put_off {
+        return std::mem::take(&mut shared.due.unmoved).jobs.into_iter().map(Effect::AskUrgency).collect();
     }
+    if shared.due.unmoved.order.is_empty() {
+        shared.due.unmoved.order = in_order(shared, &shared.due.unmoved.jobs);
+    }
+    let next = std::iter::from_fn(|| shared.due.unmoved.next()).take(shared.batches.unmoved);
+    let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
+    effects.extend((!shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+    effects
 }
 
 /// Whether Flux's loop leaves a job in PRIORITY, of which there are many.

@@ -3,40 +3,22 @@
 
 use super::{Effect, Engine, JobFacts, Level, State, Timer};
 use crate::accounts::AssociationId;
+use crate::engine::hold;
 use crate::engine::life::bank_name;
 use crate::engine::life::project_of;
 use crate::engine::life::queue_name;
 use crate::engine::life::running_limits;
+use crate::engine::live::accrual;
+use crate::engine::live::changes;
 use crate::engine::shared::Shared;
 use crate::engine::validate::unknown_association;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
 impl Engine {
-    pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
-        let job = self.shared.ledger.job(id);
-        let rejection = match job.map(Job::association) {
-            // A waiting job is judged when its association is known.
-            Some(None) => None,
-            Some(Some(association)) => queue_rejection(&self.shared, job, association, state, queue),
-            None => match self.shared.book.find(user, None) {
-                Some(association) => queue_rejection(&self.shared, None, association, state, queue),
-                None => Some(unknown_association(user)),
-            },
-        };
-        rejection.map(Effect::Reject).into_iter().collect()
-    }
-
-    pub(super) fn update_bank(&mut self, id: JobId, user: UserId, state: State, bank: &str) -> Vec<Effect> {
-        if let Some(wanted) = self.shared.book.find(user, Some(bank)) {
-            self.shared.ledger.meet(&self.shared.book, wanted);
-        }
-        bank_rejection(&self.shared, id, user, state, bank).map(Effect::Reject).into_iter().collect()
-    }
-
     /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
     pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
-        self.note_jobspec_update(facts.id);
+        changes::note_jobspec_update(&mut self.shared, facts.id);
         let Some(job) = self.shared.ledger.job(facts.id) else { return Vec::new() };
         let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
         let (counted_by, was_unread) = (job.running, job.is_unread());
@@ -91,7 +73,7 @@ impl Engine {
             }
         });
         // One that runs has another time limit, perhaps.
-        effects.extend(self.accrues(id));
+        effects.extend(accrual::accrues(&mut self.shared, id));
         effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, facts.state == State::Run));
         let after = self.shared.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
         if after.as_ref() == Some(&before) {
@@ -102,11 +84,11 @@ impl Engine {
             effects.extend(self.read_eventlogs(vec![id]));
         }
         effects.extend(association.into_iter().flat_map(|association| self.ask_unasked(Some(association))));
-        effects.extend(self.hold_moved(id));
+        effects.extend(hold_moved(&mut self.shared, id));
         let mut is_taken_back = false;
         if facts.state == State::Priority {
             let is_all = before.0 != association || counted_by != running;
-            is_taken_back = self.take_back_moved(id, before.0, is_all);
+            is_taken_back = hold::take_back_moved(&mut self.shared, id, before.0, is_all);
             // Of one that it has there already Flux asks for no price.
             if before.0.is_none() && association.is_some() {
                 self.shared.due.unmoved.insert(id);
@@ -130,13 +112,46 @@ impl Engine {
         }
         effects
     }
+}
 
-    /// A job in DEPEND comes under the limits of where it moved; names that no longer apply go in the pass after.
-    fn hold_moved(&mut self, id: JobId) -> Vec<Effect> {
-        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
-        let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
-        if is_ours && job.grant != Grant::Given { self.hold(id) } else { Vec::new() }
+pub(super) fn update_queue(
+    shared: &mut Shared,
+    id: JobId,
+    user: UserId,
+    state: State,
+    queue: &str,
+) -> Vec<Effect> {
+    let job = shared.ledger.job(id);
+    let rejection = match job.map(Job::association) {
+        // A waiting job is judged when its association is known.
+        Some(None) => None,
+        Some(Some(association)) => queue_rejection(shared, job, association, state, queue),
+        None => match shared.book.find(user, None) {
+            Some(association) => queue_rejection(shared, None, association, state, queue),
+            None => Some(unknown_association(user)),
+        },
+    };
+    rejection.map(Effect::Reject).into_iter().collect()
+}
+
+pub(super) fn update_bank(
+    shared: &mut Shared,
+    id: JobId,
+    user: UserId,
+    state: State,
+    bank: &str,
+) -> Vec<Effect> {
+    if let Some(wanted) = shared.book.find(user, Some(bank)) {
+        shared.ledger.meet(&shared.book, wanted);
     }
+    bank_rejection(shared, id, user, state, bank).map(Effect::Reject).into_iter().collect()
+}
+
+/// A job in DEPEND comes under the limits of where it moved; names that no longer apply go in the pass after.
+fn hold_moved(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let Some(job) = shared.ledger.job(id) else { return Vec::new() };
+    let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
+    if is_ours && job.grant != Grant::Given { hold::hold(shared, id) } else { Vec::new() }
 }
 
 fn queue_rejection(

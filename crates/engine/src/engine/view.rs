@@ -2,11 +2,12 @@
 //! The engine's state, read-only: what answers to people are computed from, and priorities. `terms.rs` computes priorities.
 
 use super::answers::Extent;
+use super::hand_over::may_rest;
 use super::live::{LiveOutline, LiveSnapshot};
 use super::{Engine, Settings, Shared, age};
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Holding, Job, Keepers, Phase};
+use crate::limits::{Holding, Job, Phase};
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
@@ -86,9 +87,7 @@ impl<'a> View<'a> {
 
     /// Returns true if the job is held in DEPEND by names of this plugin alone, so that it can be put into SCHED at urgency 0.
     pub fn may_rest(&self, id: JobId) -> bool {
-        let may =
-            |job: &Job| job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse;
-        self.ledger.job(id).is_some_and(may)
+        self.ledger.job(id).is_some_and(may_rest)
     }
 
     /// Returns the numbers of associations, queues and live jobs.

@@ -4,7 +4,7 @@
 //! A job counts from its R's start to when it became INACTIVE, as the accounting database counts it (t_inactive, which is
 //! also what its watermarks are made of): until then its resources are its own.
 
-use super::super::{Effect, Engine, Level};
+use super::super::{Effect, Level};
 use super::ended::Asking;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
@@ -15,56 +15,54 @@ use fairshare::periods::Resources;
 /// Ended jobs that are remembered while they can't be given up: without a tree nothing says how they decay.
 const MOST_ENDED: usize = 200_000;
 
-impl Engine {
-    /// A job runs, as far as is known where it counts.
-    pub(in crate::engine) fn accrues(&mut self, id: JobId) -> Option<Effect> {
-        let job = self.shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
-        job.association()?;
-        let counted = counted_job(&self.shared, id, job)?;
-        unbelievable(self.shared.standing.started(&counted))
-    }
+/// A job runs, as far as is known where it counts.
+pub(in crate::engine) fn accrues(shared: &mut Shared, id: JobId) -> Option<Effect> {
+    let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
+    job.association()?;
+    let counted = counted_job(shared, id, job)?;
+    unbelievable(shared.standing.started(&counted))
+}
 
-    /// Counts the usage of a running job from `start` on, if its R has no start.
-    pub(in crate::engine) fn begin_accrual(&mut self, id: JobId, start: f64) -> Option<Effect> {
-        if !lacks_start(&self.shared, id) {
-            return None;
-        }
-        self.shared.ledger.change(id, |job| {
-            if let Some(given) = job.allocation.as_mut() {
-                given.start = Some(start);
-            }
-        });
-        self.accrues(id)
+/// Counts the usage of a running job from `start` on, if its R has no start.
+pub(in crate::engine) fn begin_accrual(shared: &mut Shared, id: JobId, start: f64) -> Option<Effect> {
+    if !lacks_start(shared, id) {
+        return None;
     }
+    shared.ledger.change(id, |job| {
+        if let Some(given) = job.allocation.as_mut() {
+            given.start = Some(start);
+        }
+    });
+    accrues(shared, id)
+}
 
-    /// A job that ran is over.
-    pub(in crate::engine) fn accrued(&mut self, id: JobId, job: &Job) -> Option<Effect> {
-        if job.phase != Phase::Run {
-            return None;
-        }
-        if self.shared.standing.tree().is_none() && self.shared.standing.counts().2 >= MOST_ENDED {
-            self.shared.standing.never_ran(id);
-            self.shared.live.asking = Asking::default();
-            return None;
-        }
-        let counted = counted_job(&self.shared, id, job)?;
-        let done = self.shared.standing.ended(&counted, self.shared.now);
-        if done.is_ok() && self.shared.settings.remember {
-            self.shared.news.note(counted, self.shared.now);
-        }
-        // Without refreshes nothing else gives up ended jobs between two pushes.
-        if self.shared.settings.refresh <= 0.0 || !self.shared.settings.live {
-            self.shared.standing.give_up_beside(id, self.shared.now);
-        }
-        unbelievable(done)
+/// A job that ran is over.
+pub(in crate::engine) fn accrued(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
+    if job.phase != Phase::Run {
+        return None;
     }
+    if shared.standing.tree().is_none() && shared.standing.counts().2 >= MOST_ENDED {
+        shared.standing.never_ran(id);
+        shared.live.asking = Asking::default();
+        return None;
+    }
+    let counted = counted_job(shared, id, job)?;
+    let done = shared.standing.ended(&counted, shared.now);
+    if done.is_ok() && shared.settings.remember {
+        shared.news.note(counted, shared.now);
+    }
+    // Without refreshes nothing else gives up ended jobs between two pushes.
+    if shared.settings.refresh <= 0.0 || !shared.settings.live {
+        shared.standing.give_up_beside(id, shared.now);
+    }
+    unbelievable(done)
+}
 
-    /// A job is over, and when it ended nobody tells any more. The ledger may have forgotten it before its use was ended.
-    pub(in crate::engine) fn ended_unheard(&mut self, id: JobId) -> Vec<Effect> {
-        let known = self.shared.ledger.job(id).cloned();
-        let told = known.and_then(|job| self.accrued(id, &job));
-        told.into_iter().chain(unbelievable(self.shared.standing.over(id, self.shared.now))).collect()
-    }
+/// A job is over, and when it ended nobody tells any more. The ledger may have forgotten it before its use was ended.
+pub(in crate::engine) fn ended_unheard(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let known = shared.ledger.job(id).cloned();
+    let told = known.and_then(|job| accrued(shared, id, &job));
+    told.into_iter().chain(unbelievable(shared.standing.over(id, shared.now))).collect()
 }
 
 fn unbelievable(done: Result<(), standing::BadJob>) -> Option<Effect> {

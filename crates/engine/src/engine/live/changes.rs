@@ -223,18 +223,18 @@ impl Engine {
             self.shared.live.stale.require();
         }
     }
+}
 
-    /// A job's jobspec was updated.
-    pub(in crate::engine) fn note_jobspec_update(&mut self, id: JobId) {
-        if self.shared.live.pending.get(id).is_some() {
-            self.shared.live.updated.insert(id);
-        }
+/// A job's jobspec was updated.
+pub(in crate::engine) fn note_jobspec_update(shared: &mut Shared, id: JobId) {
+    if shared.live.pending.get(id).is_some() {
+        shared.live.updated.insert(id);
     }
+}
 
-    /// A job that has a priority is held.
-    pub(in crate::engine) fn note_held_again(&mut self, id: JobId) {
-        self.shared.live.held_again.insert(id);
-    }
+/// A job that has a priority is held.
+pub(in crate::engine) fn note_held_again(shared: &mut Shared, id: JobId) {
+    shared.live.held_again.insert(id);
 }
 
 /// What has changed since the priority that is posted for a job was made, if `made` is to take its place.

@@ -4,7 +4,8 @@
 //! What it tells of a job are nodes and cores of its R, and when it ran. It does not tell of GPUs: where these are
 //! weighed, such a job counts for them when the accounting database has it.
 
-use super::super::{Effect, EndedJob, Engine, Level, Timer};
+use super::super::{Effect, EndedJob, Level, Timer};
+use crate::engine::shared::Shared;
 use crate::standing;
 use fairshare::periods::Resources;
 
@@ -33,89 +34,86 @@ const TRIES: u32 = 12;
 /// job is given up.
 const PATIENCE: u32 = 12;
 
-impl Engine {
-    /// Asks for what ended since the earliest watermark and still counts, once after the plugin was loaded; again only if a push
-    /// goes further back.
-    pub(super) fn ask_for_ended(&mut self) -> Vec<Effect> {
-        let since = self.shared.standing.counted_from(self.shared.now - self.shared.standing.reset());
-        let asked = match self.shared.live.asking {
-            Asking::Due | Asking::Unanswered => f64::INFINITY,
-            Asking::UnderWay { since, .. } | Asking::Done(since) => since,
-        };
-        if since >= asked {
-            return Vec::new();
-        }
-        // Pages come the last jobs first: none may be taken for one that was given up.
-        self.shared.standing.remember_all(true);
-        self.shared.live.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
-        vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
+/// Asks for what ended since the earliest watermark and still counts, once after the plugin was loaded; again only if a push
+/// goes further back.
+pub(in crate::engine) fn ask_for_ended(shared: &mut Shared) -> Vec<Effect> {
+    let since = shared.standing.counted_from(shared.now - shared.standing.reset());
+    let asked = match shared.live.asking {
+        Asking::Due | Asking::Unanswered => f64::INFINITY,
+        Asking::UnderWay { since, .. } | Asking::Done(since) => since,
+    };
+    if since >= asked {
+        return Vec::new();
     }
+    // Pages come the last jobs first: none may be taken for one that was given up.
+    shared.standing.remember_all(true);
+    shared.live.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
+    vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
+}
 
-    /// Asks once more, if nobody answered; waits on, if an answer may still come.
-    pub(in crate::engine) fn ask_again(&mut self) -> Vec<Effect> {
-        match &mut self.shared.live.asking {
-            Asking::Unanswered => self.ask_for_ended(),
-            Asking::UnderWay { silent, .. } => {
-                *silent += 1;
-                if *silent < PATIENCE {
-                    return vec![Effect::Arm(Timer::Retry)];
-                }
-                // At once: a page that comes while nobody waits for it would be lost.
-                let mut effects = self.listed(None);
-                if self.shared.live.asking == Asking::Unanswered {
-                    effects = self.ask_for_ended();
-                }
-                effects
-            }
-            Asking::Due | Asking::Done(_) => Vec::new(),
-        }
-    }
-
-    /// A page of ended jobs.
-    pub(in crate::engine) fn listed(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
-        let Asking::UnderWay { since, before, most, told, .. } = self.shared.live.asking else {
-            return Vec::new();
-        };
-        let Some(jobs) = jobs else {
-            self.shared.live.unanswered += 1;
-            if self.shared.live.unanswered < TRIES {
-                self.shared.live.asking = Asking::Unanswered;
+/// Asks once more, if nobody answered; waits on, if an answer may still come.
+pub(in crate::engine) fn ask_again(shared: &mut Shared) -> Vec<Effect> {
+    match &mut shared.live.asking {
+        Asking::Unanswered => ask_for_ended(shared),
+        Asking::UnderWay { silent, .. } => {
+            *silent += 1;
+            if *silent < PATIENCE {
                 return vec![Effect::Arm(Timer::Retry)];
             }
-            let text = "job-list does not answer: jobs that ended while the plugin was not loaded count when a push has them";
-            self.asked_all(f64::NEG_INFINITY);
-            return vec![Effect::Log(Level::Error, text.to_owned())];
-        };
-        let (is_full, told) = (jobs.len() >= most, told.saturating_add(jobs.len()));
-        let oldest = jobs.iter().map(|job| job.end).reduce(f64::min);
-        let mut effects = Vec::new();
-        for job in jobs {
-            effects.extend(self.ended_before(job));
+            // At once: a page that comes while nobody waits for it would be lost.
+            let mut effects = listed(shared, None);
+            if shared.live.asking == Asking::Unanswered {
+                effects = ask_for_ended(shared);
+            }
+            effects
         }
-        if !is_full || told >= MOST {
-            self.asked_all(since);
-            return effects;
+        Asking::Due | Asking::Done(_) => Vec::new(),
+    }
+}
+
+/// A page of ended jobs.
+pub(in crate::engine) fn listed(shared: &mut Shared, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
+    let Asking::UnderWay { since, before, most, told, .. } = shared.live.asking else {
+        return Vec::new();
+    };
+    let Some(jobs) = jobs else {
+        shared.live.unanswered += 1;
+        if shared.live.unanswered < TRIES {
+            shared.live.asking = Asking::Unanswered;
+            return vec![Effect::Arm(Timer::Retry)];
         }
-        // A page of jobs that all ended at one instant says nothing of what lies before: it has to grow.
-        let most = if oldest == before { most.saturating_mul(2) } else { most };
-        self.shared.live.asking = Asking::UnderWay { since, before: oldest, most, told, silent: 0 };
-        effects.push(Effect::ListEnded { since, before: oldest, most });
-        effects
+        let text = "job-list does not answer: jobs that ended while the plugin was not loaded count when a push has them";
+        asked_all(shared, f64::NEG_INFINITY);
+        return vec![Effect::Log(Level::Error, text.to_owned())];
+    };
+    let (is_full, told) = (jobs.len() >= most, told.saturating_add(jobs.len()));
+    let oldest = jobs.iter().map(|job| job.end).reduce(f64::min);
+    let mut effects = Vec::new();
+    for job in jobs {
+        effects.extend(ended_before(shared, job));
     }
+    if !is_full || told >= MOST {
+        asked_all(shared, since);
+        return effects;
+    }
+    // A page of jobs that all ended at one instant says nothing of what lies before: it has to grow.
+    let most = if oldest == before { most.saturating_mul(2) } else { most };
+    shared.live.asking = Asking::UnderWay { since, before: oldest, most, told, silent: 0 };
+    effects.push(Effect::ListEnded { since, before: oldest, most });
+    effects
+}
 
-    fn ended_before(&mut self, job: EndedJob) -> Option<Effect> {
-        let (start, end) =
-            job.ran.filter(|(_, end)| *end > self.shared.now - self.shared.standing.reset())?;
-        let bank = job.bank.or_else(|| self.shared.book.default_bank(job.user).cloned())?;
-        let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
-        let told = standing::Job { id: job.id, user: job.user, bank, ran_on, start, limit: 0.0 };
-        let bad = self.shared.standing.ended(&told, end).err()?;
-        Some(Effect::Log(Level::Error, bad.to_string()))
-    }
+fn ended_before(shared: &mut Shared, job: EndedJob) -> Option<Effect> {
+    let (start, end) = job.ran.filter(|(_, end)| *end > shared.now - shared.standing.reset())?;
+    let bank = job.bank.or_else(|| shared.book.default_bank(job.user).cloned())?;
+    let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
+    let told = standing::Job { id: job.id, user: job.user, bank, ran_on, start, limit: 0.0 };
+    let bad = shared.standing.ended(&told, end).err()?;
+    Some(Effect::Log(Level::Error, bad.to_string()))
+}
 
-    fn asked_all(&mut self, since: f64) {
-        self.shared.live.unanswered = 0;
-        self.shared.live.asking = Asking::Done(since);
-        self.shared.standing.remember_all(false);
-    }
+fn asked_all(shared: &mut Shared, since: f64) {
+    shared.live.unanswered = 0;
+    shared.live.asking = Asking::Done(since);
+    shared.standing.remember_all(false);
 }

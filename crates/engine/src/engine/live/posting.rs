@@ -9,7 +9,9 @@ use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
 use super::refresh::Stage;
 use super::{Annotating, Touching};
 use crate::engine::due::Scan;
-use crate::engine::in_priority::wakes_too_late;
+use crate::engine::hold;
+use crate::engine::hold::wakes_too_late;
+use crate::engine::live::prices;
 use crate::engine::pushes::reprioritize_all;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
@@ -106,14 +108,15 @@ impl Engine {
         for id in now {
             let urgency = self.shared.live.urgency(id).unwrap_or_default();
             if self.shared.ledger.job(id).is_some_and(|job| wakes_too_late(&self.shared, id, job, urgency)) {
-                effects.extend(self.stands_in_line(id));
+                effects.extend(hold::stands_in_line(&mut self.shared, id));
                 continue;
             }
-            let Some(made) = self.touch(id) else { continue };
+            let Some(made) = prices::touch(&mut self.shared, id) else { continue };
             self.shared.live.posting.touched += 1;
-            effects.extend(self.memo(id, &made));
+            effects.extend(prices::memo(&mut self.shared, id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
-            let freed = self.rest(id, Demand::of_price(made.priority)).map(|of| (of, Line::All));
+            let freed =
+                hold::rest(&mut self.shared, id, Demand::of_price(made.priority)).map(|of| (of, Line::All));
             scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
         // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What was posted for each pending job, and by which terms: an explanation can be given later, to the unit.
 
-use super::super::{Engine, View};
+use super::super::{Effect, Memo, View};
 use super::changes::{Changes, Moves, Pushed};
 use super::{Live, Turn};
 use crate::accounts::{AssociationId, ZeroScore};
@@ -9,10 +9,13 @@ use crate::engine::live::changes::changes_since_posted;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Job, Phase};
-use crate::priority::{AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Priced, Weighed};
+use crate::priority::{AGE, AGE_OFFSET, Explanation, FAIRSHARE, MAX_FACTORS, Priced, Weighed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
+
+/// A memo is not worth an event if the fair-share changed by less.
+const MEMO_STEP: f64 = 1e-9;
 
 /// By what terms are weighed: the same for all prices posted between two pushes.
 #[derive(Clone, Debug)]
@@ -73,6 +76,147 @@ impl Posted {
         let Weighing { weighed, zero } = self.weighing.as_ref();
         weighed.recall(i64::from(self.urgency), &self.values, *zero)
     }
+}
+
+/// A price is being posted that is exact now.
+pub(in crate::engine) fn note_price(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
+    let Some(association) = shared.ledger.job(id).and_then(Job::association) else { return };
+    let posted = posted(shared, id, association, urgency, made);
+    shared.live.updated.remove(&id);
+    shared.live.held_again.remove(&id);
+    let queue = shared.queues.scheduler_queue(shared.ledger.job(id).and_then(|job| job.queue.as_ref()));
+    let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
+    let former = shared.live.pending.put(queue, priced, posted).map(|former| former.association);
+    if former != Some(association) {
+        if let Some(former) = former {
+            shared.live.groups.leave(former, id);
+        }
+        let fairshare = shared.fairshare(association);
+        shared.live.groups.join(association, id, fairshare);
+    }
+    shared.live.moved = true;
+}
+
+fn posted(
+    shared: &mut Shared,
+    id: JobId,
+    association: AssociationId,
+    urgency: i64,
+    made: &Explanation,
+) -> Posted {
+    let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
+    let mut changes = changes_since_posted(shared, id, association, urgency, made);
+    let (mut when, mut earlier) = (shared.now, None);
+    if let Some((priced, before)) = shared.live.pending.get(id) {
+        if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
+            // Flux posts no number that is the same: the reason is that of the one it has.
+            (changes, when, earlier) = (before.changes, before.when, before.earlier);
+        } else if changes.is_gradual() {
+            let made = (!before.changes.is_gradual()).then_some((before.changes, before.when));
+            earlier = made.or(before.earlier);
+        }
+    }
+    let zero = shared.book.config().zero_score;
+    let same = |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&shared.weighed);
+    let weighing = match shared.live.weighing.as_ref().filter(same) {
+        Some(known) => Arc::clone(known),
+        None => {
+            let new = Arc::new(Weighing { weighed: shared.weighed, zero });
+            shared.live.weighing = Some(Arc::clone(&new));
+            new
+        }
+    };
+    Posted {
+        association,
+        when,
+        generation: shared.standing.generation(),
+        is_live: shared.is_live_for(association),
+        weighing,
+        values: made.values(),
+        urgency,
+        changes,
+        earlier,
+    }
+}
+
+/// Works out the exact prices of at most `most` of an association's pending jobs, from the one that comes after `after`, if its
+/// fair-share is another one, or in any case. Says how many jobs that were, and after which one it goes on, if any are left.
+pub(in crate::engine) fn reprice(
+    shared: &mut Shared,
+    association: AssociationId,
+    always: bool,
+    after: Option<JobId>,
+    most: usize,
+) -> (usize, Option<JobId>) {
+    let fairshare = shared.fairshare(association);
+    let (pushed, generation): (Pushed, u64) = (shared.live.site_change, shared.standing.generation());
+    let Some(group) = shared.live.groups.0.get_mut(&association) else { return (0, None) };
+    if after.is_none() {
+        if !always && group.fairshare == fairshare {
+            return (0, None);
+        }
+        if group.fairshare != fairshare {
+            group.moves.note(pushed, generation);
+        }
+        // Should it change before all are priced, it differs from this at the next refresh.
+        group.fairshare = fairshare;
+    }
+    let jobs: Vec<JobId> = shared.live.groups.jobs_after(association, after).take(most).collect();
+    for id in &jobs {
+        if let Some(exact) = shared.exact(*id) {
+            shared.live.pending.set_exact(*id, exact.priority);
+        }
+    }
+    shared.live.moved = true;
+    (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
+}
+
+/// Notes that a pending job's exact price is posted by id.
+pub(in crate::engine) fn touch(shared: &mut Shared, id: JobId) -> Option<Explanation> {
+    let exact = shared.exact(id)?;
+    let (_, before) = shared.live.pending.get(id)?;
+    let (association, urgency) = (before.association, i64::from(before.urgency));
+    let posted = posted(shared, id, association, urgency, &exact);
+    shared.live.pending.set_exact(id, exact.priority);
+    let before = shared.live.pending.set_posted(id, exact.priority, posted)?;
+    if before.0.posted == exact.priority {
+        return None;
+    }
+    shared.live.under_way.insert(id, before);
+    Some(exact)
+}
+
+/// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
+/// Whether it was of a refresh.
+pub(in crate::engine) fn not_posted(shared: &mut Shared, id: JobId, pends: bool) -> bool {
+    shared.ledger.settle(id, None);
+    let of_refresh = shared.live.under_way.remove(&id);
+    let is_of_refresh = of_refresh.is_some();
+    match of_refresh {
+        Some((before, posted)) if pends => {
+            shared.live.moved = true;
+            shared.live.pending.take_back(before, posted);
+        }
+        _ => shared.live.forget(id),
+    }
+    is_of_refresh
+}
+
+/// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has it already.
+pub(in crate::engine) fn memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
+    if shared.settings.memo == Memo::Never || !explanation.is_by_terms() {
+        return None;
+    }
+    let job = shared.ledger.job(id)?;
+    let term = explanation.terms().iter().find(|term| term.name == FAIRSHARE);
+    let fairshare = term.map(|term| term.value).or_else(|| shared.fairshare(job.association()?))?;
+    if job.memo.is_some_and(|last| (last - fairshare).abs() < MEMO_STEP) {
+        return None;
+    }
+    // An eventlog grows with the square of its events, so only the first memo of live fair-share is in it.
+    let is_volatile = shared.is_live() && job.memo.is_some();
+    shared.ledger.annotate(id, Some(fairshare));
+    Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })
 }
 
 /// The terms that people are shown, of those that the table has: behind the age what all ages have in common.
@@ -162,129 +306,6 @@ impl Groups {
     /// All associations with pending jobs.
     pub fn all(&self) -> Vec<AssociationId> {
         self.0.keys().copied().collect()
-    }
-}
-
-impl Engine {
-    /// A price is being posted that is exact now.
-    pub(in crate::engine) fn note_price(&mut self, id: JobId, urgency: i64, made: &Explanation) {
-        let Some(association) = self.shared.ledger.job(id).and_then(Job::association) else { return };
-        let posted = self.posted(id, association, urgency, made);
-        self.shared.live.updated.remove(&id);
-        self.shared.live.held_again.remove(&id);
-        let queue =
-            self.shared.queues.scheduler_queue(self.shared.ledger.job(id).and_then(|job| job.queue.as_ref()));
-        let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
-        let former = self.shared.live.pending.put(queue, priced, posted).map(|former| former.association);
-        if former != Some(association) {
-            if let Some(former) = former {
-                self.shared.live.groups.leave(former, id);
-            }
-            let fairshare = self.shared.fairshare(association);
-            self.shared.live.groups.join(association, id, fairshare);
-        }
-        self.shared.live.moved = true;
-    }
-
-    fn posted(&mut self, id: JobId, association: AssociationId, urgency: i64, made: &Explanation) -> Posted {
-        let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
-        let mut changes = changes_since_posted(&self.shared, id, association, urgency, made);
-        let (mut when, mut earlier) = (self.shared.now, None);
-        if let Some((priced, before)) = self.shared.live.pending.get(id) {
-            if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
-                // Flux posts no number that is the same: the reason is that of the one it has.
-                (changes, when, earlier) = (before.changes, before.when, before.earlier);
-            } else if changes.is_gradual() {
-                let made = (!before.changes.is_gradual()).then_some((before.changes, before.when));
-                earlier = made.or(before.earlier);
-            }
-        }
-        let zero = self.shared.book.config().zero_score;
-        let same =
-            |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&self.shared.weighed);
-        let weighing = match self.shared.live.weighing.as_ref().filter(same) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let new = Arc::new(Weighing { weighed: self.shared.weighed, zero });
-                self.shared.live.weighing = Some(Arc::clone(&new));
-                new
-            }
-        };
-        Posted {
-            association,
-            when,
-            generation: self.shared.standing.generation(),
-            is_live: self.shared.is_live_for(association),
-            weighing,
-            values: made.values(),
-            urgency,
-            changes,
-            earlier,
-        }
-    }
-
-    /// Works out the exact prices of at most `most` of an association's pending jobs, from the one that comes after `after`, if its
-    /// fair-share is another one, or in any case. Says how many jobs that were, and after which one it goes on, if any are left.
-    pub(super) fn reprice(
-        &mut self,
-        association: AssociationId,
-        always: bool,
-        after: Option<JobId>,
-        most: usize,
-    ) -> (usize, Option<JobId>) {
-        let fairshare = self.shared.fairshare(association);
-        let (pushed, generation): (Pushed, u64) =
-            (self.shared.live.site_change, self.shared.standing.generation());
-        let Some(group) = self.shared.live.groups.0.get_mut(&association) else { return (0, None) };
-        if after.is_none() {
-            if !always && group.fairshare == fairshare {
-                return (0, None);
-            }
-            if group.fairshare != fairshare {
-                group.moves.note(pushed, generation);
-            }
-            // Should it change before all are priced, it differs from this at the next refresh.
-            group.fairshare = fairshare;
-        }
-        let jobs: Vec<JobId> = self.shared.live.groups.jobs_after(association, after).take(most).collect();
-        for id in &jobs {
-            if let Some(exact) = self.shared.exact(*id) {
-                self.shared.live.pending.set_exact(*id, exact.priority);
-            }
-        }
-        self.shared.live.moved = true;
-        (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
-    }
-
-    /// Notes that a pending job's exact price is posted by id.
-    pub(super) fn touch(&mut self, id: JobId) -> Option<Explanation> {
-        let exact = self.shared.exact(id)?;
-        let (_, before) = self.shared.live.pending.get(id)?;
-        let (association, urgency) = (before.association, i64::from(before.urgency));
-        let posted = self.posted(id, association, urgency, &exact);
-        self.shared.live.pending.set_exact(id, exact.priority);
-        let before = self.shared.live.pending.set_posted(id, exact.priority, posted)?;
-        if before.0.posted == exact.priority {
-            return None;
-        }
-        self.shared.live.under_way.insert(id, before);
-        Some(exact)
-    }
-
-    /// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
-    /// Whether it was of a refresh.
-    pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) -> bool {
-        self.shared.ledger.settle(id, None);
-        let of_refresh = self.shared.live.under_way.remove(&id);
-        let is_of_refresh = of_refresh.is_some();
-        match of_refresh {
-            Some((before, posted)) if pends => {
-                self.shared.live.moved = true;
-                self.shared.live.pending.take_back(before, posted);
-            }
-            _ => self.shared.live.forget(id),
-        }
-        is_of_refresh
     }
 }
 

@@ -8,10 +8,14 @@ use super::interleave::Taking;
 use super::posting::{Posts, Seeking};
 use super::terms::Capped;
 use crate::accounts::AssociationId;
+use crate::engine::age;
 use crate::engine::age::age_period;
 use crate::engine::age::lacks_site_nodes;
+use crate::engine::annotate;
+use crate::engine::live::ended;
 use crate::engine::live::posting::seek_unpriced;
 use crate::engine::live::posting::seeks;
+use crate::engine::live::prices;
 use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, UserId};
 use crate::priority::AGE;
@@ -130,7 +134,7 @@ impl Engine {
             self.note_other_accrual();
         }
         self.shared.book.set_configured_limits(self.shared.settings.limits.clone());
-        self.regroup();
+        self.shared.ledger.regroup(&self.shared.book);
         // A loop that began now would ask the other plugins only: this one is not in Flux's list yet. Flux asks for all prices by itself
         // when it has shown the jobs; after a restart the replay does, where a job is in PRIORITY.
         let is_loading = is_first && self.shared.ledger.is_empty();
@@ -153,7 +157,7 @@ impl Engine {
             self.shared.live.reprice = true;
             self.shared.live.stale.request(self.shared.now);
             self.shared.live.is_armed = false;
-            effects.extend(self.ask_for_ended());
+            effects.extend(ended::ask_for_ended(&mut self.shared));
             effects.extend(self.arm_refresh());
             effects.extend(self.begin_refresh());
         } else if was_live {
@@ -169,7 +173,7 @@ impl Engine {
 
     /// A policy with a tree was put in force: prices follow from the refresh, and then whoever may go.
     pub(in crate::engine) fn pushed_tree(&mut self) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(self.ask_for_ended());
+        let mut effects = Vec::from_iter(ended::ask_for_ended(&mut self.shared));
         effects.extend(self.arm_refresh());
         effects.extend(self.refresh_on_request());
         effects
@@ -192,7 +196,7 @@ impl Engine {
         self.shared.live.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh());
         if !self.shared.is_live() {
-            effects.extend(self.ages_due());
+            effects.extend(age::ages_due(&mut self.shared));
         } else if matches!(self.shared.live.stage, Stage::Idle) {
             effects.extend(self.begin_refresh());
             effects.extend(self.go_on_refreshing());
@@ -234,7 +238,7 @@ impl Engine {
     /// Begins a refresh; one that is under way begins anew.
     fn begin_refresh(&mut self) -> [Effect; 2] {
         self.shared.standing.begin(self.shared.now);
-        self.move_reference();
+        age::move_reference(&mut self.shared);
         self.outdate_prices();
         self.shared.live.posting = LastRefresh { when: self.shared.now, ..LastRefresh::default() };
         self.shared.live.is_correction = false;
@@ -313,7 +317,8 @@ impl Engine {
                         self.shared.live.stage = Stage::Seeking(Seeking::default());
                         continue;
                     };
-                    let (priced, next) = self.reprice(association, all, after, left.div_ceil(JOB));
+                    let (priced, next) =
+                        prices::reprice(&mut self.shared, association, all, after, left.div_ceil(JOB));
                     if let Stage::Pricing(list, _, after) = &mut self.shared.live.stage {
                         *after = next;
                         if next.is_none() {
@@ -337,7 +342,7 @@ impl Engine {
                 Stage::Annotating(at) => {
                     let (mut effects, next) = {
                         let at = *at;
-                        self.annotate(at)
+                        annotate::annotate(&mut self.shared, at)
                     };
                     match next {
                         Some(next) => self.shared.live.stage = Stage::Annotating(next),

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What comes before the priority of a job: an association for a job that waits for data, and bank and project in the jobspec.
+
+use super::{Effect, Posting, Shared, Timer};
+use crate::accounts::AssociationId;
+use crate::engine::validate::unknown_association;
+use crate::ids::JobId;
+use crate::limits::{Admission, Job, Line, Origin, Phase, Project};
+
+/// Why a job has no price yet.
+pub(super) enum Pending {
+    /// It waits for data.
+    Unavailable,
+    /// It is the instance owner's: his record comes after the reprioritize of the same push, if it comes.
+    Expected,
+    /// It was accepted once, and the data that came lack its association: told once, in the log.
+    Missed(String),
+    /// It never will have one.
+    Fatal(String),
+}
+
+/// When bank and project go into a jobspec that lacks them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Completion {
+    /// At once.
+    Now(Posting),
+    /// In the next reactor turn: an update sends a job that is in SCHED round to PRIORITY, and it is just being priced.
+    Later,
+}
+
+impl Completion {
+    /// That of a job that is priced in a phase, where Flux has it already.
+    pub fn in_phase(phase: Phase, posting: Posting) -> Completion {
+        if phase == Phase::Sched { Completion::Later } else { Completion::Now(posting) }
+    }
+}
+
+/// Gives a waiting job its association, and an association's job its bank and project.
+pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
+    let Some(job) = shared.ledger.job(id) else { return Err(Pending::Unavailable) };
+    match job.admission {
+        Admission::Admitted(_) => return Ok(Vec::new()),
+        Admission::Broken(_) => return Err(Pending::Unavailable),
+        Admission::Waiting { .. } | Admission::Attached(_) => {}
+    }
+    let named = job.bank.as_ref().map(|b| b.as_str());
+    let Some(association) = job.association().or_else(|| shared.book.find(job.user, named)) else {
+        return Err(missed(shared, id));
+    };
+    if job.origin == Origin::Submitted {
+        let forbidden = shared.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()));
+        let unjudged = match &job.project {
+            Project::Unjudged(project) => Some(project.as_str()),
+            Project::Missing | Project::Judged => None,
+        };
+        if let Some(text) = forbidden.or_else(|| shared.forbidden_project(association, unjudged)) {
+            // The rest of a push may bring it.
+            return Err(if shared.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
+        }
+    }
+    let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
+    let mut effects = complete_jobspec(shared, id, job, association, posting);
+    let mut admission = Admission::Admitted(association);
+    if completion == Completion::Later && !effects.is_empty() {
+        shared.due.incomplete.insert(id);
+        (effects, admission) = (vec![Effect::Arm(Timer::Turn)], Admission::Attached(association));
+    }
+    shared.ledger.meet(&shared.book, association);
+    shared.ledger.change(id, |job| job.admission = admission);
+    // From now on it stands in line.
+    if shared.ledger.job(id).is_some_and(Job::is_awaiting) {
+        effects.extend(shared.due.scan_later(association, Line::All));
+    }
+    Ok(effects)
+}
+
+/// Why a job whose association is not in the data has no price. In the middle of a push it may still come: the reprioritize that ends
+/// it asks again.
+pub(super) fn missed(shared: &mut Shared, id: JobId) -> Pending {
+    let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.push_ended) else {
+        return Pending::Unavailable;
+    };
+    let was_told = job.admission == (Admission::Waiting { was_passed_over: true });
+    let text = unknown_association(job.user);
+    // Without a bank it may still be the instance owner's, whose record arrives last.
+    let bank = job.bank.as_ref().map(|bank| bank.to_string());
+    let (is_submission, is_owners) = (job.origin == Origin::Submitted, shared.is_owner(job.user));
+    shared.ledger.change(id, |job| job.admission = Admission::Waiting { was_passed_over: true });
+    match bank {
+        None => Pending::Unavailable,
+        Some(_) if is_owners && !was_told => {
+            shared.due.expected.entry(id).or_insert(shared.now);
+            Pending::Expected
+        }
+        Some(_) if is_submission => Pending::Fatal(text),
+        Some(_) if was_told => Pending::Unavailable,
+        // It was accepted once; a push that lacks its association is no reason to kill it.
+        Some(bank) => {
+            Pending::Missed(format!("job {id}: {text}, bank {bank}; it waits until a push brings it"))
+        }
+    }
+}
+
+/// Posts banks and projects that are missing in jobspecs of attached jobs which are still pending.
+pub(super) fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for id in std::mem::take(&mut shared.due.incomplete) {
+        let Some(job) = shared.ledger.job(id) else { continue };
+        let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
+        let Admission::Attached(association) = job.admission else { continue };
+        if !is_pending {
+            continue;
+        }
+        let is_awaiting = job.is_awaiting();
+        effects.extend(complete_jobspec(shared, id, job, association, Posting::ById));
+        shared.ledger.change(id, |job| job.admission = Admission::Admitted(association));
+        // From now on it stands in line.
+        effects.extend(if is_awaiting { shared.due.scan_later(association, Line::All) } else { Vec::new() });
+    }
+    effects
+}
+
+/// Puts the default bank and project into a jobspec that names none. A bank that is named is never overwritten.
+pub(super) fn complete_jobspec(
+    shared: &Shared,
+    id: JobId,
+    job: &Job,
+    association: AssociationId,
+    posting: Posting,
+) -> Vec<Effect> {
+    let Some(association) = shared.book.association(association) else { return Vec::new() };
+    let bank = job.bank.is_none().then(|| association.bank.clone());
+    let project = (job.project == Project::Missing).then(|| association.def_project.clone()).flatten();
+    if bank.is_none() && project.is_none() {
+        return Vec::new();
+    }
+    vec![Effect::SetJobspec { id, posting, bank, project }]
+}
