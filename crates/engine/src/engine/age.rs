@@ -11,7 +11,7 @@ use super::View;
 use super::shared::Shared;
 use super::{Effect, Engine, Past, Settings, Timer};
 use crate::engine::live::accrual;
-use crate::engine::pushes::reprioritize_all;
+use crate::engine::step::reprioritize_all;
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
 use crate::priority::{AGE, SIZE, URGENCY_HOLD, Weighed, promised_weight};
@@ -79,7 +79,7 @@ impl Engine {
         let has_moved = move_reference(&mut self.shared) && weighed_before != 0;
         self.shared.ledger.prices_moved();
         let mut effects = Vec::from_iter(self.arm_refresh());
-        effects.extend(read_pasts(&self.shared, self.replay.is_due(), weighed_before));
+        effects.extend(read_pasts(&self.shared, self.recovery.is_replaying(), weighed_before));
         effects.extend(lacks_site_nodes(&self.shared));
         (effects, has_moved)
     }

@@ -7,13 +7,8 @@
 //! noted, not what is alive.
 
 use super::unmoved::Unmoved;
-use super::{Effect, Engine, Timer};
+use super::{Effect, Timer};
 use crate::accounts::AssociationId;
-use crate::engine::admission;
-use crate::engine::age;
-use crate::engine::keepers;
-use crate::engine::price;
-use crate::engine::unmoved;
 use crate::ids::JobId;
 use crate::limits::Line;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,33 +78,5 @@ impl Due {
         }
         self.expected.remove(&id);
         self.unmoved.remove(id);
-    }
-}
-
-impl Engine {
-    /// The next reactor turn.
-    pub(super) fn deferred(&mut self) -> Vec<Effect> {
-        // A timer never comes within Flux's loop, nor within a pass; a panic may have hidden their end.
-        (self.is_looping, self.is_passing) = (false, false);
-        self.shared.live.loop_ended();
-        if let Some(effects) = self.resync_step() {
-            return effects;
-        }
-        let mut effects = price::end_unpriceable(&mut self.shared);
-        effects.extend(unmoved::move_on(&mut self.shared));
-        effects.extend(admission::complete_jobspecs(&mut self.shared));
-        effects.extend(keepers::discover(&mut self.shared));
-        // What is to be read first is known before anybody goes.
-        let replayed = self.replay_seen();
-        let due = std::mem::take(&mut self.shared.due.passes);
-        effects.extend(self.passes(due));
-        for association in std::mem::take(&mut self.shared.due.unread_left) {
-            effects.extend(self.one_less_unread(association));
-            effects.extend(self.scan_noted());
-        }
-        effects.extend(replayed);
-        effects.extend(age::prices_due(&mut self.shared));
-        effects.extend(self.shared.expirations.look_up_some());
-        effects
     }
 }

@@ -14,7 +14,7 @@
 
 use super::Effect;
 use super::View;
-use crate::engine::pass::scan_after;
+use crate::engine::release::scan_after;
 use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};

@@ -124,3 +124,22 @@ fn judge(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     // What a pass under way has just promised to it is counted already.
     if job.grant == Grant::Given { Vec::new() } else { hold::hold(shared, id) }
 }
+
+/// Subscribes again to a job after a panic, which may have lost the subscription: Flux counts each one, so all are given back first.
+/// What other plugins did meanwhile is in the eventlog.
+pub(super) fn watch_again(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
+    let others = shared.subscriptions.take_names(id);
+    shared.expirations.forget(id);
+    if state > State::Depend {
+        shared.subscriptions.clear_unwatched(id);
+    }
+    let mut effects = vec![Effect::Unsubscribe(id)];
+    let others = match (others, state) {
+        (Some(others), State::New) => others,
+        (Some(_), State::Depend) => ForeignNames::unknown(),
+        _ => return effects,
+    };
+    shared.subscriptions.put_back(id, others);
+    effects.push(Effect::Subscribe(id));
+    effects
+}

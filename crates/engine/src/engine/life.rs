@@ -2,13 +2,15 @@
 //! A job's way from `job.new` to INACTIVE.
 
 use super::admission::complete_jobspec;
-use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
+use super::{Effect, JobFacts, Posting, State, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::engine::age::eligible_at_first;
 use crate::engine::annotate;
 use crate::engine::hold;
 use crate::engine::keepers;
 use crate::engine::live::accrual;
+use crate::engine::live::accrual::log_unread_resources;
+use crate::engine::recovery::Recovery;
 use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
@@ -16,33 +18,60 @@ use crate::limits::{
     Resources, Size,
 };
 use crate::priority::URGENCY_HOLD;
+use std::collections::BTreeSet;
 
-impl Engine {
+/// Jobs between validation and their end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lives {
+    /// Jobs that passed validation and have not come since. `job.new` of such a job is a submission, of any other job a replay.
+    validated: BTreeSet<JobId>,
+}
+
+impl Lives {
+    /// Notes that a new job passed validation. It is not counted yet: another plugin may reject it.
+    pub fn note_validated(&mut self, id: JobId) {
+        self.validated.insert(id);
+    }
+
+    /// Removes a job that Flux does not have.
+    pub fn forget_validated(&mut self, id: JobId) {
+        self.validated.remove(&id);
+    }
+
+    /// Returns the number of validated jobs that have not come.
+    #[cfg(test)]
+    pub fn validated_count(&self) -> usize {
+        self.validated.len()
+    }
+
     /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is rejected.
-    pub(super) fn new_job(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+    pub(super) fn new_job(
+        &mut self,
+        shared: &mut Shared,
+        recovery: &mut Recovery,
+        facts: &JobFacts<'_>,
+    ) -> Vec<Effect> {
         let is_submission = self.validated.remove(&facts.id);
-        let association = self.shared.book.find(facts.user, facts.bank);
+        let association = shared.book.find(facts.user, facts.bank);
         let admission = match association {
             None => Admission::Waiting { was_passed_over: false },
             Some(id) if !is_submission => Admission::Attached(id),
-            Some(id) if self.shared.book.association(id).is_some_and(|a| a.is_broken()) => {
-                Admission::Broken(id)
-            }
+            Some(id) if shared.book.association(id).is_some_and(|a| a.is_broken()) => Admission::Broken(id),
             Some(id) => Admission::Admitted(id),
         };
         if facts.state == State::Priority {
-            self.shared.unpriced.insert(facts.id);
+            shared.unpriced.insert(facts.id);
         }
-        let queue = queue_name(&self.shared, facts.queue);
+        let queue = queue_name(shared, facts.queue);
         let job = Job {
             user: facts.user,
             submitted: facts.submitted,
             duration: facts.duration,
             admission,
-            bank: bank_name(&self.shared, association, facts.bank),
+            bank: bank_name(shared, association, facts.bank),
             urgency: facts.urgency,
             project: project_of(association, facts.project),
-            keepers: self.shared.subscriptions.keepers(facts.id),
+            keepers: shared.subscriptions.keepers(facts.id),
             allocation: None,
             knowledge: Knowledge::Known,
             is_in_sched: false,
@@ -51,125 +80,130 @@ impl Engine {
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
             names: HoldNames::default(),
             grant: Grant::None,
-            running: running_limits(&self.shared, queue.as_ref()),
-            is_queue_stopped: self.shared.queues.note(queue.as_ref()),
+            running: running_limits(shared, queue.as_ref()),
+            is_queue_stopped: shared.queues.note(queue.as_ref()),
             queue,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
             eligible: eligible_at_first(
-                &self.shared,
+                shared,
                 facts.submitted,
-                self.shared.subscriptions.keepers(facts.id),
+                shared.subscriptions.keepers(facts.id),
                 facts.urgency,
             ),
         };
         if let Some(association) = association {
-            self.shared.ledger.meet(&self.shared.book, association);
+            shared.ledger.meet(&shared.book, association);
         }
         if !is_submission {
-            return self.replayed(job, facts);
+            return recovery.replayed(shared, job, facts);
         }
         let effects = match admission {
             Admission::Admitted(association) => {
-                complete_jobspec(&self.shared, facts.id, &job, association, Posting::Current)
+                complete_jobspec(shared, facts.id, &job, association, Posting::Current)
             }
             _ => Vec::new(),
         };
-        self.shared.ledger.insert(facts.id, job);
-        effects
-    }
-
-    /// Holds the job for each limit it would exceed. Waiting jobs are never held: they must reach PRIORITY.
-    pub(super) fn depend(&mut self, id: JobId) -> Vec<Effect> {
-        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
-        if matches!(job.admission, Admission::Broken(_)) {
-            return vec![Effect::Raise(id, "job.state.depend: bank info is missing".to_owned())];
-        }
-        // A replayed job is already in DEPEND; its names are read from its eventlog.
-        if job.phase != Phase::New {
-            return Vec::new();
-        }
-        let (association, is_kept) = (job.association(), job.keepers == Keepers::Others);
-        self.shared.ledger.change(id, |job| job.phase = Phase::Depend);
-        // One job more may bring a limit in reach.
-        let asked = association.map(|association| self.ask_unasked(Some(association)));
-        let mut effects = if association.is_none() { Vec::new() } else { hold::hold(&mut self.shared, id) };
-        if effects.is_empty() && !is_kept {
-            self.shared.due.unheld.insert(id);
-            effects.push(Effect::Arm(Timer::Turn));
-        }
-        if self.shared.ledger.job(id).is_some_and(Job::is_held) {
-            effects.extend(annotate::annotation(&mut self.shared, id));
-        }
-        effects.extend(asked.into_iter().flatten());
-        effects
-    }
-
-    /// The job has left DEPEND for PRIORITY, or was sent back there. `posted` is the posted priority of a job that was in SCHED.
-    pub(super) fn priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
-        let Some(phase) = self.shared.ledger.job(id).map(|job| job.phase) else { return Vec::new() };
-        let was_judged = was_judged(&self.shared, self.resync.is_doubtful(), id);
-        let mut effects = Vec::from_iter(keepers::unwatch(&mut self.shared, id));
-        if phase < Phase::Priority {
-            hold::advance(&mut self.shared, id, Phase::Priority);
-            effects.extend(if was_judged { Vec::new() } else { judge_in_priority(&mut self.shared, id) });
-        }
-        effects.extend(self.prioritized(id, urgency, posted));
-        effects
-    }
-
-    /// A job has ended, or was cancelled. What ran counts until it is INACTIVE. One that never came to SCHED is released no more, and what
-    /// was kept for it is others': epilogs may keep it in CLEANUP for long.
-    pub(super) fn cleanup(&mut self, id: JobId) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(keepers::unwatch(&mut self.shared, id));
-        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
-        let Some(job) = self.shared.ledger.job(id).filter(|job| job.phase < Phase::Sched) else {
-            return effects;
-        };
-        let (association, was_unread) = (job.association(), job.is_unread());
-        let makes_room = !job.footprint().is_idle() || self.shared.ledger.keeps_headroom_for(id);
-        self.shared.ledger.change(id, |job| {
-            (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
-        });
-        self.unreadable.remove(&id);
-        forget(&mut self.shared, id);
-        self.all_may_be_known();
-        effects.extend(self.left(association, was_unread, makes_room));
+        shared.ledger.insert(facts.id, job);
         effects
     }
 
     /// Uncounts a job. Ids we never counted are no error: a job may end during a restart before we see it.
-    pub(super) fn inactive(&mut self, id: JobId) -> Vec<Effect> {
-        self.validated.remove(&id);
-        let mut effects = Vec::from_iter(keepers::unwatch(&mut self.shared, id));
-        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
-        self.unreadable.remove(&id);
-        forget(&mut self.shared, id);
-        let takes_room = self.shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
-        // Headroom may be kept for a held job, which takes none itself.
-        let makes_room = takes_room || self.shared.ledger.keeps_headroom_for(id);
-        let Some(job) = self.shared.ledger.remove(id) else { return effects };
-        self.forget_unasked(id, job.association(), job.queue.as_ref());
-        self.all_may_be_known();
-        effects.extend(accrual::accrued(&mut self.shared, id, &job));
-        effects.extend(self.left(job.association(), job.is_unread(), makes_room));
-        effects
-    }
-
-    /// Whoever waited for a job to be read, or for the room that it took, in its association.
-    fn left(
+    pub(super) fn inactive(
         &mut self,
-        association: Option<AssociationId>,
-        was_unread: bool,
-        makes_room: bool,
+        shared: &mut Shared,
+        recovery: &mut Recovery,
+        id: JobId,
     ) -> Vec<Effect> {
-        let Some(association) = association else { return Vec::new() };
-        let effects = if was_unread { self.one_less_unread(association) } else { Vec::new() };
-        if makes_room {
-            self.shared.due.scan(association);
-        }
+        self.validated.remove(&id);
+        let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
+        effects.extend(shared.expirations.follow(&shared.ledger, id, false));
+        recovery.forget(id);
+        forget(shared, id);
+        let takes_room = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
+        // Headroom may be kept for a held job, which takes none itself.
+        let makes_room = takes_room || shared.ledger.keeps_headroom_for(id);
+        let Some(job) = shared.ledger.remove(id) else { return effects };
+        recovery.forget_unasked(id, job.association(), job.queue.as_ref());
+        recovery.all_may_be_known(shared);
+        effects.extend(accrual::accrued(shared, id, &job));
+        effects.extend(left(shared, recovery, job.association(), job.is_unread(), makes_room));
         effects
     }
+}
+
+/// Holds the job for each limit it would exceed. Waiting jobs are never held: they must reach PRIORITY.
+pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
+    let Some(job) = shared.ledger.job(id) else { return Vec::new() };
+    if matches!(job.admission, Admission::Broken(_)) {
+        return vec![Effect::Raise(id, "job.state.depend: bank info is missing".to_owned())];
+    }
+    // A replayed job is already in DEPEND; its names are read from its eventlog.
+    if job.phase != Phase::New {
+        return Vec::new();
+    }
+    let (association, is_kept) = (job.association(), job.keepers == Keepers::Others);
+    shared.ledger.change(id, |job| job.phase = Phase::Depend);
+    // One job more may bring a limit in reach.
+    let asked = association.map(|association| recovery.ask_unasked(shared, Some(association)));
+    let mut effects = if association.is_none() { Vec::new() } else { hold::hold(shared, id) };
+    if effects.is_empty() && !is_kept {
+        shared.due.unheld.insert(id);
+        effects.push(Effect::Arm(Timer::Turn));
+    }
+    if shared.ledger.job(id).is_some_and(Job::is_held) {
+        effects.extend(annotate::annotation(shared, id));
+    }
+    effects.extend(asked.into_iter().flatten());
+    effects
+}
+
+/// A job has ended, or was cancelled. What ran counts until it is INACTIVE. One that never came to SCHED is released no more, and what
+/// was kept for it is others': epilogs may keep it in CLEANUP for long.
+pub(super) fn cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
+    let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
+    effects.extend(shared.expirations.follow(&shared.ledger, id, false));
+    let Some(job) = shared.ledger.job(id).filter(|job| job.phase < Phase::Sched) else {
+        return effects;
+    };
+    let (association, was_unread) = (job.association(), job.is_unread());
+    let makes_room = !job.footprint().is_idle() || shared.ledger.keeps_headroom_for(id);
+    shared.ledger.change(id, |job| {
+        (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
+    });
+    recovery.forget(id);
+    forget(shared, id);
+    recovery.all_may_be_known(shared);
+    effects.extend(left(shared, recovery, association, was_unread, makes_room));
+    effects
+}
+
+/// Whoever waited for a job to be read, or for the room that it took, in its association.
+fn left(
+    shared: &mut Shared,
+    recovery: &mut Recovery,
+    association: Option<AssociationId>,
+    was_unread: bool,
+    makes_room: bool,
+) -> Vec<Effect> {
+    let Some(association) = association else { return Vec::new() };
+    let effects = if was_unread { recovery.one_less_unread(shared, association) } else { Vec::new() };
+    if makes_room {
+        shared.due.scan(association);
+    }
+    effects
+}
+
+/// Notes that a job has left DEPEND for PRIORITY, or was sent back there. Returns `None` for an unknown job.
+pub(super) fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Option<Vec<Effect>> {
+    let phase = shared.ledger.job(id).map(|job| job.phase)?;
+    let was_judged = was_judged(shared, recovery.is_doubtful(), id);
+    let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
+    if phase < Phase::Priority {
+        hold::advance(shared, id, Phase::Priority);
+        effects.extend(if was_judged { Vec::new() } else { judge_in_priority(shared, id) });
+    }
+    Some(effects)
 }
 
 /// It stands in line in PRIORITY, once its names are read: it goes no further until there is room.
@@ -252,22 +286,6 @@ fn was_judged(shared: &Shared, is_doubtful: bool, id: JobId) -> bool {
         let was_looked_at = is_known && is_watched && are_others_read && !is_half && !is_doubtful;
         job.grant == Grant::Given || was_looked_at
     })
-}
-
-/// What a running job was given is not known: nothing is charged for it by what it holds.
-pub(super) fn log_unread_resources(id: JobId, resources: &Resources) -> Option<Effect> {
-    let what = match resources {
-        Resources::Allocated(_) => return None,
-        Resources::None => "there is none",
-        Resources::Unreadable(what) => what,
-    };
-    Some(Effect::Log(Level::Error, format!("job {id}: unable to read its R ({what})")))
-}
-
-pub(super) fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {
-    let Err(error) = &facts.size else { return Vec::new() };
-    let text = format!("job {}: unable to count resources ({error}); counting 1 node, 1 core", facts.id);
-    vec![Effect::Log(Level::Error, text)]
 }
 
 /// What its jobspec says of a project. The name of one that nobody judged yet is kept for when it can be.

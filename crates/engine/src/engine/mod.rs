@@ -22,14 +22,14 @@ mod keepers;
 mod kept;
 mod life;
 mod live;
-mod pass;
+mod panicked;
 mod preview;
 mod price;
 mod pushes;
 mod queues;
+mod recovery;
 mod refused;
-mod replay;
-mod resync;
+mod release;
 mod settings;
 mod shared;
 mod step;
@@ -38,7 +38,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod timer;
-mod unasked;
+mod turn;
 mod unmoved;
 mod updates;
 mod validate;
@@ -60,15 +60,14 @@ pub use step::Step;
 pub use timer::Timer;
 pub use view::View;
 
-use crate::accounts::AssociationId;
 use crate::engine::live::ended;
-use crate::ids::{JobId, QueueName, UserId};
+use crate::ids::{JobId, UserId};
 use crate::limits::{RULES, Rules};
 use crate::priority::Factors;
 use crate::standing::{Draft, Memory, Standing};
-use replay::Replay;
-use resync::Resync;
-use std::collections::{BTreeMap, BTreeSet};
+use life::Lives;
+use recovery::Recovery;
+use release::Release;
 
 /// The tables by which jobs are held and priced. A row of either touches nothing else.
 #[derive(Clone, Copy, Debug)]
@@ -91,21 +90,11 @@ impl Default for Tables {
 #[derive(Clone, Debug)]
 pub struct Engine {
     shared: Shared,
+    lives: Lives,
+    recovery: Recovery,
+    release: Release,
     /// What the open push said of the tree so far.
     draft: Draft,
-    /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
-    validated: BTreeSet<JobId>,
-    replay: Replay,
-    /// Replayed jobs in SCHED that were not asked whether they were released, since no limit on what runs was in reach.
-    unasked: BTreeMap<(AssociationId, Option<QueueName>), BTreeSet<JobId>>,
-    /// Jobs whose names are not known because nobody can tell.
-    unreadable: BTreeSet<JobId>,
-    /// Flux goes through its jobs: no other job than the one it asks about may be touched.
-    is_looping: bool,
-    /// A pass has decided to let a job go, and goes on when that is done.
-    is_passing: bool,
-    /// After a panic: jobs to be compared with Flux.
-    resync: Resync,
 }
 
 impl Engine {
@@ -118,14 +107,10 @@ impl Engine {
     pub fn with_tables(owner: UserId, tables: Tables) -> Self {
         Engine {
             shared: Shared::new(owner, tables),
+            lives: Lives::default(),
+            recovery: Recovery::default(),
+            release: Release::default(),
             draft: Draft::default(),
-            validated: BTreeSet::new(),
-            replay: Replay::default(),
-            unasked: BTreeMap::new(),
-            unreadable: BTreeSet::new(),
-            is_looping: false,
-            is_passing: false,
-            resync: Resync::default(),
         }
     }
 
@@ -146,8 +131,8 @@ impl Engine {
         // No effect of these says that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         let mut effects = self.handle_event(event);
-        effects.extend(self.scan_noted());
-        self.scan_where_reservations_lapsed(&mut effects);
+        effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
+        release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
         if !asks_priority || !effects.is_empty() {
             queues::watch_queues(&mut self.shared, &mut effects);
         }
@@ -159,24 +144,26 @@ impl Engine {
             Event::Created { id, state, has_dependencies } => {
                 keepers::created(&mut self.shared, id, state, has_dependencies)
             }
-            Event::Validate(facts) => self.validate(&facts),
-            Event::New(facts) => self.new_job(&facts),
-            Event::Depend(id) => self.depend(id),
+            Event::Validate(facts) => self.lives.validate(&mut self.shared, &facts),
+            Event::New(facts) => self.lives.new_job(&mut self.shared, &mut self.recovery, &facts),
+            Event::Depend(id) => life::depend(&mut self.shared, &mut self.recovery, id),
             Event::Dependency { id, name, added } => keepers::dependency(&mut self.shared, id, name, added),
-            Event::Priority(id, urgency) => self.priority(id, urgency, None),
-            Event::Bounced { id, urgency, posted } => self.priority(id, urgency, Some(posted)),
+            Event::Priority(id, urgency) => self.enter_priority(id, urgency, None),
+            Event::Bounced { id, urgency, posted } => self.enter_priority(id, urgency, Some(posted)),
             Event::PriorityGet(id, urgency) => self.asked_in_loop(id, urgency),
             Event::Sched(id) => life::sched(&mut self.shared, id),
             Event::Run(id, resources) => life::run(&mut self.shared, id, &resources),
-            Event::Cleanup(id) => self.cleanup(id),
-            Event::Inactive(id) | Event::Gone(id) => self.inactive(id),
+            Event::Cleanup(id) => life::cleanup(&mut self.shared, &mut self.recovery, id),
+            Event::Inactive(id) | Event::Gone(id) => {
+                self.lives.inactive(&mut self.shared, &mut self.recovery, id)
+            }
             Event::UpdateQueue { id, user, state, queue } => {
                 updates::update_queue(&mut self.shared, id, user, state, queue)
             }
             Event::UpdateBank { id, user, state, bank } => {
                 updates::update_bank(&mut self.shared, id, user, state, bank)
             }
-            Event::Updated(facts) => self.updated(&facts),
+            Event::Updated(facts) => updates::updated(&mut self.shared, &mut self.recovery, &facts),
             Event::Settings(settings) => self.set(settings),
             Event::Associations(records) => self.associations(records),
             Event::Queues(queues) => self.configure(|book| book.set_queues(queues)),
@@ -207,36 +194,44 @@ impl Engine {
             Event::Timer(Timer::Refresh) => self.refresh_due(),
             Event::Timer(Timer::Slice) => self.go_on_refreshing(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
-            Event::Eventlog(id, history) => self.eventlog(id, history),
+            Event::Eventlog(id, history) => self.recovery.eventlog(&mut self.shared, id, history),
             Event::Past(id, past) => age::past(&mut self.shared, id, &past),
             Event::SiteNodes(nodes) => age::told_site_nodes(&mut self.shared, nodes),
-            Event::Dependencies(id, names) => self.dependencies(id, names),
+            Event::Dependencies(id, names) => self.recovery.dependencies(&mut self.shared, id, names),
             Event::Ended(jobs) => ended::listed(&mut self.shared, jobs),
             Event::Panicked(id) => self.panicked(id),
-            Event::TryAgain => self.try_again(),
+            Event::TryAgain => self.recovery.try_again(&mut self.shared),
             Event::Shown(facts) => self.shown(&facts),
         }
+    }
+
+    /// Takes over that a job is in PRIORITY, and answers with its priority. `posted` is the posted priority of a job that was in SCHED.
+    fn enter_priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
+        let entered = life::enter_priority(&mut self.shared, &self.recovery, id);
+        let Some(mut effects) = entered else { return Vec::new() };
+        effects.extend(self.prioritized(id, urgency, posted));
+        effects
     }
 
     /// Goes on where [`Effect::Then`] says.
     pub fn step(&mut self, step: Step) -> Vec<Effect> {
         let mut effects = self.take_step(step);
-        self.scan_where_reservations_lapsed(&mut effects);
+        release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
         effects
     }
 
     fn take_step(&mut self, step: Step) -> Vec<Effect> {
         match step {
-            Step::Pass(pass) => self.pass_on(*pass),
-            Step::ReleaseAll => self.release_all(),
-            Step::ReplayRead(association) => self.hold_replayed(association),
+            Step::Pass(pass) => self.release.pass_on(&mut self.shared, &mut self.recovery, *pass),
+            Step::ReleaseAll => self.release.release_all(&mut self.shared, &mut self.recovery),
+            Step::ReplayRead(association) => recovery::hold_replayed(&mut self.shared, association),
             Step::LoopBegins => {
-                self.is_looping = true;
+                self.release.begin_loop();
                 self.shared.live.stale.begin_loop(self.shared.now);
                 Vec::new()
             }
             Step::LoopEnded => {
-                self.is_looping = false;
+                self.release.end_loop();
                 self.shared.live.loop_ended();
                 Vec::new()
             }

@@ -195,13 +195,16 @@ impl Engine {
     /// The answer to `job.priority.get`, which Flux asks in its loop over its jobs alone. Of one that others began nobody tells that it is
     /// over: in the next reactor turn it is. Until then other plugins may have a job start that it asks about.
     pub(super) fn asked_in_loop(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        if !self.is_looping {
+        let began = self.release.begin_loop();
+        if began {
             self.shared.live.stale.begin_loop(self.shared.now);
         }
         let mut effects = self.priority_get(id, urgency);
-        if !self.is_looping && !effects.is_empty() {
-            self.is_looping = true;
-            effects.push(Effect::Arm(Timer::Turn));
+        if began {
+            match effects.is_empty() {
+                true => self.release.end_loop(),
+                false => effects.push(Effect::Arm(Timer::Turn)),
+            }
         }
         effects
     }

@@ -2,6 +2,7 @@
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
 use super::due::Scan;
+use super::step::reprioritize_all;
 use super::{Effect, Engine, Level, Step, Timer};
 use crate::accounts::{AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, TreeChange};
 use crate::engine::age;
@@ -162,8 +163,8 @@ impl Engine {
             self.shared.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
             effects.extend(accrual::accrues(&mut self.shared, id));
         }
-        effects.extend(self.read_eventlogs(replayed));
-        self.all_may_be_known();
+        effects.extend(self.recovery.read_eventlogs(&mut self.shared, replayed));
+        self.recovery.all_may_be_known(&mut self.shared);
         effects
     }
 }
@@ -179,9 +180,4 @@ fn told_of(SharedIds { leaves, example: (name, user, bank), counts_in }: &Shared
         "{name} and {counts_in} have user id {user} in bank {bank}: jobs of that id go by the last record, that of \
          {counts_in}{more}"
     )
-}
-
-/// Flux's loop over its jobs, marked.
-pub(super) fn reprioritize_all() -> Vec<Effect> {
-    vec![Effect::Then(Step::LoopBegins), Effect::ReprioritizeAll, Effect::Then(Step::LoopEnded)]
 }

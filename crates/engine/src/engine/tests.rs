@@ -121,10 +121,10 @@ impl Engine {
         let due: usize = [ends, incomplete, unheld].map(BTreeSet::len).iter().sum::<usize>() + expected.len();
         let all = [
             ("jobs", self.ledger.len()),
-            ("validated", self.validated.len()),
+            ("validated", self.lives.validated_count()),
             ("due", due + unmoved.len()),
-            ("unasked", self.unasked.len()),
-            ("unreadable", self.unreadable.len()),
+            ("unasked", self.recovery.counts()[0]),
+            ("unreadable", self.recovery.counts()[1]),
             ("unpriced", self.unpriced.len()),
             ("annotations", self.annotations.len()),
             ("foreign", self.subscriptions.counts()[0]),

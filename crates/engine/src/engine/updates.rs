@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Changes of a live job's queue and bank: first whether they may be, then what they move.
 
-use super::{Effect, Engine, JobFacts, Level, State, Timer};
+use super::{Effect, JobFacts, Level, State, Timer};
 use crate::accounts::AssociationId;
 use crate::engine::hold;
 use crate::engine::life::bank_name;
@@ -10,108 +10,108 @@ use crate::engine::life::queue_name;
 use crate::engine::life::running_limits;
 use crate::engine::live::accrual;
 use crate::engine::live::changes;
+use crate::engine::recovery::Recovery;
 use crate::engine::shared::Shared;
 use crate::engine::validate::unknown_association;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
-impl Engine {
-    /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
-    pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
-        changes::note_jobspec_update(&mut self.shared, facts.id);
-        let Some(job) = self.shared.ledger.job(facts.id) else { return Vec::new() };
-        let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
-        let (counted_by, was_unread) = (job.running, job.is_unread());
-        let mut effects = Vec::new();
-        let mut association = job.association();
-        let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
-        if names_new_bank {
-            match self.shared.book.find(job.user, facts.bank) {
-                Some(found) => association = Some(found),
-                None if association.is_none() => {}
-                None => {
-                    let bank = facts.bank.unwrap_or("(default)");
-                    let text = format!(
-                        "job {id}: jobspec update names bank \"{bank}\", in which uid {} has no association; \
-                         it stays in its present one",
-                        job.user
-                    );
-                    effects.push(Effect::Log(Level::Error, text));
-                }
+/// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
+pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
+    changes::note_jobspec_update(shared, facts.id);
+    let Some(job) = shared.ledger.job(facts.id) else { return Vec::new() };
+    let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
+    let (counted_by, was_unread) = (job.running, job.is_unread());
+    let mut effects = Vec::new();
+    let mut association = job.association();
+    let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
+    if names_new_bank {
+        match shared.book.find(job.user, facts.bank) {
+            Some(found) => association = Some(found),
+            None if association.is_none() => {}
+            None => {
+                let bank = facts.bank.unwrap_or("(default)");
+                let text = format!(
+                    "job {id}: jobspec update names bank \"{bank}\", in which uid {} has no association; \
+                     it stays in its present one",
+                    job.user
+                );
+                effects.push(Effect::Log(Level::Error, text));
             }
         }
-        let (bank, queue) =
-            (bank_name(&self.shared, association, facts.bank), queue_name(&self.shared, facts.queue));
-        let running = running_limits(&self.shared, queue.as_ref());
-        let project = match (&job.project, facts.project) {
-            // Not every update is validated: it is judged when the job is admitted.
-            (Project::Unjudged(_), Some(project)) => Project::Unjudged(project.into()),
-            (_, project) => project_of(association, project),
-        };
-        if let Some(association) = association {
-            self.shared.ledger.meet(&self.shared.book, association);
-        }
-        let is_queue_stopped = self.shared.queues.note(queue.as_ref());
-        self.shared.ledger.change(id, |job| {
-            if let Some(association) = association {
-                job.admission = job.admission.moved_to(association);
-            }
-            job.bank = bank;
-            (job.queue, job.running, job.is_queue_stopped) = (queue, running, is_queue_stopped);
-            job.project = project;
-            if job.duration != facts.duration
-                && let Some(given) = job.allocation.as_mut()
-            {
-                // Flux gives a running job its new time from when it began.
-                let end = given.start.map(|start| start + facts.duration);
-                given.expiration = end.filter(|_| facts.duration > 0.0);
-            }
-            job.duration = facts.duration;
-            // Once counted, a size is fixed.
-            if let (false, Ok(size)) = (job.is_charged(), &facts.size) {
-                job.size = *size;
-            }
-        });
-        // One that runs has another time limit, perhaps.
-        effects.extend(accrual::accrues(&mut self.shared, id));
-        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, facts.state == State::Run));
-        let after = self.shared.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
-        if after.as_ref() == Some(&before) {
-            return effects;
-        }
-        // In its new place a limit may be in reach for it; and with it there, for others.
-        if self.forget_unasked(id, before.0, before.1.as_ref()) {
-            effects.extend(self.read_eventlogs(vec![id]));
-        }
-        effects.extend(association.into_iter().flat_map(|association| self.ask_unasked(Some(association))));
-        effects.extend(hold_moved(&mut self.shared, id));
-        let mut is_taken_back = false;
-        if facts.state == State::Priority {
-            let is_all = before.0 != association || counted_by != running;
-            is_taken_back = hold::take_back_moved(&mut self.shared, id, before.0, is_all);
-            // Of one that it has there already Flux asks for no price.
-            if before.0.is_none() && association.is_some() {
-                self.shared.due.unmoved.insert(id);
-                effects.push(Effect::Arm(Timer::Turn));
-            }
-        }
-        for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
-            // What a job leaves that is to be held is others' when Flux has heard that it is.
-            match is_taken_back {
-                true => effects.extend(self.shared.due.scan_later(association, Line::All)),
-                false => self.shared.due.scan(association),
-            }
-        }
-        // It may have been the last that was read where it came from.
-        match before.0.filter(|_| was_unread) {
-            Some(left) if is_taken_back => {
-                self.shared.due.unread_left.insert(left);
-            }
-            Some(left) => effects.extend(self.one_less_unread(left)),
-            None => {}
-        }
-        effects
     }
+    let (bank, queue) = (bank_name(shared, association, facts.bank), queue_name(shared, facts.queue));
+    let running = running_limits(shared, queue.as_ref());
+    let project = match (&job.project, facts.project) {
+        // Not every update is validated: it is judged when the job is admitted.
+        (Project::Unjudged(_), Some(project)) => Project::Unjudged(project.into()),
+        (_, project) => project_of(association, project),
+    };
+    if let Some(association) = association {
+        shared.ledger.meet(&shared.book, association);
+    }
+    let is_queue_stopped = shared.queues.note(queue.as_ref());
+    shared.ledger.change(id, |job| {
+        if let Some(association) = association {
+            job.admission = job.admission.moved_to(association);
+        }
+        job.bank = bank;
+        (job.queue, job.running, job.is_queue_stopped) = (queue, running, is_queue_stopped);
+        job.project = project;
+        if job.duration != facts.duration
+            && let Some(given) = job.allocation.as_mut()
+        {
+            // Flux gives a running job its new time from when it began.
+            let end = given.start.map(|start| start + facts.duration);
+            given.expiration = end.filter(|_| facts.duration > 0.0);
+        }
+        job.duration = facts.duration;
+        // Once counted, a size is fixed.
+        if let (false, Ok(size)) = (job.is_charged(), &facts.size) {
+            job.size = *size;
+        }
+    });
+    // One that runs has another time limit, perhaps.
+    effects.extend(accrual::accrues(shared, id));
+    effects.extend(shared.expirations.follow(&shared.ledger, id, facts.state == State::Run));
+    let after = shared.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
+    if after.as_ref() == Some(&before) {
+        return effects;
+    }
+    // In its new place a limit may be in reach for it; and with it there, for others.
+    if recovery.forget_unasked(id, before.0, before.1.as_ref()) {
+        effects.extend(recovery.read_eventlogs(shared, vec![id]));
+    }
+    effects.extend(
+        association.into_iter().flat_map(|association| recovery.ask_unasked(shared, Some(association))),
+    );
+    effects.extend(hold_moved(shared, id));
+    let mut is_taken_back = false;
+    if facts.state == State::Priority {
+        let is_all = before.0 != association || counted_by != running;
+        is_taken_back = hold::take_back_moved(shared, id, before.0, is_all);
+        // Of one that it has there already Flux asks for no price.
+        if before.0.is_none() && association.is_some() {
+            shared.due.unmoved.insert(id);
+            effects.push(Effect::Arm(Timer::Turn));
+        }
+    }
+    for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
+        // What a job leaves that is to be held is others' when Flux has heard that it is.
+        match is_taken_back {
+            true => effects.extend(shared.due.scan_later(association, Line::All)),
+            false => shared.due.scan(association),
+        }
+    }
+    // It may have been the last that was read where it came from.
+    match before.0.filter(|_| was_unread) {
+        Some(left) if is_taken_back => {
+            shared.due.unread_left.insert(left);
+        }
+        Some(left) => effects.extend(recovery.one_less_unread(shared, left)),
+        None => {}
+    }
+    effects
 }
 
 pub(super) fn update_queue(

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `job.validate`: may the job be accepted, or updated as shown? The order of the checks is part of the interface.
 
-use super::{Effect, Engine, JobFacts, Level, State};
+use super::{Effect, JobFacts, Level, State};
 use crate::accounts::{Association, AssociationId};
+use crate::engine::life::Lives;
 use crate::engine::shared::{Shared, joined};
 use crate::engine::updates::move_rejection;
 use crate::ids::{BankName, UserId};
@@ -13,9 +14,9 @@ const MOST_NAMED: usize = 16;
 const LONGEST_NAME: usize = 1024;
 const UNCOUNTABLE: &str = "unable to count resources for job";
 
-impl Engine {
-    pub(super) fn validate(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
-        match rejection_of_job(&self.shared, facts) {
+impl Lives {
+    pub(super) fn validate(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
+        match rejection_of_job(shared, facts) {
             Some(text) => match &facts.size {
                 Err(error) if text == UNCOUNTABLE => {
                     let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
@@ -26,7 +27,7 @@ impl Engine {
             None => {
                 // Nothing is counted yet: another plugin may still reject the job.
                 if facts.state == State::New {
-                    self.validated.insert(facts.id);
+                    self.note_validated(facts.id);
                 }
                 Vec::new()
             }

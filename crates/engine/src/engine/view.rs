@@ -36,9 +36,9 @@ impl Engine {
     pub fn view(&self) -> View<'_> {
         View {
             shared: &self.shared,
-            unreadable: &self.unreadable,
-            is_replaying: self.replay.is_due(),
-            is_doubtful: self.resync.is_doubtful(),
+            unreadable: self.recovery.unreadable(),
+            is_replaying: self.recovery.is_replaying(),
+            is_doubtful: self.recovery.is_doubtful(),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::super::{Effect, Level};
 use super::ended::Asking;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
-use crate::limits::{Job, Phase};
+use crate::limits::{self, Job, Phase};
 use crate::standing;
 use fairshare::periods::Resources;
 
@@ -87,4 +87,14 @@ fn counted_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job> {
         start,
         limit: given.expiration.map_or(0.0, |end| end - start),
     })
+}
+
+/// Returns the log line about a running job whose R cannot be read. Such a job is charged nothing for what it holds.
+pub(in crate::engine) fn log_unread_resources(id: JobId, resources: &limits::Resources) -> Option<Effect> {
+    let what = match resources {
+        limits::Resources::Allocated(_) => return None,
+        limits::Resources::None => "there is none",
+        limits::Resources::Unreadable(what) => what,
+    };
+    Some(Effect::Log(Level::Error, format!("job {id}: unable to read its R ({what})")))
 }

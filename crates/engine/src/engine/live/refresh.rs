@@ -16,6 +16,7 @@ use crate::engine::live::ended;
 use crate::engine::live::posting::seek_unpriced;
 use crate::engine::live::posting::seeks;
 use crate::engine::live::prices;
+use crate::engine::release;
 use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, UserId};
 use crate::priority::AGE;
@@ -140,7 +141,7 @@ impl Engine {
         let is_loading = is_first && self.shared.ledger.is_empty();
         let mut effects = self.set_ages(&before, is_loading);
         if before.running != self.shared.settings.running {
-            effects.extend(self.count_by_new_rules());
+            effects.extend(release::count_by_new_rules(&mut self.shared));
         }
         // Whoever may go by other limits goes at the end of a push, or of the loop that ends it. That begins in the next reactor turn: until
         // then Flux is at its cursor over its plugins, which any callback about a job moves.
@@ -249,7 +250,7 @@ impl Engine {
 
     /// One slice of a refresh.
     pub(in crate::engine) fn go_on_refreshing(&mut self) -> Vec<Effect> {
-        if self.resync.is_on() {
+        if self.recovery.is_comparing() {
             // What Flux has is not known.
             return vec![Effect::Arm(Timer::Slice)];
         }

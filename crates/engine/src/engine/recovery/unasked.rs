@@ -3,23 +3,28 @@
 //! in reach later, by a push, by the configuration, or since there are more jobs; then they are read after all, before anybody takes
 //! a place to run that was promised to one of them.
 
-use super::{Effect, Engine};
 use crate::accounts::AssociationId;
+use crate::engine::Effect;
+use crate::engine::recovery::Recovery;
 use crate::engine::shared::Shared;
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use crate::limits::{Grant, Job, Knowledge, Phase};
 
-impl Engine {
+impl Recovery {
     /// Notes that nothing depends on the eventlog of a job in SCHED for now.
-    pub(super) fn leave_unasked(&mut self, id: JobId) {
-        let Some(job) = self.shared.ledger.job(id) else { return };
+    pub(in crate::engine) fn leave_unasked(&mut self, shared: &mut Shared, id: JobId) {
+        let Some(job) = shared.ledger.job(id) else { return };
         if let Some(association) = job.association() {
             self.unasked.entry((association, job.queue.clone())).or_default().insert(id);
         }
     }
 
     /// Asks for the eventlogs of those for whom a limit has come in reach; of one association, or of all.
-    pub(super) fn ask_unasked(&mut self, of: Option<AssociationId>) -> Vec<Effect> {
+    pub(in crate::engine) fn ask_unasked(
+        &mut self,
+        shared: &mut Shared,
+        of: Option<AssociationId>,
+    ) -> Vec<Effect> {
         let from = of.map(|association| (association, None));
         let keys = match &from {
             Some(from) => self.unasked.range(from..),
@@ -27,22 +32,22 @@ impl Engine {
         };
         let keys = keys.map(|(key, _)| key).take_while(|key| of.is_none_or(|of| key.0 == of));
         let due: Vec<_> =
-            keys.filter(|(of, queue)| is_in_reach(&self.shared, *of, queue.as_ref())).cloned().collect();
+            keys.filter(|(of, queue)| is_in_reach(shared, *of, queue.as_ref())).cloned().collect();
         let jobs: Vec<JobId> = due.iter().filter_map(|key| self.unasked.remove(key)).flatten().collect();
         let is_open = |job: &Job| {
             (job.phase, job.knowledge, job.grant) == (Phase::Sched, Knowledge::Known, Grant::None)
         };
-        let open = jobs.into_iter().filter(|id| self.shared.ledger.job(*id).is_some_and(is_open)).collect();
-        self.read_eventlogs(open)
+        let open = jobs.into_iter().filter(|id| shared.ledger.job(*id).is_some_and(is_open)).collect();
+        self.read_eventlogs(shared, open)
     }
 
     /// Before a pass: nobody takes a place that was promised to one of whom a limit has come in reach since.
-    pub(super) fn ask_where_limits_moved(&mut self) -> Vec<Effect> {
-        if std::mem::take(&mut self.shared.due.limits_moved) { self.ask_unasked(None) } else { Vec::new() }
+    pub(in crate::engine) fn ask_where_limits_moved(&mut self, shared: &mut Shared) -> Vec<Effect> {
+        if std::mem::take(&mut shared.due.limits_moved) { self.ask_unasked(shared, None) } else { Vec::new() }
     }
 
     /// The job is not where it was noted any more. Gives back whether it was.
-    pub(super) fn forget_unasked(
+    pub(in crate::engine) fn forget_unasked(
         &mut self,
         id: JobId,
         association: Option<AssociationId>,
@@ -63,7 +68,11 @@ impl Engine {
 
 /// Whether a limit on what runs could be reached if all active jobs of an association ran, for those in a queue. Where it could
 /// not, it does not matter for whom a place is reserved.
-pub(super) fn is_in_reach(shared: &Shared, association: AssociationId, queue: Option<&QueueName>) -> bool {
+pub(in crate::engine) fn is_in_reach(
+    shared: &Shared,
+    association: AssociationId,
+    queue: Option<&QueueName>,
+) -> bool {
     if shared.book.association(association).is_none() {
         return false;
     }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! After a panic: all jobs are compared with Flux. `recovery/resync.rs` has the reasons and the list of jobs.
+
+use super::live::{accrual, ended};
+use super::{Effect, Engine, JobFacts, Level, Refusal, State, Timer};
+use super::{age::lacks_site_nodes, keepers, life, step::reprioritize_all};
+use crate::ids::JobId;
+use crate::limits::Job;
+
+impl Engine {
+    /// Takes over that a call about job `id` was cut short.
+    pub(super) fn panicked(&mut self, id: Option<JobId>) -> Vec<Effect> {
+        let is_compared = self.recovery.panicked(&mut self.shared, id);
+        let mut effects =
+            if is_compared { self.recovery.compare(&mut self.shared) } else { self.keep_records() };
+        // The call may have lost every question and every timer.
+        self.shared.queues.ask_again();
+        effects.extend(ended::listed(&mut self.shared, None));
+        effects.extend(self.refresh_after_panic());
+        effects.extend(lacks_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
+        effects
+    }
+
+    /// Keeps the records as they are after too many panics. No scan waits for an eventlog any more.
+    fn keep_records(&mut self) -> Vec<Effect> {
+        let text =
+            "jobs could not be compared with Flux's; this is tried again at the next request".to_owned();
+        let mut effects = vec![Effect::Log(Level::Error, text)];
+        for id in self.recovery.give_up(&self.shared) {
+            effects.extend(self.recovery.eventlog(&mut self.shared, id, None));
+            effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
+        }
+        effects
+    }
+
+    /// Looks up the next jobs; `None` if there are none.
+    pub(super) fn look_up_next(&mut self) -> Option<Vec<Effect>> {
+        let (jobs, are_last) = self.recovery.next_lookups()?;
+        let mut effects: Vec<Effect> = jobs.into_iter().map(Effect::LookUp).collect();
+        if are_last {
+            // The panic may have lost posted priorities, and the end of a push.
+            self.shared.due.half_pushed.clear();
+            self.shared.live.stale.forget();
+            effects.extend(reprioritize_all());
+        }
+        effects.push(Effect::Arm(Timer::Turn));
+        Some(effects)
+    }
+
+    /// Replays a job as Flux has it now.
+    pub(super) fn shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+        let memo = self.shared.ledger.job(facts.id).and_then(|job| job.memo);
+        let is_over = facts.state == State::Inactive;
+        let mut effects =
+            if is_over { accrual::ended_unheard(&mut self.shared, facts.id) } else { Vec::new() };
+        self.take_out(facts.id);
+        effects.extend(keepers::watch_again(&mut self.shared, facts.id, facts.state));
+        if !is_over {
+            effects.extend(self.lives.new_job(&mut self.shared, &mut self.recovery, facts));
+            self.shared.ledger.annotate(facts.id, memo);
+        }
+        self.recovery.looked_up(facts.id);
+        let runs = facts.state == State::Run;
+        effects.extend(self.shared.expirations.follow(&self.shared.ledger, facts.id, runs));
+        effects
+    }
+
+    /// Removes a job that Flux does not have: most likely it has ended.
+    pub(super) fn not_shown(&mut self, id: JobId, why: &Refusal) -> Vec<Effect> {
+        self.recovery.looked_up(id);
+        if let Refusal::Other(text) = why {
+            let mut effects =
+                vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
+            // The panic may have lost the answer with its eventlog.
+            let is_unread = self.shared.ledger.job(id).is_some_and(Job::is_unread);
+            effects.extend(is_unread.then_some(Effect::ReadEventlog(id)));
+            return effects;
+        }
+        let mut effects = accrual::ended_unheard(&mut self.shared, id);
+        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
+        self.take_out(id);
+        self.shared.subscriptions.end_unheard(id);
+        effects
+    }
+
+    fn take_out(&mut self, id: JobId) {
+        self.lives.forget_validated(id);
+        self.recovery.forget(id);
+        life::forget(&mut self.shared, id);
+        if let Some(job) = self.shared.ledger.remove(id) {
+            self.recovery.forget_unasked(id, job.association(), job.queue.as_ref());
+        }
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! After a panic: which jobs are still to be compared with Flux.
+//!
+//! A panic may come between two effects. Then Flux never heard of decisions that are booked, and the facts of the call are lost. So
+//! each known job is looked up in Flux, some in every reactor turn, and replayed with names from its eventlog. A job that Flux does
+//! not have is removed. Until then no scan runs. Then Flux asks for all priorities. `panicked.rs` carries this out.
+
+use super::Recovery;
+use crate::engine::{Effect, Shared, Timer};
+use crate::ids::JobId;
+use std::collections::BTreeSet;
+
+/// Jobs that are looked up in one reactor turn.
+const SLICE: usize = 250;
+/// Panics in a row that are answered so. One that comes each time must not keep the reactor busy for ever.
+const TRIES: u8 = 3;
+
+/// What is still to be compared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resync {
+    due: Vec<JobId>,
+    /// Those of this turn.
+    in_hand: Vec<JobId>,
+    /// Those whose calls panicked; they may not be known at all.
+    suspects: BTreeSet<JobId>,
+    /// Panics since all was known for the last time.
+    panics: u8,
+    /// It was begun after the last of them.
+    is_begun: bool,
+}
+
+impl Resync {
+    /// Returns true if a call panicked and jobs were not compared with Flux since.
+    pub fn is_doubtful(&self) -> bool {
+        self.panics > 0
+    }
+
+    /// Whether jobs are still to be looked up.
+    pub fn is_on(&self) -> bool {
+        !(self.due.is_empty() && self.in_hand.is_empty())
+    }
+
+    /// Whether jobs were compared with Flux since the last panic, each of them.
+    pub fn is_over(&self) -> bool {
+        self.is_begun && !self.is_on()
+    }
+
+    /// Whatever was begun is known again.
+    pub fn ended(&mut self) {
+        if self.is_over() {
+            *self = Resync::default();
+        }
+    }
+}
+
+impl Recovery {
+    /// Notes that a call about job `id` was cut short. Returns true if jobs are to be compared with Flux; false after too many panics in
+    /// a row.
+    ///
+    /// The ledger recounts all jobs at once, not a slice in each turn: the panic may have come between the two halves of a change, so
+    /// any counter may be wrong, and the next callback decides by the counters. It is one insertion in memory for each job, without a
+    /// call to Flux (`cargo bench --bench scale` has the figure).
+    pub fn panicked(&mut self, shared: &mut Shared, id: Option<JobId>) -> bool {
+        self.resync.panics = self.resync.panics.saturating_add(1);
+        shared.ledger.recount();
+        if let Some(id) = id {
+            self.resync.suspects.insert(id);
+            // Flux may not have the memo.
+            shared.ledger.change(id, |job| job.memo = None);
+        }
+        self.resync.panics <= TRIES
+    }
+
+    /// Begins to compare all jobs with Flux.
+    pub fn compare(&mut self, shared: &mut Shared) -> Vec<Effect> {
+        self.resync.is_begun = true;
+        self.resync.suspects.extend(self.resync.in_hand.drain(..));
+        let suspects = self.resync.suspects.iter().copied();
+        self.resync.due = shared.ledger.jobs().map(|(id, _)| id).chain(suspects).collect();
+        vec![Effect::Arm(Timer::Turn)]
+    }
+
+    /// Compares all jobs once more if that was given up.
+    pub fn try_again(&mut self, shared: &mut Shared) -> Vec<Effect> {
+        if self.resync.panics <= TRIES || self.resync.is_on() {
+            return Vec::new();
+        }
+        self.resync.panics = TRIES;
+        self.compare(shared)
+    }
+
+    /// Ends the comparison: the records stay as they are. Returns the jobs whose eventlogs nobody reads any more.
+    pub fn give_up(&mut self, shared: &Shared) -> Vec<JobId> {
+        self.resync.is_begun = false;
+        self.resync.due.clear();
+        self.resync.suspects.extend(self.resync.in_hand.drain(..));
+        shared.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect()
+    }
+
+    /// Returns the next jobs to look up, and whether they are the last; `None` if there are none. What follows a replay follows the
+    /// last jobs, too.
+    pub fn next_lookups(&mut self) -> Option<(Vec<JobId>, bool)> {
+        if self.resync.due.is_empty() {
+            return None;
+        }
+        let rest = self.resync.due.len().saturating_sub(SLICE);
+        let slice = self.resync.due.split_off(rest);
+        self.resync.in_hand.clone_from(&slice);
+        if rest == 0 {
+            self.replay.begin();
+        }
+        Some((slice, rest == 0))
+    }
+
+    /// Notes that Flux has answered the lookup of a job.
+    pub fn looked_up(&mut self, id: JobId) {
+        self.resync.in_hand.retain(|other| *other != id);
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Passes: held jobs that may go, one after another.
+
+use super::due::Scan;
+use super::step::{Pass, Step};
+use super::{Effect, Timer};
+use crate::accounts::{AssociationId, RunningLimits};
+use crate::engine::keepers;
+use crate::engine::life::running_limits;
+use crate::engine::recovery::Recovery;
+use crate::engine::shared::Shared;
+use crate::ids::JobId;
+use crate::limits::{Grant, Job, Keepers, Line, Phase, Released, Walk};
+
+/// Whether a release scan may begin.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Release {
+    /// Flux iterates over its jobs: no other job than the one it asks about may be touched.
+    is_looping: bool,
+    /// A scan has decided to release a job, and continues when that was carried out.
+    is_passing: bool,
+}
+
+impl Release {
+    /// Notes that Flux begins to iterate over its jobs. Returns false if that was known.
+    pub fn begin_loop(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_looping, true)
+    }
+
+    /// Notes that Flux has iterated over its jobs.
+    pub fn end_loop(&mut self) {
+        self.is_looping = false;
+    }
+
+    /// Notes a reactor turn. It never comes within Flux's iteration, nor within a scan; a panic may have hidden their end.
+    pub fn begin_turn(&mut self) {
+        *self = Release::default();
+    }
+
+    /// Returns true if no release scan may begin. Within Flux's loop over its jobs, Flux would lose its position. While a job is being
+    /// released, a scan could nest as deep as there are held jobs: the job may end before Flux returns.
+    fn may_not_pass(&self) -> bool {
+        self.is_looping || self.is_passing
+    }
+
+    /// Carries out the scans that this event has called for so far.
+    pub(super) fn scan_noted(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let mut scans = std::mem::take(&mut shared.due.scans);
+        for scan in scans.drain(..) {
+            match scan {
+                Scan::One(association) => {
+                    effects.extend(self.pass_along(shared, recovery, association, Line::All))
+                }
+                Scan::Several(scans) => effects.extend(self.passes(shared, recovery, scans)),
+                Scan::HoldReplayed(association) => effects.push(Effect::Then(Step::ReplayRead(association))),
+            }
+        }
+        // The list keeps its memory.
+        shared.due.scans = scans;
+        effects
+    }
+
+    pub(super) fn pass_along(
+        &mut self,
+        shared: &mut Shared,
+        recovery: &mut Recovery,
+        association: AssociationId,
+        line: Line,
+    ) -> Vec<Effect> {
+        if self.may_not_pass() {
+            return shared.due.scan_later(association, line);
+        }
+        let mut effects = recovery.ask_where_limits_moved(shared);
+        let walk = shared.ledger.walk(association, line);
+        effects.extend(self.pass_on(shared, recovery, Pass { walk, freed: Vec::new() }));
+        effects
+    }
+
+    /// Several passes. Nothing is decided in one before what the one before it decided was carried out, since only then is it
+    /// known whether those who went take a place to run.
+    pub(super) fn passes(
+        &mut self,
+        shared: &mut Shared,
+        recovery: &mut Recovery,
+        due: impl IntoIterator<Item = (AssociationId, Line)>,
+    ) -> Vec<Effect> {
+        // Whether the first of them lets somebody go says nothing: the others come after it.
+        let is_later = self.may_not_pass();
+        let mut effects = recovery.ask_where_limits_moved(shared);
+        for (nth, (association, line)) in due.into_iter().enumerate() {
+            effects.extend(match nth {
+                _ if is_later => shared.due.scan_later(association, line),
+                0 => self.pass_along(shared, recovery, association, line),
+                _ => vec![scan_after(shared, association, Vec::new(), line)],
+            });
+        }
+        effects
+    }
+
+    pub(super) fn release_all(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
+        shared.due.passes.clear();
+        let pushed = std::mem::take(&mut shared.due.half_pushed);
+        // Before the passes: an association whose eventlogs are to be read first has none.
+        let asked = recovery.ask_where_limits_moved(shared);
+        shared.ledger.place_all_anew();
+        let associations: Vec<AssociationId> = shared.ledger.in_line().collect();
+        let mut effects = self.passes(
+            shared,
+            recovery,
+            associations.into_iter().map(|association| (association, Line::All)),
+        );
+        // Where eventlogs are still being read this is decided when they are read.
+        let (unread, read): (Vec<_>, Vec<_>) =
+            pushed.into_iter().partition(|association| shared.ledger.is_unread(*association));
+        shared.due.unjudged.extend(unread);
+        effects.extend(read.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
+        effects.extend(asked);
+        effects
+    }
+
+    pub(super) fn pass_on(
+        &mut self,
+        shared: &mut Shared,
+        recovery: &mut Recovery,
+        mut pass: Pass,
+    ) -> Vec<Effect> {
+        self.is_passing = false;
+        if recovery.is_comparing() {
+            // What Flux has is not known before all jobs were looked up.
+            return shared.due.scan_later(pass.walk.association(), Line::All);
+        }
+        let mut effects = Vec::new();
+        loop {
+            effects.extend(place(shared, &mut pass.walk));
+            // Associations in the middle of a push are left out; ReleaseAll comes to them when it is whole.
+            let undecided = &shared.due.half_pushed;
+            let released = shared.ledger.release_next(&shared.book, &mut pass.walk, undecided);
+            let Some(Released { id, names, is_free }) = released else { break };
+            effects.extend(is_free.then_some(Effect::AskUrgency(id)));
+            effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));
+            if is_free {
+                pass.freed.push(id);
+                self.is_passing = true;
+                effects.push(Effect::Then(Step::Pass(Box::new(pass))));
+                return effects;
+            }
+        }
+        effects.extend(pass_ended(shared, &pass));
+        effects
+    }
+}
+
+/// A job that was freed and did not move is kept in DEPEND by others. Its reservation, which held back later jobs
+/// of this pass, ends: it may stay there for days, and is judged again when they let it go. In the next reactor turn jobs
+/// that nobody else keeps may take its place: those that it went before as it was not known to be kept, and those of others
+/// who share a limit with it.
+fn pass_ended(shared: &mut Shared, pass: &Pass) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for id in &pass.freed {
+        let Some(job) = shared.ledger.job(*id) else { continue };
+        if job.phase != Phase::Depend || job.grant != Grant::Given {
+            continue;
+        }
+        let (was_known, association) = (job.keepers == Keepers::Others, job.association());
+        shared.ledger.change(*id, |job| job.grant = Grant::Blocked);
+        let Some(association) = association else { continue };
+        effects.extend(shared.due.scan_later(association, Line::KeptByNobodyElse));
+        effects.extend(if was_known { Vec::new() } else { keepers::watch(shared, *id) });
+    }
+    effects
+}
+
+/// Has whoever shares a limit stand in line where its price puts it.
+fn place(shared: &mut Shared, walk: &mut Walk) -> Vec<Effect> {
+    for unplaced in shared.ledger.unplaced(&shared.book, walk) {
+        let heads = unplaced.heads().into_iter();
+        let prices: Vec<(JobId, u32)> = heads.map(|id| (id, priority_when_free(shared, id))).collect();
+        shared.ledger.place(&shared.book, walk, unplaced, &prices);
+    }
+    hear_of_overtaken(shared)
+}
+
+/// Where a scope no longer keeps headroom for an overtaken job, other held jobs may go: a release scan follows in the next reactor turn.
+pub(super) fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
+    for association in shared.ledger.take_lapsed() {
+        effects.extend(shared.due.scan_later(association, Line::All));
+    }
+}
+
+/// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. The urgency may have
+/// changed before, so it is looked up once.
+fn hear_of_overtaken(shared: &mut Shared) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for id in shared.ledger.take_newly_protected() {
+        effects.extend(shared.subscriptions.hear(id));
+        effects.push(Effect::AskUrgency(id));
+    }
+    effects
+}
+
+/// From when on jobs count for limits on what runs was set anew. All are counted so from now on; nobody is taken back.
+/// Where that leaves more room, whoever may go goes at once.
+pub(super) fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
+    let other = |(id, job): (JobId, &Job)| {
+        let rule = running_limits(shared, job.queue.as_ref());
+        (job.running != rule).then_some((id, rule))
+    };
+    let others: Vec<(JobId, RunningLimits)> = shared.ledger.jobs().filter_map(other).collect();
+    for (id, rule) in others {
+        shared.ledger.change(id, |job| job.running = rule);
+    }
+    shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
+    vec![Effect::Arm(Timer::Turn)]
+}
+
+/// A pass that begins when all effects before it were carried out; `freed` are jobs that these let go.
+pub(super) fn scan_after(
+    shared: &Shared,
+    association: AssociationId,
+    freed: Vec<JobId>,
+    line: Line,
+) -> Effect {
+    let walk = shared.ledger.walk(association, line);
+    Effect::Then(Step::Pass(Box::new(Pass { walk, freed })))
+}
+
+/// The price a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told. 0 in the middle of a
+/// push that attached it: it is not let go before that is whole, so it is to keep no room from others.
+fn priority_when_free(shared: &Shared, id: JobId) -> u32 {
+    let price = shared.ledger.job(id).and_then(|job| {
+        let association = job.association().filter(|of| !shared.due.half_pushed.contains(of))?;
+        let fairshare = shared.fairshare(association)?;
+        Some(shared.explain_at(job, job.urgency, fairshare)?.priority)
+    });
+    price.unwrap_or_default()
+}

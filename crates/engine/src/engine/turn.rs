@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The next reactor turn, and the next try: what the engine carries out of [`Due`](super::due::Due), in which order.
+
+use super::age::{self, lacks_site_nodes};
+use super::live::ended;
+use super::{Effect, Engine, Timer, admission, keepers, price, unmoved};
+
+/// A timer may fire so many seconds before the clock shows its time.
+const EARLY: f64 = 0.1;
+
+impl Engine {
+    /// Carries out what is due in the next reactor turn.
+    pub(super) fn deferred(&mut self) -> Vec<Effect> {
+        // A timer never comes within Flux's loop, nor within a pass; a panic may have hidden their end.
+        self.release.begin_turn();
+        self.shared.live.loop_ended();
+        if let Some(effects) = self.look_up_next() {
+            return effects;
+        }
+        let mut effects = price::end_unpriceable(&mut self.shared);
+        effects.extend(unmoved::move_on(&mut self.shared));
+        effects.extend(admission::complete_jobspecs(&mut self.shared));
+        effects.extend(keepers::discover(&mut self.shared));
+        // What is to be read first is known before anybody goes.
+        let replayed = self.recovery.replay_seen(&mut self.shared);
+        let due = std::mem::take(&mut self.shared.due.passes);
+        effects.extend(self.release.passes(&mut self.shared, &mut self.recovery, due));
+        for association in std::mem::take(&mut self.shared.due.unread_left) {
+            effects.extend(self.recovery.one_less_unread(&mut self.shared, association));
+            effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
+        }
+        effects.extend(replayed);
+        effects.extend(age::prices_due(&mut self.shared));
+        effects.extend(self.shared.expirations.look_up_some());
+        effects
+    }
+
+    /// Asks again for what could not be read. Jobs that expected the record of the instance owner end if it has not come.
+    pub(in crate::engine) fn retry(&mut self) -> Vec<Effect> {
+        let (now, patience) = (self.shared.now, Timer::Retry.seconds());
+        // If the clock was set back, nobody can tell how long a job has waited.
+        let is_over = |since: f64| !(0.0..patience - EARLY).contains(&(now - since));
+        let over = self.shared.due.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
+        self.shared.due.ends.extend(over);
+        let mut effects = price::end_unpriceable(&mut self.shared);
+        effects.extend((!self.shared.due.expected.is_empty()).then_some(Effect::Arm(Timer::Retry)));
+        effects.extend(self.recovery.unreadable().iter().copied().map(Effect::ReadEventlog));
+        effects.extend(ended::ask_again(&mut self.shared));
+        effects.extend(lacks_site_nodes(&self.shared));
+        effects.extend((!self.shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        effects
+    }
+}
