@@ -9,8 +9,8 @@
 
 use super::View;
 use super::shared::Shared;
-use super::{Effect, Engine, Past, Settings, Timer};
-use crate::engine::live::accrual;
+use super::{Effect, Past, Timer};
+use crate::engine::accrual;
 use crate::engine::step::reprioritize_all;
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
@@ -41,48 +41,22 @@ pub struct AgeSnapshot {
     pub near_total: usize,
 }
 
-impl Engine {
-    /// The weights may have changed, or what they are made of. Prices follow by whoever changed them, unless all are others.
-    pub(super) fn weigh(&mut self) -> Vec<Effect> {
-        let (mut effects, has_moved) = self.weigh_anew();
-        effects.extend(reprioritize_if(&self.shared, has_moved));
-        effects
-    }
-
-    /// Settings were replaced: prices follow, in the next reactor turn where nothing else has them follow. While the plugin
-    /// is being loaded nothing is asked for: Flux asks for all prices at the end of the load.
-    pub(super) fn set_ages(&mut self, before: &Settings, is_loading: bool) -> Vec<Effect> {
-        let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
-        let (mut effects, has_moved) = self.weigh_anew();
-        let are_others = has_moved || of_prices(before) != of_prices(&self.shared.settings);
-        if are_others && !is_loading {
-            self.shared.due.prices = true;
-            effects.push(Effect::Arm(Timer::Turn));
-        }
-        effects
-    }
-
-    /// Weighs by what is set and pushed now. Says too whether all ages are shown as of another time than before,
-    /// and weighed something.
-    fn weigh_anew(&mut self) -> (Vec<Effect>, bool) {
-        let weighed_before = self.shared.weighed.weight(AGE);
-        let configured = [(AGE, self.shared.settings.age_weight), (SIZE, self.shared.settings.size_weight)];
-        let weighed = Weighed::new(self.shared.weighed.factors(), self.shared.book.weights(), &configured);
-        let wait = self.shared.settings.max_wait_behind;
-        self.shared.weighed = if wait > 0.0 {
-            let promised =
-                promised_weight(weighed.spread(&self.shared.book), wait, self.shared.settings.age_max);
-            weighed.with_weight(AGE, weighed.weight(AGE).max(promised))
-        } else {
-            weighed
-        };
-        let has_moved = move_reference(&mut self.shared) && weighed_before != 0;
-        self.shared.ledger.prices_moved();
-        let mut effects = Vec::from_iter(self.arm_refresh());
-        effects.extend(read_pasts(&self.shared, self.recovery.is_replaying(), weighed_before));
-        effects.extend(lacks_site_nodes(&self.shared));
-        (effects, has_moved)
-    }
+/// Computes the weights of what is set and pushed now. Returns the former weight of the age, and whether the common reference of all
+/// ages moved while ages weighed something.
+pub(super) fn weigh(shared: &mut Shared) -> (i64, bool) {
+    let weighed_before = shared.weighed.weight(AGE);
+    let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
+    let weighed = Weighed::new(shared.weighed.factors(), shared.book.weights(), &configured);
+    let wait = shared.settings.max_wait_behind;
+    shared.weighed = if wait > 0.0 {
+        let promised = promised_weight(weighed.spread(&shared.book), wait, shared.settings.age_max);
+        weighed.with_weight(AGE, weighed.weight(AGE).max(promised))
+    } else {
+        weighed
+    };
+    let has_moved = move_reference(shared) && weighed_before != 0;
+    shared.ledger.prices_moved();
+    (weighed_before, has_moved)
 }
 
 /// Moves the common reference of ages on if it is reached. Then all prices are others.
@@ -187,7 +161,7 @@ pub fn age_snapshot(view: &View<'_>) -> AgeSnapshot {
     }
 }
 
-fn reprioritize_if(shared: &Shared, are_others: bool) -> Vec<Effect> {
+pub(super) fn reprioritize_if(shared: &Shared, are_others: bool) -> Vec<Effect> {
     if are_others && !shared.is_live() { reprioritize_all() } else { Vec::new() }
 }
 
@@ -216,7 +190,7 @@ pub(super) fn age_period(shared: &Shared) -> f64 {
 }
 
 /// Where ages have come to count: asks for the eventlogs of replayed jobs, which were not followed from the beginning.
-fn read_pasts(shared: &Shared, is_replaying: bool, weighed_before: i64) -> Vec<Effect> {
+pub(super) fn read_pasts(shared: &Shared, is_replaying: bool, weighed_before: i64) -> Vec<Effect> {
     if weighed_before != 0 || shared.weighed.weight(AGE) == 0 || is_replaying {
         return Vec::new();
     }

@@ -5,11 +5,14 @@
 //! which Flux shows among the annotations and writes to no eventlog. Each refresh sends those that are out of date.
 
 use super::answers::rank_of;
-use super::live::Annotating;
 use super::shared::Shared;
 use super::{Effect, Timer};
 use crate::ids::JobId;
 use crate::limits::{Holding, Job, Phase};
+
+/// The last job that was annotated, of a sweep over all jobs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Annotating(Option<JobId>);
 
 /// Returns the annotation of a job; `None` if the job has it already, or the site wants none.
 pub(super) fn annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {

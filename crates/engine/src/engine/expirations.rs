@@ -7,7 +7,7 @@
 //! lose its place.
 
 use super::{Effect, Timer};
-use crate::engine::live::accrual;
+use crate::engine::accrual;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Ledger, Phase};

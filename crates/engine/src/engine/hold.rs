@@ -19,7 +19,6 @@
 
 use super::Effect;
 use crate::accounts::{AssociationId, RunningLimits};
-use crate::engine::live::changes;
 use crate::engine::shared::Shared;
 use crate::ids::{JobId, Stage};
 use crate::limits::Grant;
@@ -40,8 +39,8 @@ pub(super) fn take_back(shared: &mut Shared, id: JobId) {
         job.await_room();
         job.is_in_sched &= !is_in_priority;
     });
-    shared.live.forget(id);
-    changes::note_held_again(shared, id);
+    shared.posted.forget(id);
+    shared.posted.note_held_again(id);
 }
 
 /// A job that was in SCHED, at priority 0, wakes too late: it stands in line. What it leaves is others' in the next reactor turn, when

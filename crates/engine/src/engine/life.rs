@@ -4,12 +4,12 @@
 use super::admission::complete_jobspec;
 use super::{Effect, JobFacts, Posting, State, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
+use crate::engine::accrual;
+use crate::engine::accrual::log_unread_resources;
 use crate::engine::age::eligible_at_first;
 use crate::engine::annotate;
 use crate::engine::hold;
 use crate::engine::keepers;
-use crate::engine::live::accrual;
-use crate::engine::live::accrual::log_unread_resources;
 use crate::engine::recovery::Recovery;
 use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, QueueName};
@@ -236,7 +236,7 @@ pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<
         job.is_in_sched = false;
         job.allocation = allocation.map(Box::new);
     });
-    shared.live.forget(id);
+    shared.posted.forget(id);
     effects.extend(accrual::accrues(shared, id));
     effects.extend(shared.expirations.follow(&shared.ledger, id, true));
     association.into_iter().for_each(|association| shared.due.scan(association));
@@ -247,7 +247,7 @@ pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<
 pub(super) fn forget(shared: &mut Shared, id: JobId) {
     shared.unpriced.remove(&id);
     shared.annotations.remove(&id);
-    shared.live.forget(id);
+    shared.posted.forget(id);
     shared.due.forget(id);
 }
 

@@ -6,6 +6,7 @@
 //! are only values: whoever carries them out holds no borrow of the engine. An effect Flux refuses comes back through
 //! [`Engine::refused`]; what is to be done after an effect is itself one ([`Effect::Then`]).
 
+mod accrual;
 mod admission;
 mod age;
 mod annotate;
@@ -13,6 +14,7 @@ pub mod answers;
 mod batches;
 mod due;
 mod effect;
+mod ended;
 mod event;
 mod expirations;
 mod foreign;
@@ -21,17 +23,18 @@ mod hold;
 mod keepers;
 mod kept;
 mod life;
-mod live;
 mod panicked;
+mod posted;
 mod preview;
 mod price;
-mod pushes;
 mod queues;
 mod recovery;
+mod refresh;
 mod refused;
 mod release;
 mod settings;
 mod shared;
+mod site;
 mod step;
 mod subscriptions;
 mod terms;
@@ -50,24 +53,24 @@ pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
 pub use hand_over::{Fate, HandedOver, hand_over};
 pub use kept::{Kept, News, Rest, as_pushed, has_news, kept, kept_rest, uncovered};
-pub use live::{
-    Change, Changes, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress, Turn, Used,
-};
+pub use posted::{Change, Changes, Price, PricedJob};
 pub use preview::{Move, Preview};
+pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress, Turn, Used};
 pub use settings::{Memo, Settings};
 pub use shared::Shared;
 pub use step::Step;
 pub use timer::Timer;
 pub use view::View;
 
-use crate::engine::live::ended;
 use crate::ids::{JobId, UserId};
 use crate::limits::{RULES, Rules};
 use crate::priority::Factors;
-use crate::standing::{Draft, Memory, Standing};
+use crate::standing::{Memory, Standing};
 use life::Lives;
 use recovery::Recovery;
+use refresh::Refresh;
 use release::Release;
+use site::Site;
 
 /// The tables by which jobs are held and priced. A row of either touches nothing else.
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +96,8 @@ pub struct Engine {
     lives: Lives,
     recovery: Recovery,
     release: Release,
-    /// What the open push said of the tree so far.
-    draft: Draft,
+    refresh: Refresh,
+    site: Site,
 }
 
 impl Engine {
@@ -110,7 +113,8 @@ impl Engine {
             lives: Lives::default(),
             recovery: Recovery::default(),
             release: Release::default(),
-            draft: Draft::default(),
+            refresh: Refresh::default(),
+            site: Site::default(),
         }
     }
 
@@ -164,19 +168,45 @@ impl Engine {
                 updates::update_bank(&mut self.shared, id, user, state, bank)
             }
             Event::Updated(facts) => updates::updated(&mut self.shared, &mut self.recovery, &facts),
-            Event::Settings(settings) => self.set(settings),
-            Event::Associations(records) => self.associations(records),
-            Event::Queues(queues) => self.configure(|book| book.set_queues(queues)),
-            Event::Projects(projects) => self.configure(|book| book.set_projects(projects)),
-            Event::Banks(banks) => self.configure(|book| book.set_banks(banks)),
-            Event::Weights(weights) => self.configure(|book| book.set_weights(weights)),
-            Event::Config(patch) => self.configure(|book| book.set_config(patch)),
-            Event::Policy(policy, site) => self.policy(policy, site),
-            Event::PolicyBegin { keeps_config } => self.begin(keeps_config),
-            Event::PolicyPart(part, site) => self.stage(part, site),
-            Event::PolicyCommit => self.policy_commit(),
-            Event::PolicyAbort => self.abort(),
-            Event::Reprioritize => self.reprioritize(),
+            Event::Settings(settings) => {
+                site::set(&mut self.shared, &mut self.recovery, &mut self.refresh, settings)
+            }
+            Event::Associations(records) => site::associations(&mut self.shared, &mut self.recovery, records),
+            Event::Queues(queues) => {
+                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
+                    book.set_queues(queues)
+                })
+            }
+            Event::Projects(projects) => {
+                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
+                    book.set_projects(projects)
+                })
+            }
+            Event::Banks(banks) => {
+                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
+                    book.set_banks(banks)
+                })
+            }
+            Event::Weights(weights) => {
+                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
+                    book.set_weights(weights)
+                })
+            }
+            Event::Config(patch) => {
+                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
+                    book.set_config(patch)
+                })
+            }
+            Event::Policy(policy, site) => {
+                self.site.policy(&mut self.shared, &mut self.recovery, &mut self.refresh, policy, site)
+            }
+            Event::PolicyBegin { keeps_config } => self.site.begin(&mut self.shared, keeps_config),
+            Event::PolicyPart(part, site) => self.site.stage(&mut self.shared, part, site),
+            Event::PolicyCommit => {
+                self.site.policy_commit(&mut self.shared, &mut self.recovery, &mut self.refresh)
+            }
+            Event::PolicyAbort => self.site.abort(&mut self.shared),
+            Event::Reprioritize => self.refresh.reprioritize(&mut self.shared, &self.recovery),
             Event::Rest(ids) => hand_over::let_rest(&mut self.shared, ids),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
@@ -191,9 +221,11 @@ impl Engine {
             }
             Event::UrgencyChanged(id, urgency) => price::held_urgency(&mut self.shared, id, urgency),
             Event::Recalled(ended, sums) => kept::recall(&mut self.shared, ended, sums),
-            Event::Timer(Timer::Refresh) => self.refresh_due(),
-            Event::Timer(Timer::Slice) => self.go_on_refreshing(),
-            Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
+            Event::Timer(Timer::Refresh) => self.refresh.refresh_due(&mut self.shared, &self.recovery),
+            Event::Timer(Timer::Slice) => self.refresh.go_on_refreshing(&mut self.shared, &self.recovery),
+            Event::Urgency(id, urgency) => {
+                price::told_urgency(&mut self.shared, &mut self.refresh, id, urgency)
+            }
             Event::Eventlog(id, history) => self.recovery.eventlog(&mut self.shared, id, history),
             Event::Past(id, past) => age::past(&mut self.shared, id, &past),
             Event::SiteNodes(nodes) => age::told_site_nodes(&mut self.shared, nodes),
@@ -209,7 +241,7 @@ impl Engine {
     fn enter_priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let entered = life::enter_priority(&mut self.shared, &self.recovery, id);
         let Some(mut effects) = entered else { return Vec::new() };
-        effects.extend(self.prioritized(id, urgency, posted));
+        effects.extend(price::prioritized(&mut self.shared, &mut self.refresh, id, urgency, posted));
         effects
     }
 
@@ -227,12 +259,12 @@ impl Engine {
             Step::ReplayRead(association) => recovery::hold_replayed(&mut self.shared, association),
             Step::LoopBegins => {
                 self.release.begin_loop();
-                self.shared.live.stale.begin_loop(self.shared.now);
+                self.refresh.begin_loop(&self.shared);
                 Vec::new()
             }
             Step::LoopEnded => {
                 self.release.end_loop();
-                self.shared.live.loop_ended();
+                self.refresh.end_loop();
                 Vec::new()
             }
         }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! After a panic: all jobs are compared with Flux. `recovery/resync.rs` has the reasons and the list of jobs.
 
-use super::live::{accrual, ended};
 use super::{Effect, Engine, JobFacts, Level, Refusal, State, Timer};
-use super::{age::lacks_site_nodes, keepers, life, step::reprioritize_all};
+use super::{accrual, age::lacks_site_nodes, ended, keepers, life, step::reprioritize_all};
 use crate::ids::JobId;
 use crate::limits::Job;
 
@@ -16,7 +15,7 @@ impl Engine {
         // The call may have lost every question and every timer.
         self.shared.queues.ask_again();
         effects.extend(ended::listed(&mut self.shared, None));
-        effects.extend(self.refresh_after_panic());
+        effects.extend(self.refresh.refresh_after_panic(&mut self.shared));
         effects.extend(lacks_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
         effects
     }
@@ -40,7 +39,7 @@ impl Engine {
         if are_last {
             // The panic may have lost posted priorities, and the end of a push.
             self.shared.due.half_pushed.clear();
-            self.shared.live.stale.forget();
+            self.refresh.forget_posts();
             effects.extend(reprioritize_all());
         }
         effects.push(Effect::Arm(Timer::Turn));

@@ -66,7 +66,7 @@ impl Engine {
         for (id, job) in self.shared.ledger.jobs() {
             if let Some(posted) = self.view().priced(id) {
                 preview.pending += 1;
-                let urgency = self.shared.live.urgency(id).unwrap_or(URGENCY_DEFAULT);
+                let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
                 // Where users take turns, every price hangs on all others: what is compared is without turns.
                 let apart = |engine: &Engine| priority_apart(&engine.view(), job, urgency);
                 let from =
@@ -108,14 +108,16 @@ impl Engine {
     /// What of the data a push of one part would change. `Err` says why it would be rejected.
     pub fn difference(&self, policy: Policy, site: SitePart) -> Result<Difference, String> {
         let mut next = self.without_jobs(self.shared.now);
-        rejection(&next.policy(policy, site))?;
+        let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
+        rejection(&open.policy(shared, recovery, refresh, policy, site))?;
         Ok(next.shared.book.latest())
     }
 
     /// What is configured once the open push is committed, with fair-shares as of now; it has no jobs.
     fn committed(&self, now: f64) -> Result<Engine, String> {
         let mut next = self.without_jobs(now);
-        rejection(&next.policy_commit())?;
+        let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
+        rejection(&open.policy_commit(shared, recovery, refresh))?;
         next.shared.standing.refresh(now);
         Ok(next)
     }
@@ -133,7 +135,7 @@ impl Engine {
         next.shared.standing = self.shared.standing.clone();
         next.shared.settings = self.shared.settings.clone();
         (next.shared.ages, next.shared.site_nodes) = (self.shared.ages, self.shared.site_nodes);
-        next.draft = self.draft.clone();
+        next.site = self.site.clone();
         next
     }
 }

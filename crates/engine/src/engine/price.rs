@@ -3,18 +3,171 @@
 
 use super::admission::{Completion, Pending};
 use super::{Effect, Engine, Level, Posting, Timer};
+use crate::engine::Refusal;
 use crate::engine::admission;
 use crate::engine::annotate;
 use crate::engine::hold;
 use crate::engine::hold::wakes_too_late;
-use crate::engine::live::prices;
-use crate::engine::live::prices::keeps_price;
+use crate::engine::posted;
+use crate::engine::refresh::Refresh;
 use crate::engine::shared::Shared;
 use crate::engine::unmoved;
 use crate::engine::unmoved::is_put_off;
 use crate::ids::JobId;
 use crate::limits::{Demand, Grant, Job, Line, Origin, Phase, Settled};
 use crate::priority::{AGE, PRIORITY_MAX, URGENCY_EXPEDITE};
+
+/// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler
+/// may have decided on this job, so it always gets a priority, which returns it to SCHED.
+pub(super) fn prioritized(
+    shared: &mut Shared,
+    refresh: &mut Refresh,
+    id: JobId,
+    urgency: i64,
+    posted: Option<u32>,
+) -> Vec<Effect> {
+    shared.ledger.note_eligible(id, Some(urgency), shared.now);
+    if posted.is_some() && urgency == URGENCY_EXPEDITE {
+        hold::release_expedited(shared, id);
+    } else if shared.ledger.job(id).is_some_and(|job| wakes_too_late(shared, id, job, urgency)) {
+        let mut effects = hold::stands_in_line(shared, id);
+        effects.extend(stays(shared, id, urgency, posted.is_some()));
+        return effects;
+    }
+    if shared.ledger.job(id).is_some_and(Job::is_awaiting) {
+        note_held_urgency(shared, id, urgency);
+        return stays(shared, id, urgency, posted.is_some());
+    }
+    let price = price(shared, id, urgency, Completion::Now(Posting::Current));
+    if price.is_err() && posted.is_none() {
+        shared.unpriced.insert(id);
+    } else {
+        shared.unpriced.remove(&id);
+    }
+    match price {
+        Ok((mut effects, price)) => {
+            effects.push(Effect::SetPriority(price));
+            effects.extend(annotate::annotation(shared, id));
+            effects.extend(refresh.correct_place(shared, id));
+            let freed = hold::rest(shared, id, Demand::of_price(price));
+            freed.into_iter().for_each(|association| shared.due.scan(association));
+            effects
+        }
+        Err(pending) => {
+            let answer = match posted {
+                Some(posted) => Effect::SetPriority(without_expedite(posted)),
+                None => Effect::PriorityUnavailable,
+            };
+            if posted.is_none() {
+                hold::stays_in_priority(shared, id);
+            }
+            unpriced(shared, id, pending, Some(answer))
+        }
+    }
+}
+
+/// The same, where it is known that Flux loops: no other job may be touched.
+fn priority_get(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
+    if let Some(price) = settled_priority(shared, id, urgency) {
+        return vec![Effect::SetPriority(price)];
+    }
+    shared.ledger.note_eligible(id, Some(urgency), shared.now);
+    let Some(job) = shared.ledger.job(id) else { return Vec::new() };
+    if job.is_awaiting() {
+        note_held_urgency(shared, id, urgency);
+        return stays_as_it_is(shared, id);
+    }
+    let phase = job.phase;
+    // One that a restart sent to PRIORITY has no price that it could keep.
+    if wakes_too_late(shared, id, job, urgency)
+        && (shared.unpriced.contains(&id) || !refresh.keeps_posted(shared, id, urgency))
+    {
+        let mut effects = hold::stands_in_line(shared, id);
+        effects.extend(stays_as_it_is(shared, id));
+        return effects;
+    }
+    if refresh.keeps_posted(shared, id, urgency) || refresh.keeps_stale(shared, id, urgency) {
+        return vec![Effect::KeepPriority];
+    }
+    if is_put_off(shared, id) {
+        return unmoved::put_off(shared, id);
+    }
+    let completion = Completion::in_phase(phase, Posting::Current);
+    match price(shared, id, urgency, completion) {
+        Ok((mut effects, price)) => {
+            effects.push(Effect::SetPriority(price));
+            effects.extend(annotate::annotation(shared, id));
+            let freed = hold::rest(shared, id, Demand::of_price(price));
+            effects.extend(freed.into_iter().flat_map(|of| shared.due.scan_later(of, Line::All)));
+            effects.extend(unmoved::moved_on(shared, id));
+            settle(shared, id, urgency, price);
+            effects
+        }
+        Err(pending) => unpriced(shared, id, pending, Some(Effect::KeepPriority)),
+    }
+}
+
+/// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
+/// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
+/// one that won't be scheduled takes no place to run.
+pub(super) fn told_urgency(
+    shared: &mut Shared,
+    refresh: &mut Refresh,
+    id: JobId,
+    urgency: i64,
+) -> Vec<Effect> {
+    shared.ledger.note_eligible(id, Some(urgency), shared.now);
+    let Some(job) = shared.ledger.job(id) else { return Vec::new() };
+    if job.phase == Phase::Depend {
+        let explanation = shared.explain(id, job, urgency);
+        let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
+        shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
+        return Vec::new();
+    }
+    // A replayed job that has resources in PRIORITY needs a priority to leave that state.
+    let may_lack_priority = job.phase == Phase::Run && job.origin == Origin::Replayed;
+    if job.phase > Phase::Sched && !may_lack_priority {
+        return Vec::new();
+    }
+    let is_late = wakes_too_late(shared, id, job, urgency);
+    if is_late || job.is_awaiting() {
+        note_held_urgency(shared, id, urgency);
+        let mut effects = if is_late { hold::stands_in_line(shared, id) } else { Vec::new() };
+        let admitted = admission::admit(shared, id, Completion::Now(Posting::ById));
+        effects.extend(admitted.unwrap_or_else(|pending| unpriced(shared, id, pending, None)));
+        return effects;
+    }
+    let (completion, is_in_sched) = (Completion::in_phase(job.phase, Posting::ById), job.is_in_sched);
+    match price(shared, id, urgency, completion) {
+        Ok((mut effects, price)) => {
+            shared.unpriced.remove(&id);
+            // Flux does not say that it comes to where it is.
+            if is_in_sched {
+                hold::advance(shared, id, Phase::Sched);
+            }
+            effects.push(Effect::Prioritize(id, price));
+            effects.extend(refresh.correct_place(shared, id));
+            let freed = hold::rest(shared, id, Demand::of_price(price));
+            freed.into_iter().for_each(|association| shared.due.scan(association));
+            effects
+        }
+        Err(pending) => {
+            hold::stays_in_priority(shared, id);
+            unpriced(shared, id, pending, None)
+        }
+    }
+}
+
+/// Nobody else will give the job its price: one in PRIORITY waits for its turn, and one that Flux may have left there, or at the
+/// price it had, is asked for once more. Not in the next turn, which may be refused as well.
+pub(super) fn has_no_price(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
+    hold::stays_in_priority(shared, id);
+    let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
+    (is_scheduled && matches!(why, Refusal::Other(_))).then(|| {
+        shared.due.unmoved.insert(id);
+        Effect::Arm(Timer::Retry)
+    })
+}
 
 /// Returns the answer to `job.state.priority` for a held job: no priority, or 0 in SCHED. `was_in_sched`: the job was in SCHED until
 /// now, so the scheduler may have decided on it.
@@ -127,16 +280,16 @@ fn price(
     let (mut effects, explanation) = match priced {
         Ok(priced) => priced,
         Err(pending) => {
-            shared.live.forget(id);
+            shared.posted.forget(id);
             return Err(pending);
         }
     };
-    let is_posted = shared.live.posted_priority(id) == Some(explanation.priority);
-    prices::note_price(shared, id, urgency, &explanation);
+    let is_posted = shared.posted.posted_priority(id) == Some(explanation.priority);
+    posted::note_price(shared, id, urgency, &explanation);
     let has_memo = shared.ledger.job(id).is_some_and(|job| job.memo.is_some());
     // Live fair-share moves at each instant, and Flux posts no priority that is the same.
     if !(is_posted && has_memo && shared.is_live()) {
-        effects.extend(prices::memo(shared, id, &explanation));
+        effects.extend(posted::memo(shared, id, &explanation));
     }
     Ok((effects, explanation.priority))
 }
@@ -148,58 +301,14 @@ fn without_expedite(posted: u32) -> u32 {
 }
 
 impl Engine {
-    /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler
-    /// may have decided on this job, so it always gets a priority, which returns it to SCHED.
-    pub(super) fn prioritized(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
-        self.shared.ledger.note_eligible(id, Some(urgency), self.shared.now);
-        if posted.is_some() && urgency == URGENCY_EXPEDITE {
-            hold::release_expedited(&mut self.shared, id);
-        } else if self.shared.ledger.job(id).is_some_and(|job| wakes_too_late(&self.shared, id, job, urgency))
-        {
-            let mut effects = hold::stands_in_line(&mut self.shared, id);
-            effects.extend(stays(&mut self.shared, id, urgency, posted.is_some()));
-            return effects;
-        }
-        if self.shared.ledger.job(id).is_some_and(Job::is_awaiting) {
-            note_held_urgency(&mut self.shared, id, urgency);
-            return stays(&mut self.shared, id, urgency, posted.is_some());
-        }
-        let price = price(&mut self.shared, id, urgency, Completion::Now(Posting::Current));
-        if price.is_err() && posted.is_none() {
-            self.shared.unpriced.insert(id);
-        } else {
-            self.shared.unpriced.remove(&id);
-        }
-        match price {
-            Ok((mut effects, price)) => {
-                effects.push(Effect::SetPriority(price));
-                effects.extend(annotate::annotation(&mut self.shared, id));
-                effects.extend(self.correct_place(id));
-                let freed = hold::rest(&mut self.shared, id, Demand::of_price(price));
-                freed.into_iter().for_each(|association| self.shared.due.scan(association));
-                effects
-            }
-            Err(pending) => {
-                let answer = match posted {
-                    Some(posted) => Effect::SetPriority(without_expedite(posted)),
-                    None => Effect::PriorityUnavailable,
-                };
-                if posted.is_none() {
-                    hold::stays_in_priority(&mut self.shared, id);
-                }
-                unpriced(&mut self.shared, id, pending, Some(answer))
-            }
-        }
-    }
-
     /// The answer to `job.priority.get`, which Flux asks in its loop over its jobs alone. Of one that others began nobody tells that it is
     /// over: in the next reactor turn it is. Until then other plugins may have a job start that it asks about.
     pub(super) fn asked_in_loop(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let began = self.release.begin_loop();
         if began {
-            self.shared.live.stale.begin_loop(self.shared.now);
+            self.refresh.begin_loop(&self.shared);
         }
-        let mut effects = self.priority_get(id, urgency);
+        let mut effects = priority_get(&mut self.shared, &mut self.refresh, id, urgency);
         if began {
             match effects.is_empty() {
                 true => self.release.end_loop(),
@@ -207,93 +316,6 @@ impl Engine {
             }
         }
         effects
-    }
-
-    /// The same, where it is known that Flux loops: no other job may be touched.
-    fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        if let Some(price) = settled_priority(&self.shared, id, urgency) {
-            return vec![Effect::SetPriority(price)];
-        }
-        self.shared.ledger.note_eligible(id, Some(urgency), self.shared.now);
-        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
-        if job.is_awaiting() {
-            note_held_urgency(&mut self.shared, id, urgency);
-            return stays_as_it_is(&mut self.shared, id);
-        }
-        let phase = job.phase;
-        // One that a restart sent to PRIORITY has no price that it could keep.
-        if wakes_too_late(&self.shared, id, job, urgency)
-            && (self.shared.unpriced.contains(&id) || !keeps_price(&self.shared, id, urgency))
-        {
-            let mut effects = hold::stands_in_line(&mut self.shared, id);
-            effects.extend(stays_as_it_is(&mut self.shared, id));
-            return effects;
-        }
-        if keeps_price(&self.shared, id, urgency) || self.keeps_stale(id, urgency) {
-            return vec![Effect::KeepPriority];
-        }
-        if is_put_off(&self.shared, id) {
-            return unmoved::put_off(&mut self.shared, id);
-        }
-        let completion = Completion::in_phase(phase, Posting::Current);
-        match price(&mut self.shared, id, urgency, completion) {
-            Ok((mut effects, price)) => {
-                effects.push(Effect::SetPriority(price));
-                effects.extend(annotate::annotation(&mut self.shared, id));
-                let freed = hold::rest(&mut self.shared, id, Demand::of_price(price));
-                effects.extend(freed.into_iter().flat_map(|of| self.shared.due.scan_later(of, Line::All)));
-                effects.extend(unmoved::moved_on(&mut self.shared, id));
-                settle(&mut self.shared, id, urgency, price);
-                effects
-            }
-            Err(pending) => unpriced(&mut self.shared, id, pending, Some(Effect::KeepPriority)),
-        }
-    }
-
-    /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
-    /// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
-    /// one that won't be scheduled takes no place to run.
-    pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        self.shared.ledger.note_eligible(id, Some(urgency), self.shared.now);
-        let Some(job) = self.shared.ledger.job(id) else { return Vec::new() };
-        if job.phase == Phase::Depend {
-            let explanation = self.shared.explain(id, job, urgency);
-            let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
-            self.shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
-            return Vec::new();
-        }
-        // A replayed job that has resources in PRIORITY needs a priority to leave that state.
-        let may_lack_priority = job.phase == Phase::Run && job.origin == Origin::Replayed;
-        if job.phase > Phase::Sched && !may_lack_priority {
-            return Vec::new();
-        }
-        let is_late = wakes_too_late(&self.shared, id, job, urgency);
-        if is_late || job.is_awaiting() {
-            note_held_urgency(&mut self.shared, id, urgency);
-            let mut effects = if is_late { hold::stands_in_line(&mut self.shared, id) } else { Vec::new() };
-            let admitted = admission::admit(&mut self.shared, id, Completion::Now(Posting::ById));
-            effects.extend(admitted.unwrap_or_else(|pending| unpriced(&mut self.shared, id, pending, None)));
-            return effects;
-        }
-        let (completion, is_in_sched) = (Completion::in_phase(job.phase, Posting::ById), job.is_in_sched);
-        match price(&mut self.shared, id, urgency, completion) {
-            Ok((mut effects, price)) => {
-                self.shared.unpriced.remove(&id);
-                // Flux does not say that it comes to where it is.
-                if is_in_sched {
-                    hold::advance(&mut self.shared, id, Phase::Sched);
-                }
-                effects.push(Effect::Prioritize(id, price));
-                effects.extend(self.correct_place(id));
-                let freed = hold::rest(&mut self.shared, id, Demand::of_price(price));
-                freed.into_iter().for_each(|association| self.shared.due.scan(association));
-                effects
-            }
-            Err(pending) => {
-                hold::stays_in_priority(&mut self.shared, id);
-                unpriced(&mut self.shared, id, pending, None)
-            }
-        }
     }
 }
 

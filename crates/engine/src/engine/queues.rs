@@ -161,7 +161,7 @@ fn set_parents(shared: &mut Shared, parents: BTreeMap<QueueName, QueueName>) -> 
 /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
 fn regroup_orders(shared: &mut Shared) -> Vec<Effect> {
     let (queues, ledger) = (&shared.queues, &shared.ledger);
-    shared.live.regroup(|id| {
+    shared.posted.regroup(|id| {
         let queue = ledger.job(id).and_then(|job| job.queue.as_ref());
         queues.scheduler_queue(queue).cloned()
     });

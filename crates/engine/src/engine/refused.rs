@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What Flux refuses to do.
 
-use super::{Effect, Engine, Level, Refusal, Timer};
-use crate::engine::hold;
+use super::{Effect, Engine, Level, Refusal};
 use crate::engine::keepers;
-use crate::engine::live::prices;
-use crate::ids::JobId;
-use crate::limits::{Grant, Phase};
+use crate::engine::posted;
+use crate::engine::price;
+use crate::limits::Grant;
 
 impl Engine {
     /// Takes back what was booked for an effect that Flux refused, and says so where that is news.
@@ -33,7 +32,7 @@ impl Engine {
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => {
                 let mut effects = complain(format!("job {id}: failed to look up its urgency"));
-                effects.extend(self.has_no_price(id, &why));
+                effects.extend(price::has_no_price(&mut self.shared, id, &why));
                 effects
             }
             Effect::AskExpiration(_) if why == Refusal::Absent => Vec::new(),
@@ -77,33 +76,26 @@ impl Engine {
             }
             Effect::Prioritize(id, _) => {
                 let is_of_refresh =
-                    prices::not_posted(&mut self.shared, id, matches!(why, Refusal::Other(_)));
+                    posted::not_posted(&mut self.shared, id, matches!(why, Refusal::Other(_)));
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
                 let mut effects = complain(format!("job {id}: failed to set its priority"));
-                effects.extend(if is_of_refresh { None } else { self.has_no_price(id, &why) });
+                effects.extend(if is_of_refresh {
+                    None
+                } else {
+                    price::has_no_price(&mut self.shared, id, &why)
+                });
                 effects
             }
             // What was meant for a job that has ended is moot.
             Effect::Raise(..) if why == Refusal::Absent => Vec::new(),
             Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
             Effect::ReprioritizeAll => {
-                self.shared.live.loop_refused();
+                self.refresh.loop_refused(&mut self.shared);
                 complain("failed to reprioritize".to_owned())
             }
             other => complain(format!("{other:?}")),
         }
-    }
-
-    /// Nobody else will give the job its price: one in PRIORITY waits for its turn, and one that Flux may have left there, or at the
-    /// price it had, is asked for once more. Not in the next turn, which may be refused as well.
-    fn has_no_price(&mut self, id: JobId, why: &Refusal) -> Option<Effect> {
-        hold::stays_in_priority(&mut self.shared, id);
-        let is_scheduled = self.shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-        (is_scheduled && matches!(why, Refusal::Other(_))).then(|| {
-            self.shared.due.unmoved.insert(id);
-            Effect::Arm(Timer::Retry)
-        })
     }
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Passes: held jobs that may go, one after another.
 
+use super::Effect;
 use super::due::Scan;
 use super::step::{Pass, Step};
-use super::{Effect, Timer};
-use crate::accounts::{AssociationId, RunningLimits};
+use crate::accounts::AssociationId;
 use crate::engine::keepers;
-use crate::engine::life::running_limits;
 use crate::engine::recovery::Recovery;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
-use crate::limits::{Grant, Job, Keepers, Line, Phase, Released, Walk};
+use crate::limits::{Grant, Keepers, Line, Phase, Released, Walk};
 
 /// Whether a release scan may begin.
 #[derive(Clone, Debug, Default)]
@@ -197,21 +196,6 @@ fn hear_of_overtaken(shared: &mut Shared) -> Vec<Effect> {
         effects.push(Effect::AskUrgency(id));
     }
     effects
-}
-
-/// From when on jobs count for limits on what runs was set anew. All are counted so from now on; nobody is taken back.
-/// Where that leaves more room, whoever may go goes at once.
-pub(super) fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
-    let other = |(id, job): (JobId, &Job)| {
-        let rule = running_limits(shared, job.queue.as_ref());
-        (job.running != rule).then_some((id, rule))
-    };
-    let others: Vec<(JobId, RunningLimits)> = shared.ledger.jobs().filter_map(other).collect();
-    for (id, rule) in others {
-        shared.ledger.change(id, |job| job.running = rule);
-    }
-    shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
-    vec![Effect::Arm(Timer::Turn)]
 }
 
 /// A pass that begins when all effects before it were carried out; `freed` are jobs that these let go.

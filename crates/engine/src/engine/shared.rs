@@ -6,10 +6,12 @@
 
 use super::batches::Batches;
 use super::due::Due;
+use super::ended::EndedJobs;
 use super::expirations::Expirations;
 use super::kept::News;
-use super::live::{Live, budget};
+use super::posted::PostedPriorities;
 use super::queues::Queues;
+use super::refresh::Turns;
 use super::subscriptions::Subscriptions;
 use super::{Settings, Tables};
 use crate::accounts::{AssociationId, Book};
@@ -34,7 +36,12 @@ pub struct Shared {
     pub(super) ledger: Ledger,
     pub(super) batches: Batches,
     pub(super) standing: Standing,
-    pub(super) live: Live,
+    /// The posted priorities of pending jobs.
+    pub(super) posted: PostedPriorities,
+    /// The turns of pending jobs, if the jobs of an association interleave.
+    pub(super) turns: Turns,
+    /// Jobs that ended while the plugin was not loaded.
+    pub(super) ended: EndedJobs,
     /// Jobs that ended since the snapshot took them last.
     pub(super) news: News,
     pub(super) settings: Settings,
@@ -68,7 +75,9 @@ impl Shared {
             ledger: Ledger::new(tables.rules),
             batches: tables.batches,
             standing: Standing::default(),
-            live: Live::default(),
+            posted: PostedPriorities::default(),
+            turns: Turns::default(),
+            ended: EndedJobs::default(),
             news: News::default(),
             settings: Settings::default(),
             due: Due::default(),
@@ -119,11 +128,6 @@ impl Shared {
         }
         let valid = joined(&association.projects);
         Some(format!("project \"{project}\" not valid for user; valid projects for user: {valid}"))
-    }
-
-    /// Returns how many priorities a refresh posts at most.
-    pub(super) fn budget(&self) -> usize {
-        budget(&self.live, &self.settings)
     }
 }
 

@@ -8,7 +8,7 @@
 //!     └── age           of the job, as a part of `age-max`
 //! ```
 
-use super::live::Turn;
+use super::refresh::Turn;
 use super::shared::Shared;
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
@@ -69,7 +69,7 @@ impl Shared {
     /// Returns the turn of a pending job. Turns belong to live fair-share.
     pub(super) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
         let is_on = self.settings.interleave && self.is_live();
-        if is_on { self.live.turn(id, association) } else { None }
+        if is_on { self.turns.turn(id, association) } else { None }
     }
 
     /// Returns the age of a job at the reference time that all ages share.

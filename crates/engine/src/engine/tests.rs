@@ -104,7 +104,7 @@ impl Engine {
 
     /// Has the next refresh post stale priorities too, as a push does.
     fn post_stale(&mut self) {
-        self.live.stale.is_due = true;
+        self.refresh.post_stale();
     }
 
     fn ledger(&self) -> &Ledger {
@@ -129,7 +129,7 @@ impl Engine {
             ("annotations", self.annotations.len()),
             ("foreign", self.subscriptions.counts()[0]),
             ("unwatched", self.subscriptions.counts()[1]),
-            ("live", self.live.keeps()),
+            ("posted", self.posted.keeps()),
         ];
         all.into_iter().filter(|(_, jobs)| *jobs > 0).collect()
     }

@@ -2,7 +2,7 @@
 //! The next reactor turn, and the next try: what the engine carries out of [`Due`](super::due::Due), in which order.
 
 use super::age::{self, lacks_site_nodes};
-use super::live::ended;
+use super::ended;
 use super::{Effect, Engine, Timer, admission, keepers, price, unmoved};
 
 /// A timer may fire so many seconds before the clock shows its time.
@@ -13,7 +13,7 @@ impl Engine {
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
         // A timer never comes within Flux's loop, nor within a pass; a panic may have hidden their end.
         self.release.begin_turn();
-        self.shared.live.loop_ended();
+        self.refresh.end_loop();
         if let Some(effects) = self.look_up_next() {
             return effects;
         }

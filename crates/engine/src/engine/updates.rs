@@ -3,13 +3,12 @@
 
 use super::{Effect, JobFacts, Level, State, Timer};
 use crate::accounts::AssociationId;
+use crate::engine::accrual;
 use crate::engine::hold;
 use crate::engine::life::bank_name;
 use crate::engine::life::project_of;
 use crate::engine::life::queue_name;
 use crate::engine::life::running_limits;
-use crate::engine::live::accrual;
-use crate::engine::live::changes;
 use crate::engine::recovery::Recovery;
 use crate::engine::shared::Shared;
 use crate::engine::validate::unknown_association;
@@ -18,7 +17,7 @@ use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
 /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
 pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
-    changes::note_jobspec_update(shared, facts.id);
+    shared.posted.note_jobspec_update(facts.id);
     let Some(job) = shared.ledger.job(facts.id) else { return Vec::new() };
     let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
     let (counted_by, was_unread) = (job.running, job.is_unread());

@@ -3,7 +3,7 @@
 
 use super::answers::Extent;
 use super::hand_over::may_rest;
-use super::live::{LiveOutline, LiveSnapshot};
+use super::refresh::{LiveOutline, LiveSnapshot, Refresh, budget};
 use super::{Engine, Settings, Shared, age};
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
@@ -16,6 +16,7 @@ use std::ops::Deref;
 pub struct View<'a> {
     /// The state that several owners read.
     pub(super) shared: &'a Shared,
+    pub(super) refresh: &'a Refresh,
     pub(super) unreadable: &'a BTreeSet<JobId>,
     /// Whether eventlogs are being read after a reload.
     pub(super) is_replaying: bool,
@@ -36,6 +37,7 @@ impl Engine {
     pub fn view(&self) -> View<'_> {
         View {
             shared: &self.shared,
+            refresh: &self.refresh,
             unreadable: self.recovery.unreadable(),
             is_replaying: self.recovery.is_replaying(),
             is_doubtful: self.recovery.is_doubtful(),
@@ -117,14 +119,14 @@ impl<'a> View<'a> {
             rule: self.standing.rule(),
             generation: self.standing.generation(),
             half_life: self.standing.scale().and_then(|scale| scale.half_life().seconds()),
-            refreshed: self.live.last_refresh().0.map(|last| last.when),
+            refreshed: self.refresh.last_refresh().0.map(|last| last.when),
         }
     }
 
     /// Returns the state of live fair-share that `query` shows.
     pub fn live_snapshot(&self) -> LiveSnapshot {
-        let (last, is_refreshing) = self.live.last_refresh();
-        let (pending, lagging) = self.live.pending_and_stale();
+        let (last, is_refreshing) = self.refresh.last_refresh();
+        let (pending, lagging) = self.posted.pending_and_stale();
         LiveSnapshot {
             is_on: self.is_live(),
             settings: self.settings.clone(),
@@ -142,5 +144,10 @@ impl<'a> View<'a> {
     /// Returns the age of a live job at `now`, as [`Shared::true_age`]; 0 for any other job.
     pub fn age_of(&self, id: JobId, now: f64) -> f64 {
         self.ledger.job(id).map_or(0.0, |job| self.true_age(job, now))
+    }
+
+    /// Returns how many priorities a refresh posts at most.
+    pub(super) fn budget(&self) -> usize {
+        budget(&self.posted, &self.settings)
     }
 }

@@ -201,12 +201,12 @@ fn lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
         return None;
     }
     // Not the whole snapshot, which looks at every job: this is asked of many jobs in one turn.
-    let (last, is_refreshing) = view.live.last_refresh();
+    let (last, is_refreshing) = view.refresh.last_refresh();
     let right_to = last.and_then(|last| last.right_to);
     let depth = view.settings.depth;
     let reason = if is_refreshing {
         note("refresh-under-way", "a refresh is under way")
-    } else if !view.live.is_stale(id) {
+    } else if !view.posted.is_stale(id) {
         note("since-refresh", next_prices(view))
     } else if right_to.is_some_and(|to| to < depth) {
         let text = format!("a refresh posts {} prices at most; the next one goes on", view.budget());

@@ -2,7 +2,7 @@
 //! Pending and held jobs in short, page by page.
 
 use super::super::View;
-use super::super::live::{Price, shown};
+use super::super::posted::{Price, shown};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Job, Keepers, Phase, Room, Size};
@@ -151,7 +151,7 @@ fn candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
             add(&mut view.ledger.waiting_of(user).filter(comes));
             for (id, _) in view.book.all_of(user) {
                 add(&mut view.ledger.before_sched_after(id, wanted.after));
-                add(&mut view.live.pending_of(id, wanted.after));
+                add(&mut view.posted.pending_of(id, wanted.after));
             }
             found.sort_unstable();
             found.dedup();
@@ -175,7 +175,7 @@ fn is_wanted(view: &View<'_>, job: &Job, wanted: &JobsWanted) -> bool {
 }
 
 fn as_listed(view: &View<'_>, id: JobId, job: &Job, page: &mut JobsPage, shared: &mut Shared) -> ListedJob {
-    let price = view.live.price_of(id);
+    let price = view.posted.price_of(id);
     let weighing = price.as_ref().map(|price| {
         *shared.weighings.entry(price.weighing_key()).or_insert_with(|| {
             page.weighings.push(price.shown_weights());

@@ -229,7 +229,7 @@ fn standing_of(
         usage: index.and_then(|index| view.standing.usage(index, now)),
         active_jobs: usage.map_or(0, |usage| usage.active_jobs),
         held: view.ledger.held_count(id),
-        pending: view.live.pending_count(id),
+        pending: view.posted.pending_count(id),
         running: [run.jobs(), run.nodes(), run.cores()],
         limits: limits_of(view, id, record, open),
         rank: node.and_then(|node| rank_of(view, node)),

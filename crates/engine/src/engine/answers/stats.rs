@@ -173,7 +173,7 @@ pub fn stats(view: &View<'_>, now: f64) -> Stats {
         held,
         running,
         banks: bank_stats(view, now),
-        refreshes: view.live.totals(),
+        refreshes: view.refresh.totals(),
         snapshot: view.live_snapshot(),
     }
 }

@@ -2,7 +2,7 @@
 //! The usage and fair-share of associations, and the live tree, page by page.
 
 use super::super::View;
-use super::super::live::Used;
+use super::super::refresh::Used;
 use super::PageWanted;
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, UserId};

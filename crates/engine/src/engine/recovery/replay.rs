@@ -8,13 +8,13 @@
 
 use super::unasked::is_in_reach;
 use crate::accounts::AssociationId;
+use crate::engine::accrual;
+use crate::engine::accrual::lacks_start;
+use crate::engine::accrual::log_unread_resources;
 use crate::engine::due::Scan;
 use crate::engine::foreign::ForeignNames;
 use crate::engine::hold;
 use crate::engine::keepers;
-use crate::engine::live::accrual;
-use crate::engine::live::accrual::lacks_start;
-use crate::engine::live::accrual::log_unread_resources;
 use crate::engine::recovery::Recovery;
 use crate::engine::recovery::replay;
 use crate::engine::shared::Shared;

@@ -72,9 +72,9 @@ fn a_page_of_as_many_as_were_looked_at_is_the_last() {
 #[test]
 fn refreshes_are_counted() {
     let mut host = live(Policy::FairTree);
-    let before = host.engine.live.totals().0;
+    let before = host.engine.refresh.totals().0;
     (0..3).for_each(|_| host.refresh(30.0));
-    assert_eq!(host.engine.live.totals().0, before + 3);
+    assert_eq!(host.engine.refresh.totals().0, before + 3);
 }
 
 /// Fair-share is not live, and nothing else moves with time.

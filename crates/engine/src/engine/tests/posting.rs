@@ -295,12 +295,12 @@ fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
     let [runs, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
     host.start(runs);
     host.now += 30.0;
-    let touched = host.engine.live.totals().1;
+    let touched = host.engine.refresh.totals().1;
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
     assert!(!host.engine.view().live_snapshot().is_refreshing);
     let posted = effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count();
     assert_eq!(posted, 2, "that of the other job in that bank, and in the other: {effects:?}");
-    assert_eq!(host.engine.live.totals().1 - touched, 2);
+    assert_eq!(host.engine.refresh.totals().1 - touched, 2);
     let is_release = |effect: &Effect| matches!(effect, Effect::Then(Step::ReleaseAll));
     assert!(!effects.iter().any(is_release), "no push asked for one: {effects:?}");
 }
@@ -451,12 +451,12 @@ fn a_job_that_comes_has_its_place_though_the_others_are_stale() {
         host.refresh(30.0);
     }
     assert_eq!(stale(&host), 20);
-    let (refreshes, .., before) = host.engine.live.totals();
+    let (refreshes, .., before) = host.engine.refresh.totals();
     let newcomer = host.submit(HostJob::new(8).bank("A")).unwrap();
     assert!(is_in_order(&host));
     let posted = host.jobs[&newcomer].priority.unwrap() as u32;
     assert_eq!(posted, host.engine.view().priced(newcomer).unwrap().exact.priority);
-    let (now, .., after) = host.engine.live.totals();
+    let (now, .., after) = host.engine.refresh.totals();
     assert_eq!(
         (now, after - before),
         (refreshes, 20 - stale(&host) as u64),

@@ -88,7 +88,7 @@ fn a_push_whose_place_is_taken_leaves_nobody_behind() {
     host.event(Event::PolicyPart(PolicyPart::default(), tree(Policy::FairTree, NOW, more)));
     assert_ne!(host.engine.standing.counts(), before);
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    assert!(host.engine.draft.is_empty());
+    assert!(host.engine.site.draft_is_empty());
     assert_eq!(host.engine.standing.counts(), before);
 }
 

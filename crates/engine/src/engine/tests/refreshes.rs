@@ -63,7 +63,7 @@ fn a_site_of_over_four_thousand_takes_its_time() {
         assert_eq!(ours, turns, "{users}: cells, ranks, changes, prices");
         let last = engine.view().live_snapshot().last.unwrap();
         assert_eq!((last.worked_out, last.ranked), (users, true), "{users}");
-        assert_eq!(engine.live.totals(), (1, 0), "{users}");
+        assert_eq!(engine.refresh.totals(), (1, 0), "{users}");
     }
 }
 

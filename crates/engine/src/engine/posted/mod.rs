@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What was posted for each pending job, and by which terms: an explanation can be given later, to the unit.
+//! The posted priority of each pending job, with the terms that made it: an answer can explain it later, to the unit.
 
-use super::super::{Effect, Memo, View};
-use super::changes::{Changes, Moves, Pushed};
-use super::{Live, Turn};
+mod changes;
+
+pub use changes::{Change, Changes};
+
+use super::{Effect, Memo, Shared, Turn, View};
 use crate::accounts::{AssociationId, ZeroScore};
-use crate::engine::live::changes::changes_since_posted;
-use crate::engine::shared::Shared;
-use crate::ids::JobId;
-use crate::limits::{Job, Phase};
-use crate::priority::{AGE, AGE_OFFSET, Explanation, FAIRSHARE, MAX_FACTORS, Priced, Weighed};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::ids::{JobId, QueueName};
+use crate::limits::Job;
+use crate::priority::order::{Bounds, Plan};
+use crate::priority::{AGE, AGE_OFFSET, Explanation, FAIRSHARE, MAX_FACTORS, Pending, Priced, Weighed};
+use crate::standing::SiteChange;
+use changes::{Moves, Pushed, changes_since_posted};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
@@ -82,19 +85,19 @@ impl Posted {
 pub(in crate::engine) fn note_price(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
     let Some(association) = shared.ledger.job(id).and_then(Job::association) else { return };
     let posted = posted(shared, id, association, urgency, made);
-    shared.live.updated.remove(&id);
-    shared.live.held_again.remove(&id);
+    shared.posted.updated.remove(&id);
+    shared.posted.held_again.remove(&id);
     let queue = shared.queues.scheduler_queue(shared.ledger.job(id).and_then(|job| job.queue.as_ref()));
     let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
-    let former = shared.live.pending.put(queue, priced, posted).map(|former| former.association);
+    let former = shared.posted.pending.put(queue, priced, posted).map(|former| former.association);
     if former != Some(association) {
         if let Some(former) = former {
-            shared.live.groups.leave(former, id);
+            shared.posted.groups.leave(former, id);
         }
         let fairshare = shared.fairshare(association);
-        shared.live.groups.join(association, id, fairshare);
+        shared.posted.groups.join(association, id, fairshare);
     }
-    shared.live.moved = true;
+    shared.posted.has_changed = true;
 }
 
 fn posted(
@@ -107,7 +110,7 @@ fn posted(
     let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
     let mut changes = changes_since_posted(shared, id, association, urgency, made);
     let (mut when, mut earlier) = (shared.now, None);
-    if let Some((priced, before)) = shared.live.pending.get(id) {
+    if let Some((priced, before)) = shared.posted.pending.get(id) {
         if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
             // Flux posts no number that is the same: the reason is that of the one it has.
             (changes, when, earlier) = (before.changes, before.when, before.earlier);
@@ -118,11 +121,11 @@ fn posted(
     }
     let zero = shared.book.config().zero_score;
     let same = |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&shared.weighed);
-    let weighing = match shared.live.weighing.as_ref().filter(same) {
+    let weighing = match shared.posted.weighing.as_ref().filter(same) {
         Some(known) => Arc::clone(known),
         None => {
             let new = Arc::new(Weighing { weighed: shared.weighed, zero });
-            shared.live.weighing = Some(Arc::clone(&new));
+            shared.posted.weighing = Some(Arc::clone(&new));
             new
         }
     };
@@ -149,8 +152,8 @@ pub(in crate::engine) fn reprice(
     most: usize,
 ) -> (usize, Option<JobId>) {
     let fairshare = shared.fairshare(association);
-    let (pushed, generation): (Pushed, u64) = (shared.live.site_change, shared.standing.generation());
-    let Some(group) = shared.live.groups.0.get_mut(&association) else { return (0, None) };
+    let (pushed, generation): (Pushed, u64) = (shared.posted.site_change, shared.standing.generation());
+    let Some(group) = shared.posted.groups.0.get_mut(&association) else { return (0, None) };
     if after.is_none() {
         if !always && group.fairshare == fairshare {
             return (0, None);
@@ -161,28 +164,28 @@ pub(in crate::engine) fn reprice(
         // Should it change before all are priced, it differs from this at the next refresh.
         group.fairshare = fairshare;
     }
-    let jobs: Vec<JobId> = shared.live.groups.jobs_after(association, after).take(most).collect();
+    let jobs: Vec<JobId> = shared.posted.groups.jobs_after(association, after).take(most).collect();
     for id in &jobs {
         if let Some(exact) = shared.exact(*id) {
-            shared.live.pending.set_exact(*id, exact.priority);
+            shared.posted.pending.set_exact(*id, exact.priority);
         }
     }
-    shared.live.moved = true;
+    shared.posted.has_changed = true;
     (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
 }
 
 /// Notes that a pending job's exact price is posted by id.
 pub(in crate::engine) fn touch(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     let exact = shared.exact(id)?;
-    let (_, before) = shared.live.pending.get(id)?;
+    let (_, before) = shared.posted.pending.get(id)?;
     let (association, urgency) = (before.association, i64::from(before.urgency));
     let posted = posted(shared, id, association, urgency, &exact);
-    shared.live.pending.set_exact(id, exact.priority);
-    let before = shared.live.pending.set_posted(id, exact.priority, posted)?;
+    shared.posted.pending.set_exact(id, exact.priority);
+    let before = shared.posted.pending.set_posted(id, exact.priority, posted)?;
     if before.0.posted == exact.priority {
         return None;
     }
-    shared.live.under_way.insert(id, before);
+    shared.posted.under_way.insert(id, before);
     Some(exact)
 }
 
@@ -190,14 +193,14 @@ pub(in crate::engine) fn touch(shared: &mut Shared, id: JobId) -> Option<Explana
 /// Whether it was of a refresh.
 pub(in crate::engine) fn not_posted(shared: &mut Shared, id: JobId, pends: bool) -> bool {
     shared.ledger.settle(id, None);
-    let of_refresh = shared.live.under_way.remove(&id);
+    let of_refresh = shared.posted.under_way.remove(&id);
     let is_of_refresh = of_refresh.is_some();
     match of_refresh {
         Some((before, posted)) if pends => {
-            shared.live.moved = true;
-            shared.live.pending.take_back(before, posted);
+            shared.posted.has_changed = true;
+            shared.posted.pending.take_back(before, posted);
         }
-        _ => shared.live.forget(id),
+        _ => shared.posted.forget(id),
     }
     is_of_refresh
 }
@@ -262,7 +265,7 @@ struct Group {
 
 /// Pending jobs by association.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups(BTreeMap<AssociationId, Group>);
+struct Groups(BTreeMap<AssociationId, Group>);
 
 impl Groups {
     #[cfg(test)]
@@ -309,7 +312,147 @@ impl Groups {
     }
 }
 
-impl Live {
+/// The posted priorities of all pending jobs, in the orders of the scheduler queues.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PostedPriorities {
+    pending: Pending<Posted>,
+    groups: Groups,
+    /// What pushes changed since the last refresh that computed all priorities.
+    site_change: Pushed,
+    /// Pending jobs whose jobspec was updated since their priority was posted.
+    updated: HashSet<JobId>,
+    /// Jobs that had a priority, and that limits hold since.
+    held_again: HashSet<JobId>,
+    /// The weights of the last posted priority.
+    weighing: Option<Arc<Weighing>>,
+    /// Priorities that are being posted, with the former ones in case Flux refuses.
+    under_way: HashMap<JobId, (Priced, Posted)>,
+    /// Whether anything changed since the last plan.
+    has_changed: bool,
+}
+
+impl PostedPriorities {
+    /// Removes a job that is not pending any more.
+    pub fn forget(&mut self, id: JobId) {
+        self.under_way.remove(&id);
+        self.updated.remove(&id);
+        self.held_again.remove(&id);
+        let Some(posted) = self.pending.remove(id) else { return };
+        self.has_changed = true;
+        self.groups.leave(posted.association, id);
+    }
+
+    /// Puts each pending job into the order of the scheduler queue that `queue` names. The next refresh corrects the orders.
+    pub fn regroup(&mut self, queue: impl Fn(JobId) -> Option<QueueName>) {
+        self.pending.regroup(queue);
+        self.has_changed = true;
+    }
+
+    /// Returns the priorities to post, within `bounds`: none if nothing has changed since the last plan.
+    pub fn plan(&mut self, bounds: Bounds) -> Plan {
+        if !std::mem::take(&mut self.has_changed) {
+            return Plan::default();
+        }
+        let plan = self.pending.plan(bounds);
+        // The next plan continues if the budget was too small.
+        self.has_changed |= plan.only_to.is_some();
+        plan
+    }
+
+    /// Has the next plan look at the orders again.
+    pub fn note_change(&mut self) {
+        self.has_changed = true;
+    }
+
+    /// Returns true if the next plan looks at the orders.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    /// Forgets which posts are under way: Flux has taken them.
+    pub fn end_posts(&mut self) {
+        self.under_way.clear();
+    }
+
+    /// Marks all posted priorities as outdated: they may all have moved alike, so that their order does not show it.
+    pub fn outdate(&mut self) {
+        self.pending.outdate();
+    }
+
+    /// Stores the current priority of a pending job.
+    pub fn set_current(&mut self, id: JobId, priority: u32) {
+        let known = self.pending.get(id).map(|(priced, _)| priced.exact);
+        self.has_changed |= known.is_some_and(|known| known != priority);
+        self.pending.set_exact(id, priority);
+    }
+
+    /// Returns true if the job is in the wrong place of its queue, down to `depth`.
+    pub fn is_misplaced(&self, id: JobId, depth: usize) -> bool {
+        self.pending.is_misplaced(id, depth)
+    }
+
+    /// Returns both priorities of a pending job, and what made the posted one.
+    pub fn get(&self, id: JobId) -> Option<(Priced, &Posted)> {
+        self.pending.get(id)
+    }
+
+    /// Returns the associations with pending jobs.
+    pub fn associations(&self) -> Vec<AssociationId> {
+        self.groups.all()
+    }
+
+    /// Returns the pending jobs by ascending id, from the one after `after`.
+    pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> {
+        self.pending.ids_after(after)
+    }
+
+    /// Returns the number of pending jobs.
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Notes what a push changed in the tree or its rules.
+    pub fn note_site_change(&mut self, change: &SiteChange) {
+        self.site_change.note(change);
+    }
+
+    /// Notes that the configuration changed how running jobs count.
+    pub fn note_accrual_change(&mut self) {
+        self.site_change.note_accounting();
+    }
+
+    /// Returns true if a change of the tree or its rules waits for the refresh that computes all priorities.
+    pub fn has_site_change(&self) -> bool {
+        self.site_change != Pushed::default()
+    }
+
+    /// Notes that a refresh has computed all priorities.
+    pub fn end_site_change(&mut self) {
+        self.site_change = Pushed::default();
+    }
+
+    /// Notes that the jobspec of a job was updated.
+    pub fn note_jobspec_update(&mut self, id: JobId) {
+        if self.pending.get(id).is_some() {
+            self.updated.insert(id);
+        }
+    }
+
+    /// Notes that limits hold a job that had a priority.
+    pub fn note_held_again(&mut self, id: JobId) {
+        self.held_again.insert(id);
+    }
+
+    /// Returns the number of entries.
+    #[cfg(test)]
+    pub fn keeps(&self) -> usize {
+        self.pending.len()
+            + self.groups.len()
+            + self.under_way.len()
+            + self.updated.len()
+            + self.held_again.len()
+    }
+
     /// Returns the urgency of a pending job, as Flux reported it last.
     pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
         self.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
@@ -361,7 +504,7 @@ impl Live {
 impl Shared {
     /// Returns the current priority of a pending job. Flux reports each change of the urgency of such a job.
     pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
-        let (_, posted) = self.live.pending.get(id)?;
+        let (_, posted) = self.posted.pending.get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }
 }
@@ -369,7 +512,7 @@ impl Shared {
 impl View<'_> {
     /// Returns the posted priority of a pending job, and its current priority.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
-        let (_, posted) = self.live.pending.get(id)?;
+        let (_, posted) = self.posted.pending.get(id)?;
         Some(PricedJob {
             posted: posted.explanation(),
             when: posted.when,
@@ -384,21 +527,11 @@ impl View<'_> {
 
     /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
     pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
-        self.live.pending.ids_after(after).take(most).collect()
+        self.posted.pending.ids_after(after).take(most).collect()
     }
 
     /// Returns the posted priority of a pending job; `None` for any other job.
     pub fn posted_priority(&self, id: JobId) -> Option<u32> {
-        self.live.posted_priority(id)
+        self.posted.posted_priority(id)
     }
-}
-
-/// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.
-pub(in crate::engine) fn keeps_price(shared: &Shared, id: JobId, urgency: i64) -> bool {
-    let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-    let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
-    shared.live.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
-        && is_pending()
-        && !shared.unpriced.contains(&id)
-        && shared.live.pending.get(id).is_some_and(same)
 }

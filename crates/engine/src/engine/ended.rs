@@ -4,7 +4,7 @@
 //! What it tells of a job are nodes and cores of its R, and when it ran. It does not tell of GPUs: where these are
 //! weighed, such a job counts for them when the accounting database has it.
 
-use super::super::{Effect, EndedJob, Level, Timer};
+use super::{Effect, EndedJob, Level, Timer};
 use crate::engine::shared::Shared;
 use crate::standing;
 use fairshare::periods::Resources;
@@ -28,6 +28,21 @@ pub(super) enum Asking {
     Done(f64),
 }
 
+/// The questions to job-list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EndedJobs {
+    asking: Asking,
+    /// How often job-list did not answer.
+    unanswered: u32,
+}
+
+impl EndedJobs {
+    /// Has job-list asked again: what it has reported is not kept, or nobody listened to the question.
+    pub fn begin_again(&mut self) {
+        self.asking = Asking::Due;
+    }
+}
+
 /// So many times job-list is asked in vain: for a minute where it refuses, for 12 minutes where it is silent.
 const TRIES: u32 = 12;
 /// After so many of [`Timer::Retry`] without a page it is asked again. It may have much to read first; but as long as we wait no ended
@@ -38,7 +53,7 @@ const PATIENCE: u32 = 12;
 /// goes further back.
 pub(in crate::engine) fn ask_for_ended(shared: &mut Shared) -> Vec<Effect> {
     let since = shared.standing.counted_from(shared.now - shared.standing.reset());
-    let asked = match shared.live.asking {
+    let asked = match shared.ended.asking {
         Asking::Due | Asking::Unanswered => f64::INFINITY,
         Asking::UnderWay { since, .. } | Asking::Done(since) => since,
     };
@@ -47,13 +62,13 @@ pub(in crate::engine) fn ask_for_ended(shared: &mut Shared) -> Vec<Effect> {
     }
     // Pages come the last jobs first: none may be taken for one that was given up.
     shared.standing.remember_all(true);
-    shared.live.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
+    shared.ended.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
     vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
 }
 
 /// Asks once more, if nobody answered; waits on, if an answer may still come.
 pub(in crate::engine) fn ask_again(shared: &mut Shared) -> Vec<Effect> {
-    match &mut shared.live.asking {
+    match &mut shared.ended.asking {
         Asking::Unanswered => ask_for_ended(shared),
         Asking::UnderWay { silent, .. } => {
             *silent += 1;
@@ -62,7 +77,7 @@ pub(in crate::engine) fn ask_again(shared: &mut Shared) -> Vec<Effect> {
             }
             // At once: a page that comes while nobody waits for it would be lost.
             let mut effects = listed(shared, None);
-            if shared.live.asking == Asking::Unanswered {
+            if shared.ended.asking == Asking::Unanswered {
                 effects = ask_for_ended(shared);
             }
             effects
@@ -73,13 +88,13 @@ pub(in crate::engine) fn ask_again(shared: &mut Shared) -> Vec<Effect> {
 
 /// A page of ended jobs.
 pub(in crate::engine) fn listed(shared: &mut Shared, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
-    let Asking::UnderWay { since, before, most, told, .. } = shared.live.asking else {
+    let Asking::UnderWay { since, before, most, told, .. } = shared.ended.asking else {
         return Vec::new();
     };
     let Some(jobs) = jobs else {
-        shared.live.unanswered += 1;
-        if shared.live.unanswered < TRIES {
-            shared.live.asking = Asking::Unanswered;
+        shared.ended.unanswered += 1;
+        if shared.ended.unanswered < TRIES {
+            shared.ended.asking = Asking::Unanswered;
             return vec![Effect::Arm(Timer::Retry)];
         }
         let text = "job-list does not answer: jobs that ended while the plugin was not loaded count when a push has them";
@@ -98,7 +113,7 @@ pub(in crate::engine) fn listed(shared: &mut Shared, jobs: Option<Vec<EndedJob>>
     }
     // A page of jobs that all ended at one instant says nothing of what lies before: it has to grow.
     let most = if oldest == before { most.saturating_mul(2) } else { most };
-    shared.live.asking = Asking::UnderWay { since, before: oldest, most, told, silent: 0 };
+    shared.ended.asking = Asking::UnderWay { since, before: oldest, most, told, silent: 0 };
     effects.push(Effect::ListEnded { since, before: oldest, most });
     effects
 }
@@ -113,7 +128,7 @@ fn ended_before(shared: &mut Shared, job: EndedJob) -> Option<Effect> {
 }
 
 fn asked_all(shared: &mut Shared, since: f64) {
-    shared.live.unanswered = 0;
-    shared.live.asking = Asking::Done(since);
+    shared.ended.unanswered = 0;
+    shared.ended.asking = Asking::Done(since);
     shared.standing.remember_all(false);
 }

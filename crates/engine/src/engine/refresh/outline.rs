@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What every answer to people says of live fair-share.
 
-use super::super::View;
-use super::refresh::Stage;
-use super::{LastRefresh, Live};
+use super::stage::Stage;
+use super::{LastRefresh, Refresh};
+use crate::engine::View;
 use fairshare::{Options, Policy};
 
 /// Live fair-share in a few words.
@@ -30,7 +30,7 @@ pub struct RefreshProgress {
     pub is_under_way: bool,
 }
 
-impl Live {
+impl Refresh {
     /// Returns the number of refreshes that have ended, and of the priorities that they posted.
     pub(in crate::engine) fn totals(&self) -> (u64, u64) {
         self.totals
@@ -45,6 +45,6 @@ impl Live {
 impl View<'_> {
     /// Returns how many refreshes have ended, and whether one is in progress.
     pub fn refresh_progress(&self) -> RefreshProgress {
-        RefreshProgress { total: self.live.totals.0, is_under_way: self.live.last_refresh().1 }
+        RefreshProgress { total: self.refresh.totals.0, is_under_way: self.refresh.last_refresh().1 }
     }
 }

@@ -4,8 +4,7 @@
 //! A job counts from its R's start to when it became INACTIVE, as the accounting database counts it (t_inactive, which is
 //! also what its watermarks are made of): until then its resources are its own.
 
-use super::super::{Effect, Level};
-use super::ended::Asking;
+use super::{Effect, Level};
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{self, Job, Phase};
@@ -43,7 +42,7 @@ pub(in crate::engine) fn accrued(shared: &mut Shared, id: JobId, job: &Job) -> O
     }
     if shared.standing.tree().is_none() && shared.standing.counts().2 >= MOST_ENDED {
         shared.standing.never_ran(id);
-        shared.live.asking = Asking::default();
+        shared.ended.begin_again();
         return None;
     }
     let counted = counted_job(shared, id, job)?;

@@ -3,15 +3,17 @@
 //! each queue first.
 
 use super::super::Settings;
-use super::super::{Effect, Engine, Step, Timer};
-use super::Live;
+use super::super::{Effect, Step, Timer};
+use super::Touching;
 use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
-use super::refresh::Stage;
-use super::{Annotating, Touching};
+use super::stage::Stage;
+use crate::engine::annotate::Annotating;
 use crate::engine::due::Scan;
 use crate::engine::hold;
 use crate::engine::hold::wakes_too_late;
-use crate::engine::live::prices;
+use crate::engine::posted;
+use crate::engine::posted::PostedPriorities;
+use crate::engine::refresh::Refresh;
 use crate::engine::shared::Shared;
 use crate::engine::step::reprioritize_all;
 use crate::ids::JobId;
@@ -35,64 +37,48 @@ pub(super) struct Seeking {
     after: Option<JobId>,
 }
 
-/// Returns what asking Flux for all priorities costs now.
-fn cost_of_loop(live: &Live, settings: &Settings) -> Loop {
-    Loop { pending: live.pending.len(), longest: settings.max_stall }
-}
-
-/// Returns how many priorities a refresh posts at most: the number that is set, or fewer if Flux's loop would take too long, so that
-/// the priorities are posted one by one.
-pub(in crate::engine) fn budget(live: &Live, settings: &Settings) -> usize {
-    let (set, a_loop) = (settings.budget, cost_of_loop(live, settings));
-    if a_loop.is_short(set) { set } else { set.min(posts_between(a_loop.pending, settings.refresh)) }
-}
-
-impl Engine {
+impl Refresh {
     /// All exact prices are known: which to post, and how. `unpriced` are jobs that have none, if they were looked for.
-    pub(super) fn post_plan(&mut self, unpriced: Option<Vec<JobId>>) -> Vec<Effect> {
-        let (depth, budget) = (self.shared.settings.depth, self.shared.budget());
-        let mut plan = Default::default();
-        let refreshes_stale = self.shared.live.stale.is_due;
-        self.shared.live.is_misplaced = false;
-        if std::mem::take(&mut self.shared.live.moved) {
-            plan = self.shared.live.pending.plan(Bounds { depth, budget, refreshes_stale });
-            // What the budget left over is gone on with next time.
-            self.shared.live.moved |= plan.only_to.is_some();
-        }
-        self.shared.live.stale.planned(self.shared.now, !plan.touch.is_empty(), plan.only_to.is_none());
-        let lagging = self.shared.live.pending.lagging();
-        let last = &mut self.shared.live.posting;
+    pub(in crate::engine) fn post_plan(
+        &mut self,
+        shared: &mut Shared,
+        unpriced: Option<Vec<JobId>>,
+    ) -> Vec<Effect> {
+        let (depth, budget) = (shared.settings.depth, budget(&shared.posted, &shared.settings));
+        let refreshes_stale = self.stale.is_due;
+        self.is_misplaced = false;
+        let plan = shared.posted.plan(Bounds { depth, budget, refreshes_stale });
+        self.stale.planned(shared.now, !plan.touch.is_empty(), plan.only_to.is_none());
+        let (_, lagging) = shared.posted.pending_and_stale();
+        let last = &mut self.posting;
         last.lagging = lagging.saturating_sub(plan.touch.len());
         last.right_to = plan.only_to.or((last.lagging > 0).then_some(depth));
         let was_sought = unpriced.is_some();
         let prices = plan.touch.into_iter().map(|(id, _)| id);
         let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), prices: prices.collect() };
         let mut effects = Vec::new();
-        let (a_loop, touched) = (cost_of_loop(&self.shared.live, &self.shared.settings), posts.prices.len());
+        let (a_loop, touched) = (cost_of_loop(&shared.posted, &shared.settings), posts.prices.len());
         // What is posted along with those that have none costs least.
-        let asks = self.shared.live.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
+        let asks = self.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
         if asks || a_loop.is_better_for(touched) {
-            self.shared.live.posting.touched += touched;
+            self.posting.touched += touched;
             let jobs = std::mem::take(&mut posts).prices.into_iter().collect();
-            self.shared.live.touching = Some(Touching {
-                jobs,
-                is_pushs: std::mem::take(&mut self.shared.live.pushed),
-                refreshes_stale,
-            });
+            self.touching =
+                Some(Touching { jobs, is_pushs: std::mem::take(&mut self.pushed), refreshes_stale });
             effects.extend(reprioritize_all());
             effects.push(Effect::Then(Step::ReleaseAll));
         }
-        self.shared.live.stage = Stage::Posting(posts);
-        effects.extend(self.post());
+        self.stage = Stage::Posting(posts);
+        effects.extend(self.post(shared));
         effects
     }
 
     /// Posts the next prices, each as it is now.
-    pub(super) fn post(&mut self) -> Vec<Effect> {
-        self.shared.live.under_way.clear();
-        let a_loop = cost_of_loop(&self.shared.live, &self.shared.settings);
+    pub(in crate::engine) fn post(&mut self, shared: &mut Shared) -> Vec<Effect> {
+        shared.posted.end_posts();
+        let a_loop = cost_of_loop(&shared.posted, &shared.settings);
         let most = posts_at_once(a_loop.pending);
-        let Stage::Posting(Posts { unpriced, prices }) = &mut self.shared.live.stage else {
+        let Stage::Posting(Posts { unpriced, prices }) = &mut self.stage else {
             return Vec::new();
         };
         let asked: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
@@ -101,28 +87,27 @@ impl Engine {
         // Where posts are so dear that the loop is too long, others have their time between them.
         let posts = if a_loop.is_short(0) { 0 } else { asked.len() + now.len() };
         let mut effects: Vec<Effect> = asked.into_iter().map(Effect::AskUrgency).collect();
-        if all_asked && std::mem::take(&mut self.shared.live.pushed) {
+        if all_asked && std::mem::take(&mut self.pushed) {
             effects.push(Effect::Then(Step::ReleaseAll));
         }
         let mut scans = Vec::new();
         for id in now {
-            let urgency = self.shared.live.urgency(id).unwrap_or_default();
-            if self.shared.ledger.job(id).is_some_and(|job| wakes_too_late(&self.shared, id, job, urgency)) {
-                effects.extend(hold::stands_in_line(&mut self.shared, id));
+            let urgency = shared.posted.urgency(id).unwrap_or_default();
+            if shared.ledger.job(id).is_some_and(|job| wakes_too_late(shared, id, job, urgency)) {
+                effects.extend(hold::stands_in_line(shared, id));
                 continue;
             }
-            let Some(made) = prices::touch(&mut self.shared, id) else { continue };
-            self.shared.live.posting.touched += 1;
-            effects.extend(prices::memo(&mut self.shared, id, &made));
+            let Some(made) = posted::touch(shared, id) else { continue };
+            self.posting.touched += 1;
+            effects.extend(posted::memo(shared, id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
-            let freed =
-                hold::rest(&mut self.shared, id, Demand::of_price(made.priority)).map(|of| (of, Line::All));
+            let freed = hold::rest(shared, id, Demand::of_price(made.priority)).map(|of| (of, Line::All));
             scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
         // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.
-        self.shared.due.scans.push(Scan::Several(scans));
+        shared.due.scans.push(Scan::Several(scans));
         if is_done {
-            effects.extend(self.refreshed());
+            effects.extend(self.refreshed(shared));
         } else {
             effects.push(Effect::ArmIn(Timer::Slice, pause(a_loop.pending, posts)));
         }
@@ -130,34 +115,46 @@ impl Engine {
     }
 
     /// Notes that all priorities of a refresh are posted. Annotations come next, if the site wants them.
-    fn refreshed(&mut self) -> Option<Effect> {
-        let (count, touched) = &mut self.shared.live.totals;
-        let before = self.shared.live.last.filter(|_| std::mem::take(&mut self.shared.live.is_correction));
+    fn refreshed(&mut self, shared: &mut Shared) -> Option<Effect> {
+        let (count, touched) = &mut self.totals;
+        let before = self.last.filter(|_| std::mem::take(&mut self.is_correction));
         if before.is_none() {
             *count += 1;
         }
         let known = before.map_or(0, |last| last.touched);
-        *touched += self.shared.live.posting.touched.saturating_sub(known) as u64;
-        self.shared.live.last = Some(self.shared.live.posting);
-        if self.shared.settings.annotate {
-            self.shared.live.stage = Stage::Annotating(Annotating::default());
+        *touched += self.posting.touched.saturating_sub(known) as u64;
+        self.last = Some(self.posting);
+        if shared.settings.annotate {
+            self.stage = Stage::Annotating(Annotating::default());
             return Some(Effect::Arm(Timer::Slice));
         }
-        self.end_refresh()
+        self.end_refresh(shared)
     }
 
     /// Ends a refresh. Returns the next turn if a job came to the wrong place of its queue meanwhile.
-    pub(super) fn end_refresh(&mut self) -> Option<Effect> {
-        self.shared.live.stage = Stage::Idle;
-        self.shared.live.is_misplaced.then_some(Effect::Arm(Timer::Slice))
+    pub(in crate::engine) fn end_refresh(&mut self, _shared: &mut Shared) -> Option<Effect> {
+        self.stage = Stage::Idle;
+        self.is_misplaced.then_some(Effect::Arm(Timer::Slice))
+    }
+
+    /// Whether jobs without a price are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
+    pub(super) fn seeks(&self, shared: &Shared) -> bool {
+        self.pushed
+            && !cost_of_loop(&shared.posted, &shared.settings)
+                .is_short(shared.posted.pending_and_stale().1.min(shared.settings.budget))
     }
 }
 
-/// Whether jobs without a price are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
-pub(super) fn seeks(shared: &Shared) -> bool {
-    shared.live.pushed
-        && !cost_of_loop(&shared.live, &shared.settings)
-            .is_short(shared.live.pending.lagging().min(shared.settings.budget))
+/// Returns what asking Flux for all priorities costs now.
+fn cost_of_loop(posted: &PostedPriorities, settings: &Settings) -> Loop {
+    Loop { pending: posted.len(), longest: settings.max_stall }
+}
+
+/// Returns how many priorities a refresh posts at most: the number that is set, or fewer if Flux's loop would take too long, so that
+/// the priorities are posted one by one.
+pub(in crate::engine) fn budget(posted: &PostedPriorities, settings: &Settings) -> usize {
+    let (set, a_loop) = (settings.budget, cost_of_loop(posted, settings));
+    if a_loop.is_short(set) { set } else { set.min(posts_between(a_loop.pending, settings.refresh)) }
 }
 
 /// Looks at the next jobs; what was found when all were looked at, or when there are so many that Flux's loop has to ask.
@@ -178,6 +175,6 @@ pub(super) fn seek_unpriced(shared: &Shared, mut at: Seeking) -> Result<Vec<JobI
 /// Whether Flux's loop would do something for a job beside putting its price right.
 pub(in crate::engine) fn is_asked_for(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
-    let has_none = || shared.unpriced.contains(&id) || shared.live.pending.get(id).is_none();
+    let has_none = || shared.unpriced.contains(&id) || shared.posted.get(id).is_none();
     matches!(job.phase, Phase::Priority | Phase::Sched) && (is_new || !job.is_awaiting() && has_none())
 }

@@ -2,11 +2,16 @@
 //! When a push or a request posts priorities that are merely stale, because usage or ages moved: at most once an hour, so at most
 //! once an hour per job. A changed weight, share, queue or bank is another matter: its new priorities are posted at once.
 
-use super::super::{Effect, Engine, Timer};
-use super::refresh::Stage;
+use super::super::{Effect, Timer};
+use super::Refresh;
+use super::stage::Stage;
+use crate::engine::posted::Posted;
+use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Admission, Phase};
 use crate::priority::PRIORITY_MAX;
+use crate::priority::Priced;
+use crate::standing::SiteChange;
 
 /// Seconds between two refreshes of stale priorities.
 const PERIOD: f64 = 3_600.0;
@@ -55,51 +60,77 @@ impl StaleRefresh {
     }
 }
 
-impl Engine {
+impl Refresh {
     /// Whether a job that Flux asks about in a loop keeps its posted priority, because the priority is merely stale and was
     /// posted within the last hour.
-    pub(in crate::engine) fn keeps_stale(&mut self, id: JobId, urgency: i64) -> bool {
-        if !self.shared.is_live() || self.shared.live.touching.is_some() {
+    pub(in crate::engine) fn keeps_stale(&mut self, shared: &mut Shared, id: JobId, urgency: i64) -> bool {
+        if !shared.is_live() || self.touching.is_some() {
             return false;
         }
-        let Some((priced, noted)) = self.shared.live.pending.get(id) else { return false };
+        let Some((priced, noted)) = shared.posted.get(id) else { return false };
         let (posted, association) = (priced.posted, noted.association);
-        let is_same = i64::from(noted.urgency) == urgency && !self.shared.unpriced.contains(&id);
-        let is_settled = self.shared.ledger.job(id).is_some_and(|job| {
+        let is_same = i64::from(noted.urgency) == urgency && !shared.unpriced.contains(&id);
+        let is_settled = shared.ledger.job(id).is_some_and(|job| {
             job.phase == Phase::Sched && job.admission == Admission::Admitted(association)
         });
         if !is_same || !is_settled {
             return false;
         }
-        let Some(current) = self.shared.exact(id).map(|made| made.priority) else { return false };
+        let Some(current) = shared.exact(id).map(|made| made.priority) else { return false };
         let is_special = |price: u32| price == 0 || price == PRIORITY_MAX;
         if posted == current || is_special(posted) || is_special(current) {
             return false;
         }
-        if self.shared.live.stale.is_looping {
-            self.shared.live.stale.last = Some(self.shared.now);
+        if self.stale.is_looping {
+            self.stale.last = Some(shared.now);
             return false;
         }
-        self.shared.live.pending.set_exact(id, current);
-        self.shared.live.moved = true;
+        shared.posted.set_current(id, current);
+        shared.posted.note_change();
         true
     }
 
     /// Corrects the order in the next reactor turn if a job came to the wrong place of its queue, because the jobs around it
     /// have stale priorities.
-    pub(in crate::engine) fn correct_place(&mut self, id: JobId) -> Option<Effect> {
-        let depth = self.shared.settings.depth;
+    pub(in crate::engine) fn correct_place(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
+        let depth = shared.settings.depth;
         // If a refresh used up its budget, the next one continues.
-        let is_right = self.shared.live.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
-        if !self.shared.is_live()
-            || !is_right
-            || self.shared.live.is_misplaced
-            || !self.shared.live.pending.is_misplaced(id, depth)
-        {
+        let is_right = self.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
+        if !shared.is_live() || !is_right || self.is_misplaced || !shared.posted.is_misplaced(id, depth) {
             return None;
         }
-        self.shared.live.is_misplaced = true;
-        matches!(self.shared.live.stage, Stage::Idle).then_some(Effect::Arm(Timer::Slice))
+        self.is_misplaced = true;
+        matches!(self.stage, Stage::Idle).then_some(Effect::Arm(Timer::Slice))
+    }
+
+    /// A push changed the tree or its rules.
+    pub(in crate::engine) fn note_site_change(&mut self, shared: &mut Shared, change: &SiteChange) {
+        shared.posted.note_site_change(change);
+        self.require_if_edited(shared);
+    }
+
+    /// The configuration changed how running jobs count.
+    pub(in crate::engine) fn note_other_accrual(&mut self, shared: &mut Shared) {
+        shared.posted.note_accrual_change();
+        self.require_if_edited(shared);
+    }
+
+    fn require_if_edited(&mut self, shared: &mut Shared) {
+        if shared.posted.has_site_change() {
+            self.stale.require();
+        }
+    }
+}
+
+impl Refresh {
+    /// Returns true if a job that Flux asks about in the loop of a refresh keeps its posted priority.
+    pub(in crate::engine) fn keeps_posted(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
+        let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
+        let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
+        self.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
+            && is_pending()
+            && !shared.unpriced.contains(&id)
+            && shared.posted.get(id).is_some_and(same)
     }
 }
 

@@ -14,8 +14,6 @@
 //!
 //! [`Standing::priced_turns`]: crate::standing::Standing::priced_turns
 
-use super::super::Engine;
-use super::Live;
 use crate::accounts::AssociationId;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
@@ -44,7 +42,7 @@ pub struct Turn {
 
 /// All turns of a refresh.
 #[derive(Clone, Debug, Default)]
-pub(super) struct InTurn {
+pub(in crate::engine) struct Turns {
     /// With the association that the job was of: where it has moved to, that turn is not its own.
     of_job: HashMap<JobId, (AssociationId, Turn)>,
     /// Of the last job of each association.
@@ -65,57 +63,54 @@ pub(super) struct Taking {
     jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
 }
 
-impl Live {
+impl Turns {
     /// Returns the turn of a pending job, or that of the last job of its association.
-    pub(in crate::engine) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
-        let turns = self.turns.as_ref()?;
-        let own = turns.of_job.get(&id).filter(|(of, _)| *of == association).map(|(_, turn)| turn);
-        own.or_else(|| turns.last.get(&association)).copied()
+    pub fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
+        let own = self.of_job.get(&id).filter(|(of, _)| *of == association).map(|(_, turn)| turn);
+        own.or_else(|| self.last.get(&association)).copied()
     }
 }
 
-impl Engine {
-    /// Begins to work out turns, if that is asked for.
-    pub(super) fn begin_turns(&mut self) -> Option<Taking> {
-        if !self.shared.settings.interleave {
-            self.shared.live.turns = None;
-            return None;
-        }
-        Some(Taking { left: self.shared.live.groups.all().into(), ..Taking::default() })
+/// Begins to work out turns, if that is asked for.
+pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<Taking> {
+    if !shared.settings.interleave {
+        shared.turns = Turns::default();
+        return None;
     }
+    Some(Taking { left: shared.posted.associations().into(), ..Taking::default() })
+}
 
-    /// Goes on by a slice; `None` when all turns are known.
-    pub(super) fn take_turns(&mut self, mut taking: Taking) -> Option<Taking> {
-        let mut most = PRICED;
-        while let Some(&association) = taking.left.front() {
-            if most == 0 {
-                return Some(taking);
-            }
-            most = order_on(&self.shared, &mut taking, association, most);
-        }
-        let charging = match taking.charging.take() {
-            Some(charging) => Some(charging),
-            None => self.shared.standing.charging(std::mem::take(&mut taking.asked), self.shared.now),
-        };
-        let mut charging = charging?;
-        if !self.shared.standing.charge_on(&mut charging, SLICE) {
-            taking.charging = Some(charging);
+/// Goes on by a slice; `None` when all turns are known.
+pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> Option<Taking> {
+    let mut most = PRICED;
+    while let Some(&association) = taking.left.front() {
+        if most == 0 {
             return Some(taking);
         }
-        // What makes a difference of one in a price, and a little for what multiplying loses.
-        let unit = 1.001 / (self.shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
-        let mut turns = InTurn::default();
-        for (index, fairshares) in self.shared.standing.priced_turns(charging, unit) {
-            let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
-            for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
-                let turn = Turn { number: at + 1, fairshare };
-                turns.of_job.insert(id, (association, turn));
-                turns.last.insert(association, turn);
-            }
-        }
-        self.shared.live.turns = Some(turns);
-        None
+        most = order_on(shared, &mut taking, association, most);
     }
+    let charging = match taking.charging.take() {
+        Some(charging) => Some(charging),
+        None => shared.standing.charging(std::mem::take(&mut taking.asked), shared.now),
+    };
+    let mut charging = charging?;
+    if !shared.standing.charge_on(&mut charging, SLICE) {
+        taking.charging = Some(charging);
+        return Some(taking);
+    }
+    // What makes a difference of one in a price, and a little for what multiplying loses.
+    let unit = 1.001 / (shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
+    let mut turns = Turns::default();
+    for (index, fairshares) in shared.standing.priced_turns(charging, unit) {
+        let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
+        for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
+            let turn = Turn { number: at + 1, fairshare };
+            turns.of_job.insert(id, (association, turn));
+            turns.last.insert(association, turn);
+        }
+    }
+    shared.turns = turns;
+    None
 }
 
 fn asks_for(job: &Job) -> Resources {
@@ -131,10 +126,10 @@ fn seconds(job: &Job) -> f64 {
 fn order_on(shared: &Shared, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
     let fairshare = shared.fairshare(association);
     let price = |id: JobId| {
-        let explained = shared.explain_at(shared.ledger.job(id)?, shared.live.urgency(id)?, fairshare?)?;
+        let explained = shared.explain_at(shared.ledger.job(id)?, shared.posted.urgency(id)?, fairshare?)?;
         (explained.priority > 0).then_some((Reverse(explained.priority), id))
     };
-    let jobs: Vec<JobId> = shared.live.groups.jobs_after(association, taking.after).take(most).collect();
+    let jobs: Vec<JobId> = shared.posted.pending_of(association, taking.after).take(most).collect();
     taking.priced.extend(jobs.iter().filter_map(|id| price(*id)));
     taking.after = jobs.last().copied().filter(|_| jobs.len() == most);
     if taking.after.is_some() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Prices that change for other reasons than a fair-share: those of all jobs at once, and those of jobs at the end of their age.
 
-use super::super::Engine;
-use super::refresh::JOB;
+use super::stage::JOB;
 use crate::engine::age::is_capped;
+use crate::engine::refresh::Refresh;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::priority::AGE;
@@ -34,52 +34,49 @@ pub(super) struct Capped {
     pub after: Option<JobId>,
 }
 
-impl Engine {
+impl Refresh {
     /// Posted prices are outdated if what they have in common is another than at the last refresh; all exact ones may be others.
     /// Where an admin changed it, the plan posts all of them: a priority of other weights is more than stale.
-    pub(super) fn outdate_prices(&mut self) {
-        let terms = terms_in_common(&self.shared);
-        if self.shared.live.terms.as_ref() != Some(&terms) {
-            let is_edited =
-                self.shared.live.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
+    pub(in crate::engine) fn outdate_prices(&mut self, shared: &mut Shared) {
+        let terms = terms_in_common(shared);
+        if self.terms.as_ref() != Some(&terms) {
+            let is_edited = self.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
             if is_edited {
-                self.shared.live.stale.require();
+                self.stale.require();
             }
-            self.shared.live.terms = Some(terms);
-            self.shared.live.reprice = true;
-            self.shared.live.pending.outdate();
+            self.terms = Some(terms);
+            self.reprice = true;
+            shared.posted.outdate();
         }
     }
 
     /// Prices are posted by pushed numbers: when fair-share comes to be live they don't compare with those posted then.
-    pub(in crate::engine) fn forget_terms(&mut self) {
-        self.shared.live.terms = None;
+    pub(in crate::engine) fn forget_terms(&mut self, _shared: &mut Shared) {
+        self.terms = None;
     }
+}
 
-    /// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on. `left` is what may be done, of
-    /// which looking at a job takes 1. Says how it goes on, unless all were looked at.
-    pub(super) fn reprice_capped(&mut self, at: Capped, left: &mut usize) -> Option<Capped> {
-        let mut after = at.after;
-        let ids: Vec<JobId> = self.shared.live.pending.ids_after(after).take(*left).collect();
-        for id in ids {
-            if *left == 0 {
-                break;
-            }
-            (*left, after) = (*left - 1, Some(id));
-            if self.shared.ledger.job(id).is_some_and(|job| is_capped(&self.shared, job)) {
-                *left = left.saturating_sub(JOB);
-                self.reprice_job(id);
-            }
+/// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on. `left` is what may be done, of
+/// which looking at a job takes 1. Says how it goes on, unless all were looked at.
+pub(in crate::engine) fn reprice_capped(shared: &mut Shared, at: Capped, left: &mut usize) -> Option<Capped> {
+    let mut after = at.after;
+    let ids: Vec<JobId> = shared.posted.ids_after(after).take(*left).collect();
+    for id in ids {
+        if *left == 0 {
+            break;
         }
-        (*left == 0).then_some(Capped { after, ..at })
+        (*left, after) = (*left - 1, Some(id));
+        if shared.ledger.job(id).is_some_and(|job| is_capped(shared, job)) {
+            *left = left.saturating_sub(JOB);
+            reprice_job(shared, id);
+        }
     }
+    (*left == 0).then_some(Capped { after, ..at })
+}
 
-    fn reprice_job(&mut self, id: JobId) {
-        let Some(exact) = self.shared.exact(id) else { return };
-        let known = self.shared.live.pending.get(id);
-        self.shared.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
-        self.shared.live.pending.set_exact(id, exact.priority);
-    }
+fn reprice_job(shared: &mut Shared, id: JobId) {
+    let Some(exact) = shared.exact(id) else { return };
+    shared.posted.set_current(id, exact.priority);
 }
 
 fn terms_in_common(shared: &Shared) -> Terms {

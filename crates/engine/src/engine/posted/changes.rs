@@ -5,8 +5,7 @@
 //! which is kept by association: refreshes that follow a push which changed the tree or its rules are told apart from those by
 //! which usage alone was moved.
 
-use super::super::Engine;
-use super::prices::Posted;
+use super::Posted;
 use crate::accounts::AssociationId;
 use crate::engine::shared::Shared;
 use crate::ids::JobId;
@@ -168,11 +167,16 @@ pub(super) struct Pushed {
 }
 
 impl Pushed {
-    fn note(&mut self, change: &SiteChange) {
+    pub fn note(&mut self, change: &SiteChange) {
         self.shares |= change.shares;
         self.members |= change.members;
         self.policy |= change.policy;
         self.accounting |= change.accounting;
+    }
+
+    /// Notes that the configuration changed how running jobs count.
+    pub fn note_accounting(&mut self) {
+        self.accounting = true;
     }
 
     /// What it is, in the order of [`Moves`].
@@ -205,38 +209,6 @@ impl Moves {
     }
 }
 
-impl Engine {
-    /// A push changed the tree or its rules.
-    pub(in crate::engine) fn note_site_change(&mut self, change: &SiteChange) {
-        self.shared.live.site_change.note(change);
-        self.require_if_edited();
-    }
-
-    /// The configuration changed how running jobs count.
-    pub(super) fn note_other_accrual(&mut self) {
-        self.shared.live.site_change.accounting = true;
-        self.require_if_edited();
-    }
-
-    fn require_if_edited(&mut self) {
-        if self.shared.live.site_change != Pushed::default() {
-            self.shared.live.stale.require();
-        }
-    }
-}
-
-/// A job's jobspec was updated.
-pub(in crate::engine) fn note_jobspec_update(shared: &mut Shared, id: JobId) {
-    if shared.live.pending.get(id).is_some() {
-        shared.live.updated.insert(id);
-    }
-}
-
-/// A job that has a priority is held.
-pub(in crate::engine) fn note_held_again(shared: &mut Shared, id: JobId) {
-    shared.live.held_again.insert(id);
-}
-
 /// What has changed since the priority that is posted for a job was made, if `made` is to take its place.
 pub(super) fn changes_since_posted(
     shared: &Shared,
@@ -245,13 +217,15 @@ pub(super) fn changes_since_posted(
     urgency: u8,
     made: &Explanation,
 ) -> Changes {
-    let Some((_, before)) = shared.live.pending.get(id) else { return Changes::of(first_change(shared, id)) };
+    let Some((_, before)) = shared.posted.pending.get(id) else {
+        return Changes::of(first_change(shared, id));
+    };
     let mut changes = Changes::default();
     if before.urgency != urgency {
         changes.put(Change::Urgency);
         changes.former_urgency = before.urgency;
     }
-    let is_updated = before.association != association || shared.live.updated.contains(&id);
+    let is_updated = before.association != association || shared.posted.updated.contains(&id);
     if is_updated {
         changes.put(Change::Jobspec);
     }
@@ -295,7 +269,7 @@ pub(super) fn changes_since_posted(
 /// Why a job that had no priority gets one.
 fn first_change(shared: &Shared, id: JobId) -> Change {
     let is_submission = shared.ledger.job(id).is_some_and(|job| job.origin == Origin::Submitted);
-    match (shared.live.held_again.contains(&id), is_submission, shared.unpriced.contains(&id)) {
+    match (shared.posted.held_again.contains(&id), is_submission, shared.unpriced.contains(&id)) {
         (true, ..) => Change::Released,
         (_, true, true) => Change::Data,
         (_, true, false) => Change::Submitted,
@@ -319,11 +293,11 @@ fn fairshare_change(
         changes.put(Change::Fairshare);
         return None;
     }
-    let moves = shared.live.groups.moves(association);
+    let moves = shared.posted.groups.moves(association);
     // Fair-shares may be worked out whose jobs have yet to be priced.
     let marks = moves.pushed.map(|generation| generation > before.generation);
     let is_known = marks.contains(&true) || moves.usage > before.generation;
-    let marks = if is_known { marks } else { shared.live.site_change.marks() };
+    let marks = if is_known { marks } else { shared.posted.site_change.marks() };
     OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.put(change));
     let is_turn = shared.settings.interleave && moves.usage <= before.generation;
     Some(if is_turn { Change::Turn } else { Change::Usage })

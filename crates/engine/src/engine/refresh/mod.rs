@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live fair-share at work: jobs accrue as they run, and pending jobs follow.
+//!
+//! ```text
+//! job.state.run, inactive, replay ──> accrual.rs ──> standing
+//! timer, push, settings ──> stage.rs: standing in slices ──> current priorities ──> posting.rs: a plan ──> posts in slices, or Flux's loop
+//! each posted priority ──> posted: the priority, with the terms that made it
+//! ```
+//!
+//! # Rules
+//! - The **current priority** of a job is [`Shared::explain`]: its terms as they are now. The **posted priority** is what
+//!   Flux sorts by. What is posted is always the current priority of its time, and its terms are kept.
+//! - If Flux asks for a priority, the answer is the current one, except in a loop over all jobs. In a loop that a refresh began, a
+//!   job keeps its posted priority unless the plan names the job. In any other loop, a job keeps a stale priority for up to an hour.
+//! - A refresh posts a priority only where the order of a scheduler queue needs it, or where a job is held or expedited
+//!   ([`crate::priority::order`]). A stale priority in the right place stays, because Flux keeps each posted priority in the job's
+//!   eventlog. A push, a reload of the configuration and a request post stale prices too, at most once an hour.
+//! - While fair-share is live, that of an association in the pushed tree is what [`Standing`](crate::standing::Standing) says.
+//!   Of any other it is the number that was pushed for it. Upstream's own pushes leave the tree in force; a policy
+//!   without a tree ends it.
+//! - A push begins a refresh, and so does a change of settings; one that is under way begins anew. Where all of it is
+//!   small it is done before the push is answered.
+//! - A job accrues under the association in which it counts when it starts, for as long as it runs. One without
+//!   association accrues from its start when its association comes; if it ends before that, in the bank that it names. If it
+//!   names none, it counts when the accounting database has it. A job whose R can't be read, likewise.
+
+mod cost;
+mod outline;
+mod posting;
+mod stage;
+mod stale;
+mod terms;
+mod turns;
+
+pub use outline::{LiveOutline, RefreshProgress};
+pub(super) use posting::budget;
+pub use stage::{LastRefresh, LiveSnapshot, Used};
+pub use turns::Turn;
+pub(super) use turns::Turns;
+
+use super::Shared;
+use crate::ids::JobId;
+use stage::Stage;
+use stale::StaleRefresh;
+use std::collections::HashSet;
+use terms::Terms;
+
+/// How far a refresh is, and when the next one comes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refresh {
+    stage: Stage,
+    /// All current priorities may have changed for other reasons than a fair-share: the next refresh computes them all.
+    reprice: bool,
+    /// What all priorities have in common, as of the last refresh.
+    terms: Option<Terms>,
+    /// A push waits for its refresh. Then jobs without a priority are asked for, and a release scan covers all associations.
+    pushed: bool,
+    /// Set while Flux asks for priorities because of a refresh.
+    touching: Option<Touching>,
+    /// A job has come to the wrong place of its queue since the last plan.
+    is_misplaced: bool,
+    /// The posts under way correct the order after the last refresh.
+    is_correction: bool,
+    /// When priorities that are merely stale are posted too.
+    stale: StaleRefresh,
+    /// Whether the timer of refreshes is armed.
+    is_armed: bool,
+    /// The period with which that timer was armed.
+    period: f64,
+    /// When that timer fires.
+    due: f64,
+    /// Whether settings came. What was asked for when the plugin was loaded is asked for again, because nobody was listening.
+    began: bool,
+    last: Option<LastRefresh>,
+    posting: LastRefresh,
+    /// Refreshes that have ended, and the priorities that they posted.
+    totals: (u64, u64),
+}
+
+/// What Flux's loop does for a refresh.
+#[derive(Clone, Debug)]
+struct Touching {
+    /// The jobs that get another priority.
+    jobs: HashSet<JobId>,
+    /// Whether a push waited for the loop.
+    is_pushs: bool,
+    /// Whether the plan posts stale priorities too.
+    refreshes_stale: bool,
+}
+
+impl Refresh {
+    /// Takes over that Flux refused its loop: the next refresh tries again what this one was to post by it.
+    pub fn loop_refused(&mut self, shared: &mut Shared) {
+        let Some(Touching { jobs, is_pushs, refreshes_stale }) = self.touching.take() else { return };
+        shared.posted.note_change();
+        self.stale.is_due |= refreshes_stale;
+        self.pushed |= is_pushs;
+        // The refresh may have ended already.
+        let is_told = self.last.as_ref().is_some_and(|last| last.when == self.posting.when);
+        for told in [Some(&mut self.posting), self.last.as_mut().filter(|_| is_told)].into_iter().flatten() {
+            told.touched = told.touched.saturating_sub(jobs.len());
+            told.lagging += jobs.len();
+            if !jobs.is_empty() {
+                told.right_to = Some(0);
+            }
+        }
+        if is_told {
+            self.totals.1 = self.totals.1.saturating_sub(jobs.len() as u64);
+        }
+    }
+
+    /// Notes that Flux begins to ask for all priorities.
+    pub fn begin_loop(&mut self, shared: &Shared) {
+        self.stale.begin_loop(shared.now);
+    }
+
+    /// Notes that no loop is under way, whether a refresh began it or not.
+    pub fn end_loop(&mut self) {
+        self.touching = None;
+    }
+
+    /// Assumes that no posted priority is known any more.
+    pub fn forget_posts(&mut self) {
+        self.stale.forget();
+    }
+
+    /// Has the next refresh post stale priorities too, as a push does.
+    #[cfg(test)]
+    pub fn post_stale(&mut self) {
+        self.stale.is_due = true;
+    }
+}

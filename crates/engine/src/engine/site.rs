@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
+
+use super::due::Scan;
+use super::{Effect, Level, Timer};
+use crate::accounts::RunningLimits;
+use crate::accounts::{AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, TreeChange};
+use crate::engine::accrual;
+use crate::engine::age;
+use crate::engine::life::running_limits;
+use crate::engine::recovery::Recovery;
+use crate::engine::refresh::Refresh;
+use crate::engine::shared::Shared;
+use crate::engine::{Settings, age::lacks_site_nodes, ended};
+use crate::ids::{JobId, UserId};
+use crate::limits::{Admission, Origin, Phase};
+use crate::limits::{Job, Line};
+use crate::standing::{Draft, SharedIds, SiteChange, SitePart};
+use std::collections::BTreeSet;
+
+/// The staged push.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Site {
+    /// What the staged push has said of the tree so far.
+    draft: Draft,
+}
+
+impl Site {
+    /// Returns true if the staged push has said nothing of the tree.
+    #[cfg(test)]
+    pub fn draft_is_empty(&self) -> bool {
+        self.draft.is_empty()
+    }
+
+    pub(super) fn policy(
+        &mut self,
+        shared: &mut Shared,
+        recovery: &mut Recovery,
+        refresh: &mut Refresh,
+        policy: Policy,
+        site: SitePart,
+    ) -> Vec<Effect> {
+        // It takes the place of an open push.
+        self.abandon_draft(shared);
+        let mut draft = Draft::default();
+        draft.absorb(site, &mut shared.standing);
+        self.replaced(shared, recovery, refresh, draft, |book| book.replace(policy))
+    }
+
+    pub(super) fn policy_commit(
+        &mut self,
+        shared: &mut Shared,
+        recovery: &mut Recovery,
+        refresh: &mut Refresh,
+    ) -> Vec<Effect> {
+        let draft = std::mem::take(&mut self.draft);
+        self.replaced(shared, recovery, refresh, draft, Book::commit)
+    }
+
+    /// Puts a whole policy in force. A tree that can't be right rejects all of it.
+    fn replaced(
+        &mut self,
+        shared: &mut Shared,
+        recovery: &mut Recovery,
+        refresh: &mut Refresh,
+        draft: Draft,
+        replace: impl FnOnce(&mut Book) -> Difference,
+    ) -> Vec<Effect> {
+        match shared.standing.push_draft(draft, shared.settings.accrual) {
+            Ok(change) => {
+                refresh.note_site_change(shared, &change);
+                let rules = usize::from(change.policy) + usize::from(change.accounting);
+                let SiteChange { associations, banks, .. } = change;
+                shared.book.note_tree(TreeChange { associations, banks, rules });
+            }
+            Err(fault) => {
+                shared.book.abort();
+                return vec![Effect::RejectPolicy(fault.to_string())];
+            }
+        }
+        replace(&mut shared.book);
+        (shared.due.push_ended, shared.due.limits_moved) = (true, true);
+        shared.ledger.regroup(&shared.book);
+        let mut effects = weigh(shared, recovery, refresh);
+        effects
+            .extend(shared.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, told_of(shared))));
+        let waiting: Vec<JobId> = shared.ledger.waiting().collect();
+        effects.extend(attach(shared, recovery, waiting));
+        effects.extend(if shared.is_live() {
+            refresh.pushed_tree(shared, recovery)
+        } else {
+            refresh.reprioritize(shared, recovery)
+        });
+        effects
+    }
+
+    pub(super) fn begin(&mut self, shared: &mut Shared, keeps_config: bool) -> Vec<Effect> {
+        self.abandon_draft(shared);
+        shared.book.begin(keeps_config);
+        Vec::new()
+    }
+
+    /// What shows only when a push is committed concerns no job.
+    pub(super) fn stage(&mut self, shared: &mut Shared, part: PolicyPart, site: SitePart) -> Vec<Effect> {
+        self.draft.absorb(site, &mut shared.standing);
+        shared.book.stage(part);
+        Vec::new()
+    }
+
+    pub(super) fn abort(&mut self, shared: &mut Shared) -> Vec<Effect> {
+        self.abandon_draft(shared);
+        shared.book.abort();
+        Vec::new()
+    }
+
+    /// What came of a push goes with it, the cells of associations that came first with it included.
+    fn abandon_draft(&mut self, shared: &mut Shared) {
+        if !std::mem::take(&mut self.draft).is_empty() {
+            shared.standing.tidy();
+        }
+    }
+}
+
+pub(super) fn associations(
+    shared: &mut Shared,
+    recovery: &mut Recovery,
+    records: Vec<AssociationRecord>,
+) -> Vec<Effect> {
+    // Most pushes serve nobody who waits, and bring many.
+    let who_wait: BTreeSet<UserId> = shared.ledger.waiting_users().collect();
+    let users = records.iter().map(|record| record.association.user);
+    let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
+    let is_over = shared.due.push_ended;
+    shared.due.push_ended &= records.iter().all(|record| shared.is_owner(record.association.user));
+    shared.book.upsert(records, shared.owner);
+    shared.due.limits_moved = true;
+    shared.ledger.prices_moved();
+    let jobs: Vec<JobId> = served.into_iter().flat_map(|user| shared.ledger.waiting_of(user)).collect();
+    let effects = attach(shared, recovery, jobs);
+    if is_over {
+        owner_pushed(shared);
+    }
+    effects
+}
+
+/// Counts waiting jobs whose association has come. They stay where they are until their next priority, but for those
+/// of the instance owner that a reprioritize passed over: his record comes after the reprioritize of the same push.
+fn attach(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
+    let (mut effects, mut replayed) = (Vec::new(), Vec::new());
+    for id in waiting {
+        let Some(job) = shared.ledger.job(id) else { continue };
+        let found = shared.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
+        let Some(association) = found else { continue };
+        let is_owner = shared.is_owner(job.user);
+        let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
+        if is_owner && was_passed_over && shared.unpriced.contains(&id) {
+            shared.due.unmoved.insert(id);
+            effects.push(Effect::Arm(Timer::Turn));
+        }
+        if job.origin == Origin::Replayed {
+            shared.due.half_pushed.insert(association);
+            // Whether a limit concerns it was not known when eventlogs were read.
+            replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
+        }
+        shared.ledger.meet(&shared.book, association);
+        shared.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
+        effects.extend(accrual::accrues(shared, id));
+    }
+    effects.extend(recovery.read_eventlogs(shared, replayed));
+    recovery.all_may_be_known(shared);
+    effects
+}
+
+/// The owner's record comes last in a push of flux-accounting's, after the reprioritize that ends it: whoever that released was
+/// released without his jobs, which had no association yet.
+fn owner_pushed(shared: &mut Shared) {
+    let is_owners = |id: &AssociationId| {
+        shared.book.association(*id).is_some_and(|association| shared.is_owner(association.user))
+    };
+    let due: Vec<AssociationId> = shared.due.half_pushed.iter().copied().filter(is_owners).collect();
+    for association in due {
+        shared.due.half_pushed.remove(&association);
+        // Where eventlogs are still being read this is decided when they are read.
+        if shared.ledger.is_unread(association) {
+            shared.due.unjudged.insert(association);
+        } else {
+            shared.due.scan(association);
+            shared.due.scans.push(Scan::HoldReplayed(association));
+        }
+    }
+}
+
+pub(super) fn configure(
+    shared: &mut Shared,
+    recovery: &mut Recovery,
+    refresh: &mut Refresh,
+    change: impl FnOnce(&mut Book),
+) -> Vec<Effect> {
+    (shared.due.push_ended, shared.due.limits_moved) = (false, true);
+    change(&mut shared.book);
+    weigh(shared, recovery, refresh)
+}
+
+/// The weights may have changed, or what they are made of. Prices follow by whoever changed them, unless all are others.
+pub(super) fn weigh(shared: &mut Shared, recovery: &mut Recovery, refresh: &mut Refresh) -> Vec<Effect> {
+    let (mut effects, has_moved) = weigh_again(shared, recovery, refresh);
+    effects.extend(age::reprioritize_if(shared, has_moved));
+    effects
+}
+
+/// Settings were replaced: prices follow, in the next reactor turn where nothing else has them follow. While the plugin
+/// is being loaded nothing is asked for: Flux asks for all prices at the end of the load.
+pub(super) fn set_ages(
+    shared: &mut Shared,
+    recovery: &mut Recovery,
+    refresh: &mut Refresh,
+    before: &Settings,
+    is_loading: bool,
+) -> Vec<Effect> {
+    let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
+    let (mut effects, has_moved) = weigh_again(shared, recovery, refresh);
+    let are_others = has_moved || of_prices(before) != of_prices(&shared.settings);
+    if are_others && !is_loading {
+        shared.due.prices = true;
+        effects.push(Effect::Arm(Timer::Turn));
+    }
+    effects
+}
+
+/// Weighs by what is set and pushed now. Returns also whether the common reference of all ages moved, and ages weighed something.
+fn weigh_again(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> (Vec<Effect>, bool) {
+    let (weighed_before, has_moved) = age::weigh(shared);
+    let mut effects = Vec::from_iter(refresh.arm_refresh(shared));
+    effects.extend(age::read_pasts(shared, recovery.is_replaying(), weighed_before));
+    effects.extend(lacks_site_nodes(shared));
+    (effects, has_moved)
+}
+
+/// The log line about leaves whose user id another leaf of their bank has, too.
+fn told_of(SharedIds { leaves, example: (name, user, bank), counts_in }: &SharedIds) -> String {
+    let more = match leaves - 1 {
+        0 => String::new(),
+        1 => "; 1 more user shares an id like that".to_owned(),
+        more => format!("; {more} more users share an id like that"),
+    };
+    format!(
+        "{name} and {counts_in} have user id {user} in bank {bank}: jobs of that id go by the last record, that of \
+         {counts_in}{more}"
+    )
+}
+
+/// Takes over settings.
+pub(super) fn set(
+    shared: &mut Shared,
+    recovery: &mut Recovery,
+    refresh: &mut Refresh,
+    settings: Settings,
+) -> Vec<Effect> {
+    let was_live = shared.is_live();
+    let before = std::mem::replace(&mut shared.settings, settings);
+    let is_first = refresh.begin();
+    if is_first {
+        // Nobody heard what a site document that was given at load asked for.
+        shared.ended.begin_again();
+        shared.standing.remember_all(false);
+    }
+    if before == shared.settings && !(is_first && was_live) {
+        let asked =
+            if is_first { [refresh.arm_refresh(shared), lacks_site_nodes(shared)] } else { [None, None] };
+        return asked.into_iter().flatten().collect();
+    }
+    if !shared.settings.annotate {
+        shared.annotations.clear();
+    }
+    shared.standing.set_mode(shared.settings.accrual);
+    if before.accrual != shared.settings.accrual {
+        refresh.note_other_accrual(shared);
+    }
+    shared.book.set_configured_limits(shared.settings.limits.clone());
+    shared.ledger.regroup(&shared.book);
+    // A loop that began now would ask the other plugins only: this one is not in Flux's list yet. Flux asks for all priorities when it
+    // has shown the jobs; after a restart the replay does, if a job is in PRIORITY.
+    let is_loading = is_first && shared.ledger.is_empty();
+    let mut effects = set_ages(shared, recovery, refresh, &before, is_loading);
+    if before.running != shared.settings.running {
+        effects.extend(count_by_new_rules(shared));
+    }
+    // Jobs that may go by other limits go at the end of a push, or of the loop that ends it. The loop begins in the next reactor turn:
+    // until then Flux is at its cursor over its plugins, which any callback about a job moves.
+    if before.limits != shared.settings.limits {
+        shared.due.limits_moved = true;
+        if shared.is_live() {
+            refresh.release_when_done();
+        } else if !is_loading {
+            refresh.release_when_done();
+            effects.push(Effect::Arm(Timer::Slice));
+        }
+    }
+    if shared.is_live() {
+        effects.extend(ended::ask_for_ended(shared));
+        effects.extend(refresh.restart(shared));
+    } else if was_live {
+        // All jobs go by the pushed fair-shares again.
+        effects.push(refresh.stop());
+    } else {
+        effects.extend(refresh.arm_refresh(shared));
+    }
+    effects
+}
+
+/// Counts all jobs by the present rule about which jobs count for limits on what runs. No job is held again; a release scan follows.
+fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
+    let other = |(id, job): (JobId, &Job)| {
+        let rule = running_limits(shared, job.queue.as_ref());
+        (job.running != rule).then_some((id, rule))
+    };
+    let others: Vec<(JobId, RunningLimits)> = shared.ledger.jobs().filter_map(other).collect();
+    for (id, rule) in others {
+        shared.ledger.change(id, |job| job.running = rule);
+    }
+    shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
+    vec![Effect::Arm(Timer::Turn)]
+}
