@@ -97,3 +97,13 @@ pub(in crate::engine) fn log_unread_resources(id: JobId, resources: &limits::Res
     };
     Some(Effect::Log(Level::Error, format!("job {id}: unable to read its R ({what})")))
 }
+
+/// Takes over the expiration of a running job.
+pub(super) fn take_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
+    shared.ledger.change(id, |job| {
+        if let Some(given) = job.allocation.as_mut() {
+            given.expiration = expiration;
+        }
+    });
+    accrues(shared, id).into_iter().collect()
+}

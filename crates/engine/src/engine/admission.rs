@@ -3,8 +3,7 @@
 
 use super::{Effect, Posting, Shared, Timer};
 use crate::accounts::AssociationId;
-use crate::engine::validate::unknown_association;
-use crate::ids::JobId;
+use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Line, Origin, Phase, Project};
 
 /// Why a job has no price yet.
@@ -135,4 +134,9 @@ pub(super) fn complete_jobspec(
         return Vec::new();
     }
     vec![Effect::SetJobspec { id, posting, bank, project }]
+}
+
+/// Returns the text about a user and bank that are not in the data.
+pub(super) fn unknown_association(user: UserId) -> String {
+    format!("cannot find user/bank or user/default bank entry for uid: {user}")
 }

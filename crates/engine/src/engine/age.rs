@@ -7,7 +7,6 @@
 //! After a reload or a restart a job's eventlog tells how long it was eligible, where ages weigh anything; else, and until it is
 //! read, all time since its submission counts if it is eligible now.
 
-use super::View;
 use super::shared::Shared;
 use super::{Effect, Past, Timer};
 use crate::engine::accrual;
@@ -135,15 +134,15 @@ pub(super) fn prices_due(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// How ages count now.
-pub fn age_snapshot(view: &View<'_>) -> AgeSnapshot {
-    let weight = view.weighed.weight(AGE);
-    let wait = view.settings.max_wait_behind;
+pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
+    let weight = shared.weighed.weight(AGE);
+    let wait = shared.settings.max_wait_behind;
     let promise = (wait > 0.0).then_some(wait);
     let mut near: Vec<(JobId, f64)> = Vec::new();
     if let Some(wait) = promise {
-        near.extend(view.ledger.jobs().filter_map(|(id, job)| {
+        near.extend(shared.ledger.jobs().filter_map(|(id, job)| {
             let since = job.eligible.since().filter(|_| matches!(job.phase, Phase::Priority | Phase::Sched));
-            let seconds = view.now - since?;
+            let seconds = shared.now - since?;
             (seconds >= NEAR * wait).then_some((id, seconds))
         }));
     }
@@ -151,10 +150,10 @@ pub fn age_snapshot(view: &View<'_>) -> AgeSnapshot {
     near.sort_by(|(one, waited), (other, longer)| longer.total_cmp(waited).then(one.cmp(other)));
     near.truncate(MOST_NEAR);
     AgeSnapshot {
-        reference: (weight != 0).then_some(view.ages.reference()),
+        reference: (weight != 0).then_some(shared.ages.reference()),
         weight,
-        per_day: weight as f64 * 86_400.0 / view.settings.age_max,
-        site_nodes: (view.site_nodes > 0).then_some(view.site_nodes),
+        per_day: weight as f64 * 86_400.0 / shared.settings.age_max,
+        site_nodes: (shared.site_nodes > 0).then_some(shared.site_nodes),
         promise,
         near,
         near_total,

@@ -6,7 +6,6 @@
 //! is noted here by id, and worked out when it is done: what was decided in one turn would be stale in the next. A turn costs what was
 //! noted, not what is alive.
 
-use super::unmoved::Unmoved;
 use super::{Effect, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
@@ -78,5 +77,60 @@ impl Due {
         }
         self.expected.remove(&id);
         self.unmoved.remove(id);
+    }
+}
+
+/// Jobs in PRIORITY that Flux may leave there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unmoved {
+    jobs: BTreeSet<JobId>,
+    /// If they are many: the order in which they go, the first at the end. Some may have gone.
+    order: Vec<JobId>,
+}
+
+impl Unmoved {
+    /// Adds a job.
+    pub fn insert(&mut self, id: JobId) {
+        self.jobs.insert(id);
+    }
+
+    /// Removes a job.
+    pub fn remove(&mut self, id: JobId) {
+        self.jobs.remove(&id);
+    }
+
+    /// Returns true if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Returns the jobs.
+    pub fn jobs(&self) -> &BTreeSet<JobId> {
+        &self.jobs
+    }
+
+    /// Removes all jobs, and returns them.
+    pub fn take(&mut self) -> BTreeSet<JobId> {
+        std::mem::take(self).jobs
+    }
+
+    /// Returns true if jobs were put in order and are left.
+    pub fn is_in_order(&self) -> bool {
+        !self.order.is_empty()
+    }
+
+    /// Has jobs go in this order, the first at the end.
+    pub fn put_in_order(&mut self, order: Vec<JobId>) {
+        self.order = order;
+    }
+
+    /// Removes the next of the jobs that were put in order, and returns it.
+    pub fn next(&mut self) -> Option<JobId> {
+        while let Some(id) = self.order.pop() {
+            if self.jobs.remove(&id) {
+                return Some(id);
+            }
+        }
+        None
     }
 }

@@ -7,8 +7,6 @@
 //! lose its place.
 
 use super::{Effect, Timer};
-use crate::engine::accrual;
-use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Ledger, Phase};
 use std::collections::BTreeSet;
@@ -73,14 +71,4 @@ impl Expirations {
         effects.extend((!self.due.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
     }
-}
-
-/// Takes over the expiration of a running job.
-pub(super) fn told_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
-    shared.ledger.change(id, |job| {
-        if let Some(given) = job.allocation.as_mut() {
-            given.expiration = expiration;
-        }
-    });
-    accrual::accrues(shared, id).into_iter().collect()
 }

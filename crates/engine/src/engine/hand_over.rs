@@ -14,6 +14,7 @@
 
 use super::Effect;
 use super::View;
+use crate::engine::hold::may_rest;
 use crate::engine::release::scan_after;
 use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, QueueName, UserId};
@@ -69,11 +70,6 @@ fn let_one_rest(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
     effects.push(scan_after(shared, association, vec![id], Line::All));
     effects
-}
-
-/// Returns true if this plugin alone holds the job in DEPEND, so that it can be put into SCHED at urgency 0.
-pub(super) fn may_rest(job: &Job) -> bool {
-    job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse
 }
 
 /// So many jobs that are held, or would end, by id, from the one that comes after `after`. `None` while eventlogs are being read:

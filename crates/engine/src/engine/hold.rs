@@ -21,8 +21,8 @@ use super::Effect;
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::engine::shared::Shared;
 use crate::ids::{JobId, Stage};
-use crate::limits::Grant;
 use crate::limits::{Demand, Holding, Job, Line, Phase, Rule, rows_of_queues};
+use crate::limits::{Grant, Keepers};
 
 /// A job in PRIORITY has no price, for whatever reason, and waits there for its turn.
 pub(super) fn stays_in_priority(shared: &mut Shared, id: JobId) {
@@ -124,4 +124,9 @@ pub(super) fn wakes_too_late(shared: &Shared, id: JobId, job: &Job, urgency: i64
     (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
         && shared.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
         && shared.ledger.holding(&shared.book, id).iter().any(is_full)
+}
+
+/// Returns true if this plugin alone holds the job in DEPEND, so that it can be put into SCHED at urgency 0.
+pub(super) fn may_rest(job: &Job) -> bool {
+    job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse
 }

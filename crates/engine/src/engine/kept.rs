@@ -2,11 +2,11 @@
 //! What is in force, as a push brought it: to be kept for after a restart.
 
 use super::View;
-use super::{Effect, Engine, Level};
+use super::{Effect, Level};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
 use crate::engine::shared::Shared;
 use crate::ids::{BankName, ProjectName, UserId};
-use crate::standing::{self, AsPushed, Bank, Bookmark, Ended, GivenUp, Leaf, Rule};
+use crate::standing::{AsPushed, Bank, Bookmark, Ended, GivenUp, Leaf, Rule};
 use fairshare::Shares;
 use std::collections::BTreeMap;
 
@@ -42,39 +42,6 @@ pub struct Rest {
     pub rule: Option<Rule>,
 }
 
-/// Jobs that ended and that nobody took yet: beyond so many all are to be taken anew.
-const MOST_NEWS: usize = 20_000;
-
-/// Jobs that ended since somebody asked.
-#[derive(Clone, Debug, Default)]
-pub struct News {
-    ended: Vec<Ended>,
-    too_many: bool,
-}
-
-impl News {
-    /// Keeps a job that ended at `end`.
-    pub(super) fn note(&mut self, job: standing::Job, end: f64) {
-        self.too_many |= self.ended.len() >= MOST_NEWS;
-        if self.too_many {
-            self.ended = Vec::new();
-        } else {
-            self.ended.push(Ended { job, end });
-        }
-    }
-
-    /// Takes at most `most` of the jobs that ended since the last call. Returns `None` if too many ended: then [`uncovered`] has all.
-    pub fn take(&mut self, most: usize) -> Option<Vec<Ended>> {
-        let many = self.ended.len().min(most);
-        (!self.too_many).then(|| self.ended.drain(..many).collect())
-    }
-
-    /// Drops all jobs: [`uncovered`] is read instead.
-    pub fn clear(&mut self) {
-        *self = News::default();
-    }
-}
-
 /// Takes what was kept of ended jobs. What can't be right is told, and not counted.
 pub(super) fn recall(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<GivenUp>) -> Vec<Effect> {
     let mut faults: Vec<String> = Vec::new();
@@ -90,14 +57,7 @@ pub(super) fn recall(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<GivenUp>)
 
 /// Returns true if at least `most` jobs ended since they were taken last. Without a tree no snapshot keeps ended jobs.
 pub fn has_news(view: &View<'_>, most: usize) -> bool {
-    view.standing.tree().is_some() && (view.news.too_many || view.news.ended.len() >= most)
-}
-
-impl Engine {
-    /// Returns the jobs that ended since they were taken last.
-    pub fn news(&mut self) -> &mut News {
-        &mut self.shared.news
-    }
+    view.standing.tree().is_some() && view.news.has(most)
 }
 
 /// Ended jobs that no push covers: see [`standing::Standing::uncovered`].

@@ -23,6 +23,7 @@ mod hold;
 mod keepers;
 mod kept;
 mod life;
+mod news;
 mod panicked;
 mod posted;
 mod preview;
@@ -42,6 +43,7 @@ mod terms;
 mod tests;
 mod timer;
 mod turn;
+mod turns;
 mod unmoved;
 mod updates;
 mod validate;
@@ -52,14 +54,16 @@ pub use batches::Batches;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
 pub use hand_over::{Fate, HandedOver, hand_over};
-pub use kept::{Kept, News, Rest, as_pushed, has_news, kept, kept_rest, uncovered};
+pub use kept::{Kept, Rest, as_pushed, has_news, kept, kept_rest, uncovered};
+pub use news::News;
 pub use posted::{Change, Changes, Price, PricedJob};
 pub use preview::{Move, Preview};
-pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress, Turn, Used};
+pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress, Used};
 pub use settings::{Memo, Settings};
 pub use shared::Shared;
 pub use step::Step;
 pub use timer::Timer;
+pub use turns::Turn;
 pub use view::View;
 
 use crate::ids::{JobId, UserId};
@@ -123,6 +127,11 @@ impl Engine {
     pub fn remembering(mut self, memory: Memory) -> Self {
         self.shared.standing = Standing::new(memory);
         self
+    }
+
+    /// Returns the jobs that ended since they were taken last.
+    pub fn news(&mut self) -> &mut News {
+        &mut self.shared.news
     }
 
     /// Takes one event in and says what is to be done about it. `now` is when it happened, in seconds since the epoch.
@@ -216,9 +225,7 @@ impl Engine {
             Event::ConfiguredQueues(queues) => queues::queues_configured(&mut self.shared, queues),
             Event::OneQueueList(is_one) => queues::scheduler_told(&mut self.shared, is_one),
             Event::ResourcesUpdated => self.shared.expirations.look_up_all(),
-            Event::Expiration(id, expiration) => {
-                expirations::told_expiration(&mut self.shared, id, expiration)
-            }
+            Event::Expiration(id, expiration) => accrual::take_expiration(&mut self.shared, id, expiration),
             Event::UrgencyChanged(id, urgency) => price::held_urgency(&mut self.shared, id, urgency),
             Event::Recalled(ended, sums) => kept::recall(&mut self.shared, ended, sums),
             Event::Timer(Timer::Refresh) => self.refresh.refresh_due(&mut self.shared, &self.recovery),
@@ -230,7 +237,7 @@ impl Engine {
             Event::Past(id, past) => age::past(&mut self.shared, id, &past),
             Event::SiteNodes(nodes) => age::told_site_nodes(&mut self.shared, nodes),
             Event::Dependencies(id, names) => self.recovery.dependencies(&mut self.shared, id, names),
-            Event::Ended(jobs) => ended::listed(&mut self.shared, jobs),
+            Event::Ended(jobs) => self.ended_jobs(jobs),
             Event::Panicked(id) => self.panicked(id),
             Event::TryAgain => self.recovery.try_again(&mut self.shared),
             Event::Shown(facts) => self.shown(&facts),
@@ -243,6 +250,12 @@ impl Engine {
         let Some(mut effects) = entered else { return Vec::new() };
         effects.extend(price::prioritized(&mut self.shared, &mut self.refresh, id, urgency, posted));
         effects
+    }
+
+    /// Takes over a page of ended jobs; `None` if job-list did not answer.
+    fn ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
+        let Shared { ended, standing, book, now, .. } = &mut self.shared;
+        ended.listed(standing, book, *now, jobs)
     }
 
     /// Goes on where [`Effect::Then`] says.

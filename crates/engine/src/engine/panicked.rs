@@ -2,7 +2,7 @@
 //! After a panic: all jobs are compared with Flux. `recovery/resync.rs` has the reasons and the list of jobs.
 
 use super::{Effect, Engine, JobFacts, Level, Refusal, State, Timer};
-use super::{accrual, age::lacks_site_nodes, ended, keepers, life, step::reprioritize_all};
+use super::{accrual, age::lacks_site_nodes, keepers, life, step::reprioritize_all};
 use crate::ids::JobId;
 use crate::limits::Job;
 
@@ -14,7 +14,7 @@ impl Engine {
             if is_compared { self.recovery.compare(&mut self.shared) } else { self.keep_records() };
         // The call may have lost every question and every timer.
         self.shared.queues.ask_again();
-        effects.extend(ended::listed(&mut self.shared, None));
+        effects.extend(self.ended_jobs(None));
         effects.extend(self.refresh.refresh_after_panic(&mut self.shared));
         effects.extend(lacks_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
         effects

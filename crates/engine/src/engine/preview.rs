@@ -3,7 +3,7 @@
 
 use super::{Effect, Engine, Tables, View};
 use crate::accounts::{Difference, Policy};
-use crate::engine::validate::unknown_association;
+use crate::engine::admission::unknown_association;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Job, Origin, Project};
 use crate::priority::URGENCY_DEFAULT;

@@ -11,7 +11,7 @@ use crate::engine::life::running_limits;
 use crate::engine::recovery::Recovery;
 use crate::engine::refresh::Refresh;
 use crate::engine::shared::Shared;
-use crate::engine::{Settings, age::lacks_site_nodes, ended};
+use crate::engine::{Settings, age::lacks_site_nodes};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
 use crate::limits::{Job, Line};
@@ -297,7 +297,7 @@ pub(super) fn set(
         }
     }
     if shared.is_live() {
-        effects.extend(ended::ask_for_ended(shared));
+        effects.extend(shared.ended.ask(&mut shared.standing, shared.now));
         effects.extend(refresh.restart(shared));
     } else if was_live {
         // All jobs go by the pushed fair-shares again.

@@ -8,8 +8,8 @@
 //!     └── age           of the job, as a part of `age-max`
 //! ```
 
-use super::refresh::Turn;
 use super::shared::Shared;
+use super::turns::Turn;
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Job;

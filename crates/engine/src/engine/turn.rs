@@ -2,7 +2,6 @@
 //! The next reactor turn, and the next try: what the engine carries out of [`Due`](super::due::Due), in which order.
 
 use super::age::{self, lacks_site_nodes};
-use super::ended;
 use super::{Effect, Engine, Timer, admission, keepers, price, unmoved};
 
 /// A timer may fire so many seconds before the clock shows its time.
@@ -45,7 +44,11 @@ impl Engine {
         let mut effects = price::end_unpriceable(&mut self.shared);
         effects.extend((!self.shared.due.expected.is_empty()).then_some(Effect::Arm(Timer::Retry)));
         effects.extend(self.recovery.unreadable().iter().copied().map(Effect::ReadEventlog));
-        effects.extend(ended::ask_again(&mut self.shared));
+        effects.extend(self.shared.ended.ask_again(
+            &mut self.shared.standing,
+            &self.shared.book,
+            self.shared.now,
+        ));
         effects.extend(lacks_site_nodes(&self.shared));
         effects.extend((!self.shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects

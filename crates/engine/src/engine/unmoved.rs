@@ -13,43 +13,6 @@ use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;
 
-/// Jobs that are in PRIORITY, and that Flux may leave there.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Unmoved {
-    jobs: BTreeSet<JobId>,
-    /// Many of them in the order in which they go, the first at the end. Some may be gone by now.
-    order: Vec<JobId>,
-}
-
-impl Unmoved {
-    pub fn insert(&mut self, id: JobId) {
-        self.jobs.insert(id);
-    }
-
-    pub fn remove(&mut self, id: JobId) {
-        self.jobs.remove(&id);
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
-    }
-
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.jobs.len()
-    }
-
-    /// The next of those that were put in order.
-    fn next(&mut self) -> Option<JobId> {
-        while let Some(id) = self.order.pop() {
-            if self.jobs.remove(&id) {
-                return Some(id);
-            }
-        }
-        None
-    }
-}
-
 /// It gets its price in the next reactor turns.
 pub(super) fn put_off(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.due.unmoved.insert(id);
@@ -67,11 +30,12 @@ pub(super) fn moved_on(shared: &mut Shared, id: JobId) -> Option<Effect> {
 
 /// Asks for the urgency of those that are to be given their price: of all, or of the next where there are many.
 pub(super) fn move_on(shared: &mut Shared) -> Vec<Effect> {
-    if shared.due.unmoved.order.is_empty() && shared.due.unmoved.jobs.len() <= shared.batches.put_off {
-        return std::mem::take(&mut shared.due.unmoved).jobs.into_iter().map(Effect::AskUrgency).collect();
-    }
-    if shared.due.unmoved.order.is_empty() {
-        shared.due.unmoved.order = in_order(shared, &shared.due.unmoved.jobs);
+    if !shared.due.unmoved.is_in_order() {
+        if shared.due.unmoved.jobs().len() <= shared.batches.put_off {
+            return shared.due.unmoved.take().into_iter().map(Effect::AskUrgency).collect();
+        }
+        let order = in_order(shared, shared.due.unmoved.jobs());
+        shared.due.unmoved.put_in_order(order);
     }
     let next = std::iter::from_fn(|| shared.due.unmoved.next()).take(shared.batches.unmoved);
     let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();

@@ -4,6 +4,7 @@
 use super::{Effect, JobFacts, Level, State, Timer};
 use crate::accounts::AssociationId;
 use crate::engine::accrual;
+use crate::engine::admission::unknown_association;
 use crate::engine::hold;
 use crate::engine::life::bank_name;
 use crate::engine::life::project_of;
@@ -11,7 +12,6 @@ use crate::engine::life::queue_name;
 use crate::engine::life::running_limits;
 use crate::engine::recovery::Recovery;
 use crate::engine::shared::Shared;
-use crate::engine::validate::unknown_association;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 

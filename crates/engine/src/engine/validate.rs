@@ -3,6 +3,7 @@
 
 use super::{Effect, JobFacts, Level, State};
 use crate::accounts::{Association, AssociationId};
+use crate::engine::admission::unknown_association;
 use crate::engine::life::Lives;
 use crate::engine::shared::{Shared, joined};
 use crate::engine::updates::move_rejection;
@@ -146,9 +147,4 @@ fn fitting_bank<'a>(
             && fits(*other, record)
     })?;
     Some(&record.bank)
-}
-
-/// The text for a (user, bank) that is not in the data.
-pub(super) fn unknown_association(user: UserId) -> String {
-    format!("cannot find user/bank or user/default bank entry for uid: {user}")
 }

@@ -2,8 +2,9 @@
 //! The engine's state, read-only: what answers to people are computed from, and priorities. `terms.rs` computes priorities.
 
 use super::answers::Extent;
-use super::hand_over::may_rest;
-use super::refresh::{LiveOutline, LiveSnapshot, Refresh, budget};
+use super::hold::may_rest;
+use super::posted::PricedJob;
+use super::refresh::{LiveOutline, LiveSnapshot, Refresh, RefreshProgress, budget};
 use super::{Engine, Settings, Shared, age};
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
@@ -149,5 +150,26 @@ impl<'a> View<'a> {
     /// Returns how many priorities a refresh posts at most.
     pub(super) fn budget(&self) -> usize {
         budget(&self.posted, &self.settings)
+    }
+
+    /// Returns how many refreshes have ended, and whether one is in progress.
+    pub fn refresh_progress(&self) -> RefreshProgress {
+        RefreshProgress { total: self.refresh.totals().0, is_under_way: self.refresh.last_refresh().1 }
+    }
+
+    /// Returns the posted priority of a pending job, and its current priority.
+    pub fn priced(&self, id: JobId) -> Option<PricedJob> {
+        let (_, posted) = self.posted.get(id)?;
+        Some(posted.as_priced(self.exact(id)?, self.turn(id, posted.association)))
+    }
+
+    /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
+    pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.posted.ids_after(after).take(most).collect()
+    }
+
+    /// Returns the posted priority of a pending job; `None` for any other job.
+    pub fn posted_priority(&self, id: JobId) -> Option<u32> {
+        self.posted.posted_priority(id)
     }
 }

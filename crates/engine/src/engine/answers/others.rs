@@ -8,7 +8,7 @@ use super::job::Note;
 use super::release::{MOST_RIVALS, Release};
 use super::{note, span};
 use crate::accounts::AssociationId;
-use crate::engine::validate::unknown_association;
+use crate::engine::admission::unknown_association;
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Demand, Job, Keepers, Phase};
 use crate::priority::{Outcome, URGENCY_HOLD};

@@ -5,7 +5,7 @@ mod changes;
 
 pub use changes::{Change, Changes};
 
-use super::{Effect, Memo, Shared, Turn, View};
+use super::{Effect, Memo, Shared, Turn};
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::{JobId, QueueName};
 use crate::limits::Job;
@@ -75,6 +75,21 @@ impl Price {
 }
 
 impl Posted {
+    /// Returns both priorities of the job, of which `exact` is the current one.
+    pub fn as_priced(&self, exact: Explanation, turn: Option<Turn>) -> PricedJob {
+        PricedJob {
+            posted: self.explanation(),
+            when: self.when,
+            generation: self.generation,
+            changes: self.changes,
+            earlier: self.earlier,
+            urgency: self.urgency,
+            exact,
+            turn,
+        }
+    }
+
+    /// Returns the posted priority with its terms.
     pub fn explanation(&self) -> Explanation {
         let Weighing { weighed, zero } = self.weighing.as_ref();
         weighed.recall(i64::from(self.urgency), &self.values, *zero)
@@ -506,32 +521,5 @@ impl Shared {
     pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
         let (_, posted) = self.posted.pending.get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
-    }
-}
-
-impl View<'_> {
-    /// Returns the posted priority of a pending job, and its current priority.
-    pub fn priced(&self, id: JobId) -> Option<PricedJob> {
-        let (_, posted) = self.posted.pending.get(id)?;
-        Some(PricedJob {
-            posted: posted.explanation(),
-            when: posted.when,
-            generation: posted.generation,
-            changes: posted.changes,
-            earlier: posted.earlier,
-            urgency: posted.urgency,
-            exact: self.exact(id)?,
-            turn: self.turn(id, posted.association),
-        })
-    }
-
-    /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
-    pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
-        self.posted.pending.ids_after(after).take(most).collect()
-    }
-
-    /// Returns the posted priority of a pending job; `None` for any other job.
-    pub fn posted_priority(&self, id: JobId) -> Option<u32> {
-        self.posted.posted_priority(id)
     }
 }

@@ -35,8 +35,6 @@ mod turns;
 pub use outline::{LiveOutline, RefreshProgress};
 pub(super) use posting::budget;
 pub use stage::{LastRefresh, LiveSnapshot, Used};
-pub use turns::Turn;
-pub(super) use turns::Turns;
 
 use super::Shared;
 use crate::ids::JobId;

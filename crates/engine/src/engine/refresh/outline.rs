@@ -3,7 +3,6 @@
 
 use super::stage::Stage;
 use super::{LastRefresh, Refresh};
-use crate::engine::View;
 use fairshare::{Options, Policy};
 
 /// Live fair-share in a few words.
@@ -39,12 +38,5 @@ impl Refresh {
     /// Returns the last refresh that has ended, and whether one is in progress.
     pub(in crate::engine) fn last_refresh(&self) -> (Option<LastRefresh>, bool) {
         (self.last, !matches!(self.stage, Stage::Idle))
-    }
-}
-
-impl View<'_> {
-    /// Returns how many refreshes have ended, and whether one is in progress.
-    pub fn refresh_progress(&self) -> RefreshProgress {
-        RefreshProgress { total: self.refresh.totals.0, is_under_way: self.refresh.last_refresh().1 }
     }
 }

@@ -10,7 +10,6 @@ use crate::engine::age;
 use crate::engine::age::age_period;
 use crate::engine::annotate;
 use crate::engine::annotate::Annotating;
-use crate::engine::ended;
 use crate::engine::posted;
 use crate::engine::recovery::Recovery;
 use crate::engine::refresh::Refresh;
@@ -144,7 +143,7 @@ impl Refresh {
 
     /// A policy with a tree was put in force: prices follow from the refresh, and then whoever may go.
     pub(in crate::engine) fn pushed_tree(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(ended::ask_for_ended(shared));
+        let mut effects = Vec::from_iter(shared.ended.ask(&mut shared.standing, shared.now));
         effects.extend(self.arm_refresh(shared));
         effects.extend(self.refresh_on_request(shared, recovery));
         effects

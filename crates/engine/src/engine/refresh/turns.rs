@@ -16,6 +16,7 @@
 
 use crate::accounts::AssociationId;
 use crate::engine::shared::Shared;
+use crate::engine::turns::{Turn, Turns};
 use crate::ids::JobId;
 use crate::limits::Job;
 use crate::priority::FAIRSHARE;
@@ -31,24 +32,6 @@ const PRICED: usize = 2_000;
 /// What a job without a time limit asks for.
 const DAY: f64 = 86_400.0;
 
-/// Where a job stands among the turns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Turn {
-    /// Which of its association's jobs it is; 1 is the first.
-    pub number: usize,
-    /// The fair-share by which it is priced.
-    pub fairshare: f64,
-}
-
-/// All turns of a refresh.
-#[derive(Clone, Debug, Default)]
-pub(in crate::engine) struct Turns {
-    /// With the association that the job was of: where it has moved to, that turn is not its own.
-    of_job: HashMap<JobId, (AssociationId, Turn)>,
-    /// Of the last job of each association.
-    last: HashMap<AssociationId, Turn>,
-}
-
 /// Turns that are being worked out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taking {
@@ -61,14 +44,6 @@ pub(super) struct Taking {
     charging: Option<Charging>,
     /// Jobs in their order.
     jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
-}
-
-impl Turns {
-    /// Returns the turn of a pending job, or that of the last job of its association.
-    pub fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
-        let own = self.of_job.get(&id).filter(|(of, _)| *of == association).map(|(_, turn)| turn);
-        own.or_else(|| self.last.get(&association)).copied()
-    }
 }
 
 /// Begins to work out turns, if that is asked for.
@@ -105,8 +80,7 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> 
         let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
         for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
             let turn = Turn { number: at + 1, fairshare };
-            turns.of_job.insert(id, (association, turn));
-            turns.last.insert(association, turn);
+            turns.push(id, association, turn);
         }
     }
     shared.turns = turns;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The turns of pending jobs, if the jobs of an association interleave. `refresh/turns.rs` has the rules.
+
+use crate::accounts::AssociationId;
+use crate::ids::JobId;
+use std::collections::HashMap;
+
+/// The place of a job among the jobs of its association.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    /// The number of the job in its association; the first is 1.
+    pub number: usize,
+    /// The fair-share from which its priority is computed.
+    pub fairshare: f64,
+}
+
+/// The turns as of the last refresh.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    /// The turn of each job, with the association that the job had then.
+    of_job: HashMap<JobId, (AssociationId, Turn)>,
+    /// The turn of the last job of each association.
+    last: HashMap<AssociationId, Turn>,
+}
+
+impl Turns {
+    /// Adds the next job of an association.
+    pub fn push(&mut self, id: JobId, association: AssociationId, turn: Turn) {
+        self.of_job.insert(id, (association, turn));
+        self.last.insert(association, turn);
+    }
+
+    /// Returns the turn of a pending job, or that of the last job of its association.
+    pub fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
+        let own = self.of_job.get(&id).filter(|(of, _)| *of == association).map(|(_, turn)| turn);
+        own.or_else(|| self.last.get(&association)).copied()
+    }
+}
