@@ -37,8 +37,9 @@
 //! work that does not fit into one call. In the engine's other modules:
 //! - `limits/job.rs`: what a job counts as; `limits/release.rs`: the rule by which held jobs are released;
 //! - `priority/explanation.rs`: how a priority is computed;
-//! - `standing/mod.rs`: how usage accrues while jobs run; `engine/live/mod.rs`: how priorities follow;
-//! - `engine/keepers.rs`: dependencies of other plugins; `engine/in_priority.rs`: how jobs past DEPEND are held;
+//! - `engine/mod.rs`: the events, the parts of the engine, and how work continues; `engine/release.rs`: the release scan;
+//! - `standing/mod.rs`: how usage accrues while jobs run; `engine/refresh/mod.rs`: how priorities follow;
+//! - `engine/keepers.rs`: dependencies of other plugins; `engine/hold.rs`: how limits hold jobs;
 //! - `engine/answers/mod.rs`: the answers to `why`.
 //!
 //! In this crate `plugin/mod.rs` lists the callbacks, and `plugin/events.rs` turns them into events. `plugin/effects.rs` carries out

@@ -4,8 +4,7 @@
 //! A job counts from its R's start to when it became INACTIVE, as the accounting database counts it (t_inactive, which is
 //! also what its watermarks are made of): until then its resources are its own.
 
-use super::{Effect, Level};
-use crate::engine::shared::Shared;
+use super::{Effect, Level, Shared};
 use crate::ids::JobId;
 use crate::limits::{self, Job, Phase};
 use crate::standing;

@@ -7,10 +7,7 @@
 //! After a reload or a restart a job's eventlog tells how long it was eligible, where ages weigh anything; else, and until it is
 //! read, all time since its submission counts if it is eligible now.
 
-use super::shared::Shared;
-use super::{Effect, Past, Timer};
-use crate::engine::accrual;
-use crate::engine::step::reprioritize_all;
+use super::{Effect, Past, Shared, Timer, accrual, effect::reprioritize_all};
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
 use crate::priority::{AGE, SIZE, URGENCY_HOLD, Weighed, promised_weight};

@@ -4,9 +4,7 @@
 //! Flux takes annotations in answers to few callbacks: not to `job.priority.get`, and not by job id. So they go as volatile memos,
 //! which Flux shows among the annotations and writes to no eventlog. Each refresh sends those that are out of date.
 
-use super::answers::rank_of;
-use super::shared::Shared;
-use super::{Effect, Timer};
+use super::{Effect, Shared, Timer, answers::rank_of};
 use crate::ids::JobId;
 use crate::limits::{Holding, Job, Phase};
 

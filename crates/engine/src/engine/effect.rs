@@ -6,8 +6,7 @@
 //! ([`Refusal`](super::Refusal)), the plugin refuses a request. A job *ends* when it is over, whoever brought that about;
 //! one that was accepted and can never have a price we end ourselves ([`Effect::Raise`]).
 
-use super::step::Step;
-use super::timer::Timer;
+use super::{step::Step, timer::Timer};
 use crate::ids::{BankName, JobId, ProjectName, QueueName};
 use crate::limits::HoldName;
 
@@ -122,4 +121,9 @@ pub enum Effect {
     ReprioritizeAll,
     /// Go on with this, after the effects before it.
     Then(Step),
+}
+
+/// Returns the effects by which Flux asks for the priority of every pending job. Steps mark the begin and the end of Flux's loop.
+pub(super) fn reprioritize_all() -> Vec<Effect> {
+    vec![Effect::Then(Step::LoopBegins), Effect::ReprioritizeAll, Effect::Then(Step::LoopEnded)]
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What happens to the engine.
 
-use super::settings::Settings;
-use super::timer::Timer;
+use super::{settings::Settings, timer::Timer};
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
 use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
 use crate::limits::{Resources, Size, SizeError};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Names by which others keep a job in DEPEND.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 /// The names that others ever put on a job we are subscribed to, and whether they are outstanding.
 #[derive(Clone, Debug)]

@@ -12,11 +12,7 @@
 //! names, and nothing saves it but that they let it go. Nor does anything save who was released already and is kept by others alone,
 //! where a limit is full again that it had a name of.
 
-use super::Effect;
-use super::View;
-use crate::engine::hold::may_rest;
-use crate::engine::release::scan_after;
-use crate::engine::shared::Shared;
+use super::{Effect, Shared, View, hold::may_rest, release::scan_after};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
 

@@ -17,12 +17,10 @@
 //! it is released whatever the limits say. A job in SCHED without data keeps its posted priority. After a reload or a restart a job that is in SCHED at priority 0, though its
 //! urgency is another, is taken for one of these: or its score is 0, and it rests when its turn comes.
 
-use super::Effect;
+use super::{Effect, Shared};
 use crate::accounts::{AssociationId, RunningLimits};
-use crate::engine::shared::Shared;
 use crate::ids::{JobId, Stage};
-use crate::limits::{Demand, Holding, Job, Line, Phase, Rule, rows_of_queues};
-use crate::limits::{Grant, Keepers};
+use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase, Rule, rows_of_queues};
 
 /// A job in PRIORITY has no price, for whatever reason, and waits there for its turn.
 pub(super) fn stays_in_priority(shared: &mut Shared, id: JobId) {

@@ -10,11 +10,7 @@
 //! others keep; one that carries some, from before a reload, stands there as if nobody else kept it. When it is let go it
 //! is in PRIORITY, and is judged there: it goes no further before there is room.
 
-use super::foreign::ForeignNames;
-use super::subscriptions::Subscribed;
-use super::{Effect, State};
-use crate::engine::hold;
-use crate::engine::shared::Shared;
+use super::{Effect, Shared, State, foreign::ForeignNames, hold, subscriptions::Subscribed};
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase};
 

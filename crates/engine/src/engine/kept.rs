@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is in force, as a push brought it: to be kept for after a restart.
 
-use super::View;
-use super::{Effect, Level};
+use super::{Effect, Level, Shared, View};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
-use crate::engine::shared::Shared;
 use crate::ids::{BankName, ProjectName, UserId};
 use crate::standing::{AsPushed, Bank, Bookmark, Ended, GivenUp, Leaf, Rule};
 use fairshare::Shares;

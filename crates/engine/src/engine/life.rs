@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A job's way from `job.new` to INACTIVE.
 
-use super::admission::complete_jobspec;
-use super::{Effect, JobFacts, Posting, State, Timer};
+use super::{
+    Effect, JobFacts, Posting, Shared, State, Timer,
+    accrual::{self, log_unread_resources},
+    admission::complete_jobspec,
+    age::eligible_at_first,
+    annotate, hold, keepers,
+    recovery::Recovery,
+};
 use crate::accounts::{AssociationId, RunningLimits};
-use crate::engine::accrual;
-use crate::engine::accrual::log_unread_resources;
-use crate::engine::age::eligible_at_first;
-use crate::engine::annotate;
-use crate::engine::hold;
-use crate::engine::keepers;
-use crate::engine::recovery::Recovery;
-use crate::engine::shared::Shared;
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
     Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase, Project,

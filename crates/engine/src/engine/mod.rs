@@ -1,10 +1,33 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The brain: [`Event`] and its time in, [`Effect`]s out. No I/O, no clock, no unsafe, no panic.
+//! The engine: an [`Event`] and its time come in, [`Effect`]s go out. No I/O, no clock, no unsafe code, no panic.
 //!
-//! Flux calls back into the plugin while it carries out an effect (removing a job's last dependency runs that job's
-//! priority and sched callbacks before the call returns). So every decision is booked when it is made, and effects
-//! are only values: whoever carries them out holds no borrow of the engine. An effect Flux refuses comes back through
-//! [`Engine::refused`]; what is to be done after an effect is itself one ([`Effect::Then`]).
+//! Flux calls back into the plugin while it carries out an effect: if a job's last dependency is removed, the job's priority and sched
+//! callbacks run before that call returns. So every decision is booked when it is made, and an effect is only a value; whoever carries
+//! it out holds no borrow of the engine. An effect that Flux refuses comes back through [`Engine::refused`].
+//!
+//! # Parts
+//! [`Engine::handle`] lists the events, and passes each to one module. A module calls only modules below it:
+//!
+//! ```text
+//! mod.rs, turn.rs, panicked.rs, refused.rs, preview.rs   Engine: events, the next reactor turn, panics, refusals, previews
+//! validate.rs, updates.rs, life.rs    Lives: jobs from validation to INACTIVE
+//! site.rs                             StagedPush: pushes and settings
+//! price.rs                            answers with a priority
+//! release.rs                          ReleaseScan: which held jobs go
+//! refresh/                            Refresh: live fair-share in slices, and which priorities to post
+//! recovery/                           Recovery: what is unknown after a restart or a panic
+//! priorities.rs, admission.rs, hold.rs, keepers.rs, age.rs, accrual.rs, ...   functions that change Shared
+//! shared.rs, terms.rs                 Shared: what several parts change; how a priority is computed
+//! posted/, due.rs, queues.rs, subscriptions.rs, ended.rs, ...                 the tables in Shared
+//! ```
+//!
+//! The state of each owner is private to its module.
+//!
+//! # How work continues
+//! - A release scan that an event calls for is noted in `Due`. [`Engine::handle`] carries it out at the end of the event.
+//! - Work that needs the effects so far to be carried out is an effect itself: [`Effect::Then`] with a [`Step`].
+//! - Work that must not be done in the running callback is noted in `Due` for the next reactor turn (`turn.rs`).
+//! - A refresh continues in slices ([`Timer::Slice`]), because it computes all associations and jobs.
 
 mod accrual;
 mod admission;
@@ -28,6 +51,8 @@ mod panicked;
 mod posted;
 mod preview;
 mod price;
+mod priorities;
+mod queue_states;
 mod queues;
 mod recovery;
 mod refresh;
@@ -73,17 +98,17 @@ use crate::standing::{Memory, Standing};
 use life::Lives;
 use recovery::Recovery;
 use refresh::Refresh;
-use release::Release;
-use site::Site;
+use release::ReleaseScan;
+use site::StagedPush;
 
-/// The tables by which jobs are held and priced. A row of either touches nothing else.
+/// The tables by which jobs are held and get priorities. A row depends on no other row.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables {
     /// The limits.
     pub rules: Rules,
     /// The factors of the priority.
     pub factors: Factors,
-    /// How many jobs are handled at a time.
+    /// How many jobs the engine handles in one reactor turn.
     pub batches: Batches,
 }
 
@@ -93,36 +118,36 @@ impl Default for Tables {
     }
 }
 
-/// All state of the plugin that is not Flux's.
+/// All state of the plugin that Flux does not have.
 #[derive(Clone, Debug)]
 pub struct Engine {
     shared: Shared,
     lives: Lives,
     recovery: Recovery,
-    release: Release,
+    release: ReleaseScan,
     refresh: Refresh,
-    site: Site,
+    site: StagedPush,
 }
 
 impl Engine {
-    /// An engine without data. `owner` is the user the instance runs as.
+    /// Returns an engine without data. `owner` is the user that the instance runs as.
     pub fn new(owner: UserId) -> Self {
         Engine::with_tables(owner, Tables::default())
     }
 
-    /// An engine without data that holds and prices jobs by these tables.
+    /// Returns an engine without data, with its own limits, factors and batches.
     pub fn with_tables(owner: UserId, tables: Tables) -> Self {
         Engine {
             shared: Shared::new(owner, tables),
             lives: Lives::default(),
             recovery: Recovery::default(),
-            release: Release::default(),
+            release: ReleaseScan::default(),
             refresh: Refresh::default(),
-            site: Site::default(),
+            site: StagedPush::default(),
         }
     }
 
-    /// The same, which remembers so many ended jobs one by one. It is to be called before anything ended.
+    /// Sets how many ended jobs are kept one by one. To be called before any job ends.
     #[must_use]
     pub fn remembering(mut self, memory: Memory) -> Self {
         self.shared.standing = Standing::new(memory);
@@ -134,112 +159,89 @@ impl Engine {
         &mut self.shared.news
     }
 
-    /// Takes one event in and says what is to be done about it. `now` is when it happened, in seconds since the epoch.
-    /// Times may go back: clocks are set, and an event that an eventlog dates comes later than it says.
+    /// Handles one event, and returns what is to be done. `now` is the time of the event, in seconds since the epoch. Times may go back:
+    /// clocks are set, and an event with a time from an eventlog comes later than that time.
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
         self.shared.now = now;
         self.shared.revision = self.shared.revision.saturating_add(u64::from(!event.is_of_jobs()));
-        // Whatever it changes, it may be that others go.
+        // Any event may let other held jobs go.
         self.shared.ledger.look_anew();
-        // No effect of these says that the job is unknown.
+        // For these events, no effect means that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         let mut effects = self.handle_event(event);
         effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
         if !asks_priority || !effects.is_empty() {
-            queues::watch_queues(&mut self.shared, &mut effects);
+            queue_states::watch_queues(&mut self.shared, &mut effects);
         }
         effects
     }
 
     fn handle_event(&mut self, event: Event<'_>) -> Vec<Effect> {
+        let Engine { shared, lives, recovery, refresh, site, .. } = self;
         match event {
             Event::Created { id, state, has_dependencies } => {
-                keepers::created(&mut self.shared, id, state, has_dependencies)
+                keepers::created(shared, id, state, has_dependencies)
             }
-            Event::Validate(facts) => self.lives.validate(&mut self.shared, &facts),
-            Event::New(facts) => self.lives.new_job(&mut self.shared, &mut self.recovery, &facts),
-            Event::Depend(id) => life::depend(&mut self.shared, &mut self.recovery, id),
-            Event::Dependency { id, name, added } => keepers::dependency(&mut self.shared, id, name, added),
+            Event::Validate(facts) => lives.validate(shared, &facts),
+            Event::New(facts) => lives.new_job(shared, recovery, &facts),
+            Event::Depend(id) => life::depend(shared, recovery, id),
+            Event::Dependency { id, name, added } => keepers::dependency(shared, id, name, added),
             Event::Priority(id, urgency) => self.enter_priority(id, urgency, None),
             Event::Bounced { id, urgency, posted } => self.enter_priority(id, urgency, Some(posted)),
             Event::PriorityGet(id, urgency) => self.asked_in_loop(id, urgency),
-            Event::Sched(id) => life::sched(&mut self.shared, id),
-            Event::Run(id, resources) => life::run(&mut self.shared, id, &resources),
-            Event::Cleanup(id) => life::cleanup(&mut self.shared, &mut self.recovery, id),
-            Event::Inactive(id) | Event::Gone(id) => {
-                self.lives.inactive(&mut self.shared, &mut self.recovery, id)
-            }
+            Event::Sched(id) => life::sched(shared, id),
+            Event::Run(id, resources) => life::run(shared, id, &resources),
+            Event::Cleanup(id) => life::cleanup(shared, recovery, id),
+            Event::Inactive(id) | Event::Gone(id) => lives.inactive(shared, recovery, id),
             Event::UpdateQueue { id, user, state, queue } => {
-                updates::update_queue(&mut self.shared, id, user, state, queue)
+                updates::update_queue(shared, id, user, state, queue)
             }
             Event::UpdateBank { id, user, state, bank } => {
-                updates::update_bank(&mut self.shared, id, user, state, bank)
+                updates::update_bank(shared, id, user, state, bank)
             }
-            Event::Updated(facts) => updates::updated(&mut self.shared, &mut self.recovery, &facts),
-            Event::Settings(settings) => {
-                site::set(&mut self.shared, &mut self.recovery, &mut self.refresh, settings)
-            }
-            Event::Associations(records) => site::associations(&mut self.shared, &mut self.recovery, records),
+            Event::Updated(facts) => updates::updated(shared, recovery, &facts),
+            Event::Settings(settings) => site::set(shared, recovery, refresh, settings),
+            Event::Associations(records) => site::associations(shared, recovery, records),
             Event::Queues(queues) => {
-                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
-                    book.set_queues(queues)
-                })
+                site::configure(shared, recovery, refresh, |book| book.set_queues(queues))
             }
             Event::Projects(projects) => {
-                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
-                    book.set_projects(projects)
-                })
+                site::configure(shared, recovery, refresh, |book| book.set_projects(projects))
             }
-            Event::Banks(banks) => {
-                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
-                    book.set_banks(banks)
-                })
-            }
+            Event::Banks(banks) => site::configure(shared, recovery, refresh, |book| book.set_banks(banks)),
             Event::Weights(weights) => {
-                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
-                    book.set_weights(weights)
-                })
+                site::configure(shared, recovery, refresh, |book| book.set_weights(weights))
             }
-            Event::Config(patch) => {
-                site::configure(&mut self.shared, &mut self.recovery, &mut self.refresh, |book| {
-                    book.set_config(patch)
-                })
-            }
-            Event::Policy(policy, site) => {
-                self.site.policy(&mut self.shared, &mut self.recovery, &mut self.refresh, policy, site)
-            }
-            Event::PolicyBegin { keeps_config } => self.site.begin(&mut self.shared, keeps_config),
-            Event::PolicyPart(part, site) => self.site.stage(&mut self.shared, part, site),
-            Event::PolicyCommit => {
-                self.site.policy_commit(&mut self.shared, &mut self.recovery, &mut self.refresh)
-            }
-            Event::PolicyAbort => self.site.abort(&mut self.shared),
-            Event::Reprioritize => self.refresh.reprioritize(&mut self.shared, &self.recovery),
-            Event::Rest(ids) => hand_over::let_rest(&mut self.shared, ids),
+            Event::Config(patch) => site::configure(shared, recovery, refresh, |book| book.set_config(patch)),
+            Event::Policy(policy, tree) => site.policy(shared, recovery, refresh, policy, tree),
+            Event::PolicyBegin { keeps_config } => site.begin(shared, keeps_config),
+            Event::PolicyPart(part, tree) => site.stage(shared, part, tree),
+            Event::PolicyCommit => site.policy_commit(shared, recovery, refresh),
+            Event::PolicyAbort => site.abort(shared),
+            Event::Reprioritize => refresh.reprioritize(shared, recovery),
+            Event::Rest(ids) => hand_over::let_rest(shared, ids),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
-            Event::Timer(Timer::Queues) => queues::ask_queues(&mut self.shared),
-            Event::QueueStates(states) => queues::queues_told(&mut self.shared, states),
-            Event::ConfiguredQueues(queues) => queues::queues_configured(&mut self.shared, queues),
-            Event::OneQueueList(is_one) => queues::scheduler_told(&mut self.shared, is_one),
-            Event::ResourcesUpdated => self.shared.expirations.look_up_all(),
-            Event::Expiration(id, expiration) => accrual::take_expiration(&mut self.shared, id, expiration),
-            Event::UrgencyChanged(id, urgency) => price::held_urgency(&mut self.shared, id, urgency),
-            Event::Recalled(ended, sums) => kept::recall(&mut self.shared, ended, sums),
-            Event::Timer(Timer::Refresh) => self.refresh.refresh_due(&mut self.shared, &self.recovery),
-            Event::Timer(Timer::Slice) => self.refresh.go_on_refreshing(&mut self.shared, &self.recovery),
-            Event::Urgency(id, urgency) => {
-                price::told_urgency(&mut self.shared, &mut self.refresh, id, urgency)
-            }
-            Event::Eventlog(id, history) => self.recovery.eventlog(&mut self.shared, id, history),
-            Event::Past(id, past) => age::past(&mut self.shared, id, &past),
-            Event::SiteNodes(nodes) => age::told_site_nodes(&mut self.shared, nodes),
-            Event::Dependencies(id, names) => self.recovery.dependencies(&mut self.shared, id, names),
+            Event::Timer(Timer::Queues) => queue_states::ask_queues(shared),
+            Event::QueueStates(states) => queue_states::take_states(shared, states),
+            Event::ConfiguredQueues(queues) => queue_states::take_configured(shared, queues),
+            Event::OneQueueList(is_one) => queue_states::take_one_list(shared, is_one),
+            Event::ResourcesUpdated => shared.expirations.look_up_all(),
+            Event::Expiration(id, expiration) => accrual::take_expiration(shared, id, expiration),
+            Event::UrgencyChanged(id, urgency) => price::held_urgency(shared, id, urgency),
+            Event::Recalled(ended, sums) => kept::recall(shared, ended, sums),
+            Event::Timer(Timer::Refresh) => refresh.refresh_due(shared, recovery),
+            Event::Timer(Timer::Slice) => refresh.go_on_refreshing(shared, recovery),
+            Event::Urgency(id, urgency) => price::take_urgency(shared, refresh, id, urgency),
+            Event::Eventlog(id, history) => recovery.eventlog(shared, id, history),
+            Event::Past(id, past) => age::past(shared, id, &past),
+            Event::SiteNodes(nodes) => age::told_site_nodes(shared, nodes),
+            Event::Dependencies(id, names) => recovery.dependencies(shared, id, names),
             Event::Ended(jobs) => self.ended_jobs(jobs),
             Event::Panicked(id) => self.panicked(id),
-            Event::TryAgain => self.recovery.try_again(&mut self.shared),
+            Event::TryAgain => recovery.try_again(shared),
             Event::Shown(facts) => self.shown(&facts),
         }
     }
@@ -248,7 +250,7 @@ impl Engine {
     fn enter_priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let entered = life::enter_priority(&mut self.shared, &self.recovery, id);
         let Some(mut effects) = entered else { return Vec::new() };
-        effects.extend(price::prioritized(&mut self.shared, &mut self.refresh, id, urgency, posted));
+        effects.extend(price::answer_in_priority(&mut self.shared, &mut self.refresh, id, urgency, posted));
         effects
     }
 
@@ -258,7 +260,7 @@ impl Engine {
         ended.listed(standing, book, *now, jobs)
     }
 
-    /// Goes on where [`Effect::Then`] says.
+    /// Continues with a step of [`Effect::Then`].
     pub fn step(&mut self, step: Step) -> Vec<Effect> {
         let mut effects = self.take_step(step);
         release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
@@ -267,7 +269,7 @@ impl Engine {
 
     fn take_step(&mut self, step: Step) -> Vec<Effect> {
         match step {
-            Step::Pass(pass) => self.release.pass_on(&mut self.shared, &mut self.recovery, *pass),
+            Step::Pass(pass) => self.release.continue_scan(&mut self.shared, &mut self.recovery, *pass),
             Step::ReleaseAll => self.release.release_all(&mut self.shared, &mut self.recovery),
             Step::ReplayRead(association) => recovery::hold_replayed(&mut self.shared, association),
             Step::LoopBegins => {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! After a panic: all jobs are compared with Flux. `recovery/resync.rs` has the reasons and the list of jobs.
 
-use super::{Effect, Engine, JobFacts, Level, Refusal, State, Timer};
-use super::{accrual, age::lacks_site_nodes, keepers, life, step::reprioritize_all};
+use super::{
+    Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::lacks_site_nodes,
+    effect::reprioritize_all, keepers, life,
+};
 use crate::ids::JobId;
 use crate::limits::Job;
 

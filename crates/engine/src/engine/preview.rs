@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What committing the open push would do to jobs. It is done to a copy of what is configured, and then looked at.
 
-use super::{Effect, Engine, Tables, View};
+use super::{Effect, Engine, Tables, View, admission::unknown_association};
 use crate::accounts::{Difference, Policy};
-use crate::engine::admission::unknown_association;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Job, Origin, Project};
 use crate::priority::URGENCY_DEFAULT;

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The price of a job, and what comes before it: an association for a job that waits, bank and project in its jobspec.
 
-use super::admission::{Completion, Pending};
-use super::{Effect, Engine, Level, Posting, Timer};
-use crate::engine::Refusal;
-use crate::engine::admission;
-use crate::engine::annotate;
-use crate::engine::hold;
-use crate::engine::hold::wakes_too_late;
-use crate::engine::posted;
-use crate::engine::refresh::Refresh;
-use crate::engine::shared::Shared;
-use crate::engine::unmoved;
-use crate::engine::unmoved::is_put_off;
+use super::{
+    Effect, Engine, Level, Posting, Refusal, Shared, Timer,
+    admission::{self, Completion, Pending},
+    annotate,
+    hold::{self, wakes_too_late},
+    priorities,
+    refresh::Refresh,
+    unmoved::{self, is_put_off},
+};
 use crate::ids::JobId;
 use crate::limits::{Demand, Grant, Job, Line, Origin, Phase, Settled};
 use crate::priority::{AGE, PRIORITY_MAX, URGENCY_EXPEDITE};
 
 /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler
 /// may have decided on this job, so it always gets a priority, which returns it to SCHED.
-pub(super) fn prioritized(
+pub(super) fn answer_in_priority(
     shared: &mut Shared,
     refresh: &mut Refresh,
     id: JobId,
@@ -67,7 +64,7 @@ pub(super) fn prioritized(
 }
 
 /// The same, where it is known that Flux loops: no other job may be touched.
-fn priority_get(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
+fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
     if let Some(price) = settled_priority(shared, id, urgency) {
         return vec![Effect::SetPriority(price)];
     }
@@ -110,7 +107,7 @@ fn priority_get(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: 
 /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
 /// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
 /// one that won't be scheduled takes no place to run.
-pub(super) fn told_urgency(
+pub(super) fn take_urgency(
     shared: &mut Shared,
     refresh: &mut Refresh,
     id: JobId,
@@ -285,11 +282,11 @@ fn price(
         }
     };
     let is_posted = shared.posted.posted_priority(id) == Some(explanation.priority);
-    posted::note_price(shared, id, urgency, &explanation);
+    priorities::note_answer(shared, id, urgency, &explanation);
     let has_memo = shared.ledger.job(id).is_some_and(|job| job.memo.is_some());
     // Live fair-share moves at each instant, and Flux posts no priority that is the same.
     if !(is_posted && has_memo && shared.is_live()) {
-        effects.extend(posted::memo(shared, id, &explanation));
+        effects.extend(priorities::memo(shared, id, &explanation));
     }
     Ok((effects, explanation.priority))
 }
@@ -308,7 +305,7 @@ impl Engine {
         if began {
             self.refresh.begin_loop(&self.shared);
         }
-        let mut effects = priority_get(&mut self.shared, &mut self.refresh, id, urgency);
+        let mut effects = answer_in_loop(&mut self.shared, &mut self.refresh, id, urgency);
         if began {
             match effects.is_empty() {
                 true => self.release.end_loop(),

@@ -8,17 +8,14 @@
 //! parent, and sched-simple keeps the jobs of all queues in one list (live 4 #2). Parents come from the configuration, and from the state
 //! of a queue that the configuration does not have.
 
-use super::due::Scan;
-use super::{Effect, QueueTold, Timer};
-use crate::engine::shared::Shared;
-use crate::ids::{JobId, QueueName};
-use crate::limits::{Line, Phase};
+use super::{Effect, QueueTold};
+use crate::ids::QueueName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many queues are asked about. Queue names come from Flux's configuration.
 const MOST_QUEUES: usize = 100;
-/// Seconds until the next question when nobody answered.
-const UNANSWERED: f64 = 30.0;
+/// Seconds until the next question if no question was answered.
+pub(super) const UNANSWERED: f64 = 30.0;
 
 /// What is known of queues; `None` is the queue without a name.
 #[derive(Clone, Debug, Default)]
@@ -73,123 +70,86 @@ impl Queues {
     pub fn ask_again(&mut self) {
         (self.is_asking, self.delay) = (false, UNANSWERED);
     }
-}
 
-/// Begins to ask about queues as soon as the answer matters.
-pub(super) fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
-    if !shared.queues.is_asking && needs_queue_states(shared) {
-        shared.queues.is_asking = true;
-        effects.push(Effect::ArmIn(Timer::Queues, std::mem::take(&mut shared.queues.delay)));
+    /// Returns true if the states of queues matter whether jobs are held or not: a queue is stopped, or its state is unknown.
+    pub fn needs_states(&self) -> bool {
+        self.has_unasked || !self.stopped.is_empty()
     }
-}
 
-/// Asks which queues are stopped.
-pub(super) fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
-    shared.queues.is_asking = needs_queue_states(shared);
-    let is_due = shared.queues.is_asking;
-    shared.queues.has_unasked = false;
-    is_due.then(|| Effect::AskQueues(shared.queues.seen.iter().cloned().collect())).into_iter().collect()
-}
+    /// Returns true while a question or its timer is under way.
+    pub fn is_asking(&self) -> bool {
+        self.is_asking
+    }
 
-/// Takes over which queues are stopped. If that changes a reservation, a release scan follows at once. A queue whose question was not
-/// answered has no state. A queue whose state Flux does not know, as before the scheduler is loaded, is not in `states`: the plugin
-/// asks again soon.
-pub(super) fn queues_told(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
-    let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
-    let (mut changed, mut parents) = (BTreeSet::new(), shared.queues.parents.clone());
-    for (queue, QueueTold { is_stopped, parent }) in states {
-        let Some(is_stopped) = is_stopped else { continue };
-        if let Some(name) = &queue {
+    /// Begins to ask. Returns the seconds until the first question.
+    pub fn begin_asking(&mut self) -> f64 {
+        self.is_asking = true;
+        std::mem::take(&mut self.delay)
+    }
+
+    /// Returns the question about all queues, or ends the questions if the states do not matter any more.
+    pub fn ask(&mut self, is_needed: bool) -> Option<Effect> {
+        (self.is_asking, self.has_unasked) = (is_needed, false);
+        is_needed.then(|| Effect::AskQueues(self.seen.iter().cloned().collect()))
+    }
+
+    /// Returns true if the queue is stopped.
+    pub fn is_stopped(&self, queue: &Option<QueueName>) -> bool {
+        self.stopped.contains(queue)
+    }
+
+    /// Stores which queues are stopped. Returns the queues that were stopped or started since, and the parents of virtual queues.
+    pub fn take_states(
+        &mut self,
+        states: Vec<(Option<QueueName>, QueueTold)>,
+    ) -> (BTreeSet<Option<QueueName>>, BTreeMap<QueueName, QueueName>) {
+        let (mut changed, mut parents) = (BTreeSet::new(), self.parents.clone());
+        for (queue, QueueTold { is_stopped, parent }) in states {
+            let Some(is_stopped) = is_stopped else { continue };
+            if let Some(name) = &queue {
+                match parent {
+                    Some(parent) => parents.insert(name.clone(), parent),
+                    None => parents.remove(name),
+                };
+            }
+            let is_news = match is_stopped {
+                true => self.stopped.insert(queue.clone()),
+                false => self.stopped.remove(&queue),
+            };
+            if is_news {
+                changed.insert(queue);
+            }
+        }
+        (changed, parents)
+    }
+
+    /// Stores the named queues of the configuration. Returns the parents of virtual queues.
+    pub fn take_configured(
+        &mut self,
+        queues: Vec<(QueueName, Option<QueueName>)>,
+    ) -> BTreeMap<QueueName, QueueName> {
+        let mut parents = self.parents.clone();
+        for (queue, parent) in &queues {
             match parent {
-                Some(parent) => parents.insert(name.clone(), parent),
-                None => parents.remove(name),
+                Some(parent) => parents.insert(queue.clone(), parent.clone()),
+                None => parents.remove(queue),
             };
         }
-        let is_news = match is_stopped {
-            true => shared.queues.stopped.insert(queue.clone()),
-            false => shared.queues.stopped.remove(&queue),
-        };
-        if is_news {
-            changed.insert(queue);
+        self.configured = queues.into_iter().map(|(queue, _)| queue).collect();
+        parents
+    }
+
+    /// Stores the parents of virtual queues. Returns false if they are the same as before.
+    pub fn set_parents(&mut self, parents: &BTreeMap<QueueName, QueueName>) -> bool {
+        let are_others = self.parents != *parents;
+        if are_others {
+            self.parents.clone_from(parents);
         }
+        are_others
     }
-    let mut effects = set_parents(shared, parents);
-    suspend_in(shared, &changed);
-    effects.push(match is_unanswered {
-        true => Effect::ArmIn(Timer::Queues, UNANSWERED),
-        false => Effect::Arm(Timer::Queues),
-    });
-    effects
-}
 
-/// Takes over the named queues of Flux's configuration.
-pub(super) fn queues_configured(
-    shared: &mut Shared,
-    queues: Vec<(QueueName, Option<QueueName>)>,
-) -> Vec<Effect> {
-    let mut parents = shared.queues.parents.clone();
-    for (queue, parent) in &queues {
-        match parent {
-            Some(parent) => parents.insert(queue.clone(), parent.clone()),
-            None => parents.remove(queue),
-        };
+    /// Stores whether the scheduler keeps the jobs of all queues in one list. Returns false if that is the same as before.
+    pub fn set_one_list(&mut self, is_one_list: bool) -> bool {
+        self.is_one_list.replace(is_one_list).unwrap_or(false) != is_one_list
     }
-    shared.queues.configured = queues.into_iter().map(|(queue, _)| queue).collect();
-    set_parents(shared, parents)
-}
-
-/// Takes over whether the scheduler keeps the jobs of all queues in one list.
-pub(super) fn scheduler_told(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
-    let before = shared.queues.is_one_list.replace(is_one_list);
-    if before.unwrap_or(false) != is_one_list { regroup_orders(shared) } else { Vec::new() }
-}
-
-fn set_parents(shared: &mut Shared, parents: BTreeMap<QueueName, QueueName>) -> Vec<Effect> {
-    if shared.queues.parents == parents {
-        return Vec::new();
-    }
-    shared.book.set_queue_parents(parents.clone());
-    shared.queues.parents = parents;
-    shared.ledger.regroup(&shared.book);
-    // Limits on a parent count the jobs of its virtual queues.
-    let mut effects = regroup_orders(shared);
-    shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
-    effects.extend((!shared.due.passes.is_empty()).then_some(Effect::Arm(Timer::Turn)));
-    effects
-}
-
-/// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
-fn regroup_orders(shared: &mut Shared) -> Vec<Effect> {
-    let (queues, ledger) = (&shared.queues, &shared.ledger);
-    shared.posted.regroup(|id| {
-        let queue = ledger.job(id).and_then(|job| job.queue.as_ref());
-        queues.scheduler_queue(queue).cloned()
-    });
-    Vec::new()
-}
-
-/// Suspends the reservations of jobs in queues that were stopped, and ends that of jobs in queues that were started.
-fn suspend_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
-    if changed.is_empty() {
-        return;
-    }
-    let pending =
-        shared.ledger.jobs().filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
-    let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
-    let mut freed = BTreeSet::new();
-    for id in pending {
-        let Some(job) = shared.ledger.job(id) else { continue };
-        let is_queue_stopped = shared.queues.stopped.contains(&job.queue);
-        let (association, reserved) = (job.association(), job.footprint().reserved);
-        shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
-        let is_other = shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
-        freed.extend(association.filter(|_| is_other));
-    }
-    let scans = freed.into_iter().map(|association| (association, Line::All)).collect();
-    shared.due.scans.push(Scan::Several(scans));
-}
-
-fn needs_queue_states(shared: &Shared) -> bool {
-    let queues = &shared.queues;
-    queues.has_unasked || !queues.stopped.is_empty() || shared.ledger.in_line().next().is_some()
 }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What Flux refuses to do.
 
-use super::{Effect, Engine, Level, Refusal};
-use crate::engine::keepers;
-use crate::engine::posted;
-use crate::engine::price;
+use super::{Effect, Engine, Level, Refusal, keepers, price, priorities};
 use crate::limits::Grant;
 
 impl Engine {
@@ -76,7 +73,7 @@ impl Engine {
             }
             Effect::Prioritize(id, _) => {
                 let is_of_refresh =
-                    posted::not_posted(&mut self.shared, id, matches!(why, Refusal::Other(_)));
+                    priorities::take_back_post(&mut self.shared, id, matches!(why, Refusal::Other(_)));
                 if why == Refusal::Absent {
                     return Vec::new();
                 }

@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Passes: held jobs that may go, one after another.
+//! The release scan: which held jobs go. This file has the calls from the top down.
+//!
+//! ```text
+//! scan_noted            the scans that an event noted in Due, in order
+//! └── scan              a scan of one association and of all that share a limit with it; scan_several: one after another
+//!     └── continue_scan     one job after another, until a job has lost its last name: Effect::Then continues the scan
+//!         ├── place             associations that share a limit stand in the order of their first jobs' priorities
+//!         ├── Ledger::release_next   the next job that loses a name (limits/release.rs)
+//!         └── end_scan          a released job that is still in DEPEND is kept there by another plugin
+//! release_all           the scans after a push or a reprioritize
+//! ```
 
-use super::Effect;
-use super::due::Scan;
-use super::step::{Pass, Step};
+use super::{
+    Effect, Shared,
+    due::Scan,
+    keepers,
+    recovery::Recovery,
+    step::{Pass, Step},
+};
 use crate::accounts::AssociationId;
-use crate::engine::keepers;
-use crate::engine::recovery::Recovery;
-use crate::engine::shared::Shared;
 use crate::ids::JobId;
 use crate::limits::{Grant, Keepers, Line, Phase, Released, Walk};
 
 /// Whether a release scan may begin.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Release {
+pub(super) struct ReleaseScan {
     /// Flux iterates over its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
     /// A scan has decided to release a job, and continues when that was carried out.
-    is_passing: bool,
+    is_releasing: bool,
 }
 
-impl Release {
+impl ReleaseScan {
     /// Notes that Flux begins to iterate over its jobs. Returns false if that was known.
     pub fn begin_loop(&mut self) -> bool {
         !std::mem::replace(&mut self.is_looping, true)
@@ -33,25 +44,23 @@ impl Release {
 
     /// Notes a reactor turn. It never comes within Flux's iteration, nor within a scan; a panic may have hidden their end.
     pub fn begin_turn(&mut self) {
-        *self = Release::default();
+        *self = ReleaseScan::default();
     }
 
     /// Returns true if no release scan may begin. Within Flux's loop over its jobs, Flux would lose its position. While a job is being
     /// released, a scan could nest as deep as there are held jobs: the job may end before Flux returns.
-    fn may_not_pass(&self) -> bool {
-        self.is_looping || self.is_passing
+    fn may_not_scan(&self) -> bool {
+        self.is_looping || self.is_releasing
     }
 
-    /// Carries out the scans that this event has called for so far.
+    /// Carries out the scans that the event noted.
     pub(super) fn scan_noted(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         let mut effects = Vec::new();
         let mut scans = std::mem::take(&mut shared.due.scans);
         for scan in scans.drain(..) {
             match scan {
-                Scan::One(association) => {
-                    effects.extend(self.pass_along(shared, recovery, association, Line::All))
-                }
-                Scan::Several(scans) => effects.extend(self.passes(shared, recovery, scans)),
+                Scan::One(association) => effects.extend(self.scan(shared, recovery, association, Line::All)),
+                Scan::Several(scans) => effects.extend(self.scan_several(shared, recovery, scans)),
                 Scan::HoldReplayed(association) => effects.push(Effect::Then(Step::ReplayRead(association))),
             }
         }
@@ -60,37 +69,37 @@ impl Release {
         effects
     }
 
-    pub(super) fn pass_along(
+    pub(super) fn scan(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
         association: AssociationId,
         line: Line,
     ) -> Vec<Effect> {
-        if self.may_not_pass() {
+        if self.may_not_scan() {
             return shared.due.scan_later(association, line);
         }
         let mut effects = recovery.ask_where_limits_moved(shared);
         let walk = shared.ledger.walk(association, line);
-        effects.extend(self.pass_on(shared, recovery, Pass { walk, freed: Vec::new() }));
+        effects.extend(self.continue_scan(shared, recovery, Pass { walk, freed: Vec::new() }));
         effects
     }
 
     /// Several passes. Nothing is decided in one before what the one before it decided was carried out, since only then is it
     /// known whether those who went take a place to run.
-    pub(super) fn passes(
+    pub(super) fn scan_several(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
         due: impl IntoIterator<Item = (AssociationId, Line)>,
     ) -> Vec<Effect> {
         // Whether the first of them lets somebody go says nothing: the others come after it.
-        let is_later = self.may_not_pass();
+        let is_later = self.may_not_scan();
         let mut effects = recovery.ask_where_limits_moved(shared);
         for (nth, (association, line)) in due.into_iter().enumerate() {
             effects.extend(match nth {
                 _ if is_later => shared.due.scan_later(association, line),
-                0 => self.pass_along(shared, recovery, association, line),
+                0 => self.scan(shared, recovery, association, line),
                 _ => vec![scan_after(shared, association, Vec::new(), line)],
             });
         }
@@ -104,7 +113,7 @@ impl Release {
         let asked = recovery.ask_where_limits_moved(shared);
         shared.ledger.place_all_anew();
         let associations: Vec<AssociationId> = shared.ledger.in_line().collect();
-        let mut effects = self.passes(
+        let mut effects = self.scan_several(
             shared,
             recovery,
             associations.into_iter().map(|association| (association, Line::All)),
@@ -118,13 +127,13 @@ impl Release {
         effects
     }
 
-    pub(super) fn pass_on(
+    pub(super) fn continue_scan(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
         mut pass: Pass,
     ) -> Vec<Effect> {
-        self.is_passing = false;
+        self.is_releasing = false;
         if recovery.is_comparing() {
             // What Flux has is not known before all jobs were looked up.
             return shared.due.scan_later(pass.walk.association(), Line::All);
@@ -140,12 +149,12 @@ impl Release {
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));
             if is_free {
                 pass.freed.push(id);
-                self.is_passing = true;
+                self.is_releasing = true;
                 effects.push(Effect::Then(Step::Pass(Box::new(pass))));
                 return effects;
             }
         }
-        effects.extend(pass_ended(shared, &pass));
+        effects.extend(end_scan(shared, &pass));
         effects
     }
 }
@@ -154,7 +163,7 @@ impl Release {
 /// of this pass, ends: it may stay there for days, and is judged again when they let it go. In the next reactor turn jobs
 /// that nobody else keeps may take its place: those that it went before as it was not known to be kept, and those of others
 /// who share a limit with it.
-fn pass_ended(shared: &mut Shared, pass: &Pass) -> Vec<Effect> {
+fn end_scan(shared: &mut Shared, pass: &Pass) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in &pass.freed {
         let Some(job) = shared.ledger.job(*id) else { continue };

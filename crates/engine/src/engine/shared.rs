@@ -4,16 +4,10 @@
 //! Each table here keeps its own fields private. The state of one process, such as a release scan or a refresh, is not here: its owner
 //! has it.
 
-use super::batches::Batches;
-use super::due::Due;
-use super::ended::EndedJobs;
-use super::expirations::Expirations;
-use super::news::News;
-use super::posted::PostedPriorities;
-use super::queues::Queues;
-use super::subscriptions::Subscriptions;
-use super::turns::Turns;
-use super::{Settings, Tables};
+use super::{
+    Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations, news::News,
+    posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions, turns::JobTurns,
+};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, UserId};
 use crate::limits::Ledger;
@@ -39,7 +33,7 @@ pub struct Shared {
     /// The posted priorities of pending jobs.
     pub(super) posted: PostedPriorities,
     /// The turns of pending jobs, if the jobs of an association interleave.
-    pub(super) turns: Turns,
+    pub(super) turns: JobTurns,
     /// Jobs that ended while the plugin was not loaded.
     pub(super) ended: EndedJobs,
     /// Jobs that ended since the snapshot took them last.
@@ -76,7 +70,7 @@ impl Shared {
             batches: tables.batches,
             standing: Standing::default(),
             posted: PostedPriorities::default(),
-            turns: Turns::default(),
+            turns: JobTurns::default(),
             ended: EndedJobs::default(),
             news: News::default(),
             settings: Settings::default(),

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
-use super::due::Scan;
-use super::{Effect, Level, Timer};
-use crate::accounts::RunningLimits;
-use crate::accounts::{AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, TreeChange};
-use crate::engine::accrual;
-use crate::engine::age;
-use crate::engine::life::running_limits;
-use crate::engine::recovery::Recovery;
-use crate::engine::refresh::Refresh;
-use crate::engine::shared::Shared;
-use crate::engine::{Settings, age::lacks_site_nodes};
+use super::{
+    Effect, Level, Settings, Shared, Timer, accrual,
+    age::{self, lacks_site_nodes},
+    due::Scan,
+    life::running_limits,
+    recovery::Recovery,
+    refresh::Refresh,
+};
+use crate::accounts::{
+    AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, RunningLimits, TreeChange,
+};
 use crate::ids::{JobId, UserId};
-use crate::limits::{Admission, Origin, Phase};
-use crate::limits::{Job, Line};
+use crate::limits::{Admission, Job, Line, Origin, Phase};
 use crate::standing::{Draft, SharedIds, SiteChange, SitePart};
 use std::collections::BTreeSet;
 
 /// The staged push.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Site {
+pub(super) struct StagedPush {
     /// What the staged push has said of the tree so far.
     draft: Draft,
 }
 
-impl Site {
+impl StagedPush {
     /// Returns true if the staged push has said nothing of the tree.
     #[cfg(test)]
     pub fn draft_is_empty(&self) -> bool {

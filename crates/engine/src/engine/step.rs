@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine goes on with by itself. A step comes after the effects before it; it is no event, nothing happened.
 
-use super::Effect;
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Walk;
@@ -27,9 +26,4 @@ pub enum Step {
 pub struct Pass {
     pub(super) walk: Walk,
     pub(super) freed: Vec<JobId>,
-}
-
-/// Returns the effects by which Flux asks for the priority of every pending job. Steps mark the begin and the end of Flux's loop.
-pub(super) fn reprioritize_all() -> Vec<Effect> {
-    vec![Effect::Then(Step::LoopBegins), Effect::ReprioritizeAll, Effect::Then(Step::LoopEnded)]
 }

@@ -5,8 +5,7 @@
 //! Flux searches its list of subscriptions from the front, so their number is bounded. A job beyond the bound is unwatched: nothing
 //! reports when other plugins release it.
 
-use super::Effect;
-use super::foreign::ForeignNames;
+use super::{Effect, foreign::ForeignNames};
 use crate::ids::JobId;
 use crate::limits::Keepers;
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,8 +8,7 @@
 //!     └── age           of the job, as a part of `age-max`
 //! ```
 
-use super::shared::Shared;
-use super::turns::Turn;
+use super::{Shared, turns::Turn};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Job;
@@ -82,5 +81,11 @@ impl Shared {
     pub(super) fn true_age(&self, job: &Job, now: f64) -> f64 {
         let age = job.eligible.seconds(now) / self.settings.age_max;
         if self.settings.max_wait_behind > 0.0 { age } else { age.min(1.0) }
+    }
+
+    /// Returns the current priority of a pending job. Flux reports each change of the urgency of such a job.
+    pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
+        let (_, posted) = self.posted.get(id)?;
+        self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }
 }

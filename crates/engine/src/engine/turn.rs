@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The next reactor turn, and the next try: what the engine carries out of [`Due`](super::due::Due), in which order.
 
-use super::age::{self, lacks_site_nodes};
-use super::{Effect, Engine, Timer, admission, keepers, price, unmoved};
+use super::{
+    Effect, Engine, Timer, admission,
+    age::{self, lacks_site_nodes},
+    keepers, price, unmoved,
+};
 
 /// A timer may fire so many seconds before the clock shows its time.
 const EARLY: f64 = 0.1;
@@ -23,7 +26,7 @@ impl Engine {
         // What is to be read first is known before anybody goes.
         let replayed = self.recovery.replay_seen(&mut self.shared);
         let due = std::mem::take(&mut self.shared.due.passes);
-        effects.extend(self.release.passes(&mut self.shared, &mut self.recovery, due));
+        effects.extend(self.release.scan_several(&mut self.shared, &mut self.recovery, due));
         for association in std::mem::take(&mut self.shared.due.unread_left) {
             effects.extend(self.recovery.one_less_unread(&mut self.shared, association));
             effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));

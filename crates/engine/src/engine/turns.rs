@@ -16,14 +16,14 @@ pub struct Turn {
 
 /// The turns as of the last refresh.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct JobTurns {
     /// The turn of each job, with the association that the job had then.
     of_job: HashMap<JobId, (AssociationId, Turn)>,
     /// The turn of the last job of each association.
     last: HashMap<AssociationId, Turn>,
 }
 
-impl Turns {
+impl JobTurns {
     /// Adds the next job of an association.
     pub fn push(&mut self, id: JobId, association: AssociationId, turn: Turn) {
         self.of_job.insert(id, (association, turn));

@@ -7,8 +7,7 @@
 //! many they are left where they are in that loop, and are then priced by id, in the order in which they go: each is the last of the
 //! list, or the first. With 20,000 the push that makes Flux loop takes a quarter of the time.
 
-use super::{Effect, Timer};
-use crate::engine::shared::Shared;
+use super::{Effect, Shared, Timer};
 use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;

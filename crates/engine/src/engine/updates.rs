@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Changes of a live job's queue and bank: first whether they may be, then what they move.
 
-use super::{Effect, JobFacts, Level, State, Timer};
+use super::{
+    Effect, JobFacts, Level, Shared, State, Timer, accrual,
+    admission::unknown_association,
+    hold,
+    life::{bank_name, project_of, queue_name, running_limits},
+    recovery::Recovery,
+};
 use crate::accounts::AssociationId;
-use crate::engine::accrual;
-use crate::engine::admission::unknown_association;
-use crate::engine::hold;
-use crate::engine::life::bank_name;
-use crate::engine::life::project_of;
-use crate::engine::life::queue_name;
-use crate::engine::life::running_limits;
-use crate::engine::recovery::Recovery;
-use crate::engine::shared::Shared;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `job.validate`: may the job be accepted, or updated as shown? The order of the checks is part of the interface.
 
-use super::{Effect, JobFacts, Level, State};
+use super::{
+    Effect, JobFacts, Level, Shared, State, admission::unknown_association, life::Lives, shared::joined,
+    updates::move_rejection,
+};
 use crate::accounts::{Association, AssociationId};
-use crate::engine::admission::unknown_association;
-use crate::engine::life::Lives;
-use crate::engine::shared::{Shared, joined};
-use crate::engine::updates::move_rejection;
 use crate::ids::{BankName, UserId};
 
 /// So many banks of a user are named, or tried.

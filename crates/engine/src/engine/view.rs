@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The engine's state, read-only: what answers to people are computed from, and priorities. `terms.rs` computes priorities.
 
-use super::answers::Extent;
-use super::hold::may_rest;
-use super::posted::PricedJob;
-use super::refresh::{LiveOutline, LiveSnapshot, Refresh, RefreshProgress, budget};
-use super::{Engine, Settings, Shared, age};
+use super::{
+    Engine, Settings, Shared, age,
+    answers::Extent,
+    hold::may_rest,
+    posted::PricedJob,
+    refresh::{LiveOutline, LiveSnapshot, Refresh, RefreshProgress, budget},
+};
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Holding, Job, Phase};

@@ -5,11 +5,9 @@
 //! which is kept by association: refreshes that follow a push which changed the tree or its rules are told apart from those by
 //! which usage alone was moved.
 
-use super::Posted;
+use super::{Circumstances, Posted, PostedPriorities};
 use crate::accounts::AssociationId;
-use crate::engine::shared::Shared;
 use crate::ids::JobId;
-use crate::limits::Origin;
 use crate::priority::{AGE, Explanation, FAIRSHARE, SIZE};
 use crate::standing::SiteChange;
 
@@ -209,96 +207,96 @@ impl Moves {
     }
 }
 
-/// What has changed since the priority that is posted for a job was made, if `made` is to take its place.
-pub(super) fn changes_since_posted(
-    shared: &Shared,
-    id: JobId,
-    association: AssociationId,
-    urgency: u8,
-    made: &Explanation,
-) -> Changes {
-    let Some((_, before)) = shared.posted.pending.get(id) else {
-        return Changes::of(first_change(shared, id));
-    };
-    let mut changes = Changes::default();
-    if before.urgency != urgency {
-        changes.put(Change::Urgency);
-        changes.former_urgency = before.urgency;
-    }
-    let is_updated = before.association != association || shared.posted.updated.contains(&id);
-    if is_updated {
-        changes.put(Change::Jobspec);
-    }
-    let former = before.explanation();
-    if !former.is_by_terms() || !made.is_by_terms() {
-        return changes;
-    }
-    let mut has_aged = false;
-    let mut by_itself = None;
-    for (place, (old, new)) in former.terms().iter().zip(made.terms()).enumerate() {
-        if old.weight != new.weight && (old.value != 0.0 || new.value != 0.0) {
-            changes.put_weight(place);
+impl PostedPriorities {
+    /// Returns what has changed since the posted priority of a job was made, if `made` takes its place.
+    pub(super) fn changes_since(
+        &self,
+        id: JobId,
+        association: AssociationId,
+        urgency: u8,
+        made: &Explanation,
+        now: &Circumstances,
+    ) -> Changes {
+        let Some((_, before)) = self.pending.get(id) else { return Changes::of(self.first_change(id, now)) };
+        let mut changes = Changes::default();
+        if before.urgency != urgency {
+            changes.put(Change::Urgency);
+            changes.former_urgency = before.urgency;
         }
-        if old.value == new.value || (old.weight, new.weight) == (0, 0) {
-            continue;
+        let is_updated = before.association != association || self.updated.contains(&id);
+        if is_updated {
+            changes.put(Change::Jobspec);
         }
-        match new.name {
-            AGE => has_aged = true,
-            // All the others hang on the jobspec.
-            _ if is_updated => {}
-            FAIRSHARE => by_itself = fairshare_change(shared, before, association, &mut changes),
-            "queue" => changes.put(Change::QueuePriority),
-            "bank" => changes.put(Change::BankPriority),
-            // The number of nodes is asked for when sizes come to weigh something.
-            SIZE if old.weight != 0 => changes.put(Change::SiteNodes),
-            _ => {}
+        let former = before.explanation();
+        if !former.is_by_terms() || !made.is_by_terms() {
+            return changes;
         }
+        let mut has_aged = false;
+        let mut by_itself = None;
+        for (place, (old, new)) in former.terms().iter().zip(made.terms()).enumerate() {
+            if old.weight != new.weight && (old.value != 0.0 || new.value != 0.0) {
+                changes.put_weight(place);
+            }
+            if old.value == new.value || (old.weight, new.weight) == (0, 0) {
+                continue;
+            }
+            match new.name {
+                AGE => has_aged = true,
+                // All other terms depend on the jobspec.
+                _ if is_updated => {}
+                FAIRSHARE => by_itself = self.fairshare_change(before, association, now, &mut changes),
+                "queue" => changes.put(Change::QueuePriority),
+                "bank" => changes.put(Change::BankPriority),
+                // The number of nodes is asked for when sizes come to weigh something.
+                SIZE if old.weight != 0 => changes.put(Change::SiteNodes),
+                _ => {}
+            }
+        }
+        if before.weighing.zero != now.zero && made.rounded <= 0.0 {
+            changes.put(Change::ZeroScore);
+        }
+        // Usage and ages change all the time: they are the reason if there is no other.
+        if changes.is_empty()
+            && let Some(change) = by_itself.or(has_aged.then_some(Change::Age))
+        {
+            changes.put(change);
+        }
+        changes
     }
-    if before.weighing.zero != shared.book.config().zero_score && made.rounded <= 0.0 {
-        changes.put(Change::ZeroScore);
-    }
-    // Usage and ages move all the time: they are the reason where there is no other.
-    if changes.is_empty()
-        && let Some(change) = by_itself.or(has_aged.then_some(Change::Age))
-    {
-        changes.put(change);
-    }
-    changes
-}
 
-/// Why a job that had no priority gets one.
-fn first_change(shared: &Shared, id: JobId) -> Change {
-    let is_submission = shared.ledger.job(id).is_some_and(|job| job.origin == Origin::Submitted);
-    match (shared.posted.held_again.contains(&id), is_submission, shared.unpriced.contains(&id)) {
-        (true, ..) => Change::Released,
-        (_, true, true) => Change::Data,
-        (_, true, false) => Change::Submitted,
-        (_, false, _) => Change::Loaded,
+    /// Returns why a job that had no priority gets one.
+    fn first_change(&self, id: JobId, now: &Circumstances) -> Change {
+        match (self.held_again.contains(&id), now.is_submission, now.is_unpriced) {
+            (true, ..) => Change::Released,
+            (_, true, true) => Change::Data,
+            (_, true, false) => Change::Submitted,
+            (_, false, _) => Change::Loaded,
+        }
     }
-}
 
-/// Notes why an association has another fair-share than when a priority was posted. Returns what it is where nothing was pushed.
-fn fairshare_change(
-    shared: &Shared,
-    before: &Posted,
-    association: AssociationId,
-    changes: &mut Changes,
-) -> Option<Change> {
-    let is_live = shared.is_live_for(association);
-    if is_live != before.is_live {
-        changes.put(Change::Live);
-        return None;
+    /// Notes which push changed the fair-share of an association since a priority was posted. Returns the reason if no push did.
+    fn fairshare_change(
+        &self,
+        before: &Posted,
+        association: AssociationId,
+        now: &Circumstances,
+        changes: &mut Changes,
+    ) -> Option<Change> {
+        if now.is_live != before.is_live {
+            changes.put(Change::Live);
+            return None;
+        }
+        if !now.is_live {
+            changes.put(Change::Fairshare);
+            return None;
+        }
+        let moves = self.groups.moves(association);
+        // A fair-share may be computed whose jobs have no current priority yet.
+        let marks = moves.pushed.map(|generation| generation > before.generation);
+        let is_known = marks.contains(&true) || moves.usage > before.generation;
+        let marks = if is_known { marks } else { self.site_change.marks() };
+        OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.put(change));
+        let is_turn = now.interleaves && moves.usage <= before.generation;
+        Some(if is_turn { Change::Turn } else { Change::Usage })
     }
-    if !is_live {
-        changes.put(Change::Fairshare);
-        return None;
-    }
-    let moves = shared.posted.groups.moves(association);
-    // Fair-shares may be worked out whose jobs have yet to be priced.
-    let marks = moves.pushed.map(|generation| generation > before.generation);
-    let is_known = marks.contains(&true) || moves.usage > before.generation;
-    let marks = if is_known { marks } else { shared.posted.site_change.marks() };
-    OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.put(change));
-    let is_turn = shared.settings.interleave && moves.usage <= before.generation;
-    Some(if is_turn { Change::Turn } else { Change::Usage })
 }

@@ -5,26 +5,43 @@ mod changes;
 
 pub use changes::{Change, Changes};
 
-use super::{Effect, Memo, Shared, Turn};
 use crate::accounts::{AssociationId, ZeroScore};
+use crate::engine::Turn;
 use crate::ids::{JobId, QueueName};
-use crate::limits::Job;
-use crate::priority::order::{Bounds, Plan};
-use crate::priority::{AGE, AGE_OFFSET, Explanation, FAIRSHARE, MAX_FACTORS, Pending, Priced, Weighed};
+use crate::priority::{
+    AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Pending, Priced, Weighed,
+    order::{Bounds, Plan},
+};
 use crate::standing::SiteChange;
-use changes::{Moves, Pushed, changes_since_posted};
+use changes::{Moves, Pushed};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
-
-/// A memo is not worth an event if the fair-share changed by less.
-const MEMO_STEP: f64 = 1e-9;
 
 /// By what terms are weighed: the same for all prices posted between two pushes.
 #[derive(Clone, Debug)]
 pub(super) struct Weighing {
     weighed: Weighed,
     pub zero: ZeroScore,
+}
+
+/// What a priority is made of beside its terms, as it is when the priority is posted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circumstances {
+    /// The time, in seconds since the epoch.
+    pub now: f64,
+    pub weighed: Weighed,
+    pub zero: ZeroScore,
+    /// The refresh that computed the fair-share.
+    pub generation: u64,
+    /// Whether the fair-share of the association is live.
+    pub is_live: bool,
+    /// Whether the jobs of an association interleave.
+    pub interleaves: bool,
+    /// Whether the job was submitted while the plugin was loaded.
+    pub is_submission: bool,
+    /// Whether the job had to wait in PRIORITY without a priority.
+    pub is_unpriced: bool,
 }
 
 /// A posted price, by what made it.
@@ -94,147 +111,6 @@ impl Posted {
         let Weighing { weighed, zero } = self.weighing.as_ref();
         weighed.recall(i64::from(self.urgency), &self.values, *zero)
     }
-}
-
-/// A price is being posted that is exact now.
-pub(in crate::engine) fn note_price(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
-    let Some(association) = shared.ledger.job(id).and_then(Job::association) else { return };
-    let posted = posted(shared, id, association, urgency, made);
-    shared.posted.updated.remove(&id);
-    shared.posted.held_again.remove(&id);
-    let queue = shared.queues.scheduler_queue(shared.ledger.job(id).and_then(|job| job.queue.as_ref()));
-    let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
-    let former = shared.posted.pending.put(queue, priced, posted).map(|former| former.association);
-    if former != Some(association) {
-        if let Some(former) = former {
-            shared.posted.groups.leave(former, id);
-        }
-        let fairshare = shared.fairshare(association);
-        shared.posted.groups.join(association, id, fairshare);
-    }
-    shared.posted.has_changed = true;
-}
-
-fn posted(
-    shared: &mut Shared,
-    id: JobId,
-    association: AssociationId,
-    urgency: i64,
-    made: &Explanation,
-) -> Posted {
-    let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
-    let mut changes = changes_since_posted(shared, id, association, urgency, made);
-    let (mut when, mut earlier) = (shared.now, None);
-    if let Some((priced, before)) = shared.posted.pending.get(id) {
-        if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
-            // Flux posts no number that is the same: the reason is that of the one it has.
-            (changes, when, earlier) = (before.changes, before.when, before.earlier);
-        } else if changes.is_gradual() {
-            let made = (!before.changes.is_gradual()).then_some((before.changes, before.when));
-            earlier = made.or(before.earlier);
-        }
-    }
-    let zero = shared.book.config().zero_score;
-    let same = |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&shared.weighed);
-    let weighing = match shared.posted.weighing.as_ref().filter(same) {
-        Some(known) => Arc::clone(known),
-        None => {
-            let new = Arc::new(Weighing { weighed: shared.weighed, zero });
-            shared.posted.weighing = Some(Arc::clone(&new));
-            new
-        }
-    };
-    Posted {
-        association,
-        when,
-        generation: shared.standing.generation(),
-        is_live: shared.is_live_for(association),
-        weighing,
-        values: made.values(),
-        urgency,
-        changes,
-        earlier,
-    }
-}
-
-/// Works out the exact prices of at most `most` of an association's pending jobs, from the one that comes after `after`, if its
-/// fair-share is another one, or in any case. Says how many jobs that were, and after which one it goes on, if any are left.
-pub(in crate::engine) fn reprice(
-    shared: &mut Shared,
-    association: AssociationId,
-    always: bool,
-    after: Option<JobId>,
-    most: usize,
-) -> (usize, Option<JobId>) {
-    let fairshare = shared.fairshare(association);
-    let (pushed, generation): (Pushed, u64) = (shared.posted.site_change, shared.standing.generation());
-    let Some(group) = shared.posted.groups.0.get_mut(&association) else { return (0, None) };
-    if after.is_none() {
-        if !always && group.fairshare == fairshare {
-            return (0, None);
-        }
-        if group.fairshare != fairshare {
-            group.moves.note(pushed, generation);
-        }
-        // Should it change before all are priced, it differs from this at the next refresh.
-        group.fairshare = fairshare;
-    }
-    let jobs: Vec<JobId> = shared.posted.groups.jobs_after(association, after).take(most).collect();
-    for id in &jobs {
-        if let Some(exact) = shared.exact(*id) {
-            shared.posted.pending.set_exact(*id, exact.priority);
-        }
-    }
-    shared.posted.has_changed = true;
-    (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
-}
-
-/// Notes that a pending job's exact price is posted by id.
-pub(in crate::engine) fn touch(shared: &mut Shared, id: JobId) -> Option<Explanation> {
-    let exact = shared.exact(id)?;
-    let (_, before) = shared.posted.pending.get(id)?;
-    let (association, urgency) = (before.association, i64::from(before.urgency));
-    let posted = posted(shared, id, association, urgency, &exact);
-    shared.posted.pending.set_exact(id, exact.priority);
-    let before = shared.posted.pending.set_posted(id, exact.priority, posted)?;
-    if before.0.posted == exact.priority {
-        return None;
-    }
-    shared.posted.under_way.insert(id, before);
-    Some(exact)
-}
-
-/// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
-/// Whether it was of a refresh.
-pub(in crate::engine) fn not_posted(shared: &mut Shared, id: JobId, pends: bool) -> bool {
-    shared.ledger.settle(id, None);
-    let of_refresh = shared.posted.under_way.remove(&id);
-    let is_of_refresh = of_refresh.is_some();
-    match of_refresh {
-        Some((before, posted)) if pends => {
-            shared.posted.has_changed = true;
-            shared.posted.pending.take_back(before, posted);
-        }
-        _ => shared.posted.forget(id),
-    }
-    is_of_refresh
-}
-
-/// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has it already.
-pub(in crate::engine) fn memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
-    if shared.settings.memo == Memo::Never || !explanation.is_by_terms() {
-        return None;
-    }
-    let job = shared.ledger.job(id)?;
-    let term = explanation.terms().iter().find(|term| term.name == FAIRSHARE);
-    let fairshare = term.map(|term| term.value).or_else(|| shared.fairshare(job.association()?))?;
-    if job.memo.is_some_and(|last| (last - fairshare).abs() < MEMO_STEP) {
-        return None;
-    }
-    // An eventlog grows with the square of its events, so only the first memo of live fair-share is in it.
-    let is_volatile = shared.is_live() && job.memo.is_some();
-    shared.ledger.annotate(id, Some(fairshare));
-    Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })
 }
 
 /// The terms that people are shown, of those that the table has: behind the age what all ages have in common.
@@ -468,6 +344,123 @@ impl PostedPriorities {
             + self.held_again.len()
     }
 
+    /// Stores a priority that Flux gets as an answer. `fairshare` is that of the association, for the first pending job there.
+    pub fn put(
+        &mut self,
+        id: JobId,
+        queue: Option<&QueueName>,
+        urgency: i64,
+        (association, fairshare): (AssociationId, Option<f64>),
+        made: &Explanation,
+        now: &Circumstances,
+    ) {
+        let posted = self.record(id, association, urgency, made, now);
+        self.updated.remove(&id);
+        self.held_again.remove(&id);
+        let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
+        let former = self.pending.put(queue, priced, posted).map(|former| former.association);
+        if former != Some(association) {
+            if let Some(former) = former {
+                self.groups.leave(former, id);
+            }
+            self.groups.join(association, id, fairshare);
+        }
+        self.has_changed = true;
+    }
+
+    /// Stores the current priority of a pending job as posted by id. Returns false if that priority is posted already.
+    pub fn post(&mut self, id: JobId, made: &Explanation, now: &Circumstances) -> bool {
+        let Some((_, before)) = self.pending.get(id) else { return false };
+        let (association, urgency) = (before.association, i64::from(before.urgency));
+        let posted = self.record(id, association, urgency, made, now);
+        self.pending.set_exact(id, made.priority);
+        let Some(before) = self.pending.set_posted(id, made.priority, posted) else { return false };
+        let is_other = before.0.posted != made.priority;
+        if is_other {
+            self.under_way.insert(id, before);
+        }
+        is_other
+    }
+
+    /// Takes back a priority that Flux refused, if the job is still pending. Returns whether a refresh posted the priority: then the next
+    /// refresh tries again.
+    pub fn take_back(&mut self, id: JobId, is_pending: bool) -> bool {
+        let of_refresh = self.under_way.remove(&id);
+        let is_of_refresh = of_refresh.is_some();
+        match of_refresh {
+            Some((before, posted)) if is_pending => {
+                self.has_changed = true;
+                self.pending.take_back(before, posted);
+            }
+            _ => self.forget(id),
+        }
+        is_of_refresh
+    }
+
+    /// Begins to compute the current priorities of an association's jobs. Returns false if none is due: no job is pending there, or the
+    /// fair-share has not changed and `always` is false.
+    pub fn begin_group(
+        &mut self,
+        association: AssociationId,
+        fairshare: Option<f64>,
+        generation: u64,
+        always: bool,
+    ) -> bool {
+        let Some(group) = self.groups.0.get_mut(&association) else { return false };
+        let is_other = group.fairshare != fairshare;
+        if is_other {
+            group.moves.note(self.site_change, generation);
+        }
+        // If the fair-share changes before all jobs are done, it differs from this one at the next refresh.
+        group.fairshare = fairshare;
+        always || is_other
+    }
+
+    /// Returns what made a priority, and why it differs from the posted one.
+    fn record(
+        &mut self,
+        id: JobId,
+        association: AssociationId,
+        urgency: i64,
+        made: &Explanation,
+        now: &Circumstances,
+    ) -> Posted {
+        let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
+        let mut changes = self.changes_since(id, association, urgency, made, now);
+        let (mut when, mut earlier) = (now.now, None);
+        if let Some((priced, before)) = self.pending.get(id) {
+            if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
+                // Flux posts no number that is the same: the reason is that of the posted one.
+                (changes, when, earlier) = (before.changes, before.when, before.earlier);
+            } else if changes.is_gradual() {
+                let made = (!before.changes.is_gradual()).then_some((before.changes, before.when));
+                earlier = made.or(before.earlier);
+            }
+        }
+        Posted {
+            association,
+            when,
+            generation: now.generation,
+            is_live: now.is_live,
+            weighing: self.weighing(now),
+            values: made.values(),
+            urgency,
+            changes,
+            earlier,
+        }
+    }
+
+    /// Returns the present weights. Priorities that are made by the same weights share them.
+    fn weighing(&mut self, now: &Circumstances) -> Arc<Weighing> {
+        let same = |known: &&Arc<Weighing>| known.zero == now.zero && known.weighed.weighs_like(&now.weighed);
+        if let Some(known) = self.weighing.as_ref().filter(same) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(Weighing { weighed: now.weighed, zero: now.zero });
+        self.weighing = Some(Arc::clone(&new));
+        new
+    }
+
     /// Returns the urgency of a pending job, as Flux reported it last.
     pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
         self.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
@@ -513,13 +506,5 @@ impl PostedPriorities {
     /// Returns true if the posted priority was stale at the last refresh.
     pub(in crate::engine) fn is_stale(&self, id: JobId) -> bool {
         self.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.exact)
-    }
-}
-
-impl Shared {
-    /// Returns the current priority of a pending job. Flux reports each change of the urgency of such a job.
-    pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
-        let (_, posted) = self.posted.pending.get(id)?;
-        self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }
 }

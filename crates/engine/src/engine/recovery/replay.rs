@@ -8,18 +8,15 @@
 
 use super::unasked::is_in_reach;
 use crate::accounts::AssociationId;
-use crate::engine::accrual;
-use crate::engine::accrual::lacks_start;
-use crate::engine::accrual::log_unread_resources;
-use crate::engine::due::Scan;
-use crate::engine::foreign::ForeignNames;
-use crate::engine::hold;
-use crate::engine::keepers;
-use crate::engine::recovery::Recovery;
-use crate::engine::recovery::replay;
-use crate::engine::shared::Shared;
-use crate::engine::step::reprioritize_all;
-use crate::engine::{Effect, JobFacts, Level, State, Timer};
+use crate::engine::{
+    Effect, JobFacts, Level, Recovery, Shared, State, Timer,
+    accrual::{self, lacks_start, log_unread_resources},
+    due::Scan,
+    effect::reprioritize_all,
+    foreign::ForeignNames,
+    hold, keepers,
+    recovery::replay,
+};
 use crate::ids::JobId;
 use crate::limits::{Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
 use crate::priority::{AGE, URGENCY_HOLD};
@@ -125,7 +122,7 @@ impl Recovery {
 
     /// Asks for the eventlogs of replayed jobs that can decide something: of those in DEPEND, which names are
     /// outstanding; of those in SCHED, which were released and have a place to run reserved, if a limit on what runs is
-    /// in reach, now or [later](Engine::ask_unasked). Where ages count, of all, how long they were eligible: nobody waits for that.
+    /// in reach, now or [later](Recovery::ask_unasked). Where ages count, of all, how long they were eligible: nobody waits for that.
     pub(in crate::engine) fn read_eventlogs(
         &mut self,
         shared: &mut Shared,

@@ -4,9 +4,7 @@
 //! a place to run that was promised to one of them.
 
 use crate::accounts::AssociationId;
-use crate::engine::Effect;
-use crate::engine::recovery::Recovery;
-use crate::engine::shared::Shared;
+use crate::engine::{Effect, Recovery, Shared};
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use crate::limits::{Grant, Job, Knowledge, Phase};
 

@@ -36,7 +36,7 @@ pub use outline::{LiveOutline, RefreshProgress};
 pub(super) use posting::budget;
 pub use stage::{LastRefresh, LiveSnapshot, Used};
 
-use super::Shared;
+use crate::engine::Shared;
 use crate::ids::JobId;
 use stage::Stage;
 use stale::StaleRefresh;

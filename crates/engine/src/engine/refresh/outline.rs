@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What every answer to people says of live fair-share.
 
-use super::stage::Stage;
-use super::{LastRefresh, Refresh};
+use super::{LastRefresh, Refresh, stage::Stage};
 use fairshare::{Options, Policy};
 
 /// Live fair-share in a few words.

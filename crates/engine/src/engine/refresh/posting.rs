@@ -2,20 +2,20 @@
 //! How exact prices get to Flux: by its own loop over all pending jobs where that is short, else one by one in slices, the head of
 //! each queue first.
 
-use super::super::Settings;
-use super::super::{Effect, Step, Timer};
-use super::Touching;
-use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
-use super::stage::Stage;
-use crate::engine::annotate::Annotating;
-use crate::engine::due::Scan;
-use crate::engine::hold;
-use crate::engine::hold::wakes_too_late;
-use crate::engine::posted;
-use crate::engine::posted::PostedPriorities;
-use crate::engine::refresh::Refresh;
-use crate::engine::shared::Shared;
-use crate::engine::step::reprioritize_all;
+use super::{
+    Touching,
+    cost::{Loop, SINGLY, pause, posts_at_once, posts_between},
+    stage::Stage,
+};
+use crate::engine::{
+    Effect, Refresh, Settings, Shared, Step, Timer,
+    annotate::Annotating,
+    due::Scan,
+    effect::reprioritize_all,
+    hold::{self, wakes_too_late},
+    posted::PostedPriorities,
+    priorities,
+};
 use crate::ids::JobId;
 use crate::limits::{Admission, Demand, Job, Line, Phase};
 use crate::priority::order::Bounds;
@@ -97,9 +97,9 @@ impl Refresh {
                 effects.extend(hold::stands_in_line(shared, id));
                 continue;
             }
-            let Some(made) = posted::touch(shared, id) else { continue };
+            let Some(made) = priorities::note_post(shared, id) else { continue };
             self.posting.touched += 1;
-            effects.extend(posted::memo(shared, id, &made));
+            effects.extend(priorities::memo(shared, id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
             let freed = hold::rest(shared, id, Demand::of_price(made.priority)).map(|of| (of, Line::All));
             scans.extend(freed.filter(|scan| !scans.contains(scan)));

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
-use super::super::{AgeSnapshot, Effect, Settings, Timer};
-use super::posting::{Posts, Seeking};
-use super::terms::Capped;
-use super::turns::Taking;
+use super::{
+    posting::{Posts, Seeking},
+    terms::Capped,
+    turns::Taking,
+};
 use crate::accounts::AssociationId;
-use crate::engine::age;
-use crate::engine::age::age_period;
-use crate::engine::annotate;
-use crate::engine::annotate::Annotating;
-use crate::engine::posted;
-use crate::engine::recovery::Recovery;
-use crate::engine::refresh::Refresh;
-use crate::engine::refresh::posting::seek_unpriced;
-use crate::engine::refresh::terms;
-use crate::engine::refresh::turns;
-use crate::engine::shared::Shared;
-use crate::engine::step::{Step, reprioritize_all};
+use crate::engine::{
+    AgeSnapshot, Effect, Recovery, Refresh, Settings, Shared, Step, Timer,
+    age::{self, age_period},
+    annotate::{self, Annotating},
+    effect::reprioritize_all,
+    priorities,
+    refresh::{posting::seek_unpriced, terms, turns},
+};
 use crate::ids::{BankName, JobId, UserId};
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
@@ -249,7 +246,8 @@ impl Refresh {
                         self.stage = Stage::Seeking(Seeking::default());
                         continue;
                     };
-                    let (priced, next) = posted::reprice(shared, association, all, after, left.div_ceil(JOB));
+                    let (priced, next) =
+                        priorities::update_group(shared, association, all, after, left.div_ceil(JOB));
                     if let Stage::Pricing(list, _, after) = &mut self.stage {
                         *after = next;
                         if next.is_none() {

@@ -2,15 +2,11 @@
 //! When a push or a request posts priorities that are merely stale, because usage or ages moved: at most once an hour, so at most
 //! once an hour per job. A changed weight, share, queue or bank is another matter: its new priorities are posted at once.
 
-use super::super::{Effect, Timer};
-use super::Refresh;
-use super::stage::Stage;
-use crate::engine::posted::Posted;
-use crate::engine::shared::Shared;
+use super::{Refresh, stage::Stage};
+use crate::engine::{Effect, Shared, Timer, posted::Posted};
 use crate::ids::JobId;
 use crate::limits::{Admission, Phase};
-use crate::priority::PRIORITY_MAX;
-use crate::priority::Priced;
+use crate::priority::{PRIORITY_MAX, Priced};
 use crate::standing::SiteChange;
 
 /// Seconds between two refreshes of stale priorities.

@@ -2,9 +2,7 @@
 //! Prices that change for other reasons than a fair-share: those of all jobs at once, and those of jobs at the end of their age.
 
 use super::stage::JOB;
-use crate::engine::age::is_capped;
-use crate::engine::refresh::Refresh;
-use crate::engine::shared::Shared;
+use crate::engine::{Refresh, Shared, age::is_capped};
 use crate::ids::JobId;
 use crate::priority::AGE;
 use fairshare::{Options, Policy};

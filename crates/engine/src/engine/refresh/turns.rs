@@ -15,8 +15,10 @@
 //! [`Standing::priced_turns`]: crate::standing::Standing::priced_turns
 
 use crate::accounts::AssociationId;
-use crate::engine::shared::Shared;
-use crate::engine::turns::{Turn, Turns};
+use crate::engine::{
+    Shared,
+    turns::{JobTurns, Turn},
+};
 use crate::ids::JobId;
 use crate::limits::Job;
 use crate::priority::FAIRSHARE;
@@ -49,7 +51,7 @@ pub(super) struct Taking {
 /// Begins to work out turns, if that is asked for.
 pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<Taking> {
     if !shared.settings.interleave {
-        shared.turns = Turns::default();
+        shared.turns = JobTurns::default();
         return None;
     }
     Some(Taking { left: shared.posted.associations().into(), ..Taking::default() })
@@ -75,7 +77,7 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> 
     }
     // What makes a difference of one in a price, and a little for what multiplying loses.
     let unit = 1.001 / (shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
-    let mut turns = Turns::default();
+    let mut turns = JobTurns::default();
     for (index, fairshares) in shared.standing.priced_turns(charging, unit) {
         let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
         for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {

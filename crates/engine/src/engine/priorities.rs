@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Stores the priorities that Flux gets: with what made them, and with the memo that shows the fair-share to the user.
+
+use super::{Effect, Memo, Shared, posted::Circumstances};
+use crate::accounts::AssociationId;
+use crate::ids::JobId;
+use crate::limits::{Job, Origin};
+use crate::priority::{Explanation, FAIRSHARE};
+
+/// A memo is not worth an event if the fair-share changed by less.
+const MEMO_STEP: f64 = 1e-9;
+
+/// Stores a priority that Flux gets as an answer. It is the current one.
+pub(super) fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
+    let Some(association) = shared.ledger.job(id).and_then(Job::association) else { return };
+    let now = circumstances(shared, id, association);
+    let is_new = shared.posted.get(id).is_none_or(|(_, posted)| posted.association != association);
+    let fairshare = if is_new { shared.fairshare(association) } else { None };
+    let queue = shared.queues.scheduler_queue(shared.ledger.job(id).and_then(|job| job.queue.as_ref()));
+    shared.posted.put(id, queue, urgency, (association, fairshare), made, &now);
+}
+
+/// Stores the current priority of a pending job as posted by id, and returns it; `None` if it is posted already.
+pub(super) fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
+    let current = shared.exact(id)?;
+    let (_, before) = shared.posted.get(id)?;
+    let now = circumstances(shared, id, before.association);
+    shared.posted.post(id, &current, &now).then_some(current)
+}
+
+/// Takes back a priority that Flux refused to post. Returns whether a refresh posted it: then the next refresh tries again.
+pub(super) fn take_back_post(shared: &mut Shared, id: JobId, is_pending: bool) -> bool {
+    shared.ledger.settle(id, None);
+    shared.posted.take_back(id, is_pending)
+}
+
+/// Computes the current priorities of at most `most` pending jobs of an association, from the one after `after`, if its fair-share has
+/// changed or `always` is true. Returns how many jobs that were, and after which job to continue.
+pub(super) fn update_group(
+    shared: &mut Shared,
+    association: AssociationId,
+    always: bool,
+    after: Option<JobId>,
+    most: usize,
+) -> (usize, Option<JobId>) {
+    let (fairshare, generation) = (shared.fairshare(association), shared.standing.generation());
+    let is_due = match after {
+        None => shared.posted.begin_group(association, fairshare, generation, always),
+        Some(_) => shared.posted.pending_count(association) > 0,
+    };
+    if !is_due {
+        return (0, None);
+    }
+    let jobs: Vec<JobId> = shared.posted.pending_of(association, after).take(most).collect();
+    for id in &jobs {
+        if let Some(current) = shared.exact(*id) {
+            shared.posted.set_current(*id, current.priority);
+        }
+    }
+    shared.posted.note_change();
+    (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
+}
+
+/// Returns what a priority of the job is made of beside its terms.
+fn circumstances(shared: &Shared, id: JobId, association: AssociationId) -> Circumstances {
+    Circumstances {
+        now: shared.now,
+        weighed: shared.weighed,
+        zero: shared.book.config().zero_score,
+        generation: shared.standing.generation(),
+        is_live: shared.is_live_for(association),
+        interleaves: shared.settings.interleave,
+        is_submission: shared.ledger.job(id).is_some_and(|job| job.origin == Origin::Submitted),
+        is_unpriced: shared.unpriced.contains(&id),
+    }
+}
+
+/// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has it already.
+pub(super) fn memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
+    if shared.settings.memo == Memo::Never || !explanation.is_by_terms() {
+        return None;
+    }
+    let job = shared.ledger.job(id)?;
+    let term = explanation.terms().iter().find(|term| term.name == FAIRSHARE);
+    let fairshare = term.map(|term| term.value).or_else(|| shared.fairshare(job.association()?))?;
+    if job.memo.is_some_and(|last| (last - fairshare).abs() < MEMO_STEP) {
+        return None;
+    }
+    // An eventlog grows with the square of its events, so only the first memo of live fair-share is in it.
+    let is_volatile = shared.is_live() && job.memo.is_some();
+    shared.ledger.annotate(id, Some(fairshare));
+    Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })
+}

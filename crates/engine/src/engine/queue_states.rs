@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Takes over which queues are stopped, and which are scheduled together. `queues.rs` has what is known of queues.
+
+use super::{Effect, QueueTold, Shared, Timer, due::Scan, queues::UNANSWERED};
+use crate::ids::{JobId, QueueName};
+use crate::limits::{Line, Phase};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Begins to ask about queues as soon as the answer matters.
+pub(super) fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
+    if !shared.queues.is_asking() && needs_queue_states(shared) {
+        effects.push(Effect::ArmIn(Timer::Queues, shared.queues.begin_asking()));
+    }
+}
+
+/// Asks which queues are stopped.
+pub(super) fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
+    let is_needed = needs_queue_states(shared);
+    shared.queues.ask(is_needed).into_iter().collect()
+}
+
+/// Takes over which queues are stopped. If that changes a reservation, a release scan follows. A queue whose question was not
+/// answered has no state. A queue whose state Flux does not know, as before the scheduler is loaded, is not in `states`: the plugin
+/// asks again soon.
+pub(super) fn take_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
+    let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
+    let (changed, parents) = shared.queues.take_states(states);
+    let mut effects = set_parents(shared, parents);
+    suspend_in(shared, &changed);
+    effects.push(match is_unanswered {
+        true => Effect::ArmIn(Timer::Queues, UNANSWERED),
+        false => Effect::Arm(Timer::Queues),
+    });
+    effects
+}
+
+/// Takes over the named queues of Flux's configuration.
+pub(super) fn take_configured(
+    shared: &mut Shared,
+    queues: Vec<(QueueName, Option<QueueName>)>,
+) -> Vec<Effect> {
+    let parents = shared.queues.take_configured(queues);
+    set_parents(shared, parents)
+}
+
+/// Takes over whether the scheduler keeps the jobs of all queues in one list.
+pub(super) fn take_one_list(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
+    if shared.queues.set_one_list(is_one_list) {
+        regroup_orders(shared);
+    }
+    Vec::new()
+}
+
+fn set_parents(shared: &mut Shared, parents: BTreeMap<QueueName, QueueName>) -> Vec<Effect> {
+    if !shared.queues.set_parents(&parents) {
+        return Vec::new();
+    }
+    shared.book.set_queue_parents(parents);
+    shared.ledger.regroup(&shared.book);
+    // Limits on a parent count the jobs of its virtual queues.
+    regroup_orders(shared);
+    shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
+    (!shared.due.passes.is_empty()).then_some(Effect::Arm(Timer::Turn)).into_iter().collect()
+}
+
+/// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
+fn regroup_orders(shared: &mut Shared) {
+    let (queues, ledger) = (&shared.queues, &shared.ledger);
+    shared.posted.regroup(|id| {
+        let queue = ledger.job(id).and_then(|job| job.queue.as_ref());
+        queues.scheduler_queue(queue).cloned()
+    });
+}
+
+/// Suspends the reservations of jobs in queues that were stopped, and ends that of jobs in queues that were started.
+fn suspend_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
+    if changed.is_empty() {
+        return;
+    }
+    let pending =
+        shared.ledger.jobs().filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
+    let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
+    let mut freed = BTreeSet::new();
+    for id in pending {
+        let Some(job) = shared.ledger.job(id) else { continue };
+        let is_queue_stopped = shared.queues.is_stopped(&job.queue);
+        let (association, reserved) = (job.association(), job.footprint().reserved);
+        shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
+        let is_other = shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
+        freed.extend(association.filter(|_| is_other));
+    }
+    let scans = freed.into_iter().map(|association| (association, Line::All)).collect();
+    shared.due.scans.push(Scan::Several(scans));
+}
+
+fn needs_queue_states(shared: &Shared) -> bool {
+    shared.queues.needs_states() || shared.ledger.in_line().next().is_some()
+}
