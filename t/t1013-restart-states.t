@@ -38,8 +38,8 @@ test_expect_success 'the counters are exact after two more restarts' '
 '
 test_expect_success 'the priorities are unchanged after the restarts' 'prio_is $sched 50000 && prio_is $zero 0'
 test_expect_success 'held jobs go one by one after the restarts' '
-	start_queues && running $sched && sleep 1 && settled && is_state DEPEND $held $both && cancel $run && ended $run && running $held && settled &&
-	is_state DEPEND $both $foreign && cancel $sched && running $foreign && cancel $held && running $both
+	cancel $run && ended $run && scheduled $held && settled && is_state DEPEND $both $foreign &&
+	start_queues && running $held $sched && cancel $sched && running $foreign && cancel $held && running $both
 '
 test_expect_success 'a later restart does not hold a job that was released before' '
 	restart_instance && settled && is_state RUN $both && mf counts 5001 A active=1 run=1 held=0

@@ -54,7 +54,7 @@ class Claims:
 
     def short(self, group, job, but=None):
         """Returns the amounts of which a group has no headroom for a job, without counting the job `but`."""
-        parts = self.parted([other for other in self.counted(group) if other is not job and other is not but])
+        parts = self.parted([other for other in self.counted(group) if other is not job and other is not but], asking=job)
         found = []
         for amount, (cap, is_given) in group.caps.items():
             asked = asks(job, amount.rsplit("-", 1)[1])

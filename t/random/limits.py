@@ -50,27 +50,28 @@ class Limits(Claims):
             return False
         return any(kind in (0, 5, 7) or kind >= len(OWN) and is_on_running(NAMES[kind][4:]) for kind in self.exceeded(job))
 
-    def parted(self, jobs, reserving=()):
+    def parted(self, jobs, reserving=(), asking=None):
         """Returns (running jobs, jobs in SCHED, jobs with a reservation for RUN, jobs with a reservation for SCHED) of some jobs."""
         going = [o for o in jobs if o.charge != "run" and (o in reserving or self.is_promised(o))]
         return (
             [o for o in jobs if o.charge == "run"], [o for o in jobs if o.charge == "sched"],
-            [o for o in going if not o.suspended and not self.lapses(o)], [o for o in going if o.charge is None],
+            [o for o in going if not o.suspended and not self.lapses(o, asking)], [o for o in going if o.charge is None],
         )
 
     def stops(self, queue):
         """Returns whether the plugin knows that a queue is stopped. The histories stop and start all queues at once."""
         return self.is_stopped and self.knows_stopped
 
-    def lapses(self, job):
+    def lapses(self, job, asking):
         """Returns whether the reservation of a job is suspended because its queue is stopped. Under strict limits a job counts from its way
-        to the scheduler, also in a stopped queue."""
-        return self.stops(job.queue) and not self.is_strict(job.queue)
+        to the scheduler, also in a stopped queue. For a job `asking` that is in a stopped queue too, the reservation counts."""
+        counts_anyway = asking is not None and self.stops(asking.queue)
+        return self.stops(job.queue) and not self.is_strict(job.queue) and not counts_anyway
 
     def exceeded(self, job, reserving=()):
         """Returns the limits (indices of NAMES) that hold this job. The reservations of the blocked jobs `reserving` count too."""
         record, queue = self.associations[job.assoc], self.queues.get(job.queue)
-        run, sched, to_run, to_sched = self.parted([o for o in self.of(job.assoc) if o is not job], reserving)
+        run, sched, to_run, to_sched = self.parted([o for o in self.of(job.assoc) if o is not job], reserving, job)
         mine = run + to_run
         found = []
         if queue is not None:
@@ -100,7 +101,7 @@ class Limits(Claims):
         full = set()
         for group in self.scopes.of(job.assoc):
             if group.has(job.queue):
-                parts = self.parted([o for o in self.counted(group) if o is not job], reserving)
+                parts = self.parted([o for o in self.counted(group) if o is not job], reserving, job)
                 for amount, (cap, is_given) in group.caps.items():
                     asked = asks(job, amount.rsplit("-", 1)[1])
                     if asked > 0 and used(amount, is_given, parts) + asked > cap:

@@ -109,9 +109,9 @@ pub(super) fn advance(shared: &mut Shared, id: JobId, phase: Phase) {
 /// Notes whether the job would be scheduled. Returns its association if that frees the headroom that the job has reserved.
 pub(super) fn rest(shared: &mut Shared, id: JobId, demand: Demand) -> Option<AssociationId> {
     let job = shared.ledger.job(id).filter(|job| job.demand != demand)?;
-    let (association, reserved) = (job.association(), job.footprint().reserved);
+    let (association, footprint) = (job.association(), job.footprint());
     shared.ledger.change(id, |job| job.demand = demand);
-    let is_freed = shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
+    let is_freed = shared.ledger.job(id).is_some_and(|job| job.footprint() != footprint);
     association.filter(|_| demand == Demand::Resting && is_freed)
 }
 

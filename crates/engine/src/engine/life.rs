@@ -61,6 +61,7 @@ impl Lives {
             shared.unpriced.insert(facts.id);
         }
         let queue = queue_name(shared, facts.queue);
+        shared.queues.note(queue.as_ref());
         let job = Job {
             user: facts.user,
             submitted: facts.submitted,
@@ -79,7 +80,7 @@ impl Lives {
             names: HoldNames::default(),
             grant: Grant::None,
             running: running_limits(shared, queue.as_ref()),
-            is_queue_stopped: shared.queues.note(queue.as_ref()),
+            is_queue_stopped: shared.ledger.is_stopped(queue.as_ref()),
             queue,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,

@@ -24,7 +24,10 @@ pub(super) fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
 /// asks again soon.
 pub(super) fn take_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
-    let (changed, parents) = shared.queues.take_states(states);
+    let parents = shared.queues.parents_by(&states);
+    let stopped = states.into_iter().filter_map(|(queue, told)| Some((queue, told.is_stopped?)));
+    let changed = stopped.filter(|(queue, is_stopped)| shared.ledger.set_stopped(queue.clone(), *is_stopped));
+    let changed: BTreeSet<Option<QueueName>> = changed.map(|(queue, _)| queue).collect();
     let mut effects = set_parents(shared, parents);
     suspend_in(shared, &changed);
     effects.push(match is_unanswered {
@@ -80,19 +83,20 @@ fn suspend_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
     let pending =
         shared.ledger.jobs().filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
     let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
-    let mut freed = BTreeSet::new();
+    // Only jobs outside stopped queues can take the headroom of suspended reservations. So a start may release held jobs, too.
+    let mut associations = BTreeSet::new();
     for id in pending {
         let Some(job) = shared.ledger.job(id) else { continue };
-        let is_queue_stopped = shared.queues.is_stopped(&job.queue);
-        let (association, reserved) = (job.association(), job.footprint().reserved);
+        let is_queue_stopped = shared.ledger.is_stopped(job.queue.as_ref());
+        associations.extend(job.association());
         shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
-        let is_other = shared.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
-        freed.extend(association.filter(|_| is_other));
     }
-    let scans = freed.into_iter().map(|association| (association, Line::All)).collect();
+    let scans = associations.into_iter().map(|association| (association, Line::All)).collect();
     shared.due.scans.push(Scan::Several(scans));
 }
 
 fn needs_queue_states(shared: &Shared) -> bool {
-    shared.queues.needs_states() || shared.ledger.in_line().next().is_some()
+    shared.queues.has_unasked()
+        || shared.ledger.has_stopped_queue()
+        || shared.ledger.in_line().next().is_some()
 }

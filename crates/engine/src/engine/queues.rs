@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which queues are stopped, and which are scheduled together.
+//! Which queues the engine asks about, and which are scheduled together. The ledger has the stopped queues.
 //!
 //! A job in a stopped queue is not scheduled, so its reservation of a place to run lapses, and no scope keeps headroom for it. Flux calls
 //! no plugin when a queue is stopped or started: the plugin asks, as long as jobs are held or a queue is known to be stopped.
@@ -22,7 +22,6 @@ pub(super) const UNANSWERED: f64 = 30.0;
 pub(super) struct Queues {
     /// Queues of jobs that came since the plugin was loaded.
     seen: BTreeSet<Option<QueueName>>,
-    stopped: BTreeSet<Option<QueueName>>,
     /// Whether a question or its timer is under way.
     is_asking: bool,
     /// Seconds until the first question.
@@ -38,16 +37,14 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Notes the queue of a job. Says whether that is stopped.
-    pub fn note(&mut self, queue: Option<&QueueName>) -> bool {
+    /// Adds the queue of a job to the queues whose states the engine asks for.
+    pub fn note(&mut self, queue: Option<&QueueName>) {
         let queue = queue.cloned();
-        let is_stopped = self.stopped.contains(&queue);
         if self.seen.len() < MOST_QUEUES {
             let is_configured = queue.as_ref().is_none_or(|name| self.configured.contains(name));
             let is_new = self.seen.insert(queue);
             self.has_unasked |= is_new && !is_configured;
         }
-        is_stopped
     }
 
     /// The queue in whose order the scheduler looks at jobs of a queue. `None`: the list of all jobs, or that of jobs without a queue.
@@ -71,9 +68,9 @@ impl Queues {
         (self.is_asking, self.delay) = (false, UNANSWERED);
     }
 
-    /// Returns true if the states of queues matter whether jobs are held or not: a queue is stopped, or its state is unknown.
-    pub fn needs_states(&self) -> bool {
-        self.has_unasked || !self.stopped.is_empty()
+    /// Returns true if a queue was seen whose state the engine has not asked for.
+    pub fn has_unasked(&self) -> bool {
+        self.has_unasked
     }
 
     /// Returns true while a question or its timer is under way.
@@ -93,34 +90,17 @@ impl Queues {
         is_needed.then(|| Effect::AskQueues(self.seen.iter().cloned().collect()))
     }
 
-    /// Returns true if the queue is stopped.
-    pub fn is_stopped(&self, queue: &Option<QueueName>) -> bool {
-        self.stopped.contains(queue)
-    }
-
-    /// Stores which queues are stopped. Returns the queues that were stopped or started since, and the parents of virtual queues.
-    pub fn take_states(
-        &mut self,
-        states: Vec<(Option<QueueName>, QueueTold)>,
-    ) -> (BTreeSet<Option<QueueName>>, BTreeMap<QueueName, QueueName>) {
-        let (mut changed, mut parents) = (BTreeSet::new(), self.parents.clone());
+    /// Returns the parents of virtual queues, with the answers of Flux taken over.
+    pub fn parents_by(&self, states: &[(Option<QueueName>, QueueTold)]) -> BTreeMap<QueueName, QueueName> {
+        let mut parents = self.parents.clone();
         for (queue, QueueTold { is_stopped, parent }) in states {
-            let Some(is_stopped) = is_stopped else { continue };
-            if let Some(name) = &queue {
-                match parent {
-                    Some(parent) => parents.insert(name.clone(), parent),
-                    None => parents.remove(name),
-                };
-            }
-            let is_news = match is_stopped {
-                true => self.stopped.insert(queue.clone()),
-                false => self.stopped.remove(&queue),
+            let (Some(name), Some(_)) = (queue, is_stopped) else { continue };
+            match parent {
+                Some(parent) => parents.insert(name.clone(), parent.clone()),
+                None => parents.remove(name),
             };
-            if is_news {
-                changed.insert(queue);
-            }
         }
-        (changed, parents)
+        parents
     }
 
     /// Stores the named queues of the configuration. Returns the parents of virtual queues.

@@ -46,7 +46,8 @@ pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobF
     if let Some(association) = association {
         shared.ledger.meet(&shared.book, association);
     }
-    let is_queue_stopped = shared.queues.note(queue.as_ref());
+    shared.queues.note(queue.as_ref());
+    let is_queue_stopped = shared.ledger.is_stopped(queue.as_ref());
     shared.ledger.change(id, |job| {
         if let Some(association) = association {
             job.admission = job.admission.moved_to(association);

@@ -25,12 +25,25 @@ pub(super) struct Counter {
     pub charged: u64,
     /// Reserved for released jobs.
     pub reserved: u64,
+    /// Suspended reservations of released jobs in stopped queues.
+    suspended: u64,
 }
 
 impl Counter {
     pub fn new(hold: Hold, amount: Amount, cap: Cap, tally: Tally) -> Counter {
         let (charged, reserved) = tally.parts(amount, cap.is_given);
-        Counter { hold, amount, cap, charged, reserved }
+        Counter { hold, amount, cap, charged, reserved, suspended: tally.suspended_of(amount) }
+    }
+
+    /// Sets the counter to 0.
+    pub fn clear(&mut self) {
+        (self.charged, self.reserved, self.suspended) = (0, 0, 0);
+    }
+
+    /// Returns the counter for a job in a stopped queue. When the queue starts, Flux starts its jobs together, so the suspended reservations
+    /// count.
+    fn in_stopped_queue(self) -> Counter {
+        Counter { reserved: self.reserved.saturating_add(self.suspended), suspended: 0, ..self }
     }
 
     /// Returns how much is in use, reservations included.
@@ -50,9 +63,9 @@ impl Counter {
 
     /// Adds or subtracts a job by `op`, and returns how much the job counts as.
     pub fn apply(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) -> u64 {
-        let Footprint { charged, reserved, .. } = footprint;
-        let (charged, reserved) = Tally { charged, reserved }.parts(self.amount, self.cap.is_given);
+        let (charged, reserved) = footprint.tally.parts(self.amount, self.cap.is_given);
         (self.charged, self.reserved) = (op(self.charged, charged), op(self.reserved, reserved));
+        self.suspended = op(self.suspended, footprint.tally.suspended_of(self.amount));
         charged.saturating_add(reserved)
     }
 }
@@ -81,6 +94,11 @@ impl<'a> Applied<'a> {
     fn without(mut self, footprint: Footprint) -> Self {
         self.own = self.counter.apply(footprint, u64::saturating_sub);
         self
+    }
+
+    /// Counts the suspended reservations if the job is in a stopped queue.
+    fn seen_from(self, is_stopped: bool) -> Self {
+        if is_stopped { Applied { counter: self.counter.in_stopped_queue(), ..self } } else { self }
     }
 
     /// Returns the overtaken job for which the scope keeps headroom that `needed` would take. A job keeps what it has.
@@ -179,7 +197,9 @@ impl Ledger {
             let counts = |job: &&Job| {
                 book.site_limits().counts_in(limit.queue, job.queue.as_ref().map(QueueName::as_str))
             };
-            job.filter(counts).map_or(limit, |job| limit.without(job.footprint()))
+            job.filter(counts)
+                .map_or(limit, |job| limit.without(job.footprint()))
+                .seen_from(self.is_stopped(queue))
         })
     }
 
@@ -195,6 +215,7 @@ impl Ledger {
             scope.counters.iter().map(move |counter| {
                 let limit = Applied::new(*counter, Some(&scope.target), scope.queue.as_ref());
                 let limit = job.map_or(limit, |job| limit.without(job.footprint()));
+                let limit = limit.seen_from(self.is_stopped(asker.queue));
                 Applied { kept_for: self.kept_from(id, asker, counter), ..limit }
             })
         })

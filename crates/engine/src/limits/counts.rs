@@ -69,11 +69,6 @@ impl Counts {
     pub fn plus(self, other: Counts) -> Counts {
         self.zip(other, u64::saturating_add)
     }
-
-    /// Returns the difference, which saturates.
-    pub fn minus(self, other: Counts) -> Counts {
-        self.zip(other, u64::saturating_sub)
-    }
 }
 
 /// Amounts in use and reserved.
@@ -83,12 +78,28 @@ pub struct Tally {
     pub charged: Counts,
     /// By released jobs that are not in these states yet.
     pub reserved: Counts,
+    /// The suspended reservations for RUN of released jobs in stopped queues.
+    pub suspended: Amounts,
 }
 
 impl Tally {
     /// Returns the sum, which saturates.
     pub fn plus(self, other: Tally) -> Tally {
-        Tally { charged: self.charged.plus(other.charged), reserved: self.reserved.plus(other.reserved) }
+        self.zip(other, u64::saturating_add)
+    }
+
+    /// Applies `op` to each pair of amounts.
+    pub(super) fn zip(self, other: Tally, op: fn(u64, u64) -> u64) -> Tally {
+        Tally {
+            charged: self.charged.zip(other.charged, op),
+            reserved: self.reserved.zip(other.reserved, op),
+            suspended: self.suspended.zip(other.suspended, op),
+        }
+    }
+
+    /// Returns how much of `amount` the released jobs in stopped queues will reserve when their queues start.
+    pub fn suspended_of(&self, amount: Amount) -> u64 {
+        if amount.stage == Stage::Running { self.suspended.of(amount.measure) } else { 0 }
     }
 
     /// Returns how much of `amount` is in use, and how much is reserved. If `is_given` is true, a running job counts the resources that
@@ -97,7 +108,7 @@ impl Tally {
         let measure = amount.measure;
         let run = |counts: &Counts| if is_given { counts.given.of(measure) } else { counts.run.of(measure) };
         let sched = |counts: &Counts| counts.sched.of(measure);
-        let Tally { charged, reserved } = self;
+        let Tally { charged, reserved, .. } = self;
         match amount.stage {
             Stage::Running => (run(charged), run(reserved)),
             Stage::Scheduled => (sched(charged), sched(reserved)),

@@ -2,7 +2,7 @@
 //! Live jobs: their state, and the amounts that they count as.
 
 use super::allocation::Allocation;
-use super::counts::{Amounts, Counts};
+use super::counts::{Amounts, Counts, Tally};
 use super::eligible::Eligible;
 use super::hold_names::HoldNames;
 use super::size::Size;
@@ -203,28 +203,29 @@ pub struct Job {
 pub struct Footprint {
     /// 0 or 1.
     pub active_jobs: u64,
-    /// In use, by the phase of the job.
-    pub charged: Counts,
-    /// Reserved, by the grant of the job.
-    pub reserved: Counts,
+    /// In use by the phase of the job, and reserved by its grant.
+    pub tally: Tally,
 }
 
 impl Footprint {
     /// Returns true if the job counts as an active job only.
     pub fn is_idle(&self) -> bool {
-        self.charged == Counts::default() && self.reserved == Counts::default()
+        self.tally == Tally::default()
     }
 }
 
 impl Job {
     /// Returns the footprint. It is a function of the job alone, so that counters are exact.
+    ///
+    /// The reservation for RUN is suspended while urgency, priority or a stopped queue keep the job from being scheduled. Under the strict
+    /// rule, a stopped queue suspends nothing: when the queue starts, Flux starts jobs without a callback first.
     pub fn footprint(&self) -> Footprint {
         let amounts = Amounts::of_job(self.size);
         let sched = Counts { sched: amounts, ..Counts::default() };
         let run = Counts { run: amounts, given: amounts, ..Counts::default() };
         let none = Counts::default();
         if matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_)) {
-            return Footprint { active_jobs: 0, charged: none, reserved: none };
+            return Footprint { active_jobs: 0, tally: Tally::default() };
         }
         let charged = match self.phase {
             Phase::New | Phase::Depend | Phase::Priority | Phase::Cleanup => none,
@@ -234,13 +235,18 @@ impl Job {
                 Counts { given: Amounts::of_job(given.unwrap_or(self.size)), ..run }
             }
         };
-        let to_run = if self.may_be_scheduled() { run } else { none };
+        let is_suspended = self.is_queue_stopped && self.running == RunningLimits::Upstream;
+        let wants_run = self.demand == Demand::ToRun;
+        let to_run = if wants_run && !is_suspended { run } else { none };
         let reserved = match (self.is_promised(), self.phase) {
             (true, Phase::Depend | Phase::Priority) => sched.plus(to_run),
             (true, Phase::Sched) => to_run,
             _ => none,
         };
-        Footprint { active_jobs: 1, charged, reserved }
+        let is_before_run = matches!(self.phase, Phase::Depend | Phase::Priority | Phase::Sched);
+        let will_reserve = self.is_promised() && is_before_run && wants_run && is_suspended;
+        let suspended = if will_reserve { amounts } else { Amounts::default() };
+        Footprint { active_jobs: 1, tally: Tally { charged, reserved, suspended } }
     }
 
     /// Returns true if the job reserves headroom for the states ahead of it. A released job does. A job in SCHED does while its eventlog is
@@ -252,14 +258,6 @@ impl Job {
             (Grant::None, RunningLimits::Upstream) => self.phase == Phase::Sched && self.is_unread(),
             (Grant::Blocked | Grant::Awaited, _) => false,
         }
-    }
-
-    /// Returns true if the reservation for RUN counts. It is suspended while urgency, priority or a stopped queue keep the job from
-    /// being scheduled. Under the strict rule, a stopped queue suspends nothing: when the queue starts, Flux starts jobs without a
-    /// callback first.
-    fn may_be_scheduled(&self) -> bool {
-        let is_stopped = self.is_queue_stopped && self.running == RunningLimits::Upstream;
-        self.demand == Demand::ToRun && !is_stopped
     }
 
     /// Returns the association in which the job counts.

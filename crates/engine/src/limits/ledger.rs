@@ -58,6 +58,8 @@ pub struct Ledger {
     pub(super) overtaken: Vec<Overtaken>,
     pub(super) newly_protected: Vec<JobId>,
     pub(super) lapsed: BTreeSet<AssociationId>,
+    /// The stopped queues; `None` is the queue without a name.
+    pub(super) stopped: BTreeSet<Option<QueueName>>,
     /// Jobs without association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
     /// Associations with held jobs.
@@ -90,11 +92,27 @@ impl Ledger {
             overtaken: Vec::new(),
             newly_protected: Vec::new(),
             lapsed: BTreeSet::new(),
+            stopped: BTreeSet::new(),
             waiting: BTreeMap::new(),
             in_line: BTreeSet::new(),
             unread: 0,
             put_off: BTreeSet::new(),
         }
+    }
+
+    /// Notes that a queue was stopped or started. Returns true if the ledger did not know that.
+    pub fn set_stopped(&mut self, queue: Option<QueueName>, is_stopped: bool) -> bool {
+        if is_stopped { self.stopped.insert(queue) } else { self.stopped.remove(&queue) }
+    }
+
+    /// Returns true if a queue is stopped.
+    pub fn is_stopped(&self, queue: Option<&QueueName>) -> bool {
+        !self.stopped.is_empty() && self.stopped.contains(&queue.cloned())
+    }
+
+    /// Returns true if a queue is stopped, whichever.
+    pub fn has_stopped_queue(&self) -> bool {
+        !self.stopped.is_empty()
     }
 
     /// Returns the tables of limits.

@@ -13,6 +13,7 @@ impl Ledger {
         let mut fresh = Ledger::new(self.rules());
         fresh.scopes = std::mem::take(&mut self.scopes).emptied();
         fresh.epoch = self.epoch;
+        fresh.stopped = std::mem::take(&mut self.stopped);
         let member_of = self.accounts.iter_mut().map(|account| account.member_of.take());
         fresh.accounts = member_of.map(|member_of| Account { member_of, ..Account::default() }).collect();
         *self = fresh;

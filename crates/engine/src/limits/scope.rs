@@ -104,7 +104,7 @@ impl LimitScopes {
     /// Returns the same scopes without jobs.
     pub fn emptied(mut self) -> LimitScopes {
         for scope in &mut self.all {
-            scope.counters.iter_mut().for_each(|counter| (counter.charged, counter.reserved) = (0, 0));
+            scope.counters.iter_mut().for_each(Counter::clear);
             (scope.line, scope.unread) = (SizedLine::default(), 0);
             scope.since.clear();
         }

@@ -84,12 +84,12 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         let footprint = Job { grant, ..job(&book, phase) }.footprint();
         let jobs = |counts: Counts| (counts.sched.jobs(), counts.run.jobs());
         assert_eq!(
-            (jobs(footprint.charged), jobs(footprint.reserved)),
+            (jobs(footprint.tally.charged), jobs(footprint.tally.reserved)),
             (charged, reserved),
             "{phase:?} {grant:?}"
         );
-        assert_eq!(footprint.charged.run.nodes(), 2 * charged.1);
-        assert_eq!(footprint.charged.sched.cores(), 8 * charged.0);
+        assert_eq!(footprint.tally.charged.run.nodes(), 2 * charged.1);
+        assert_eq!(footprint.tally.charged.sched.cores(), 8 * charged.0);
         assert_eq!(footprint.active_jobs, 1);
     }
     use RunningLimits::{Strict, Upstream};
@@ -103,11 +103,11 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         (Phase::Priority, Grant::Awaited, Upstream, (0, 0)),
     ] {
         let footprint = Job { grant, running, ..job(&book, phase) }.footprint();
-        let Counts { sched, run, .. } = footprint.reserved;
+        let Counts { sched, run, .. } = footprint.tally.reserved;
         assert_eq!((sched.jobs(), run.jobs()), reserved, "{phase:?} {grant:?} {running:?}");
     }
     let resting = Job { grant: Given, demand: Demand::Resting, ..job(&book, Phase::Sched) }.footprint();
-    assert_eq!(resting.reserved, Counts::default(), "a job its user holds reserves no running slot");
+    assert_eq!(resting.tally.reserved, Counts::default(), "a job its user holds reserves no running slot");
     let waiting = Job { admission: Admission::Waiting { was_passed_over: false }, ..job(&book, Phase::Run) }
         .footprint();
     assert!(waiting.active_jobs == 0 && waiting.is_idle());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The counters of an association, in total and by queue.
 
-use super::counts::{Counts, Tally};
+use super::counts::Tally;
 use super::job::{Footprint, Job};
 use crate::ids::QueueName;
 
@@ -35,11 +35,7 @@ impl Usage {
         if footprint.is_idle() {
             return;
         }
-        let op = if is_in { Counts::plus } else { Counts::minus };
-        let apply = |tally: &mut Tally| {
-            tally.charged = op(tally.charged, footprint.charged);
-            tally.reserved = op(tally.reserved, footprint.reserved);
-        };
+        let apply = |tally: &mut Tally| *tally = tally.zip(footprint.tally, op);
         apply(&mut self.total);
         let Some(queue) = &job.queue else { return };
         let at = match self.queues.binary_search_by(|(name, _)| name.cmp(queue)) {

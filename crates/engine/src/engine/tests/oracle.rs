@@ -155,6 +155,7 @@ impl Oracle {
     /// The limits that one more job like this one would exceed.
     pub fn exceeded(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let job = &jobs[&id];
+        let asking = job;
         let Some(limits) = self.association(job) else { return Vec::new() };
         let siblings: Vec<(&JobId, &HostJob)> = jobs
             .iter()
@@ -189,8 +190,9 @@ impl Oracle {
                     && matches!(job.state, State::Priority | State::Sched);
             // Or, by the strict rule, one that is in SCHED or on its way there, held before or not.
             let is_counted = self.is_strict(job) && (job.is_scheduled() || is_on_its_way(job));
-            // In a stopped queue a reservation lapses; by the strict rule jobs go on counting there.
-            let rests = self.is_worthless(job) || self.is_queue_stopped(job) && !self.is_strict(job);
+            // A stopped queue suspends a reservation, except under the strict rule, and except for a job that is in a stopped queue too.
+            let is_suspended = self.is_queue_stopped(job) && !self.is_queue_stopped(asking);
+            let rests = self.is_worthless(job) || is_suspended && !self.is_strict(job);
             job.state == State::Run || (is_released || is_counted) && !rests
         };
         let full = |cap: Limit, used: u64, more: u64| used + more > u64::try_from(cap.0).unwrap_or(0);

@@ -89,7 +89,7 @@ fn flaw_27_a_job_whose_urgency_cannot_be_asked_reserves_all() {
     let told = refuse(Refusal::Other("out of memory".to_owned()));
     let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(*text, format!("job {first}: failed to look up its urgency: out of memory"));
-    let reserved = host.engine.ledger().job(first).unwrap().footprint().reserved;
+    let reserved = host.engine.ledger().job(first).unwrap().footprint().tally.reserved;
     assert_eq!((reserved.sched.jobs(), reserved.run.nodes()), (1, 1));
     exact(&host);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Excerpts of the ledger, in which the code that releases jobs predicts when a held job goes.
 
-use super::super::{Footprint, Line, Size, Tally};
+use super::super::{Line, Size};
 use super::{Account, Class, Job, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{Amount, JobId, Measure, QueueName, Stage};
@@ -83,6 +83,7 @@ impl Ledger {
             excerpt.jobs.insert(id, job.clone().into());
         }
         excerpt.first = association.index();
+        excerpt.stopped = self.stopped.clone();
         excerpt.accounts.push(account);
         excerpt
     }
@@ -108,8 +109,7 @@ impl Ledger {
 impl Stage {
     /// Returns how much of `measure` a job counts as under limits on this stage.
     pub fn taken(self, job: &Job, measure: Measure) -> u64 {
-        let Footprint { charged, reserved, .. } = job.footprint();
-        let (charged, reserved) = Tally { charged, reserved }.parts(Amount { stage: self, measure }, false);
+        let (charged, reserved) = job.footprint().tally.parts(Amount { stage: self, measure }, false);
         charged.saturating_add(reserved)
     }
 }

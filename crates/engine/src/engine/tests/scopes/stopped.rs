@@ -66,6 +66,34 @@ fn a_reservation_lapses_while_the_queue_is_stopped() {
     }
 }
 
+/// When a queue starts, Flux starts its jobs together, before it calls the plugin.
+#[test]
+fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
+    for (limits, own, user) in [(shared(), None, 8), (Vec::new(), Some(narrow(7, "A")), 7)] {
+        let mut host = site(limits);
+        host.event(Event::Associations(own.into_iter().collect()));
+        let first = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
+        host.start(first);
+        let held = [7, user].map(|user| host.submit(job(user, "A", 0).size(1, 4)).unwrap());
+        host.set_queue("q1", false);
+        host.end(first);
+        let is_held = |id: &JobId, host: &Host| host.state(*id) == Some(State::Depend);
+        let (waiting, released): (Vec<JobId>, Vec<JobId>) =
+            held.into_iter().partition(|id| is_held(id, &host));
+        assert_eq!((waiting.len(), released.len()), (1, 1));
+        // Only jobs outside stopped queues can take the headroom of a suspended reservation.
+        let outside = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
+        assert_eq!(host.state(outside), Some(State::Sched));
+        host.end(outside);
+        assert!(is_held(&waiting[0], &host));
+        host.set_queue("q1", true);
+        assert!(is_held(&waiting[0], &host));
+        host.end(released[0]);
+        assert_eq!(host.state(waiting[0]), Some(State::Sched));
+        exact(&host);
+    }
+}
+
 /// A queue may have been stopped before the plugin was loaded.
 #[test]
 fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
@@ -89,6 +117,7 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
 #[test]
 fn a_job_reserves_by_the_queue_that_it_is_in() {
     let (mut host, released, next) = released(shared(), None, 8);
+    host.update(next, Some("q1"), None).unwrap();
     host.set_queue("q2", false);
     host.update(released, Some("q2"), None).unwrap();
     assert_eq!(host.state(next), Some(State::Sched), "it moved into the stopped queue");
