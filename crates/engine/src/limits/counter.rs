@@ -128,15 +128,19 @@ impl<'a> Applied<'a> {
     }
 }
 
+/// The limits for which a [`Room`] has space without a second allocation.
+const ROOM: usize = 16;
+
 /// The headroom that each limit leaves to one more job of an association in a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Room(Vec<(Hold, Measure, u64)>);
 
 impl<'a> FromIterator<Applied<'a>> for Room {
     fn from_iter<I: IntoIterator<Item = Applied<'a>>>(limits: I) -> Room {
-        let left = |limit: Applied<'_>| if limit.kept_for.is_some() { 0 } else { limit.counter.left() };
-        let limits = limits.into_iter();
-        Room(limits.map(|it| (it.counter.hold, it.counter.amount.measure, left(it))).collect())
+        let left = |limit: &Applied<'_>| if limit.kept_for.is_some() { 0 } else { limit.counter.left() };
+        let mut room = Room(Vec::with_capacity(ROOM));
+        room.0.extend(limits.into_iter().map(|it| (it.counter.hold, it.counter.amount.measure, left(&it))));
+        room
     }
 }
 

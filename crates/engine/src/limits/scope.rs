@@ -260,9 +260,20 @@ impl Ledger {
         queue: Option<&str>,
         size: Size,
     ) -> Option<String> {
-        let (limits, association) = (book.site_limits(), book.association(association)?);
+        let limits = book.site_limits();
+        let is_here = |of: Option<&QueueName>| limits.counts_in(of, queue);
+        if self.account_of(association).is_some_and(|account| account.member_of.is_some()) {
+            // This is faster than to look the limits up.
+            let scopes = self.all_scopes_of(association).map(|(_, scope)| scope);
+            return scopes.filter(|scope| is_here(scope.queue.as_ref())).find_map(|scope| {
+                let of =
+                    |it: &Counter| rejection(&scope.target, scope.queue.as_ref(), it.amount, it.cap, size);
+                scope.counters.iter().find_map(of)
+            });
+        }
+        let association = book.association(association)?;
         let on = limits.on(association.user, &association.bank);
-        on.iter().filter(|(_, of, _)| limits.counts_in(of.as_ref(), queue)).find_map(|(target, of, caps)| {
+        on.iter().filter(|(_, of, _)| is_here(of.as_ref())).find_map(|(target, of, caps)| {
             caps.iter().find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
         })
     }
