@@ -85,7 +85,7 @@ test_expect_success 'the log names the user whose record counts for a shared use
 test_expect_success 'a job of a shared user id gets the fair-share of the named record' '
 	stop_queues && id=$(mf submit 65534) && scheduled $id &&
 	share=$(sql "SELECT fairshare FROM association_table WHERE username = '"'eve'"'") && prio_is $id $(jq -n "100000 * $share | floor") &&
-	start_queues
+	cancel $id && ended $id && start_queues # a run would add live usage to this user id
 '
 
 # With one leaf for both departed users, ann had 66667 and ben 33333.
