@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How a priority came about, from the terms to the number. What Flux gets is the last field of what people are shown.
+//! The formula of a priority, and its explanation from the terms to the number. What Flux gets is the last field of what people are
+//! shown.
 
 use super::{AGE, AGE_OFFSET, MAX_FACTORS, PRIORITY_MAX};
 use crate::accounts::ZeroScore;
@@ -97,20 +98,24 @@ impl Explanation {
         !matches!(self.outcome, Outcome::HeldByUrgency | Outcome::Expedited)
     }
 
-    /// What terms of these names, weights and values make.
+    /// Explains the priority that terms of these names, weights and values make.
     pub(super) fn of(given: impl Iterator<Item = (&'static str, i64, f64)>, zero: ZeroScore) -> Self {
         let mut explained = Explanation::without_terms(Outcome::Taken, 0);
-        let mut sum = 0.0;
         for (place, (name, weight, value)) in explained.terms.iter_mut().zip(given) {
-            let product = weight as f64 * value;
-            *place = Term { name, value, weight, product };
-            sum += product;
+            *place = Term { name, value, weight, product: weight as f64 * value };
             explained.count += 1;
         }
-        explained.sum = if sum.is_nan() { 0.0 } else { sum };
-        explained.rounded = explained.sum.round();
-        (explained.outcome, explained.priority) = clamped(explained.rounded, zero);
-        explained
+        let score = score(explained.terms().iter().map(|term| (term.name, term.weight, term.value)), zero);
+        for term in explained.terms.iter_mut().filter(|term| term.name == AGE && !score.counts_age) {
+            (term.value, term.product) = (0.0, 0.0);
+        }
+        Explanation {
+            sum: score.sum,
+            rounded: score.rounded,
+            outcome: score.outcome,
+            priority: score.priority,
+            ..explained
+        }
     }
 
     /// Of a job that its urgency holds.
@@ -129,7 +134,47 @@ impl Explanation {
     }
 }
 
-/// The sum as Flux takes it: 0 or less becomes what the site chose, the largest value is kept for expedited jobs.
+/// A priority as terms make it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// Sum of the terms, in their order. Never NaN: opposite infinities of absurd weights count as 0.
+    pub sum: f64,
+    /// The sum, rounded half away from zero.
+    pub rounded: f64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The priority.
+    pub priority: u32,
+    /// Whether the age is in the sum. If the other terms sum to 0 or less, the age does not count: waiting does not let such a job run.
+    pub counts_age: bool,
+}
+
+/// Computes the priority that terms of these names, weights and values make. This is the formula, for the plugin and for
+/// `why JOBID JOBID2`.
+pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)> + Clone, zero: ZeroScore) -> Score {
+    let is_age = |name: &str| name == AGE || name == AGE_OFFSET;
+    let counted = |counts_age: bool| {
+        let products = terms.clone().map(|(name, weight, value)| match is_age(name) && !counts_age {
+            true => 0.0,
+            false => weight as f64 * value,
+        });
+        // `Iterator::sum` begins with -0.
+        let sum = products.fold(0.0, |sum, product| sum + product);
+        let sum = if sum.is_nan() { 0.0 } else { sum };
+        let rounded = sum.round();
+        let (outcome, priority) = clamped(rounded, zero);
+        Score { sum, rounded, outcome, priority, counts_age }
+    };
+    if terms.clone().any(|(name, weight, value)| is_age(name) && weight != 0 && value != 0.0) {
+        let without_age = counted(false);
+        if matches!(without_age.outcome, Outcome::HeldByScore | Outcome::Raised) {
+            return without_age;
+        }
+    }
+    counted(true)
+}
+
+/// Returns the priority of a rounded sum: 0 or less becomes what the site chose, and the largest value is kept for expedited jobs.
 fn clamped(rounded: f64, zero: ZeroScore) -> (Outcome, u32) {
     if rounded <= 0.0 {
         return match zero {

@@ -4,7 +4,7 @@
 //! To add a factor, add a row: its place is the order in which the terms are summed and shown. What it looks at it finds
 //! in [`Subject`].
 
-use super::explanation::{Explanation, Outcome};
+use super::explanation::Explanation;
 use super::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
 use crate::accounts::{Association, Book, Weights, ZeroScore};
 
@@ -201,25 +201,14 @@ impl Weighed {
         }
     }
 
-    /// What makes the priority of a job. Hold and expedite have no terms.
+    /// Explains the priority of a job. Hold and expedite have no terms.
     pub fn explain(&self, subject: &Subject<'_>) -> Explanation {
         match subject.urgency {
             URGENCY_HOLD => Explanation::held(),
             URGENCY_EXPEDITE => Explanation::expedited(),
             _ => {
-                let zero = subject.book.config().zero_score;
-                let of = |subject: &Subject<'_>| {
-                    let terms = self.all();
-                    Explanation::of(terms.map(|(row, weight)| (row.name, weight, (row.value)(subject))), zero)
-                };
-                let explained = of(subject);
-                if subject.age == 0.0 || self.weight(AGE) == 0 {
-                    return explained;
-                }
-                // What is not to run by its other terms does not come to run by waiting.
-                let new_born = of(&Subject { age: 0.0, ..*subject });
-                let is_none = matches!(new_born.outcome, Outcome::HeldByScore | Outcome::Raised);
-                if is_none { new_born } else { explained }
+                let terms = self.all().map(|(factor, weight)| (factor.name, weight, (factor.value)(subject)));
+                Explanation::of(terms, subject.book.config().zero_score)
             }
         }
     }

@@ -14,7 +14,7 @@ mod pending;
 mod tests;
 
 pub use age::{Ages, promised_weight};
-pub use explanation::{Explanation, Outcome, Term};
+pub use explanation::{Explanation, Outcome, Score, Term, score};
 pub use factor::{
     AGE, AGE_OFFSET, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, NO_RANGE, SIZE, Subject, Weighed,
 };

@@ -6,7 +6,9 @@
 
 use std::cmp::Ordering;
 
-use crate::plugin::answers::{Job, Level, Price, Term};
+use crate::plugin::answers::{Job, Level, Price};
+use fairshare_engine::accounts::ZeroScore;
+use fairshare_engine::priority::score;
 
 /// Which of two goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +47,6 @@ pub(crate) struct Verdict {
     pub(crate) side: Side,
     pub(crate) cause: Cause,
 }
-
-/// The largest priority, which is that of expedited jobs.
-const PRIORITY_MAX: u64 = 4_294_967_295;
 
 /// Which of two jobs goes first, and why. As Flux sorts pending jobs: the larger priority first, of equal ones the older id.
 pub(crate) fn decide(a: &Job, b: &Job) -> Verdict {
@@ -177,27 +176,20 @@ fn fewest(ahead: &Price, behind: &Price, flips: impl Fn(&[usize]) -> bool) -> Op
     })
 }
 
-/// The priorities of both after they have swapped the values of these terms.
-fn swapped(one: &Price, other: &Price, terms: &[usize]) -> [u64; 2] {
+/// Returns the priorities of two jobs after they have swapped the values of these terms.
+pub(super) fn swapped(one: &Price, other: &Price, terms: &[usize]) -> [u64; 2] {
     let [mut first, mut second] = [one.terms.clone(), other.terms.clone()];
     for at in terms {
         if let (Some(one), Some(other)) = (first.get_mut(*at), second.get_mut(*at)) {
             std::mem::swap(&mut one.value, &mut other.value);
         }
     }
-    let floor = [one, other].iter().any(|price| price.outcome == "raised");
-    [first, second].map(|terms| priority(&terms, floor))
-}
-
-/// The priority that terms make, as the plugin makes it.
-fn priority(terms: &[Term], floor: bool) -> u64 {
-    let sum: f64 = terms.iter().fold(0.0, |sum, term| sum + term.weight as f64 * term.value);
-    let rounded = if sum.is_nan() { 0.0 } else { sum.round() };
-    match rounded {
-        rounded if rounded <= 0.0 => u64::from(floor),
-        rounded if rounded >= PRIORITY_MAX as f64 => PRIORITY_MAX - 1,
-        rounded => rounded as u64,
-    }
+    let is_raised = [one, other].iter().any(|price| price.outcome == "raised");
+    let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
+    [first, second].map(|terms| {
+        let terms = terms.iter().map(|term| (term.name.as_str(), term.weight, term.value));
+        u64::from(score(terms, zero).priority)
+    })
 }
 
 /// The level of the tree at which two associations part, by its place in the lists of levels, and which of them goes first

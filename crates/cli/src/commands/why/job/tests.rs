@@ -3,11 +3,13 @@
 
 use serde_json::{Value, json};
 
-use super::decide::{Cause, Side, decide, obstacles};
+use super::decide::{Cause, Side, decide, obstacles, swapped};
 use super::{is_job, may_be_job};
 use crate::plugin::answers::{Explained, Job, Standing};
 use crate::tests::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
 use crate::ui::teller::Teller;
+use fairshare_engine::accounts::{Weights, ZeroScore};
+use fairshare_engine::priority::{FACTORS, Factors, MAX_FACTORS, Weighed};
 
 fn job(value: Value) -> Job {
     serde_json::from_value(value).expect("a job")
@@ -218,7 +220,47 @@ fn what_decides() {
     assert_eq!(verdict(&plain(1, one), &plain(2, other)), (Side::First, Cause::Id));
 }
 
+#[test]
+fn the_age_of_a_job_does_not_outweigh_a_score_of_0() {
+    // With the fair-shares exchanged, the other terms of the first job sum to less than 0: its age does not count.
+    let terms = |fairshare: f64, age: f64| price(&[("fairshare", fairshare, 10), ("age", age, 100)]);
+    let [a, b] = [(1, terms(0.4, 1.0)), (2, terms(-0.5, 0.5))]
+        .map(|(id, price)| job(pending(id, 5001, "chem", price)));
+    let [one, other] = [&a, &b].map(|job| job.posted.as_ref().expect("a priority"));
+    assert_eq!(swapped(one, other, &[0]), [0, 54]);
+}
+
 proptest::proptest! {
+    /// Two jobs that exchange values get the priorities that the plugin would post for these values, for each row of its table.
+    #[test]
+    fn why_computes_priorities_by_the_formula_of_the_plugin(
+        values in proptest::collection::vec((-3.0..3.0, -3.0..3.0), FACTORS.len()),
+        weights in proptest::collection::vec(0i64..100_000, FACTORS.len()),
+        places in proptest::sample::subsequence((0..FACTORS.len()).collect::<Vec<_>>(), 0..=FACTORS.len()),
+        is_raised in proptest::bool::ANY,
+    ) {
+        let mut jobs = [[0.0; MAX_FACTORS]; 2];
+        for (at, (one, other)) in values.into_iter().enumerate() {
+            (jobs[0][at], jobs[1][at]) = (one, other);
+        }
+        let named: Vec<(&str, i64)> = FACTORS.iter().map(|factor| factor.name).zip(weights).collect();
+        let [one, other] = jobs.map(|values| {
+            let terms: Vec<_> = named.iter().zip(values).map(|((name, weight), value)| (*name, value, *weight)).collect();
+            let mut price = price(&terms);
+            if is_raised {
+                price["outcome"] = json!("raised");
+            }
+            job(pending(1, 5001, "x", price)).posted.expect("a priority")
+        });
+        for at in &places {
+            (jobs[0][*at], jobs[1][*at]) = (jobs[1][*at], jobs[0][*at]);
+        }
+        let weighed = Weighed::new(Factors::default(), &Weights::default(), &named);
+        let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
+        let posted = jobs.map(|values| u64::from(weighed.recall(16, &values, zero).priority));
+        proptest::prop_assert_eq!(swapped(&one, &other, &places), posted);
+    }
+
     /// Whatever the terms, those that are named turn the order when they are swapped, and none fewer of the largest do. The order
     /// is worked out here in whole numbers, where there is nothing to round.
     #[test]
