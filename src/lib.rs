@@ -40,7 +40,7 @@
 //! - `engine/mod.rs`: the events, the parts of the engine, and how work continues; `engine/release.rs`: the release scan;
 //! - `standing/mod.rs`: how usage accrues while jobs run; `engine/refresh/mod.rs`: how priorities follow;
 //! - `engine/keepers.rs`: dependencies of other plugins; `engine/hold.rs`: how limits hold jobs;
-//! - `engine/answers/mod.rs`: the answers to `why`.
+//! - `engine/answers/mod.rs`: the answers, each described once.
 //!
 //! In this crate `plugin/mod.rs` lists the callbacks, and `plugin/events.rs` turns them into events. `plugin/effects.rs` carries out
 //! the effects. `plugin/methods.rs` lists the RPC methods, `plugin/pace.rs` limits the time that requests of guests take, and
@@ -53,6 +53,7 @@
 //!   jobs until there is headroom, and of `per_job` if it rejects a job that is too large; a kind of limit scope, or a measure that limits
 //!   over scopes count: a row of `limits/scope_rows.rs`;
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`;
+//! - a field of an answer: the answer's type in `engine/answers/`, which the engine fills, the plugin sends, and the command reads;
 //! - an RPC method: a file in `plugin/methods/`, and a row of `METHODS` in `plugin/methods.rs` with the role that may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;
 //! - a ranking policy: a file in `crates/fairshare/src/policy/` that implements `RankingPolicy`, and a row of `Policy::ALL` in `mod.rs`

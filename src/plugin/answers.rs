@@ -7,6 +7,7 @@ use super::pace::Verdict;
 use super::queue_states::{Name, QueueState};
 use super::services::error;
 use crate::jobtap::{EAGAIN, EINVAL, Host, Kept, Method, Reply, Request};
+use fairshare_engine::engine::answers::RequestStats;
 use fairshare_engine::engine::{Event, Timer};
 use fairshare_engine::ids::QueueName;
 use std::collections::BTreeMap;
@@ -29,18 +30,8 @@ pub(super) struct Delayed {
     knows_queues: bool,
 }
 
-/// Calls of a method.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Calls {
-    pub total: u64,
-    /// Calls that were delayed by pacing.
-    pub deferred: u64,
-    /// Calls that were refused as too long or too many.
-    pub refused: u64,
-}
-
 /// Calls by the name of the method.
-pub(super) type AllCalls = BTreeMap<&'static str, Calls>;
+pub(super) type AllCalls = BTreeMap<&'static str, RequestStats>;
 
 /// The number of the request that finds out which scheduler is loaded. Requests about queues have numbers from 1 on.
 const SCHEDULER: u32 = 0;

@@ -4,7 +4,8 @@
 use super::costs::Cost;
 use super::terms;
 use fairshare::accrual::Mode;
-use fairshare_engine::engine::{LastRefresh, LiveSnapshot};
+use fairshare_engine::engine::LiveSnapshot;
+use fairshare_engine::engine::answers::LastRefreshStats;
 use serde_json::{Map, Value, json};
 
 /// What the document says of live fair-share.
@@ -32,22 +33,11 @@ pub(super) fn document(live: &LiveSnapshot, cost: Cost) -> Value {
         "pending": live.pending,
         "lagging": live.lagging,
         "refreshing": live.is_refreshing,
-        "last": live.last.as_ref().map(|one| last(one, cost)),
+        "last": live.last.map(|last| LastRefreshStats {
+            seconds: cost.last.map(|(_, seconds)| seconds),
+            refresh: last,
+        }),
         "interleave": settings.interleave,
         "ages": terms::ages(&live.ages),
-    })
-}
-
-/// The last refresh; `cost` is that of refreshes.
-pub(super) fn last(last: &LastRefresh, cost: Cost) -> Value {
-    json!({
-        "when": last.when,
-        "seconds": cost.last.map(|(_, seconds)| seconds),
-        "worked_out": last.worked_out,
-        "ranked": last.ranked,
-        "changed": last.changed,
-        "touched": last.touched,
-        "lagging": last.lagging,
-        "right_to": last.right_to,
     })
 }

@@ -5,32 +5,21 @@
 //! has in Flux with the one that it posted itself.
 
 use crate::jobtap::LogLevel;
+use fairshare_engine::engine::answers::Overruled;
 use fairshare_engine::ids::{JobId, f58};
-use serde_json::{Value, json};
 use std::cell::Cell;
 
 /// Flux's priority of a job with urgency 0, and with the highest urgency: no plugin is asked for those.
 const SPECIAL: [i64; 2] = [0, 4_294_967_295];
-
-/// A job that has another priority in Flux than the plugin gave it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Overruled {
-    job: JobId,
-    posted: u32,
-    in_flux: i64,
-    /// When the first such job was found, in seconds since the epoch.
-    since: f64,
-}
 
 /// Finds out whether another priority plugin decides.
 #[derive(Default)]
 pub(super) struct OtherPlugins(Cell<Option<Overruled>>);
 
 impl OtherPlugins {
-    /// Returns the key `overruled` of a reply.
-    pub fn overruled(&self) -> Option<Value> {
-        let Overruled { job, posted, in_flux, since } = self.0.get()?;
-        Some(json!({"job": job.0, "posted": posted, "in_flux": in_flux, "since": since}))
+    /// Returns the job that shows that another plugin decides, if one does.
+    pub fn overruled(&self) -> Option<Overruled> {
+        self.0.get()
     }
 
     /// Compares the priority of `job` in Flux with the posted one, at `now`. `is_answer` says that Flux has just taken the priority
@@ -56,14 +45,14 @@ impl OtherPlugins {
             return Some((LogLevel::Info, "Flux takes the priorities of mf_priority again".to_owned()));
         }
         let since = known.map_or(now, |known| known.since);
-        self.0.set(Some(Overruled { job, posted, in_flux, since }));
+        let overruled = Overruled { job, posted, in_flux, since };
+        self.0.set(Some(overruled));
         if known.is_some() {
             return None;
         }
         let text = format!(
-            "another priority plugin decides: job {} has priority {in_flux} in Flux, mf_priority gave it {posted}; \"flux jobtap \
-             list\" names the plugins, \"flux jobtap remove NAME\" removes one",
-            f58(job.0)
+            "{}; \"flux jobtap list\" names the plugins, \"flux jobtap remove NAME\" removes one",
+            overruled.sentence(&f58(job.0))
         );
         Some((LogLevel::Error, text))
     }

@@ -4,12 +4,12 @@
 use super::costs::Cost;
 use super::live;
 use fairshare_engine::accounts::{Queue, ZeroScore};
-use fairshare_engine::engine::answers::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
+use fairshare_engine::engine::answers::{AssociationSnapshot, HeldJob, Page, Snapshot};
 use fairshare_engine::ids::{ProjectName, QueueName};
 use fairshare_protocol::records::QueueValues;
 use fairshare_protocol::{limits, settings};
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -226,32 +226,4 @@ fn hold(held: &HeldJob) -> ShownHold<'_> {
 
 fn queue(queue: &Queue) -> ShownQueue<'_> {
     ShownQueue { name: queue.name.as_str(), values: queue.into() }
-}
-
-/// How many associations differ from a recount.
-pub fn drifting(check: &Check) -> usize {
-    check.drift.len()
-}
-
-/// The answer to `check`.
-pub fn check(check: &Check, overruled: Option<Value>) -> String {
-    let running = check.running;
-    let drift: Vec<Value> = check
-        .drift
-        .iter()
-        .map(|(user, bank, what)| json!({"userid": user.0, "bank": bank.as_str(), "what": what}))
-        .collect();
-    json!({
-        "jobs": check.jobs,
-        "waiting": check.waiting,
-        "associations": check.associations,
-        "running": {
-            "jobs": running.jobs, "unread": running.unread,
-            "nodes": running.nodes, "cores": running.cores, "gpus": running.gpus,
-            "since": running.since, "submitted": running.submitted,
-        },
-        "drift": drift,
-        "overruled": overruled,
-    })
-    .to_string()
 }

@@ -5,16 +5,22 @@ pub mod idset;
 mod job_id_text;
 mod job_map;
 mod measure;
+pub(crate) mod shares;
 
 pub use job_id_text::{f58, with_f58};
 pub use job_map::JobMap;
 pub use measure::{Amount, Measure, Stage};
 
+use serde::{Deserialize, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+/// A word of an answer that programs compare, such as the code of a reason: one of ours, or one that was read.
+pub type Word = Cow<'static, str>;
+
 /// A Flux job id (RFC 19, 64 bit). Ascending ids are submission order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobId(pub u64);
 
 impl fmt::Display for JobId {
@@ -24,7 +30,7 @@ impl fmt::Display for JobId {
 }
 
 /// A Unix user id: 0 to 4294967294.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UserId(pub u32);
 
 impl fmt::Display for UserId {
@@ -36,7 +42,8 @@ impl fmt::Display for UserId {
 macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        #[serde(from = "String")]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -49,6 +56,26 @@ macro_rules! name_type {
         impl From<&str> for $name {
             fn from(text: &str) -> Self {
                 $name(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                $name(text.into())
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl std::ops::Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
             }
         }
 

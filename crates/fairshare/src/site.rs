@@ -11,6 +11,12 @@ pub enum Shares {
     Parent,
 }
 
+impl Default for Shares {
+    fn default() -> Shares {
+        Shares::Count(0)
+    }
+}
+
 /// An inner node of the tree (Slurm: account, PBS: group).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bank {

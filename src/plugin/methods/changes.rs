@@ -2,7 +2,6 @@
 //! What a push changes, or would change: the reply to its sender, and the line in the log.
 
 use crate::jobtap::{LogLevel, Plugin};
-use crate::plugin::why::put;
 use fairshare_engine::accounts::{Counts, Difference};
 use fairshare_engine::engine::Preview;
 use serde_json::{Value, json};
@@ -18,8 +17,11 @@ pub fn reply(generation: u64, difference: Difference, dry_run: bool) -> Value {
         "unchanged": difference.unchanged,
         "config": {"changed": difference.others.config},
     });
-    for (kind, Counts { added, changed, removed }) in difference.others.kinds() {
-        put(&mut reply, kind, json!({"added": added, "changed": changed, "removed": removed}));
+    let kinds = difference.others.kinds().into_iter().map(|(kind, Counts { added, changed, removed })| {
+        (kind.to_owned(), json!({"added": added, "changed": changed, "removed": removed}))
+    });
+    if let Value::Object(members) = &mut reply {
+        members.extend(kinds);
     }
     reply
 }

@@ -2,12 +2,14 @@
 //! `check`: whether the counters in use are right.
 
 use crate::jobtap::Reply;
+use crate::plugin::MfPriority;
 use crate::plugin::services::busy;
-use crate::plugin::{MfPriority, query};
+use crate::plugin::why::reply;
 use fairshare_engine::engine::answers;
 
 /// Recounts all live jobs, and answers with the counters that differ from those in use.
 pub fn answer(plugin: &MfPriority) -> Reply {
-    let check = plugin.engine.view(answers::check).ok_or_else(busy)?;
-    Ok(Some(query::check(&check, plugin.others.overruled())))
+    let mut check = plugin.engine.view(answers::check).ok_or_else(busy)?;
+    check.overruled = plugin.others.overruled();
+    reply(&check)
 }

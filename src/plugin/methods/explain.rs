@@ -7,11 +7,11 @@ use crate::plugin::jobspec::brief_facts;
 use crate::plugin::queue_states::QueueStates;
 use crate::plugin::services::busy;
 use crate::plugin::why::wanted::Wanted;
-use crate::plugin::why::{heading, put, show, unreadable};
-use fairshare_engine::engine::answers::{self, Keeper, Why};
+use crate::plugin::why::{heading, reply, unreadable};
+use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Refused, Why};
 use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// Held jobs that one request of a guest explains. For each of them the engine may have to look at hundreds of jobs that are held
 /// before it, and the job manager serves nobody else meanwhile.
@@ -30,18 +30,19 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
         held += usize::from(is_held);
         if is_held && held > MOST_HELD {
             let text = format!("one request explains {MOST_HELD} held jobs: ask for this one by itself");
-            refused.push(json!({"id": id.0, "code": "later", "text": text}));
+            refused.push(Refused { id, reason: note("later", text) });
             continue;
         }
         match explained(plugin, host, request.caller, id)? {
             Ok(job) => jobs.push(job),
-            Err((code, text)) => refused.push(json!({"id": id.0, "code": code, "text": text})),
+            Err(reason) => refused.push(Refused { id, reason }),
         }
     }
-    let mut reply = heading(plugin, host)?;
-    put(&mut reply, "jobs", Value::Array(jobs));
-    put(&mut reply, "refused", Value::Array(refused));
-    Ok(Some(reply.to_string()))
+    reply(&Explained { heading: heading(plugin, host)?, jobs, refused })
+}
+
+fn note(code: &'static str, text: String) -> Note {
+    Note { code: Cow::Borrowed(code), text }
 }
 
 fn explained(
@@ -49,8 +50,8 @@ fn explained(
     host: Host<'_, MfPriority>,
     caller: Caller,
     id: JobId,
-) -> Result<Result<Value, (&'static str, String)>, RequestError> {
-    let unknown = || ("unknown", "no active job has this id: it has ended, or never was".to_owned());
+) -> Result<Result<Why, Note>, RequestError> {
+    let unknown = || note("unknown", "no active job has this id: it has ended, or never was".to_owned());
     let Some(user) = plugin.engine.view(|view| view.user_of(id)).ok_or_else(busy)? else {
         return Ok(Err(unknown()));
     };
@@ -61,7 +62,7 @@ fn explained(
             return Ok(Err(unknown()));
         }
         let text = format!("job {id} is not yours: only its owner, the instance owner and admins may ask");
-        return Ok(Err(("not-yours", text)));
+        return Ok(Err(note("not-yours", text)));
     }
     let found = host.plugin().job(id.0, |job| {
         let facts = brief_facts(job);
@@ -75,7 +76,7 @@ fn explained(
                     plugin.engine.view(|view| view.user_of(id)).flatten() == Some(own)
                 });
             }
-            show::job(&why, &facts)
+            why
         })
     });
     Ok(found.ok().flatten().ok_or_else(unknown))
@@ -94,12 +95,13 @@ fn leave_out_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
 
 /// Adds that the job's queue is stopped or disabled.
 fn add_queue(queues: &QueueStates, why: &mut Why) {
+    let unnamed = why.others_total.saturating_sub(why.others.len());
     let name = why.queue.as_ref().map(|queue| queue.as_str().to_owned());
     let Some(state) = queues.state(&name) else { return };
     let called = name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
     let because = |reason: &Option<String>| reason.as_ref().map_or(String::new(), |it| format!(": {it}"));
     if !state.start {
-        why.others.retain(|keeper| keeper.cause.code != "resources");
+        why.others.retain(|keeper| keeper.cause != "resources");
         let text = format!("{called} is stopped{}", because(&state.stop_reason));
         why.others.push(Keeper::plain("queue-stopped", text));
     }
@@ -107,6 +109,7 @@ fn add_queue(queues: &QueueStates, why: &mut Why) {
         let text = format!("{called} takes no new jobs{}", because(&state.disable_reason));
         why.others.push(Keeper::plain("queue-disabled", text));
     }
+    why.others_total = why.others.len() + unnamed;
 }
 
 impl MfPriority {

@@ -5,8 +5,8 @@ use crate::jobtap::{EIO, Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::{busy, error};
 use crate::plugin::why::wanted::Wanted;
-use crate::plugin::why::{show, subject, unreadable};
-use fairshare_engine::engine::answers::JobsWanted;
+use crate::plugin::why::{subject, unreadable};
+use fairshare_engine::engine::answers::{JobsWanted, jobs_page};
 
 /// Answers with a page of pending and held jobs.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
@@ -24,8 +24,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
     };
     let mut wanted = read().map_err(|fault| unreadable("jobs", fault))?;
     wanted.user = subject(request.caller, wanted.user)?;
-    let overruled = plugin.others.overruled();
-    let page =
-        plugin.engine.view(|view| show::jobs(view, &wanted, host.now(), overruled)).ok_or_else(busy)?;
-    page.map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
+    let mut page = plugin.engine.view(|view| jobs_page(view, &wanted, host.now())).ok_or_else(busy)?;
+    page.overruled = plugin.others.overruled();
+    serde_json::to_string(&page).map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
 }

@@ -24,12 +24,8 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
 }
 
 fn price(id: JobId, priced: &PricedJob, age: f64) -> Value {
-    let [posted, exact] = [&priced.posted, &priced.exact].map(|made| {
-        let terms = made.shown_terms(age).into_iter().map(|term| {
-            json!({"name": term.name, "value": term.value, "weight": term.weight, "product": term.product})
-        });
-        json!({"priority": made.priority, "sum": made.sum, "terms": terms.collect::<Vec<_>>()})
-    });
+    let [posted, exact] = [&priced.posted, &priced.exact]
+        .map(|made| json!({"priority": made.priority, "sum": made.sum, "terms": made.shown_terms(age)}));
     json!({
         "id": id.0,
         "when": priced.when,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `standing`: where associations stand.
+//! `standing`: associations with their usage, limits and rank.
 
 use crate::jobtap::{Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::busy;
 use crate::plugin::why::wanted::Wanted;
-use crate::plugin::why::{heading, show_standing, subject, unreadable};
+use crate::plugin::why::{heading, reply, subject, unreadable};
 use fairshare_engine::engine::answers::{self, Open, StandingsWanted};
 use fairshare_engine::ids::UserId;
 
@@ -32,12 +32,8 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
         wanted.open = if plugin.is_private.get() { Open::Own } else { public };
     }
     let public = if plugin.is_private.get() { Open::Own } else { public };
-    let now = host.now();
-    let mut reply = heading(plugin, host)?;
-    let page = plugin
-        .engine
-        .view(|view| (answers::standings(view, &wanted, now), view.outline()))
-        .ok_or_else(busy)?;
-    show_standing::page(&mut reply, &page.0, &page.1, public);
-    Ok(Some(reply.to_string()))
+    let heading = heading(plugin, host)?;
+    let standing =
+        plugin.engine.view(|view| answers::standing(view, &wanted, public, heading)).ok_or_else(busy)?;
+    reply(&standing)
 }

@@ -13,14 +13,5 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
     let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "usages", &fault))?;
     let now = host.now();
     let (used, next) = plugin.engine.view(|view| answers::usages(view, &wanted, now)).ok_or_else(busy)?;
-    let used = used.iter().map(|used| {
-        json!({
-            "userid": used.user.0,
-            "bank": used.bank.as_str(),
-            "usage": used.usage,
-            "fairshare": used.fairshare,
-        })
-    });
-    let next = next.map(|(user, bank)| json!([user.0, bank.as_str()]));
-    Ok(Some(json!({"now": now, "associations": used.collect::<Vec<_>>(), "next": next}).to_string()))
+    Ok(Some(json!({"now": now, "associations": used, "next": next}).to_string()))
 }

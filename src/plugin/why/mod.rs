@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the methods have in common that tell people why: `explain`, `standing` and `jobs` for every user, `stats` for the instance owner.
+//! Shared by the methods `explain`, `standing` and `jobs`, which every user may call, and `stats`, which the instance owner may call.
 //!
-//! A guest is told of his own jobs and associations. Who he is is what Flux vouches for; what he asks for beyond that is refused with
-//! a text. Nothing of what a guest sends is written to the log.
+//! A guest may ask about their own jobs and associations; the plugin refuses any other request with a text. It identifies a guest by
+//! the user id that Flux gives for the request. It writes nothing that a guest sends to the log.
 
-pub(super) mod show;
-pub(super) mod show_standing;
 pub(super) mod wanted;
 
 use super::MfPriority;
 use super::services::{busy, error};
-use crate::jobtap::{Caller, EINVAL, EPERM, EPROTO, Host, RequestError};
-use fairshare_engine::engine::View;
+use crate::jobtap::{Caller, EINVAL, EIO, EPERM, EPROTO, Host, Reply, RequestError};
+use fairshare_engine::engine::answers::Heading;
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::wire::WireError;
-use serde_json::{Value, json};
-pub(super) use show::put;
+use serde::Serialize;
 
 pub(super) fn unreadable(method: &str, fault: WireError) -> RequestError {
     match fault {
@@ -27,7 +24,7 @@ pub(super) fn unreadable(method: &str, fault: WireError) -> RequestError {
     }
 }
 
-/// The user whose jobs or associations are asked about. A guest asks about himself alone.
+/// Returns the user whose jobs or associations a request is about. The request of a guest is about the guest alone.
 pub(super) fn subject(caller: Caller, named: Option<UserId>) -> Result<Option<UserId>, RequestError> {
     let own = UserId(caller.userid);
     match named {
@@ -41,18 +38,16 @@ pub(super) fn subject(caller: Caller, named: Option<UserId>) -> Result<Option<Us
     }
 }
 
-/// Returns what every answer begins with.
-pub(super) fn heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result<Value, RequestError> {
-    let about = |view: &View<'_>| {
-        let live = view.outline();
-        json!({
-            "now": host.now(),
-            "generation": view.generation(),
-            "live": live.is_on,
-            "live_generation": live.generation,
-            "policy": live.rule.map(|(policy, _)| policy.name()),
-            "overruled": plugin.others.overruled(),
-        })
-    };
-    plugin.engine.view(about).ok_or_else(busy)
+/// Returns the heading of an answer.
+pub(super) fn heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result<Heading, RequestError> {
+    let (now, overruled) = (host.now(), plugin.others.overruled());
+    plugin.engine.view(|view| Heading::new(view, now, overruled)).ok_or_else(busy)
+}
+
+/// Returns an answer as a reply. The members of each object are in the order of their names.
+pub(super) fn reply(answer: &impl Serialize) -> Reply {
+    match serde_json::to_value(answer) {
+        Ok(answer) => Ok(Some(answer.to_string())),
+        Err(fault) => Err(error(EIO, format!("mf_priority: {fault}"))),
+    }
 }

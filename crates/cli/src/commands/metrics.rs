@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 use crate::metrics::window::Window;
 use crate::metrics::{exposition, families, listen, textfile};
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::answers::{Standing, Stats};
 use crate::plugin::ask::{InstanceArg, Refusal, ask};
 use crate::plugin::standing;
 use crate::ui::figures::parse_duration;
@@ -19,6 +18,7 @@ use crate::ui::messages::remark;
 use crate::ui::printable::printable;
 use crate::ui::words::Words;
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{Standings, Stats};
 
 /// Print metrics of the whole instance as OpenMetrics text, once, into a file, or over HTTP
 ///
@@ -58,7 +58,7 @@ struct PolledPlugin<'a> {
     flux: Option<Flux>,
     window: Window,
     /// When it last recounted, and what came of it.
-    recount: Option<(Instant, Option<u64>)>,
+    recount: Option<(Instant, Option<usize>)>,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -132,9 +132,9 @@ impl PolledPlugin<'_> {
         let mut all = families::families(&stats, &self.window, self.args.most);
         if self.args.users {
             let wanted = Map::from_iter([("all".to_owned(), Value::Bool(true))]);
-            let answer: Standing =
+            let answer: Standings =
                 serde_json::from_value(standing::fetch(flux, &wanted, usize::MAX)?).map_err(failure)?;
-            all.extend(families::users(&answer, &Words::of(flux, stats.now)));
+            all.extend(families::users(&answer, &Words::of(flux, stats.heading.now)));
         }
         Ok(exposition::text(&all))
     }

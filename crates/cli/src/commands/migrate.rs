@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::status::loaded;
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::answers::Stats;
 use crate::plugin::ask::{InstanceArg, NO_DATA, ask, in_a_job};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
@@ -17,6 +16,7 @@ use crate::ui::printable::{count, printable};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::words::Words;
 use fairshare_client::{Flux, FluxError};
+use fairshare_engine::engine::answers::Stats;
 
 /// Before going back to flux-accounting's plugin: which held jobs it would lose, and how it loses none
 ///
@@ -135,7 +135,7 @@ fn is_ours(flux: &Flux) -> Result<bool, Failure> {
 /// Refuses to speak of held jobs where the plugin can't know them. Users without data are named.
 fn has_data(flux: &Flux) -> Result<(), Failure> {
     let stats: Stats = ask(flux, "stats", &json!({}))?;
-    if stats.generation == 0 {
+    if stats.heading.generation == 0 {
         return Err(Failure::Message(format!(
             "{NO_DATA}; before that it does not know which jobs its limits hold. Push, then run this again"
         )));

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::answers::Explained;
 use crate::plugin::ask::{InstanceArg, ask};
 use crate::tui::view::TerminalLook;
 use crate::tui::{self, gather};
@@ -16,6 +15,7 @@ use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::Teller;
 use crate::ui::words::Words;
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::Explained;
 
 /// Watch banks, standings, pending and held jobs on the whole screen
 ///
@@ -54,7 +54,7 @@ fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
         Err(refusal) => return vec![Failure::from(refusal).to_string()],
     };
     let Some(job) = explained.jobs.first() else {
-        let gone = explained.refused.first().map(|refused| refused.text.clone());
+        let gone = explained.refused.first().map(|refused| refused.reason.text.clone());
         return vec![gone.unwrap_or_else(|| "the job is gone".to_owned())];
     };
     let screen = Screen {
@@ -65,7 +65,7 @@ fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
         terminal: false,
         pager: false,
     };
-    let words = Words::of(flux, explained.now);
+    let words = Words::of(flux, explained.heading.now);
     let mut text = Vec::new();
     if let Err(error) = (Teller { screen: &screen, words: &words }).one(job, &explained, &mut text) {
         return vec![error.to_string()];

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::exposition::{Family, Kind};
 use super::window::{Window, jain};
-use crate::plugin::answers::{Load, Standing, Stats};
 use crate::ui::words::Words;
 
 use Kind::{Counter, Gauge};
+use fairshare_engine::engine::answers::{Load, Standings, Stats};
 
 /// All families as of a look at the plugin.
 pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
@@ -22,15 +22,15 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
         gauge(
             "flux_fairshare_generation",
             "Of the data in force: each push raises it",
-            stats.generation as f64,
+            stats.heading.generation as f64,
         ),
         gauge(
             "flux_fairshare_live",
             "Whether the plugin keeps fair-shares itself",
-            f64::from(u8::from(stats.live)),
+            f64::from(u8::from(stats.heading.live)),
         ),
     ];
-    let age = stats.updated.map(|updated| (stats.now - updated).max(0.0));
+    let age = stats.updated.map(|updated| (stats.heading.now - updated).max(0.0));
     all.push(Family::of("flux_fairshare_data_age_seconds", Gauge, "Since data last came", age));
     all.push(jobs(stats));
     let mut held = Family::new("flux_fairshare_held_jobs", Gauge, "Jobs held, by limit");
@@ -58,19 +58,19 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
             "flux_fairshare_last_refresh_seconds",
             Gauge,
             "Time that the last refresh kept the job manager busy",
-            last.map(|last| last.seconds),
+            last.and_then(|last| last.seconds),
         ),
         Family::of(
             "flux_fairshare_refresh_age_seconds",
             Gauge,
             "Since the last refresh",
-            last.map(|last| (stats.now - last.when).max(0.0)),
+            last.map(|last| (stats.heading.now - last.refresh.when).max(0.0)),
         ),
         Family::of(
             "flux_fairshare_last_posted_priorities",
             Gauge,
             "Priorities that the last refresh posted",
-            last.map(|last| last.touched as f64),
+            last.map(|last| last.refresh.touched as f64),
         ),
         gauge(
             "flux_fairshare_stale_jobs",
@@ -104,7 +104,7 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
             "flux_fairshare_overruled",
             Gauge,
             "1 while another priority plugin decides the priorities of jobs",
-            Some(f64::from(u8::from(stats.overruled.is_some()))),
+            Some(f64::from(u8::from(stats.heading.overruled.is_some()))),
         ),
     ]);
     all.extend(requests(stats));
@@ -117,7 +117,7 @@ pub(crate) fn down() -> Vec<Family> {
 }
 
 /// Each association's own, where somebody asked for names of users.
-pub(crate) fn users(standing: &Standing, words: &Words<'_>) -> Vec<Family> {
+pub(crate) fn users(standing: &Standings, words: &Words<'_>) -> Vec<Family> {
     let mut fairshare =
         Family::new("flux_fairshare_association_fairshare", Gauge, "Fair-share of an association");
     let mut usage = Family::new(
@@ -128,7 +128,7 @@ pub(crate) fn users(standing: &Standing, words: &Words<'_>) -> Vec<Family> {
     let mut waiting =
         Family::new("flux_fairshare_association_jobs", Gauge, "Jobs of an association, by state");
     for association in &standing.associations {
-        let user = words.user(association.userid);
+        let user = words.user(association.userid.0);
         let labels = [("user", user.as_str()), ("bank", association.bank.as_str())];
         if let Some(value) = association.fairshare {
             fairshare.add(&labels, value);
@@ -289,7 +289,7 @@ fn requests(stats: &Stats) -> Vec<Family> {
         Family::new("flux_fairshare_requests_deferred", Counter, "Questions answered later, by method");
     let mut refused = Family::new("flux_fairshare_requests_refused", Counter, "Questions refused, by method");
     for (method, requests) in &stats.requests {
-        let labels = [("method", method.as_str())];
+        let labels = [("method", method.as_ref())];
         all.add(&labels, requests.total as f64);
         deferred.add(&labels, requests.deferred as f64);
         refused.add(&labels, requests.refused as f64);

@@ -5,8 +5,8 @@ use super::exposition::{Family, text};
 use super::families::{down, families, users};
 use super::textfile::replace;
 use super::window::Window;
-use crate::plugin::answers::{Standing, Stats};
 use crate::tests::golden::{standing, stats, words};
+use fairshare_engine::engine::answers::{Standings, Stats};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::{fs, io};
@@ -71,7 +71,7 @@ fn labels_are_bounded_and_nothing_is_lost_from_sums() {
 
 #[test]
 fn users_only_when_asked_for() {
-    let standing: Standing = serde_json::from_value(standing()).expect("a standing");
+    let standing: Standings = serde_json::from_value(standing()).expect("a standing");
     let text = text(&users(&standing, &words()));
     has(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
     has(&text, "flux_fairshare_association_jobs{user=\"ann\",bank=\"chem\",state=\"held\"} 2");
@@ -92,9 +92,9 @@ fn what_was_never_is_left_out() {
 #[test]
 fn looks_are_bounded() {
     let mut stats: Stats = serde_json::from_value(stats()).expect("stats");
-    let (mut often, mut seldom, began) = (Window::new(100.0), Window::new(100.0), stats.now);
+    let (mut often, mut seldom, began) = (Window::new(100.0), Window::new(100.0), stats.heading.now);
     for step in 0..50_000u32 {
-        stats.now = began + f64::from(step) / 100.0;
+        stats.heading.now = began + f64::from(step) / 100.0;
         often.look(&stats);
         if step.is_multiple_of(100) {
             seldom.look(&stats);

@@ -5,9 +5,8 @@
 //! the time in which jobs of it were pending: who wants nothing is not wronged by getting nothing, and what others could not
 //! use is no promise. Each look at the plugin counts for the time until the next one.
 
+use fairshare_engine::engine::answers::{Load, Stats};
 use std::collections::{BTreeMap, VecDeque};
-
-use crate::plugin::answers::{Load, Stats};
 
 /// Into so many parts a window is divided at most.
 const MOST_LOOKS: f64 = 1000.0;
@@ -63,17 +62,17 @@ impl Window {
     /// Takes in what the plugin says now.
     pub(crate) fn look(&mut self, stats: &Stats) {
         // A clock that was set back would make times negative.
-        if self.looks.back().is_some_and(|last| last.when > stats.now) {
+        if self.looks.back().is_some_and(|last| last.when > stats.heading.now) {
             self.looks.clear();
         }
         // However often anybody asks, the looks that are kept are no more than this.
         let finest = self.seconds / MOST_LOOKS;
-        if self.looks.iter().nth_back(1).is_some_and(|before| stats.now - before.when < finest) {
+        if self.looks.iter().nth_back(1).is_some_and(|before| stats.heading.now - before.when < finest) {
             self.looks.pop_back();
         }
-        self.looks.push_back(Observation { when: stats.now, banks: seen(stats) });
+        self.looks.push_back(Observation { when: stats.heading.now, banks: seen(stats) });
         // The look that the window begins in is still of it.
-        while self.looks.get(1).is_some_and(|second| second.when <= stats.now - self.seconds) {
+        while self.looks.get(1).is_some_and(|second| second.when <= stats.heading.now - self.seconds) {
             self.looks.pop_front();
         }
     }

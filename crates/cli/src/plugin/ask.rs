@@ -8,12 +8,12 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
-use super::answers::Overruled;
 use super::installed::load_command;
 use crate::outcome::{Failure, failure};
 use crate::ui::messages::remark;
 use crate::ui::printable::printable;
 use fairshare_client::{Flux, FluxError};
+use fairshare_engine::engine::answers::Overruled;
 
 /// Which instance.
 #[derive(Clone, Debug, clap::Args)]
@@ -85,7 +85,7 @@ fn warned<'a>(flux: &Flux, answer: &'a str) -> &'a str {
     }
     if let Ok(Heading { overruled: Some(overruled) }) = serde_json::from_str(answer) {
         WARNED.call_once(|| {
-            let text = overruled.sentence(&flux.job_name(overruled.job));
+            let text = overruled.sentence(&flux.job_name(overruled.job.0));
             remark(format_args!(
                 "warning: {text}; \"flux jobtap list\", by the owner of the instance, names the plugins"
             ));

@@ -3,17 +3,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answers::{JobsPage, Row};
 use super::ask::{Refusal, ask};
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 
 /// The product of a term, by its place.
-pub(crate) fn product(row: &Row, page: &JobsPage, term: usize) -> Option<f64> {
+pub(crate) fn product(row: &ListedJob, page: &JobsPage, term: usize) -> Option<f64> {
     Some(row.values.get(term)? * weight(row, page, term)? as f64)
 }
 
 /// The weight of a term when the job was priced.
-pub(crate) fn weight(row: &Row, page: &JobsPage, term: usize) -> Option<i64> {
+pub(crate) fn weight(row: &ListedJob, page: &JobsPage, term: usize) -> Option<i64> {
     page.weighings.get(row.weighing?)?.get(term).copied()
 }
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The live tree of the plugin, for commands that rank or explain a tree themselves.
 
-use serde::Deserialize;
 use serde_json::json;
-use std::collections::BTreeMap;
 
 use super::ask::{Refusal, ask};
 use crate::outcome::failure;
-use fairshare::{Builder, Options, Policy, Shares, Tree};
+use fairshare::{Builder, Options, Policy, Tree};
 use fairshare_accounting::store::StoredAssociation;
 use fairshare_client::Flux;
+use fairshare_engine::standing::{LeafRow, TreePage};
 
 /// Pages are read again so many times if a push or a refresh comes in between.
 const TRIES: usize = 5;
@@ -27,64 +26,6 @@ pub(crate) struct LiveTree {
     /// Seconds in which a usage halves; `None` if usage does not decay.
     pub(crate) half_life: Option<f64>,
     pub(crate) is_node_seconds: bool,
-}
-
-/// An answer of the plugin to `tree`.
-#[derive(Deserialize)]
-struct TreePage {
-    now: f64,
-    generation: u64,
-    policy: String,
-    options: BTreeMap<String, String>,
-    half_life: f64,
-    node_weight: f64,
-    core_weight: f64,
-    gpu_weight: f64,
-    banks: Vec<BankRow>,
-    associations: Vec<LeafRow>,
-    next: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct BankRow {
-    bank: String,
-    parent: Option<String>,
-    shares: SharesText,
-    active: bool,
-    usage: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct LeafRow {
-    place: u64,
-    username: String,
-    bank: String,
-    shares: SharesText,
-    active: bool,
-    usage: f64,
-    fairshare: Option<f64>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(untagged)]
-enum SharesText {
-    Count(u64),
-    Parent(Parent),
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Parent {
-    Parent,
-}
-
-impl From<SharesText> for Shares {
-    fn from(shares: SharesText) -> Shares {
-        match shares {
-            SharesText::Count(count) => Shares::Count(count),
-            SharesText::Parent(Parent::Parent) => Shares::Parent,
-        }
-    }
 }
 
 /// Asks for the tree, page by page. If a push or a refresh changed the tree in between, all pages are read again.
@@ -129,19 +70,19 @@ fn build(pages: Vec<TreePage>) -> Result<LiveTree, Refusal> {
     let is_node_seconds = (first.node_weight, first.core_weight, first.gpu_weight) == (1.0, 0.0, 0.0);
     let mut builder = Builder::default();
     for bank in pages.iter().flat_map(|page| &page.banks) {
-        let (name, parent, shares) = (bank.bank.as_str(), bank.parent.as_deref(), bank.shares.into());
+        let (name, parent, shares) = (bank.name.as_str(), bank.parent.as_deref(), bank.shares);
         if bank.active {
             builder.bank(name, parent, shares, bank.usage);
         } else {
             builder.inactive_bank(name, parent, shares, bank.usage);
         }
     }
-    let mut leaves: Vec<LeafRow> = pages.into_iter().flat_map(|page| page.associations).collect();
+    let mut leaves: Vec<LeafRow> = pages.into_iter().flat_map(|page| page.leaves).collect();
     leaves.sort_by_key(|leaf| leaf.place);
     let in_force =
         leaves.iter().map(|leaf| StoredAssociation { rowid: 0, fairshare: leaf.fairshare }).collect();
     for leaf in &leaves {
-        builder.association(&leaf.username, &leaf.bank, leaf.shares.into(), Some(leaf.usage), leaf.active);
+        builder.association(&leaf.name, &leaf.bank, leaf.shares, Some(leaf.usage), leaf.active);
     }
     let tree = builder.build().map_err(|error| Refusal::Failed(failure(error)))?;
     Ok(LiveTree { tree, in_force, policy, options, now, half_life, is_node_seconds })

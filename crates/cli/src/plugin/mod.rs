@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Requests to the plugin in the job manager, and its answers.
 
-pub(crate) mod answers;
 pub(crate) mod ask;
 pub(crate) mod installed;
 pub(crate) mod jobs;

@@ -7,13 +7,14 @@ use serde_json::{Map, Value, json};
 
 use super::model::{BankLine, JobLine, Snapshot, StandingLine};
 use crate::outcome::{Failure, failure};
-use crate::plugin::answers::{JobsPage, Load, Row, Standing, Stats};
 use crate::plugin::ask::{Refusal, ask};
 use crate::plugin::{jobs, standing};
 use crate::ui::figures::{duration, number};
 use crate::ui::printable::printable;
 use crate::ui::words::Words;
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{AssociationStanding, JobsPage, ListedJob, Load, Standings, Stats};
+use fairshare_engine::ids::Word;
 
 /// No more associations, and no more jobs, are asked for each time: nobody reads more, and the plugin has other work.
 const MOST: usize = 2000;
@@ -27,7 +28,7 @@ pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
     };
     let all = stats.is_some();
     let wanted = if all { Map::from_iter([("all".to_owned(), Value::Bool(true))]) } else { Map::new() };
-    let answer: Standing = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
+    let answer: Standings = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
     let page = jobs::fetch(flux, &Map::new(), MOST)?;
     let words = Words::of(flux, page.now);
     Ok(snapshot(stats.as_ref(), &answer, &page, &words))
@@ -36,27 +37,26 @@ pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
 /// The same from answers.
 pub(crate) fn snapshot(
     stats: Option<&Stats>,
-    standing: &Standing,
+    standing: &Standings,
     page: &JobsPage,
     words: &Words<'_>,
 ) -> Snapshot {
     let shown = shown_terms(page);
-    let name =
-        |text: &Option<String>| text.as_deref().map(|text| printable(text).into_owned()).unwrap_or_default();
-    let job = |row: &Row| JobLine {
-        id: row.id,
-        name: words.job(row.id),
-        user: words.user(row.userid),
-        bank: name(&row.bank),
-        queue: name(&row.queue),
-        priority: row.priority,
+    let name = |text: Option<&str>| text.map(|text| printable(text).into_owned()).unwrap_or_default();
+    let job = |row: &ListedJob| JobLine {
+        id: row.id.0,
+        name: words.job(row.id.0),
+        user: words.user(row.userid.0),
+        bank: name(row.bank.as_deref()),
+        queue: name(row.queue.as_deref()),
+        priority: row.priority.map(u64::from),
         products: shown.iter().filter_map(|at| jobs::product(row, page, *at)).collect(),
         held_by: held_by(row),
     };
     let held = match stats {
         Some(stats) => stats.held_by_limit.clone(),
         None => {
-            let mut held: BTreeMap<String, u64> = BTreeMap::new();
+            let mut held: BTreeMap<Word, u64> = BTreeMap::new();
             for limit in page.jobs.iter().flat_map(|row| &row.holds) {
                 *held.entry(limit.clone()).or_default() += 1;
             }
@@ -83,9 +83,9 @@ pub(crate) fn snapshot(
     }
 }
 
-fn held_by(row: &Row) -> String {
-    let mut names: Vec<&str> = row.holds.iter().map(String::as_str).collect();
-    if row.kept {
+fn held_by(row: &ListedJob) -> String {
+    let mut names: Vec<&str> = row.holds.iter().map(|limit| limit.as_ref()).collect();
+    if row.is_kept {
         names.push("others");
     }
     printable(&names.join(",")).into_owned()
@@ -98,10 +98,10 @@ fn shown_terms(page: &JobsPage) -> Vec<usize> {
     (0..page.terms.len()).filter(weighs).collect()
 }
 
-fn of(association: &crate::plugin::answers::AssociationStanding, words: &Words<'_>) -> StandingLine {
+fn of(association: &AssociationStanding, words: &Words<'_>) -> StandingLine {
     let jobs = association.jobs;
     StandingLine {
-        user: words.user(association.userid),
+        user: words.user(association.userid.0),
         bank: printable(&association.bank).into_owned(),
         place: association.rank.map(|rank| (rank.place, rank.of)),
         fairshare: association.fairshare.unwrap_or(0.0),
@@ -112,18 +112,18 @@ fn of(association: &crate::plugin::answers::AssociationStanding, words: &Words<'
 }
 
 /// Two lines: the data, and the jobs.
-fn facts(stats: Option<&Stats>, standing: &Standing, page: &JobsPage) -> Vec<String> {
-    let policy = standing.policy.as_deref().unwrap_or("fair-share as pushed");
+fn facts(stats: Option<&Stats>, standing: &Standings, page: &JobsPage) -> Vec<String> {
+    let policy = standing.heading.policy.as_deref().unwrap_or("fair-share as pushed");
     let mut data =
-        vec![format!("generation {}", number(standing.generation)), printable(policy).into_owned()];
+        vec![format!("generation {}", number(standing.heading.generation)), printable(policy).into_owned()];
     if let Some(updated) = stats.and_then(|stats| stats.updated) {
-        data.push(format!("data {} old", duration(standing.now - updated)));
+        data.push(format!("data {} old", duration(standing.heading.now - updated)));
     }
     if let Some(refreshed) = standing.refreshed {
-        data.push(format!("refreshed {} ago", duration(standing.now - refreshed)));
+        data.push(format!("refreshed {} ago", duration(standing.heading.now - refreshed)));
     }
     let jobs = match stats {
-        _ if standing.generation == 0 => format!(
+        _ if standing.heading.generation == 0 => format!(
             "no data: nothing was pushed since the plugin was loaded, and {}",
             stats.map_or("all jobs wait".to_owned(), |stats| format!(
                 "{} jobs wait",
@@ -149,7 +149,7 @@ fn facts(stats: Option<&Stats>, standing: &Standing, page: &JobsPage) -> Vec<Str
             )
         }
     };
-    let shown = standing.associations.len() as u64;
+    let shown = standing.associations.len();
     if stats.is_some_and(|stats| stats.associations > shown) {
         data.push(format!("{} shown", number(shown)));
     }
@@ -206,7 +206,7 @@ fn below_each<'a>(loads: &'a [Load], parents: &BTreeMap<&'a str, Option<&'a str>
 }
 
 /// The banks that a guest sees: those above his associations and beside these.
-fn banks_of_levels(standing: &Standing) -> Vec<BankLine> {
+fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
     let mut banks: Vec<BankLine> = Vec::new();
     // The root has no siblings, of which the plugin would tell its part: it has all of the site.
     let of_root = |depth| if depth == 0 { 1.0 } else { 0.0 };
@@ -226,9 +226,10 @@ fn banks_of_levels(standing: &Standing) -> Vec<BankLine> {
         }
     };
     for association in &standing.associations {
-        for (depth, level) in association.levels.iter().enumerate().filter(|(_, level)| level.kind == "bank")
+        for (depth, level) in
+            association.levels.iter().enumerate().filter(|(_, level)| level.node.kind == "bank")
         {
-            add(depth, &level.name, level.shares_part, level.usage_part, level.value);
+            add(depth, &level.node.name, level.node.shares_part, level.node.usage_part, level.node.value);
             for sibling in level.siblings.iter().filter(|sibling| sibling.kind == "bank") {
                 add(depth, &sibling.name, sibling.shares_part, sibling.usage_part, sibling.value);
             }
@@ -242,9 +243,9 @@ fn cost(stats: &Stats) -> Vec<(String, String)> {
     let mut cost = Vec::new();
     let mut add = |name: &str, value: String| cost.push((name.to_owned(), value));
     if let Some(last) = &stats.refresh.last {
-        add("last refresh", milliseconds(last.seconds));
-        add("fair-shares changed", number(last.changed));
-        add("priorities posted", number(last.touched));
+        add("last refresh", milliseconds(last.seconds.unwrap_or_default()));
+        add("fair-shares changed", number(last.refresh.changed));
+        add("priorities posted", number(last.refresh.touched));
     }
     if stats.refresh.total > 0 {
         add("refreshes", number(stats.refresh.total));

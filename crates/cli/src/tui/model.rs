@@ -44,7 +44,7 @@ pub(crate) struct BankLine {
 pub(crate) struct StandingLine {
     pub(crate) user: String,
     pub(crate) bank: String,
-    pub(crate) place: Option<(u64, u64)>,
+    pub(crate) place: Option<(usize, usize)>,
     pub(crate) fairshare: f64,
     pub(crate) running: u64,
     pub(crate) pending: u64,

@@ -9,8 +9,9 @@ use ratatui::style::Color;
 use super::gather::snapshot;
 use super::model::{Model, Snapshot, TopPage, Wish};
 use super::view::{TerminalLook, draw};
-use crate::plugin::answers::{JobsPage, Standing, Stats};
 use crate::tests::golden::{check, jobs, standing, stats, words};
+use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
+use fairshare_engine::ids::{BankName, UserId};
 
 fn of_owner() -> Snapshot {
     let stats: Stats = serde_json::from_value(stats()).expect("stats");
@@ -18,12 +19,12 @@ fn of_owner() -> Snapshot {
 }
 
 fn of(stats: Option<&Stats>) -> Snapshot {
-    let mut standing: Standing = serde_json::from_value(standing()).expect("a standing");
+    let mut standing: Standings = serde_json::from_value(standing()).expect("a standing");
     let root = &mut standing.associations[0].levels[0];
-    (root.shares_part, root.usage_part) = (None, None);
+    (root.node.shares_part, root.node.usage_part) = (None, None);
     let page: JobsPage = serde_json::from_value(jobs()).expect("a page");
     let mut other = standing.associations[0].clone();
-    (other.userid, other.bank, other.rank) = (5003, "phys".to_owned(), None);
+    (other.userid, other.bank, other.rank) = (UserId(5003), BankName::from("phys"), None);
     standing.associations.push(other);
     snapshot(stats, &standing, &page, &words())
 }

@@ -9,7 +9,7 @@ use super::rows::{Look, Rows};
 use super::screen::{BOLD, Screen};
 use super::table::Table;
 use super::words::Words;
-use crate::plugin::answers::Job;
+use fairshare_engine::engine::answers::Why;
 
 /// What is told, and on what.
 pub(crate) struct Teller<'a> {
@@ -41,8 +41,8 @@ impl Teller<'_> {
     }
 
     /// A job and whose it is.
-    pub(crate) fn who(&self, job: &Job) -> String {
+    pub(crate) fn who(&self, job: &Why) -> String {
         let bank = job.bank.as_ref().map(|bank| format!(" in bank {bank}")).unwrap_or_default();
-        format!("{} of {}{bank}", self.words.job(job.id), self.words.user(job.userid))
+        format!("{} of {}{bank}", self.words.job(job.id.0), self.words.user(job.userid.0))
     }
 }

@@ -4,12 +4,15 @@
 
 use super::{AGE, AGE_OFFSET, MAX_FACTORS, PRIORITY_MAX};
 use crate::accounts::ZeroScore;
+use crate::ids::Word;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
-/// One weighted factor of a job.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Term {
+/// One weighted factor of a job. In answers, where they are read too, names are of type `Word`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Term<Name = &'static str> {
     /// The factor's name.
-    pub name: &'static str,
+    pub name: Name,
     /// The job's value.
     pub value: f64,
     /// The site's weight.
@@ -71,19 +74,21 @@ impl Explanation {
         self.terms.get(..self.count).unwrap_or_default()
     }
 
-    /// The terms as people are shown them: the term of the age with `age`, the job's true age, and behind it a term with what the
-    /// common reference adds to all ages ([`super::Ages`]). They sum to the same.
-    pub fn shown_terms(&self, age: f64) -> Vec<Term> {
+    /// Returns the terms as answers show them: the term of the age with `age`, the job's true age, and behind it a term with the
+    /// difference that the common reference makes to all ages ([`super::Ages`]). The sum is the same.
+    pub fn shown_terms(&self, age: f64) -> Vec<Term<Word>> {
         let mut shown = Vec::with_capacity(self.count + 1);
-        for term in self.terms() {
-            if term.name != AGE {
-                shown.push(*term);
+        let mut show = |name, value, weight, product| {
+            shown.push(Term { name: Cow::Borrowed(name), value, weight, product });
+        };
+        for Term { name, value, weight, product } in self.terms().iter().copied() {
+            if name != AGE {
+                show(name, value, weight, product);
                 continue;
             }
-            let product = term.weight as f64 * age;
-            shown.push(Term { value: age, product, ..*term });
-            let (value, product) = (term.value - age, term.product - product);
-            shown.push(Term { name: AGE_OFFSET, value, product, ..*term });
+            let of_age = weight as f64 * age;
+            show(name, age, weight, of_age);
+            show(AGE_OFFSET, value - age, weight, product - of_age);
         }
         shown
     }

@@ -2,63 +2,77 @@
 //! The live tree as values, page by page: for commands that rank it or explain it themselves.
 
 use super::{Index, Standing};
-use crate::ids::UserId;
-use fairshare::accrual::HalfLife;
+use crate::ids::{UserId, Word, shares};
 use fairshare::periods::Weights;
-use fairshare::{NodeId, Options, Policy, Shares};
+use fairshare::{NodeId, Shares};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// Some leaves of the live tree, and what holds for all of it.
-#[derive(Clone, Debug, PartialEq)]
+/// The answer to `tree`: some leaves of the live tree, and the rules of all of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TreePage {
+    /// The time of the usages, in seconds since the epoch.
+    pub now: f64,
     /// Changes with each push and each refresh that moved a fair-share.
     pub generation: u64,
-    /// The ranking policy.
-    pub policy: Policy,
+    /// The name of the ranking policy.
+    pub policy: Word,
     /// Its options.
-    pub options: Options,
-    /// How usage decays.
-    pub half_life: HalfLife,
-    /// What a second of a job counts.
-    pub weights: Weights,
+    pub options: BTreeMap<String, String>,
+    /// The half-life of usage in seconds; 0 if usage does not decay.
+    pub half_life: f64,
+    /// What a second of a node counts.
+    pub node_weight: f64,
+    /// What a second of a core counts.
+    pub core_weight: f64,
+    /// What a second of a GPU counts.
+    pub gpu_weight: f64,
     /// All banks, on the first page only.
     pub banks: Vec<BankRow>,
     /// The leaves of this page.
+    #[serde(rename = "associations")]
     pub leaves: Vec<LeafRow>,
-    /// Where the next page begins; `None` on the last one.
+    /// The place at which the next page begins; `None` on the last one.
     pub next: Option<usize>,
 }
 
 /// A bank of the live tree.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BankRow {
     /// Its name.
+    #[serde(rename = "bank")]
     pub name: String,
     /// The bank above; `None` for the root.
     pub parent: Option<String>,
     /// Its shares among its siblings.
+    #[serde(with = "shares")]
     pub shares: Shares,
     /// Whether it is active.
     pub active: bool,
-    /// Usage of the bank itself, beside that of its leaves.
+    /// Usage of the bank itself, without that of its leaves.
     pub usage: Option<f64>,
 }
 
 /// An association of the live tree.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeafRow {
     /// Its place among the associations of the last push, which decides some ties.
     pub place: usize,
     /// The user's name.
+    #[serde(rename = "username")]
     pub name: String,
     /// The user id; `None` if no job matches this leaf.
+    #[serde(rename = "userid")]
     pub user: Option<UserId>,
     /// The bank.
     pub bank: String,
     /// Its shares among its siblings.
+    #[serde(with = "shares")]
     pub shares: Shares,
     /// Whether it is ranked.
     pub active: bool,
-    /// Its usage as of now.
+    /// Its usage at `now`.
     pub usage: f64,
     /// The fair-share as of the last refresh.
     pub fairshare: Option<f64>,
@@ -99,12 +113,17 @@ impl Standing {
         let mut banks: Vec<NodeId> = if first == 0 { tree.banks().collect() } else { Vec::new() };
         banks.sort_unstable_by_key(|bank| tree.list_index(*bank));
         let last = first.saturating_add(most);
+        let settings = site.rules.options.settings().into_iter();
+        let Weights { node, core, gpu } = site.rules.weights;
         Some(TreePage {
+            now,
             generation: self.generation,
-            policy: site.rules.policy,
-            options: site.rules.options,
-            half_life: site.scale.half_life(),
-            weights: site.rules.weights,
+            policy: Cow::Borrowed(site.rules.policy.name()),
+            options: settings.map(|(name, value)| (name.to_owned(), value)).collect(),
+            half_life: site.scale.half_life().seconds().unwrap_or(0.0),
+            node_weight: node,
+            core_weight: core,
+            gpu_weight: gpu,
             banks: banks.into_iter().map(bank).collect(),
             leaves: tree.leaves().skip(first).take(most).map(leaf).collect(),
             next: (last < tree.leaves().len()).then_some(last),

@@ -399,7 +399,7 @@ pub(super) fn of_instance(
     let is_ours = |name: &String| Some(name.as_str()) == ours;
     let last = instance.plugins.last().filter(|last| !is_ours(last));
     if let (Some(overruled), Some(last)) = (overruled, last) {
-        let text = format!("{}; {last} answers last", overruled.sentence(&f58(overruled.job)));
+        let text = format!("{}; {last} answers last", overruled.sentence(&f58(overruled.job.0)));
         found.push(Finding::action("overruled", text, format!("flux jobtap remove {last}")));
     }
     let Some(LoadedPlugin { state, check }) = &instance.loaded else {

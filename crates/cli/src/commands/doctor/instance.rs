@@ -8,13 +8,14 @@ use serde_json::Value;
 
 use crate::commands::config::{self, Fault};
 use crate::commands::push::{self, Push};
-use crate::commands::status::state::{Check, State};
+use crate::commands::status::state::State;
 use crate::commands::status::{check, plugins, state_of};
 use crate::outcome::{Failure, failure};
 use crate::plugin::ask::{in_a_job, queues};
 use crate::ui::printable::count;
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::Check;
 
 /// What the instance says.
 #[derive(Default)]

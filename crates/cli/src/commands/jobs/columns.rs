@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The columns of `flux fairshare jobs`: those of every job, and one for each term.
 
-use crate::plugin::answers::{JobsPage, Row};
 use crate::plugin::jobs::weight;
 use crate::ui::rows::{Cell, Column, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::Words;
+use fairshare_engine::engine::answers::{JobsPage, ListedJob};
+use fairshare_engine::ids::Word;
 
 /// Columns of every job: definition, its letter in sprio's formats, what it is.
 const COLUMNS: [(Column<'static>, char, &str); 17] = [
@@ -67,7 +68,7 @@ pub(super) enum ChosenColumn {
 
 /// All columns that there are under these terms.
 pub(super) struct Columns {
-    terms: Vec<String>,
+    terms: Vec<Word>,
     /// The terms' keys: as they are named, but no two columns are.
     keys: Vec<String>,
     titles: Vec<String>,
@@ -77,16 +78,16 @@ pub(super) struct Columns {
 
 impl Columns {
     /// The columns under the terms of an answer.
-    pub(super) fn new(terms: &[String], normalized: bool) -> Columns {
-        let key = |term: &String| match is_fixed(term) {
+    pub(super) fn new(terms: &[Word], normalized: bool) -> Columns {
+        let key = |term: &Word| match is_fixed(term) {
             true => format!("{term}_term"),
-            false => term.clone(),
+            false => term.to_string(),
         };
-        let title = |term: &String| {
+        let title = |term: &Word| {
             let mut letters = term.chars();
             let title: String =
                 letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
-            match term.as_str() {
+            match term.as_ref() {
                 "fairshare" => "FairShare".to_owned(),
                 "age_offset" => "AgeOffset".to_owned(),
                 // No two columns have one title.
@@ -189,13 +190,13 @@ fn is_fixed(name: &str) -> bool {
 /// The value of a column of a job.
 pub(super) fn cell(
     chosen: &ChosenColumn,
-    row: &Row,
+    row: &ListedJob,
     page: &JobsPage,
     words: &Words<'_>,
     is_table: bool,
 ) -> Cell {
-    let text = |text: &Option<String>| text.clone().map_or(Cell::None, Cell::Text);
-    let count = |count: Option<u64>| count.map_or(Cell::None, Cell::Count);
+    let text = |text: Option<&str>| text.map_or(Cell::None, |text| Cell::Text(text.to_owned()));
+    let count = |count: Option<u32>| count.map_or(Cell::None, |count| Cell::Count(count.into()));
     let time = |time: Option<f64>| match time {
         Some(time) if is_table => Cell::Text(words.at(time)),
         time => time.into(),
@@ -212,24 +213,24 @@ pub(super) fn cell(
         ChosenColumn::Fixed(at) => *at,
     };
     match COLUMNS.get(at).map_or("", |(column, ..)| column.key) {
-        "id" => Cell::Text(words.job(row.id)),
-        "user" => Cell::Text(words.user(row.userid)),
-        "bank" => text(&row.bank),
-        "queue" => text(&row.queue),
+        "id" => Cell::Text(words.job(row.id.0)),
+        "user" => Cell::Text(words.user(row.userid.0)),
+        "bank" => text(row.bank.as_deref()),
+        "queue" => text(row.queue.as_deref()),
         "priority" => count(row.priority),
-        "state" => Cell::Text(row.state.clone()),
-        "urgency" => count(row.urgency.and_then(|urgency| u64::try_from(urgency).ok())),
+        "state" => Cell::Text(row.state.to_string()),
+        "urgency" => count(row.urgency.map(u32::from)),
         "nodes" => Cell::Count(row.nodes),
         "cores" => Cell::Count(row.cores),
         "submitted" => time(row.submitted),
         "sum" => row.sum.into(),
-        "outcome" => text(&row.outcome),
+        "outcome" => text(row.outcome.as_deref()),
         "exact" => count(row.exact),
         "when" => time(row.when),
         "holds" if row.holds.is_empty() => Cell::None,
         "holds" => Cell::Text(row.holds.join(",")),
-        "kept" => Cell::Flag(row.kept),
-        "userid" => Cell::Count(row.userid.into()),
+        "kept" => Cell::Flag(row.is_kept),
+        "userid" => Cell::Count(row.userid.0.into()),
         _ => Cell::None,
     }
 }

@@ -10,7 +10,6 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::answers::{JobsPage, Row};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, queues};
 use crate::plugin::jobs::fetch;
 use crate::ui::messages::remark;
@@ -23,6 +22,7 @@ use crate::ui::suggest::did_you_mean;
 use crate::ui::words::{Words, caller, userid};
 use columns::{ChosenColumn, Columns, GIVE_UP, PARTS, cell};
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 
 /// Show the priorities of pending jobs and the terms that they are made of
 ///
@@ -97,12 +97,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         Err(refusal) => return Err(refusal.into()),
     };
     page.jobs.retain(|row| {
-        let among = |list: &[String], name: &Option<String>| {
-            list.is_empty() || name.as_ref().is_some_and(|name| list.contains(name))
+        let among = |list: &[String], name: Option<&str>| {
+            list.is_empty() || name.is_some_and(|name| list.iter().any(|one| one == name))
         };
-        among(&args.queue, &row.queue)
-            && among(&args.bank, &row.bank)
-            && users.as_ref().is_none_or(|users| users.contains(&row.userid))
+        among(&args.queue, row.queue.as_deref())
+            && among(&args.bank, row.bank.as_deref())
+            && users.as_ref().is_none_or(|users| users.contains(&row.userid.0))
     });
     if page.generation == 0 {
         // Jobs wait all the same: an empty list would say that there are none.
@@ -118,7 +118,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     print(args, &page, &words, &none(args, users.as_deref(), is_owner, &words))?;
     let missing: Vec<String> = ids
         .iter()
-        .filter(|id| !page.jobs.iter().any(|row| row.id == **id))
+        .filter(|id| !page.jobs.iter().any(|row| row.id.0 == **id))
         .map(|id| words.job(*id))
         .collect();
     if missing.is_empty() {
@@ -140,12 +140,12 @@ fn is_owner(flux: &Flux) -> bool {
 
 /// Banks and queues that were asked for and do not exist, in words.
 fn unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String>, Failure> {
-    let is_listed = |name: &String, of: fn(&Row) -> &Option<String>| {
-        page.jobs.iter().any(|row| of(row).as_ref() == Some(name))
-    };
-    let banks: Vec<&String> = args.bank.iter().filter(|bank| !is_listed(bank, |row| &row.bank)).collect();
+    let is_listed =
+        |name: &str, of: fn(&ListedJob) -> Option<&str>| page.jobs.iter().any(|row| of(row) == Some(name));
+    let banks: Vec<&String> =
+        args.bank.iter().filter(|bank| !is_listed(bank, |row| row.bank.as_deref())).collect();
     let queues_left: Vec<&String> =
-        args.queue.iter().filter(|queue| !is_listed(queue, |row| &row.queue)).collect();
+        args.queue.iter().filter(|queue| !is_listed(queue, |row| row.queue.as_deref())).collect();
     let ask = |key: &str, name: &str| {
         let wanted = Map::from_iter([(key.to_owned(), json!(name))]);
         fetch(flux, &wanted, 1)
@@ -255,15 +255,16 @@ fn report<'a>(
         None => usual(args.long || !is_table, is_table, page, columns),
     };
     let keys = sort_keys(&args.order, columns).map_err(|text| format!("-S: {text}"))?;
-    let mut rows: Vec<&Row> = page.jobs.iter().collect();
+    let mut rows: Vec<&ListedJob> = page.jobs.iter().collect();
     rows.sort_by(|a, b| {
         let by = |(chosen, reverse): &(ChosenColumn, bool)| ordered(chosen, *reverse, a, b, page, words);
         keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
     let shown = chosen.iter().map(|chosen| columns.column(chosen)).collect();
     let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { notes(&rows) };
-    let cells =
-        move |row: &'a Row| chosen.iter().map(|chosen| cell(chosen, row, page, words, is_table)).collect();
+    let cells = move |row: &'a ListedJob| {
+        chosen.iter().map(|chosen| cell(chosen, row, page, words, is_table)).collect()
+    };
     let facts = vec![
         ("now", json!(page.now)),
         ("generation", json!(page.generation)),
@@ -293,11 +294,11 @@ fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<
     if long {
         names.extend(["sum", "outcome", "exact", "when"]);
     }
-    let any = |is: fn(&Row) -> bool| page.jobs.iter().any(is);
+    let any = |is: fn(&ListedJob) -> bool| page.jobs.iter().any(is);
     if long || any(|row| !row.holds.is_empty()) {
         names.push("holds");
     }
-    if long || any(|row| row.kept) {
+    if long || any(|row| row.is_kept) {
         names.push("kept");
     }
     if !is_table {
@@ -323,8 +324,8 @@ fn sort_keys(text: &str, columns: &Columns) -> Result<Vec<(ChosenColumn, bool)>,
 fn ordered(
     chosen: &ChosenColumn,
     reverse: bool,
-    a: &Row,
-    b: &Row,
+    a: &ListedJob,
+    b: &ListedJob,
     page: &JobsPage,
     words: &Words<'_>,
 ) -> Ordering {
@@ -343,7 +344,7 @@ fn ordered(
 }
 
 /// What the numbers do not say by themselves.
-fn notes(rows: &[&Row]) -> Vec<String> {
+fn notes(rows: &[&ListedJob]) -> Vec<String> {
     let held = rows.iter().filter(|row| !row.holds.is_empty()).count();
     let unpriced = rows.iter().filter(|row| row.priority.is_none()).count();
     let late = rows.iter().filter(|row| row.exact.is_some() && row.exact != row.priority).count();

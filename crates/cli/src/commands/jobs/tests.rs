@@ -6,12 +6,13 @@ use serde_json::json;
 
 use super::columns::{ChosenColumn, Columns, GIVE_UP, PARTS};
 use super::{Args, report, weights};
-use crate::plugin::answers::JobsPage;
 use crate::plugin::jobs::append;
 use crate::tests::golden::{check, jobs, screen, words};
 use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
 use crate::ui::table::Table;
+use fairshare_engine::engine::answers::JobsPage;
+use fairshare_engine::ids::JobId;
 
 #[derive(Parser)]
 struct JobsCommand {
@@ -102,7 +103,7 @@ fn formats_by_name_and_by_letter() {
 #[test]
 fn pages_have_weighings_of_their_own() {
     let mut all = page();
-    all.next = Some(25);
+    all.next = Some(JobId(25));
     let mut next = page();
     next.weighings = vec![vec![1], vec![100_000, 10_000, 0, 1000, 250, 0]];
     next.jobs.truncate(2);

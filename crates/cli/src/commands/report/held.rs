@@ -8,12 +8,13 @@ use serde_json::{Map, json};
 
 use super::number::Number;
 use crate::outcome::Failure;
-use crate::plugin::answers::{JobsPage, Row, Stats};
 use crate::plugin::ask::{InstanceArg, Refusal, ask as ask_plugin};
 use crate::plugin::jobs;
 use crate::site::input::Input;
 use crate::ui::words::Words;
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{JobsPage, ListedJob, Stats};
+use fairshare_engine::ids::{BankName, QueueName, Word};
 
 /// No more pending jobs are asked for.
 const MOST: usize = 20_000;
@@ -41,7 +42,7 @@ pub(super) struct HeldJobsAnswer {
     pending: u64,
     held: u64,
     /// The limits that hold most come first.
-    by_limit: Vec<(String, u64)>,
+    by_limit: Vec<(Word, u64)>,
     /// By bank: pending and held jobs.
     by_bank: Vec<(String, u64, u64)>,
     jobs: Vec<HeldJobRow>,
@@ -54,12 +55,12 @@ pub(super) struct HeldJobsAnswer {
 struct HeldJobRow {
     id: String,
     user: String,
-    bank: Option<String>,
-    queue: Option<String>,
+    bank: Option<BankName>,
+    queue: Option<QueueName>,
     nodes: u64,
     cores: u64,
     submitted: Option<Number>,
-    holds: Vec<String>,
+    holds: Vec<Word>,
 }
 
 /// Asks. The page is as good without the answer, so whatever prevents it is only said there.
@@ -93,18 +94,18 @@ fn told(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> HeldJobsAnswer {
 
 /// The same from answers.
 pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> HeldJobsAnswer {
-    let held: Vec<&Row> = page.jobs.iter().filter(|row| !row.holds.is_empty()).collect();
-    let by_limit: BTreeMap<String, u64> = match stats {
+    let held: Vec<&ListedJob> = page.jobs.iter().filter(|row| !row.holds.is_empty()).collect();
+    let by_limit: BTreeMap<Word, u64> = match stats {
         Some(stats) => stats.held_by_limit.clone(),
         None => counted(held.iter().flat_map(|row| &row.holds).cloned()),
     };
-    let mut by_limit: Vec<(String, u64)> = by_limit.into_iter().filter(|(_, jobs)| *jobs > 0).collect();
+    let mut by_limit: Vec<(Word, u64)> = by_limit.into_iter().filter(|(_, jobs)| *jobs > 0).collect();
     by_limit.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let count = held.len() as u64;
     let all = stats.map_or(count, |stats| stats.jobs.held);
-    let job = |row: &&Row| HeldJobRow {
-        id: words.job(row.id),
-        user: words.user(row.userid),
+    let job = |row: &&ListedJob| HeldJobRow {
+        id: words.job(row.id.0),
+        user: words.user(row.userid.0),
         bank: row.bank.clone(),
         queue: row.queue.clone(),
         nodes: row.nodes,
@@ -128,8 +129,8 @@ pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> H
 /// By bank, where the plugin does not count them itself from the jobs that it told.
 fn by_bank(stats: Option<&Stats>, page: &JobsPage) -> Vec<(String, u64, u64)> {
     let mut banks: HashMap<String, (u64, u64)> = HashMap::new();
-    let mut add = |bank: &Option<String>, pending: u64, held: u64| {
-        let of = banks.entry(bank.clone().unwrap_or_default()).or_default();
+    let mut add = |bank: &Option<BankName>, pending: u64, held: u64| {
+        let of = banks.entry(bank.as_deref().unwrap_or_default().to_owned()).or_default();
         *of = (of.0 + pending, of.1 + held);
     };
     match stats {
@@ -147,7 +148,7 @@ fn by_bank(stats: Option<&Stats>, page: &JobsPage) -> Vec<(String, u64, u64)> {
     list
 }
 
-fn counted(names: impl Iterator<Item = String>) -> BTreeMap<String, u64> {
+fn counted(names: impl Iterator<Item = Word>) -> BTreeMap<Word, u64> {
     let mut counted = BTreeMap::new();
     names.for_each(|name| *counted.entry(name).or_default() += 1);
     counted

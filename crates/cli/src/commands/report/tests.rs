@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::{held, text};
 use crate::html::page;
 use crate::html::page::tests::taken_apart;
-use crate::plugin::answers::{JobsPage, Stats};
 use crate::tests::golden::{NOW, words};
 use crate::ui::progress::Progress;
 use crate::{Cli, Command};
+use fairshare_engine::engine::answers::{JobsPage, Stats};
 
 const WEEK: i64 = 604_800;
 

@@ -10,7 +10,6 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::answers::{AssociationStanding, Standing};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal};
 use crate::plugin::standing::fetch;
 use crate::ui::figures::Unit;
@@ -21,6 +20,7 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::teller::Teller;
 use crate::ui::words::{Words, caller, userid};
+use fairshare_engine::engine::answers::{AssociationStanding, Standings};
 
 /// Show where you stand, your limits and how much of them is used
 ///
@@ -64,10 +64,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         Err(refusal) => return Err(refusal.into()),
     };
-    let standing: Standing = serde_json::from_value(document.clone()).map_err(failure)?;
-    let words = Words::of(&flux, standing.now);
+    let standing: Standings = serde_json::from_value(document.clone()).map_err(failure)?;
+    let words = Words::of(&flux, standing.heading.now);
     if standing.associations.is_empty() {
-        if standing.generation == 0 {
+        if standing.heading.generation == 0 {
             remark(NO_DATA);
         } else {
             remark(nobody(args, user, bank, &words));
@@ -132,18 +132,19 @@ fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
 }
 
 /// A line for each.
-fn list(args: &Args, standing: &Standing, words: &Words<'_>) -> Result<(), Failure> {
+fn list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<(), Failure> {
     let mut associations: Vec<&AssociationStanding> = standing.associations.iter().collect();
     if args.all {
-        let place = |association: &AssociationStanding| association.rank.map_or(u64::MAX, |rank| rank.place);
+        let place =
+            |association: &AssociationStanding| association.rank.map_or(usize::MAX, |rank| rank.place);
         associations.sort_by_key(|association| (place(association), association.userid));
     }
     let rows = associations.into_iter().map(|association| {
         let jobs = association.jobs;
         vec![
-            association.rank.map_or(Cell::None, |rank| Cell::Count(rank.place)),
-            Cell::Text(words.user(association.userid)),
-            Cell::Text(association.bank.clone()),
+            association.rank.map_or(Cell::None, |rank| Cell::Count(rank.place as u64)),
+            Cell::Text(words.user(association.userid.0)),
+            Cell::Text(association.bank.to_string()),
             association.fairshare.into(),
             association.usage.into(),
             Cell::Count(jobs.running),
@@ -151,8 +152,8 @@ fn list(args: &Args, standing: &Standing, words: &Words<'_>) -> Result<(), Failu
             Cell::Count(jobs.held),
             Cell::Count(jobs.nodes),
             Cell::Count(jobs.cores),
-            Cell::Flag(association.active),
-            Cell::Count(association.userid.into()),
+            Cell::Flag(association.is_active),
+            Cell::Count(association.userid.0.into()),
         ]
     });
     let columns = vec![

@@ -4,11 +4,11 @@
 use std::io::{self, Write};
 
 use crate::commands::why::job::shares;
-use crate::plugin::answers::{AssociationStanding, Level, Limit, Sibling, Standing};
 use crate::ui::figures::{duration, number, ordinal, percent, ratio};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
+use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, LimitShown, Sibling, Standings};
 
 /// Cells of a bar that shows usage against a share.
 const BAR: usize = 20;
@@ -20,27 +20,28 @@ impl Teller<'_> {
     pub(crate) fn association(
         &self,
         association: &AssociationStanding,
-        standing: &Standing,
+        standing: &Standings,
         long: bool,
         caller: u32,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let own = association.userid == caller;
-        let kind = if association.default { " (the default bank)" } else { "" };
-        let user = self.words.user(association.userid);
+        let own = association.userid.0 == caller;
+        let kind = if association.is_default { " (the default bank)" } else { "" };
+        let user = self.words.user(association.userid.0);
         self.heading(&format!("{user} in bank {}{kind}", association.bank), out)?;
         self.line(&place(association, standing, if own { "you" } else { &user }), out)?;
         self.line(&jobs(association), out)?;
         if !association.queues.is_empty() {
-            self.line(&format!("Queues: {}.", association.queues.join(", ")), out)?;
+            let queues: Vec<&str> = association.queues.iter().map(|queue| queue.as_str()).collect();
+            self.line(&format!("Queues: {}.", queues.join(", ")), out)?;
         }
-        let project = association.default_project.as_ref().filter(|project| *project != "*");
+        let project = association.default_project.as_deref().filter(|project| *project != "*");
         if let Some(project) = project {
             let others: Vec<&str> = association
                 .projects
                 .iter()
-                .map(String::as_str)
-                .filter(|other| other != project && *other != "*")
+                .map(|other| other.as_str())
+                .filter(|other| *other != project && *other != "*")
                 .collect();
             let others =
                 if others.is_empty() { String::new() } else { format!(", also {}", others.join(", ")) };
@@ -58,14 +59,14 @@ impl Teller<'_> {
     }
 
     fn limits(&self, association: &AssociationStanding, out: &mut dyn Write) -> io::Result<()> {
-        let set: Vec<&Limit> = association.limits.iter().filter(|limit| limit.limit_is.is_some()).collect();
+        let set: Vec<&LimitShown> = association.limits.iter().filter(|limit| limit.cap.is_some()).collect();
         let unlimited = association.limits.len() - set.len();
         if set.is_empty() {
             return self.line("No limit is set.", out);
         }
         self.heading("Limits:", out)?;
         let rows = set.iter().map(|limit| {
-            let most = limit.limit_is.unwrap_or_default();
+            let most = limit.cap.unwrap_or_default();
             vec![
                 Cell::Text(named(limit)),
                 limit.used.map_or(Cell::None, Cell::Count),
@@ -80,7 +81,7 @@ impl Teller<'_> {
         let columns = vec![
             column("limit", "Limit", Style::Text),
             column("used", "Used", Style::Count),
-            column("limit_is", "of", Style::Count),
+            column("cap", "of", Style::Count),
             column("measure", "", Style::Text),
             column("reserved", "Reserved", Style::Count),
             column("bar", "", Style::Signed),
@@ -105,18 +106,24 @@ impl Teller<'_> {
     fn way(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
         let mut rows = Vec::new();
         for (depth, level) in association.levels.iter().enumerate() {
-            let mark = if level.worst { " <" } else { "" };
-            let name = self.node(&level.name, &level.kind) + mark;
+            let mark = if level.is_worst { " <" } else { "" };
+            let name = self.node(&level.node.name, &level.node.kind) + mark;
             let even = level.even_at.map_or(Cell::None, |at| Cell::Text(self.words.at(at)));
-            let mut row = vec![Cell::Node { depth, bank: level.kind == "bank", name }];
-            row.extend(numbers(level.shares_part, level.usage_part, level.value, level.infinite, depth));
-            row.insert(1, shares(&level.shares));
+            let mut row = vec![Cell::Node { depth, bank: level.node.kind == "bank", name }];
+            row.extend(numbers(
+                level.node.shares_part,
+                level.node.usage_part,
+                level.node.value,
+                level.node.is_infinite,
+                depth,
+            ));
+            row.insert(1, shares(level.node.shares));
             row.push(even);
             rows.push(row);
             for sibling in level.siblings.iter().filter(|_| long) {
                 rows.push(self.sibling(sibling, depth));
             }
-            let untold = level.siblings_total.saturating_sub(level.siblings.len() as u64);
+            let untold = level.siblings_total.saturating_sub(level.siblings.len());
             if long && untold > 0 && !level.siblings.is_empty() {
                 rows.push(vec![Cell::Node {
                     depth,
@@ -139,8 +146,14 @@ impl Teller<'_> {
 
     fn sibling(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
         let name = self.node(&sibling.name, &sibling.kind);
-        let mut row = vec![Cell::Node { depth, bank: false, name }, shares(&sibling.shares)];
-        row.extend(numbers(sibling.shares_part, sibling.usage_part, sibling.value, sibling.infinite, depth));
+        let mut row = vec![Cell::Node { depth, bank: false, name }, shares(sibling.shares)];
+        row.extend(numbers(
+            sibling.shares_part,
+            sibling.usage_part,
+            sibling.value,
+            sibling.is_infinite,
+            depth,
+        ));
         row
     }
 
@@ -155,13 +168,13 @@ impl Teller<'_> {
     fn even(
         &self,
         association: &AssociationStanding,
-        standing: &Standing,
+        standing: &Standings,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         writeln!(out)?;
-        let worst = association.levels.iter().find(|level| level.worst);
+        let worst = association.levels.iter().find(|level| level.is_worst);
         if let Some(worst) = worst {
-            let text = format!("< Most is lost at {}.", self.node(&worst.name, &worst.kind));
+            let text = format!("< Most is lost at {}.", self.node(&worst.node.name, &worst.node.kind));
             self.line(&text, out)?;
         }
         if is_alone(standing) {
@@ -170,21 +183,26 @@ impl Teller<'_> {
         if let Some(half_life) = standing.half_life {
             self.line(&format!("Of what was used half is forgotten every {}.", duration(half_life)), out)?;
         }
-        let above: Vec<&Level> = association.levels.iter().filter(|level| level.even_at.is_some()).collect();
+        let above: Vec<&LevelShown> =
+            association.levels.iter().filter(|level| level.even_at.is_some()).collect();
         let last = above
             .iter()
             .max_by(|a, b| a.even_at.partial_cmp(&b.even_at).unwrap_or(std::cmp::Ordering::Equal));
         match last.and_then(|level| Some((level, level.even_at?))) {
             None => {
                 let beyond = association.levels.iter().rfind(|level| {
-                    level.usage_part.zip(level.shares_part).is_some_and(|(used, share)| used > share)
+                    level
+                        .node
+                        .usage_part
+                        .zip(level.node.shares_part)
+                        .is_some_and(|(used, share)| used > share)
                 });
                 match beyond {
                     None => {
                         self.line("No level has used more than its share: there is nothing to wait for.", out)
                     }
                     Some(level) => {
-                        let name = self.node(&level.name, &level.kind);
+                        let name = self.node(&level.node.name, &level.node.kind);
                         let text = format!(
                             "{name} has used more than its share. That does not change by waiting as long as those beside it use nothing."
                         );
@@ -193,9 +211,9 @@ impl Teller<'_> {
                 }
             }
             Some((level, at)) => {
-                let who = match level.kind.as_str() {
-                    "user" => self.node(&level.name, &level.kind),
-                    _ => format!("everyone below {}", level.name),
+                let who = match level.node.kind.as_ref() {
+                    "user" => self.node(&level.node.name, &level.node.kind),
+                    _ => format!("everyone below {}", level.node.name),
                 };
                 let text = format!(
                     "With {who} idle from now on and the others going on as they did, usage is back at its share {}.",
@@ -208,13 +226,13 @@ impl Teller<'_> {
 }
 
 /// Whether the site lets nobody see more than himself.
-fn is_alone(standing: &Standing) -> bool {
+fn is_alone(standing: &Standings) -> bool {
     standing.public.as_deref() == Some("own")
         && standing.associations.iter().all(|association| association.levels.len() <= 1)
 }
 
 /// The place in one sentence.
-fn place(association: &AssociationStanding, standing: &Standing, who: &str) -> String {
+fn place(association: &AssociationStanding, standing: &Standings, who: &str) -> String {
     let fairshare = association.fairshare.map(|fairshare| format!("fair-share {fairshare:.6}"));
     let with = |text: String| match &fairshare {
         Some(fairshare) => format!("{text}; {fairshare}."),
@@ -232,14 +250,14 @@ fn place(association: &AssociationStanding, standing: &Standing, who: &str) -> S
                 1 => ", tied with 1 other".to_owned(),
                 more => format!(", tied with {} others", number(more)),
             };
-            let place = ordinal(usize::try_from(rank.place).unwrap_or(usize::MAX));
+            let place = ordinal(rank.place);
             with(format!("{place} of {}: {ahead} {who}{tied}", number(rank.of)))
         }
-        None if association.removed => {
+        None if association.is_removed => {
             "Removed: what still runs goes on counting here, nothing new is accepted.".to_owned()
         }
-        None if !association.active => with("Inactive: not ranked, nothing new is accepted".to_owned()),
-        None if !standing.live => {
+        None if !association.is_active => with("Inactive: not ranked, nothing new is accepted".to_owned()),
+        None if !standing.heading.live => {
             with("No place: the plugin keeps no tree here, fair-shares are as they were pushed".to_owned())
         }
         None => with("No place yet".to_owned()),
@@ -258,8 +276,8 @@ fn jobs(association: &AssociationStanding) -> String {
     )
 }
 
-fn levels_title(standing: &Standing) -> String {
-    let policy = standing.policy.as_ref().map(|policy| format!(" ({policy})")).unwrap_or_default();
+fn levels_title(standing: &Standings) -> String {
+    let policy = standing.heading.policy.as_ref().map(|policy| format!(" ({policy})")).unwrap_or_default();
     format!("The levels of the tree{policy}:")
 }
 
@@ -286,18 +304,18 @@ fn numbers(
 }
 
 /// What a limit is called: with the bank, if it is one of a whole bank, and the queue.
-fn named(limit: &Limit) -> String {
+fn named(limit: &LimitShown) -> String {
     let bank = limit.name.as_deref().filter(|_| limit.scope == "bank");
     let within: Vec<&str> = bank.into_iter().chain(limit.queue.as_deref()).collect();
     match within.as_slice() {
-        [] => limit.limit.clone(),
+        [] => limit.limit.to_string(),
         within => format!("{} ({})", limit.limit, within.join(", ")),
     }
 }
 
 /// What is counted.
-fn unit(limit: &Limit) -> &str {
-    match limit.measure.as_str() {
+fn unit(limit: &LimitShown) -> &str {
+    match limit.measure.as_ref() {
         "" => "jobs",
         measure => measure,
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Screens of a standing.
 
-use crate::plugin::answers::Standing;
 use crate::tests::golden::{check, screen, standing, words};
 use crate::ui::teller::Teller;
+use fairshare_engine::engine::answers::Standings;
 use serde_json::{Value, json};
 
 fn screens(name: &str, document: Value, long: bool, caller: u32) -> String {
-    let standing: Standing = serde_json::from_value(document).expect("a standing");
+    let standing: Standings = serde_json::from_value(document).expect("a standing");
     let mut screens = String::new();
     for width in [80, 120] {
         let (screen, words) = (screen(width), words());

@@ -21,9 +21,10 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::words::user_or_id;
 use fairshare_client::{Flux, FluxError, user_id};
+use fairshare_engine::engine::answers::{Check, Drift};
 use fairshare_engine::ids::f58;
 use fairshare_protocol::records::UNLIMITED;
-use state::{Association, Check, State, Summary};
+use state::{Association, State, Summary};
 
 /// Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount
 ///
@@ -199,7 +200,7 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
         line("waiting", text)?;
     }
     if let Some(overruled) = check.and_then(|check| check.overruled) {
-        line("priority", overruled.sentence(&f58(overruled.job)))?;
+        line("priority", overruled.sentence(&f58(overruled.job.0)))?;
     }
     match check {
         None => line("check", "this plugin has none".to_owned()),
@@ -209,7 +210,9 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
         ),
         Some(check) => {
             line("check", format!("{} differ from the recount:", count(check.drift.len(), "counter")))?;
-            check.drift.iter().try_for_each(|drift| line("", drift.to_string()))
+            check.drift.iter().try_for_each(|Drift { userid, bank, what }| {
+                line("", format!("user {userid} in bank {bank}: {what}"))
+            })
         }
     }
 }
@@ -314,7 +317,7 @@ fn print(
         ("held_jobs", known(json!(summary.held))),
         ("held_by", known(json!(summary.by_limit))),
         ("waiting_users", json!(state.waiting_users)),
-        ("waiting_jobs", json!(check.map_or(state.waiting, |check| Some(check.waiting)))),
+        ("waiting_jobs", json!(check.map_or(state.waiting, |check| Some(check.waiting as u64)))),
         ("overruled", json!(check.and_then(|check| check.overruled))),
         (
             "check",

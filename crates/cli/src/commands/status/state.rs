@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::plugin::answers::Overruled;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -64,18 +63,6 @@ pub(crate) struct Association {
 pub(crate) struct Held {
     #[serde(default)]
     pub(crate) deps: Vec<String>,
-}
-
-/// The answer of our plugin's `check`.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Check {
-    pub(crate) jobs: u64,
-    pub(crate) waiting: u64,
-    pub(crate) associations: u64,
-    pub(crate) drift: Vec<Value>,
-    /// Set while another priority plugin decides.
-    #[serde(default)]
-    pub(crate) overruled: Option<Overruled>,
 }
 
 /// All associations together.

@@ -2,11 +2,13 @@
 //! A recount from scratch, to be compared with the counters in use.
 
 use super::super::View;
+use super::heading::Overruled;
 use crate::ids::{BankName, UserId};
 use crate::limits::Phase;
+use serde::{Deserialize, Serialize};
 
-/// What a recount found.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The answer to `check`: the result of a recount.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// Live jobs.
     pub jobs: usize,
@@ -15,13 +17,27 @@ pub struct Check {
     /// Associations known.
     pub associations: usize,
     /// What running jobs were given.
+    #[serde(default)]
     pub running: Running,
-    /// Associations whose counters differ, with what differs. Always empty, or this is a bug.
-    pub drift: Vec<(UserId, BankName, String)>,
+    /// Associations whose counters differ from the recount. Always empty, or this is a bug.
+    pub drift: Vec<Drift>,
+    /// Set while another priority plugin decides.
+    pub overruled: Option<Overruled>,
+}
+
+/// An association whose counters differ from a recount.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Drift {
+    /// The user.
+    pub userid: UserId,
+    /// The bank.
+    pub bank: BankName,
+    /// The counters, in words.
+    pub what: String,
 }
 
 /// What running jobs were given, as their R says. Limits count what was asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Running {
     /// Running jobs.
     pub jobs: usize,
@@ -65,7 +81,7 @@ fn running(view: &View<'_>) -> Running {
 pub fn check(view: &View<'_>) -> Check {
     let named = |(id, what)| {
         let association = view.book.association(id)?;
-        Some((association.user, association.bank.clone(), what))
+        Some(Drift { userid: association.user, bank: association.bank.clone(), what })
     };
     Check {
         jobs: view.ledger.len(),
@@ -73,5 +89,6 @@ pub fn check(view: &View<'_>) -> Check {
         associations: view.book.len(),
         running: running(view),
         drift: view.ledger.drift().into_iter().filter_map(named).collect(),
+        overruled: None,
     }
 }

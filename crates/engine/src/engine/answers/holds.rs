@@ -4,8 +4,10 @@
 
 use super::super::View;
 use crate::accounts::{AssociationId, Target};
-use crate::ids::{Amount, JobId, Measure, QueueName, Stage};
+use crate::ids::{Amount, JobId, Measure, QueueName, Stage, Word};
 use crate::limits::{Holding, Job, Knowledge, OVERTAKEN, Phase};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// So many of the jobs that would free a limit are named.
 const MOST_NAMED: usize = 20;
@@ -13,16 +15,19 @@ const MOST_NAMED: usize = 20;
 pub(super) const MOST_LOOKED_AT: usize = 1000;
 
 /// A limit that holds a job.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HoldNow {
     /// The dependency's name.
-    pub limit: &'static str,
-    /// What it counts: jobs, nodes or cores.
-    pub measure: &'static str,
-    /// Of which jobs: running, scheduled, or both.
-    pub stage: &'static str,
-    /// Whose jobs count together; `None`: those of its association, by its own record or the queue's.
-    pub target: Option<Target>,
+    pub limit: Word,
+    /// What it counts, such as `jobs`, `nodes` or `cores`.
+    pub measure: Word,
+    /// Of which jobs: `running`, `scheduled`, or `both`.
+    pub stage: Word,
+    /// Whose jobs count together: `association`, `queue` (those of the association in one queue), `bank`, or `user`.
+    pub scope: Word,
+    /// The name of the scope, as in `[[fairshare.limits]]`; `None` for a limit in the record of an association or a queue.
+    pub name: Option<String>,
     /// The queue, if it is a limit of that.
     pub queue: Option<QueueName>,
     /// In use and reserved.
@@ -30,53 +35,62 @@ pub struct HoldNow {
     /// Of that, what is reserved for released jobs.
     pub reserved: u64,
     /// The cap.
+    #[serde(rename = "limit_is")]
     pub cap: u64,
     /// What the job takes.
     pub needed: u64,
-    /// The overtaken job for which the scope keeps what is left.
+    /// The overtaken job for which the scope keeps its headroom.
     pub kept_for: Option<JobId>,
-    /// All of it in words.
+    /// All of it in a sentence.
     pub text: String,
-    /// Who would free it, who ends first before the others.
+    /// The first of the jobs whose end frees headroom, by the time of their end.
     pub frees: Vec<Freeing>,
-    /// How many there are.
+    /// The number of all these jobs.
     pub frees_total: usize,
-    /// When jobs that run now have made room for it, were it alone.
+    /// When jobs that run now have freed enough headroom for this job, were it alone, in seconds since the epoch.
     pub latest: Option<f64>,
 }
 
-/// A job that takes room under a limit.
-#[derive(Clone, Debug, PartialEq)]
+/// A job that takes headroom of a limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Freeing {
     /// The job.
     pub id: JobId,
-    /// `run`, `sched`, or `released` where it is on its way there.
-    pub state: &'static str,
+    /// `run`, `sched`, or `released` if it is on its way there.
+    pub state: Word,
     /// How much it takes.
     pub amount: u64,
-    /// When it gives it back at the latest, if anybody can say.
+    /// When it gives the headroom back at the latest, in seconds since the epoch; `None`: unknown.
     pub by: Option<f64>,
 }
 
 impl HoldNow {
-    /// Whether associations share it: who goes first when there is room depends on all of them.
+    /// Returns true if associations share the limit: which job goes first then depends on all of them.
     pub fn is_shared(&self) -> bool {
-        self.target.is_some()
+        self.name.is_some()
     }
 
-    /// Whether no other job's end could make room.
+    /// Returns true if the end of no other job frees enough headroom.
     pub fn is_for_ever(&self) -> bool {
         self.needed > self.cap
     }
-}
 
-impl HoldNow {
     /// Leaves out for which job headroom is kept: in private mode a guest does not learn of others' jobs.
     pub fn forget_kept_for(&mut self) {
         if let Some(job) = self.kept_for.take() {
             self.text = self.text.replace(&format!("job {job}"), "a job of another user");
         }
     }
+}
+
+/// Returns the name of a scope: the kind of its target, or for a limit in a record, whose record it is.
+pub(super) fn scope(target: Option<&Target>, queue: Option<&QueueName>) -> Word {
+    Cow::Borrowed(match (target, queue) {
+        (Some(target), _) => target.kind(),
+        (None, Some(_)) => "queue",
+        (None, None) => "association",
+    })
 }
 
 fn state(job: &Job) -> &'static str {
@@ -128,10 +142,11 @@ fn hold_now(view: &View<'_>, association: AssociationId, holding: Holding, now: 
         ));
     }
     let mut hold = HoldNow {
-        limit: hold.name(),
-        measure: measure.name(),
-        stage: stage.which(),
-        target,
+        limit: Cow::Borrowed(hold.name()),
+        measure: Cow::Borrowed(measure.name()),
+        stage: Cow::Borrowed(stage.which()),
+        scope: scope(target.as_ref(), queue.as_ref()),
+        name: target.as_ref().map(Target::name),
         queue,
         used,
         reserved,
@@ -143,7 +158,7 @@ fn hold_now(view: &View<'_>, association: AssociationId, holding: Holding, now: 
         frees_total: 0,
         latest: None,
     };
-    add_frees(view, &mut hold, association, (stage, measure), now);
+    add_frees(view, &mut hold, target.as_ref(), association, (stage, measure), now);
     hold
 }
 
@@ -152,11 +167,12 @@ fn hold_now(view: &View<'_>, association: AssociationId, holding: Holding, now: 
 fn add_frees(
     view: &View<'_>,
     hold: &mut HoldNow,
+    target: Option<&Target>,
     association: AssociationId,
     (stage, measure): (Stage, Measure),
     now: f64,
 ) {
-    let jobs: Vec<(JobId, Option<f64>)> = match &hold.target {
+    let jobs: Vec<(JobId, Option<f64>)> = match target {
         None => view.ledger.counted(association).take(MOST_LOOKED_AT).collect(),
         Some(target) => {
             let queue = hold.queue.as_ref();
@@ -178,7 +194,7 @@ fn add_frees(
             hold.latest = by;
         }
         if hold.frees.len() < MOST_NAMED {
-            hold.frees.push(Freeing { id, state: state(other), amount, by });
+            hold.frees.push(Freeing { id, state: Cow::Borrowed(state(other)), amount, by });
         }
     }
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Pending and held jobs in short, page by page.
+//! The answer to `jobs`: pending and held jobs in short, in pages.
 
 use super::super::View;
-use super::super::posted::{Price, shown};
+use super::super::posted::shown;
+use super::heading::Overruled;
 use crate::accounts::AssociationId;
-use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Job, Keepers, Phase, Room, Size};
+use crate::ids::{BankName, JobId, QueueName, UserId, Word};
+use crate::limits::{Job, Keepers, Phase, Room};
+use crate::priority::Explanation;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// So many jobs are looked at for one page.
@@ -28,48 +32,81 @@ pub struct JobsWanted {
     pub most: usize,
 }
 
-/// One job of a list.
-#[derive(Clone, Debug)]
+/// A pending or held job in short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ListedJob {
     /// The job.
     pub id: JobId,
-    /// Whose it is.
-    pub user: UserId,
+    /// Its user.
+    pub userid: UserId,
     /// The bank it counts in; without one, the bank that it names.
     pub bank: Option<BankName>,
     /// The queue it names.
     pub queue: Option<QueueName>,
     /// `depend`, `priority` or `sched`.
-    pub state: &'static str,
-    /// What it asks for.
-    pub size: Size,
-    /// When it was submitted.
+    pub state: Word,
+    /// The urgency of the posted priority, 0 to 31.
+    pub urgency: Option<u8>,
+    /// The nodes it asks for.
+    pub nodes: u64,
+    /// The cores it asks for.
+    pub cores: u64,
+    /// When it was submitted, in seconds since the epoch.
     pub submitted: Option<f64>,
-    /// The posted price by what made it, and the exact one as of the last refresh.
-    pub price: Option<Price>,
-    /// Its true age now, as a part of `age-max`.
-    pub age: f64,
-    /// By which of the page's weights it was made.
+    /// Its posted priority, if it has one.
+    pub priority: Option<u32>,
+    /// Its current priority as of the last refresh.
+    pub exact: Option<u32>,
+    /// The name of the [`Outcome`](crate::priority::Outcome) of the posted priority.
+    pub outcome: Option<Word>,
+    /// The place of the weights of the posted priority in [`JobsPage::weighings`].
     pub weighing: Option<usize>,
+    /// The values of the terms of the posted priority, in the order of [`JobsPage::terms`].
+    pub values: Vec<f64>,
+    /// The sum of these terms; `None` if the urgency alone decides.
+    pub sum: Option<f64>,
+    /// When the priority was posted, in seconds since the epoch.
+    pub when: Option<f64>,
     /// The limits that hold it now.
-    pub holds: Vec<&'static str>,
-    /// Whether others keep it in DEPEND.
+    pub holds: Vec<Word>,
+    /// Whether other plugins keep it in DEPEND.
+    #[serde(rename = "kept")]
     pub is_kept: bool,
 }
 
-/// Some of them.
-#[derive(Clone, Debug, Default)]
+/// The answer to `jobs`: a page of the pending and held jobs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobsPage {
-    /// Those of this page, by id.
-    pub jobs: Vec<ListedJob>,
-    /// The weights by which the prices were made.
+    /// The time of the answer, in seconds since the epoch.
+    pub now: f64,
+    /// Number of accepted updates.
+    #[serde(default)]
+    pub generation: u64,
+    /// Whether fair-share is live.
+    #[serde(default)]
+    pub live: bool,
+    /// The names of the terms, in the order in which they are summed.
+    pub terms: Vec<Word>,
+    /// The weights of the terms that made the posted priorities.
+    #[serde(default)]
     pub weighings: Vec<Vec<i64>>,
-    /// After which job the next page begins; `None` if this is the last.
+    /// The jobs, by id.
+    pub jobs: Vec<ListedJob>,
+    /// The job after which the next page begins; `None` if this is the last.
     pub next: Option<JobId>,
-    /// Of an empty page: whether there is a bank of the name that was asked for, in the data that were pushed.
+    /// Of an empty page: whether the plugin knows the bank that was asked for.
+    #[serde(default = "yes")]
     pub has_bank: bool,
-    /// Of an empty page: the same of the queue.
+    /// Of an empty page: whether the plugin knows the queue that was asked for.
+    #[serde(default = "yes")]
     pub has_queue: bool,
+    /// Set while another priority plugin decides.
+    pub overruled: Option<Overruled>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What was worked out for one job and holds for others.
@@ -80,14 +117,22 @@ struct Shared {
     weighings: HashMap<usize, usize>,
 }
 
-/// The names of the terms that people are shown, in their order.
-pub fn term_names(view: &View<'_>) -> Vec<&'static str> {
-    shown(view.weighed.all().map(|(factor, weight)| (factor.name, weight))).map(|(name, _)| name).collect()
+/// Returns the names of the terms that answers show, in their order.
+pub fn term_names(view: &View<'_>) -> Vec<Word> {
+    let terms = shown(view.weighed.all().map(|(factor, weight)| (factor.name, weight)));
+    terms.map(|(name, _)| Cow::Borrowed(name)).collect()
 }
 
-/// A page of the pending and held jobs.
+/// Returns a page of the pending and held jobs.
 pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
-    let (mut page, mut shared) = (JobsPage::default(), Shared::default());
+    let mut page = JobsPage {
+        now,
+        generation: view.generation(),
+        live: view.is_live(),
+        terms: term_names(view),
+        ..JobsPage::default()
+    };
+    let mut shared = Shared::default();
     let (candidates, is_all) = candidates(view, wanted);
     let mut last = None;
     let mut is_full = false;
@@ -99,8 +144,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
         last = Some(id);
         let Some(job) = view.ledger.job(id).filter(|job| job.phase < Phase::Run) else { continue };
         if is_wanted(view, job, wanted) {
-            let mut listed = as_listed(view, id, job, &mut page, &mut shared);
-            listed.age = view.true_age(job, now);
+            let listed = as_listed(view, id, job, now, &mut page.weighings, &mut shared);
             page.jobs.push(listed);
         }
     }
@@ -174,12 +218,20 @@ fn is_wanted(view: &View<'_>, job: &Job, wanted: &JobsWanted) -> bool {
         && wanted.queue.as_ref().is_none_or(is_queue)
 }
 
-fn as_listed(view: &View<'_>, id: JobId, job: &Job, page: &mut JobsPage, shared: &mut Shared) -> ListedJob {
+fn as_listed(
+    view: &View<'_>,
+    id: JobId,
+    job: &Job,
+    now: f64,
+    weighings: &mut Vec<Vec<i64>>,
+    shared: &mut Shared,
+) -> ListedJob {
     let price = view.posted.price_of(id);
-    let weighing = price.as_ref().map(|price| {
+    let price = price.as_ref();
+    let weighing = price.map(|price| {
         *shared.weighings.entry(price.weighing_key()).or_insert_with(|| {
-            page.weighings.push(price.shown_weights());
-            page.weighings.len() - 1
+            weighings.push(price.shown_weights());
+            weighings.len() - 1
         })
     });
     let holds = match job.association().filter(|_| job.is_held()) {
@@ -188,26 +240,40 @@ fn as_listed(view: &View<'_>, id: JobId, job: &Job, page: &mut JobsPage, shared:
             let key = (association, job.queue.clone());
             let room = shared.rooms.entry(key);
             let room = room.or_insert_with(|| view.ledger.room(&view.book, association, job.queue.as_ref()));
-            view.ledger.rules().members(room.exceeded(job.size)).map(|hold| hold.name()).collect()
+            view.ledger
+                .rules()
+                .members(room.exceeded(job.size))
+                .map(|hold| Cow::Borrowed(hold.name()))
+                .collect()
         }
     };
     ListedJob {
         id,
-        user: job.user,
+        userid: job.user,
         bank: view.bank_of(job.association()).or_else(|| job.bank.clone()),
         queue: job.queue.clone(),
-        state: match job.phase {
+        state: Cow::Borrowed(match job.phase {
             Phase::Sched => "sched",
             Phase::Priority if job.is_in_sched => "sched",
             Phase::Priority => "priority",
             Phase::New | Phase::Depend | Phase::Run | Phase::Cleanup => "depend",
-        },
-        size: job.size,
+        }),
+        urgency: price.map(|price| price.urgency),
+        nodes: job.size.nodes,
+        cores: job.size.cores,
         submitted: job.submitted,
-        price,
-        age: 0.0,
+        priority: price.map(|price| price.posted),
+        exact: price.map(|price| price.exact),
+        outcome: price.map(|price| Cow::Borrowed(price.made.outcome.name())),
         weighing,
+        values: price.map(|price| shown_values(&price.made, view.true_age(job, now))).unwrap_or_default(),
+        sum: price.filter(|price| price.made.is_by_terms()).map(|price| price.made.sum),
+        when: price.map(|price| price.when),
         holds,
         is_kept: job.phase == Phase::Depend && job.keepers == Keepers::Others,
     }
+}
+
+fn shown_values(made: &Explanation, age: f64) -> Vec<f64> {
+    made.shown_terms(age).into_iter().map(|term| term.value).collect()
 }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Answers to people and programs, computed from a [`View`](super::View) as values. Nothing is changed here, and each answer follows
-//! from the same functions that decide.
+//! Answers to people and programs, computed from a [`View`](super::View). Nothing is changed here, and each answer follows from the
+//! same functions that decide.
+//!
+//! The types of answers are the JSON of the plugin's methods: the plugin sends them, and the command reads them. A reader ignores
+//! fields that it does not know, so that the versions of plugin and command may differ. In types that an older plugin may send with
+//! fewer fields, a missing field has its default.
 //!
 //! | file | answer |
 //! |---|---|
-//! | `job` | all about one job: its priority, the limits that hold it (`holds`), when they release it (`release`, `latest`), what else keeps it (`others`) |
+//! | `heading` | the members with which several answers begin |
+//! | `job` | `explain`: all about one job: its priority, the limits that hold it (`holds`), when they release it (`release`, `latest`), what else keeps it (`others`) |
 //! | `list` | pending and held jobs, in short |
 //! | `standing` | associations: fair-share, rank, limits, the way from the root |
 //! | `stats` | the whole instance, in numbers |
@@ -15,6 +20,7 @@
 //! An answer to a guest costs no more than what the guest is shown: indexes find the guest's jobs and associations.
 
 mod check;
+mod heading;
 mod holds;
 mod job;
 mod latest;
@@ -26,24 +32,30 @@ mod standing;
 mod stats;
 mod usages;
 
-pub use check::{Check, check};
+pub use check::{Check, Drift, check};
+pub use heading::{Heading, Overruled};
 pub use holds::{Freeing, HoldNow};
-pub use job::{Lag, Note, Why, why};
+pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, why};
 pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use release::Release;
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot, page, snapshot};
 pub(super) use standing::rank_of;
 pub use standing::{
-    AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, StandingsPage, StandingsWanted,
-    standings,
+    AssociationJobs, AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, Standings,
+    StandingsPage, StandingsWanted, standing, standings,
 };
-pub use stats::{BankStats, JobState, JobSums, Stats, stats};
+pub use stats::{
+    BankStats, JobCounts, LastPush, LastRefreshStats, Load, PushStats, RefreshStats, RequestStats, Stats,
+    stats,
+};
 pub use usages::{tree_page, usages};
 
-/// A code for programs and a text for people.
+use std::borrow::Cow;
+
+/// Returns a code for programs with a text for people.
 pub(super) fn note(code: &'static str, text: impl Into<String>) -> Note {
-    Note { code, text: text.into() }
+    Note { code: Cow::Borrowed(code), text: text.into() }
 }
 
 /// A span of time, as people say it.

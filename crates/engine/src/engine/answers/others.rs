@@ -9,9 +9,11 @@ use super::release::{MOST_RIVALS, Release};
 use super::{note, span};
 use crate::accounts::AssociationId;
 use crate::engine::admission::unknown_association;
-use crate::ids::{JobId, QueueName};
+use crate::ids::{JobId, QueueName, Word};
 use crate::limits::{Demand, Job, Keepers, Phase};
 use crate::priority::{Outcome, URGENCY_HOLD};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// So many dependencies are named: whoever submits a job gives it as many as he likes.
 const MOST_NAMED: usize = 20;
@@ -20,20 +22,22 @@ const MOST_TRIED: usize = 32;
 const BEGIN_TIME: &str = "begin-time=";
 
 /// Something besides limits that keeps a job where it is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Keeper {
-    /// What it is.
-    pub cause: Note,
+    /// A code for programs.
+    pub cause: Word,
+    /// The same in a sentence.
+    pub text: String,
     /// The name of the dependency, if it is one and known.
     pub name: Option<String>,
-    /// Until when, if that is known.
+    /// Until when, in seconds since the epoch; `None`: unknown.
     pub at: Option<f64>,
 }
 
 impl Keeper {
-    /// One without a name or a time.
-    pub fn plain(code: &'static str, text: impl Into<String>) -> Keeper {
-        Keeper { cause: note(code, text), name: None, at: None }
+    /// Returns a keeper without a name or a time.
+    pub fn plain(cause: &'static str, text: impl Into<String>) -> Keeper {
+        Keeper { cause: Cow::Borrowed(cause), text: text.into(), name: None, at: None }
     }
 }
 
@@ -55,18 +59,19 @@ fn awaited(name: &str) -> Option<(JobId, &'static str, &'static str)> {
 /// A dependency that another plugin put on a job.
 fn keeper_of_dependency(view: &View<'_>, name: &str) -> Keeper {
     let at = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
-    let cause = match (at, awaited(name)) {
-        (Some(_), _) => note("begin-time", "it is not to begin before its time"),
+    let (cause, text) = match (at, awaited(name)) {
+        (Some(_), _) => ("begin-time", "it is not to begin before its time".to_owned()),
         (None, Some((id, does, scheme))) => {
             let state = state_in_words(view, id);
-            note("dependency", format!("job {id} has to {does} first ({scheme}); job {id} {state}"))
+            ("dependency", format!("job {id} has to {does} first ({scheme}); job {id} {state}"))
         }
         (None, None) if name == "singleton" => {
-            note("dependency", "an earlier job of its user with the same name has to end first (singleton)")
+            let text = "an earlier job of its user with the same name has to end first (singleton)";
+            ("dependency", text.to_owned())
         }
-        (None, None) => note("dependency", format!("another plugin keeps it: {name}")),
+        (None, None) => ("dependency", format!("another plugin keeps it: {name}")),
     };
-    Keeper { cause, name: Some(name.to_owned()), at }
+    Keeper { name: Some(name.to_owned()), at, ..Keeper::plain(cause, text) }
 }
 
 /// What a job does now.
@@ -144,7 +149,7 @@ pub(super) fn suggestions(
     if facts.urgency == URGENCY_HOLD {
         found.push(note("urgency", format!("flux job urgency {id} 16 lets it go on")));
     }
-    if others.iter().any(|keeper| keeper.cause.code == "score") {
+    if others.iter().any(|keeper| keeper.cause == "score") {
         found.push(note("ask", "its fair-share grows as its association's usage decays; or ask the site"));
     }
     if let Some(latest) = release.latest.filter(|_| !holds.is_empty()) {

@@ -11,6 +11,7 @@ use super::{note, span};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::{Demand, Grant, Job, Keepers, Ledger, Phase};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Held jobs that are looked at because they may go before.
@@ -20,14 +21,15 @@ pub(super) const MOST_RIVALS: usize = 500;
 /// served. Nobody plans by what comes after so much.
 const MOST_LOOKS: usize = 40_000;
 
-/// When a job is released.
-#[derive(Clone, Debug, PartialEq)]
+/// When a job is released, in seconds since the epoch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Release {
-    /// At the latest, if jobs that run end when their time is up and no other job comes: none is submitted, and none let go by others.
+    /// At the latest, if running jobs end at their time limit and no other job comes: none is submitted, and none let go by others.
     pub latest: Option<f64>,
-    /// What that rests on, or why nobody can say.
+    /// The conditions of `latest`, or why it is unknown.
+    #[serde(rename = "latest_reason", default)]
     pub reason: Note,
-    /// When, if whatever is released or pends started at once.
+    /// The time, if all released and pending jobs started at once.
     pub if_started: Option<f64>,
 }
 

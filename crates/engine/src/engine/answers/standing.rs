@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where associations stand: their limits and counters, their rank, and the levels of the tree above them, as far as the site
-//! lets it be seen.
+//! The answer to `standing`: associations with their usage, limits and rank, and the levels of the tree above them, as far as the
+//! site lets the caller see them.
 
 use super::super::{Shared, View};
+use super::heading::Heading;
+use super::holds::scope;
 use crate::accounts::{Association, AssociationId, Target};
-use crate::ids::{BankName, QueueName, UserId};
+use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
 use crate::limits::{Holding, ScopeUsage};
-use fairshare::{Level, NodeId, NodeKind, Ranking, Shares, Tree};
+use fairshare::{Level, NodeId, NodeKind, Options, Ranking, Shares, Tree};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// So many siblings are shown of one level.
 const MOST_SIBLINGS: usize = 200;
@@ -55,104 +60,170 @@ pub struct StandingsWanted {
     pub open: Open,
 }
 
-/// Some of them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StandingsPage {
-    /// By user and bank.
+/// The answer to `standing`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Standings {
+    /// The state of the plugin.
+    #[serde(flatten)]
+    pub heading: Heading,
+    /// The options of the ranking policy, if there is a tree.
+    pub options: Option<BTreeMap<String, String>>,
+    /// What guests see of the tree: `own`, `banks`, or `all`.
+    pub public: Option<Word>,
+    /// The half-life of usage in seconds; `None` without a tree or without decay.
+    pub half_life: Option<f64>,
+    /// When a refresh last computed fair-shares, in seconds since the epoch.
+    pub refreshed: Option<f64>,
+    /// The associations, by user and bank.
     pub associations: Vec<AssociationStanding>,
-    /// After which one the next page begins.
+    /// The association after which the next page begins.
     pub next: Option<(UserId, BankName)>,
 }
 
-/// A limit with what is in use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A page of associations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StandingsPage {
+    /// The associations, by user and bank.
+    pub associations: Vec<AssociationStanding>,
+    /// The association after which the next page begins.
+    pub next: Option<(UserId, BankName)>,
+}
+
+/// A limit with its use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LimitShown {
     /// The dependency's name.
-    pub limit: &'static str,
-    /// Whose jobs count together; `None`: those of the association, by its own record or the queue's.
-    pub target: Option<Target>,
+    pub limit: Word,
+    /// Whose jobs count together: `association`, `queue` (those of the association in one queue), `bank`, or `user`.
+    pub scope: Word,
+    /// The name of the scope, as in `[[fairshare.limits]]`; `None` for a limit in the record of an association or a queue.
+    pub name: Option<String>,
     /// The queue, if it is a limit of one.
     pub queue: Option<QueueName>,
-    /// What it counts.
-    pub measure: &'static str,
-    /// Of which jobs.
-    pub stage: &'static str,
-    /// In use, reservations excluded; `None` where the caller may not see it.
+    /// What it counts, such as `jobs`, `nodes` or `cores`.
+    pub measure: Word,
+    /// Of which jobs: `active`, `running`, `scheduled`, or `both`.
+    pub stage: Word,
+    /// In use, reservations excluded; `None` if the caller may not see it.
     pub used: Option<u64>,
-    /// Reserved for released jobs; `None` where the caller may not see it.
+    /// Reserved for released jobs; `None` if the caller may not see it.
     pub reserved: Option<u64>,
-    /// The cap, if there is one.
+    /// The cap; `None` is unlimited.
+    #[serde(rename = "limit_is")]
     pub cap: Option<u64>,
 }
 
-/// A place among all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A place among all associations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankShown {
-    /// 1 for who goes first.
+    /// 1 for the first.
     pub place: usize,
-    /// How many are ranked.
+    /// The number of ranked associations.
     pub of: usize,
-    /// How many others have the same.
+    /// The number of associations with a better place.
+    pub before: usize,
+    /// The number of others with the same place.
+    #[serde(default)]
     pub tied: usize,
 }
 
-/// A sibling on a level.
-#[derive(Clone, Debug, PartialEq)]
+/// A node of the tree among its siblings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Sibling {
-    /// Bank or user name.
+    /// The bank's or the user's name.
     pub name: String,
-    /// Who, if it is an association.
-    pub user: Option<UserId>,
-    /// What it was promised.
+    /// `bank` or `user`.
+    pub kind: Word,
+    /// The user, if it is an association.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub userid: Option<UserId>,
+    /// Its shares.
+    #[serde(with = "crate::ids::shares")]
     pub shares: Shares,
-    /// The same, as a part of all on this level.
+    /// Its part of the shares of all siblings, 0 to 1.
     pub shares_part: Option<f64>,
-    /// What it has used.
+    /// Its usage at the time of the answer.
     pub usage: f64,
-    /// The same, as a part.
+    /// Its part of the usage of all siblings, 0 to 1.
     pub usage_part: Option<f64>,
-    /// What siblings are compared by.
+    /// The value by which siblings are compared, if it is finite: JSON has no infinity.
     pub value: Option<f64>,
+    /// Whether that value is infinite.
+    #[serde(rename = "infinite")]
+    pub is_infinite: bool,
 }
 
 /// One level on the way from the root to an association.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LevelShown {
     /// The node itself.
+    #[serde(flatten)]
     pub node: Sibling,
-    /// Whether most is lost here.
+    /// Whether the association loses most on this level.
+    #[serde(rename = "worst")]
     pub is_worst: bool,
-    /// At which usage its part of it is its part of the shares.
+    /// The usage at which its part of the usage is its part of the shares.
     pub even_usage: Option<f64>,
-    /// When it is back there, if it rests and the others go on.
+    /// When its usage has decayed to that, if the others go on, in seconds since the epoch.
     pub even_at: Option<f64>,
-    /// Who competes with it, the most deserving first.
+    /// Its siblings, the most deserving first.
     pub siblings: Vec<Sibling>,
-    /// How many there are that may be seen.
+    /// The number of siblings that the caller may see.
     pub siblings_total: usize,
 }
 
-/// Where an association stands.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AssociationStanding {
-    /// What is configured for it.
-    pub association: Association,
-    /// Whether it is the user's default.
-    pub is_default: bool,
-    /// Whether a push removed it; live jobs still count in it.
-    pub is_removed: bool,
-    /// The fair-share by which its jobs are priced.
-    pub fairshare: Option<f64>,
-    /// What it has used as of now.
-    pub usage: Option<f64>,
+/// The jobs of an association, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AssociationJobs {
     /// Active jobs.
-    pub active_jobs: u64,
+    pub active: u64,
+    /// The cap on active jobs; `None` is unlimited.
+    pub max_active: Option<u64>,
     /// Jobs that limits hold.
-    pub held: usize,
-    /// Jobs with a price.
-    pub pending: usize,
-    /// Running jobs, and the nodes and cores that they were given. Jobs that share a node count it each.
-    pub running: [u64; 3],
+    pub held: u64,
+    /// Jobs with a priority.
+    pub pending: u64,
+    /// Running jobs.
+    pub running: u64,
+    /// The nodes that running jobs were given. Each of several jobs that share a node counts it.
+    pub nodes: u64,
+    /// The cores that running jobs were given.
+    pub cores: u64,
+}
+
+/// An association with its usage, limits and rank.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AssociationStanding {
+    /// The user.
+    pub userid: UserId,
+    /// The bank.
+    pub bank: BankName,
+    /// Whether it is the default bank of the user.
+    #[serde(rename = "default")]
+    pub is_default: bool,
+    /// Whether it may submit jobs.
+    #[serde(rename = "active")]
+    pub is_active: bool,
+    /// Whether a push removed it; its live jobs still count in it.
+    #[serde(rename = "removed")]
+    pub is_removed: bool,
+    /// The fair-share in the priorities of its jobs.
+    pub fairshare: Option<f64>,
+    /// Its usage at the time of the answer.
+    pub usage: Option<f64>,
+    /// The queues that it may use.
+    pub queues: Vec<QueueName>,
+    /// The projects that it may use.
+    pub projects: Vec<ProjectName>,
+    /// Its default project.
+    pub default_project: Option<ProjectName>,
+    /// Its jobs.
+    pub jobs: AssociationJobs,
     /// Its limits.
     pub limits: Vec<LimitShown>,
     /// Its rank, if it has one.
@@ -172,7 +243,26 @@ fn visible(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>, usize) 
     (tree.children(parent).filter(is_shown).skip(skipped).take(MOST_COMPARED).collect(), total)
 }
 
-/// A page of associations.
+/// Returns the answer to `standing`. `public` is the part of the tree that guests see.
+pub fn standing(view: &View<'_>, wanted: &StandingsWanted, public: Open, heading: Heading) -> Standings {
+    let live = view.outline();
+    let StandingsPage { associations, next } = standings(view, wanted, heading.now);
+    let options = live.rule.map(|(policy, options)| {
+        let settings = options.settings().into_iter().filter(|(name, _)| Options::applies(name, policy));
+        settings.map(|(name, value)| (name.to_owned(), value)).collect()
+    });
+    Standings {
+        options,
+        public: Some(Cow::Borrowed(public.name())),
+        half_life: live.half_life,
+        refreshed: live.refreshed,
+        associations,
+        next,
+        heading,
+    }
+}
+
+/// Returns a page of associations.
 pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> StandingsPage {
     let is_bank = |record: &Association| wanted.bank.as_ref().is_none_or(|bank| record.bank.as_str() == bank);
     let after = wanted.after.as_ref().map(|(user, bank)| (*user, bank.as_str()));
@@ -182,10 +272,8 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
     let mut add = |id, record: &Association| {
         let is_full = siblings > MOST_SIBLINGS_OF_PAGE || limits > MOST_LIMITS_OF_PAGE;
         if page.associations.len() == wanted.most || is_full {
-            page.next = page
-                .associations
-                .last()
-                .map(|it: &AssociationStanding| (it.association.user, it.association.bank.clone()));
+            page.next =
+                page.associations.last().map(|last: &AssociationStanding| (last.userid, last.bank.clone()));
             return false;
         }
         let standing = standing_of(view, id, record, wanted.open, now);
@@ -222,15 +310,25 @@ fn standing_of(
     let run = usage.map(|usage| usage.total.charged.given).unwrap_or_default();
     let node = index.and_then(|index| view.standing.node(index)).filter(|_| view.is_live());
     AssociationStanding {
-        association: record.clone(),
+        userid: record.user,
+        bank: record.bank.clone(),
+        is_active: record.active,
+        queues: record.queues.to_vec(),
+        projects: record.projects.to_vec(),
+        default_project: record.def_project.clone(),
         is_default: view.book.default_bank(record.user) == Some(&record.bank),
         is_removed: !view.book.is_in_force(id),
         fairshare: view.fairshare(id),
         usage: index.and_then(|index| view.standing.usage(index, now)),
-        active_jobs: usage.map_or(0, |usage| usage.active_jobs),
-        held: view.ledger.held_count(id),
-        pending: view.posted.pending_count(id),
-        running: [run.jobs(), run.nodes(), run.cores()],
+        jobs: AssociationJobs {
+            active: usage.map_or(0, |usage| usage.active_jobs),
+            max_active: record.max_active_jobs.at_most(),
+            held: view.ledger.held_count(id) as u64,
+            pending: view.posted.pending_count(id) as u64,
+            running: run.jobs(),
+            nodes: run.nodes(),
+            cores: run.cores(),
+        },
         limits: limits_of(view, id, record, open),
         rank: node.and_then(|node| rank_of(view, node)),
         levels: node.map(|node| levels(view, node, open, now)).unwrap_or_default(),
@@ -239,21 +337,23 @@ fn standing_of(
 
 fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Open) -> Vec<LimitShown> {
     let mut shown = vec![LimitShown {
-        limit: "max-active-jobs",
-        target: None,
+        limit: Cow::Borrowed("max-active-jobs"),
+        scope: scope(None, None),
+        name: None,
         queue: None,
-        measure: "jobs",
-        stage: "active",
+        measure: Cow::Borrowed("jobs"),
+        stage: Cow::Borrowed("active"),
         used: Some(view.ledger.usage(id).map_or(0, |usage| usage.active_jobs)),
         reserved: Some(0),
         cap: record.max_active_jobs.at_most(),
     }];
     let show = |pressure: &Holding, queue: Option<&QueueName>| LimitShown {
-        limit: pressure.hold.name(),
-        target: None,
+        limit: Cow::Borrowed(pressure.hold.name()),
+        scope: scope(None, queue),
+        name: None,
         queue: queue.cloned(),
-        measure: pressure.amount.measure.name(),
-        stage: pressure.amount.stage.which(),
+        measure: Cow::Borrowed(pressure.amount.measure.name()),
+        stage: Cow::Borrowed(pressure.amount.stage.which()),
         used: Some(pressure.used.saturating_sub(pressure.reserved)),
         reserved: Some(pressure.reserved),
         cap: pressure.limit.at_most(),
@@ -276,14 +376,15 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
     let over_scopes = view.ledger.scope_usages_on(record.user, &record.bank);
     shown.extend(over_scopes.into_iter().map(|(hold, ScopeUsage { limit, used, reserved })| {
         LimitShown {
-            limit: hold.name(),
+            limit: Cow::Borrowed(hold.name()),
             used: is_open(&limit.target)
                 .then(|| used.unwrap_or_default().saturating_sub(reserved.unwrap_or_default())),
             reserved: reserved.filter(|_| is_open(&limit.target)),
-            target: Some(limit.target),
+            scope: scope(Some(&limit.target), limit.queue.as_ref()),
+            name: Some(limit.target.name()),
             queue: limit.queue,
-            measure: limit.amount.measure.name(),
-            stage: limit.amount.stage.which(),
+            measure: Cow::Borrowed(limit.amount.measure.name()),
+            stage: Cow::Borrowed(limit.amount.stage.which()),
             cap: limit.cap.limit.at_most(),
         }
     }));
@@ -292,7 +393,9 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
 
 pub(in crate::engine) fn rank_of(shared: &Shared, node: NodeId) -> Option<RankShown> {
     let ranking = shared.standing.ranking()?;
-    Some(RankShown { place: ranking.place(node)?, of: ranking.ranked(), tied: ranking.tied_with(node) })
+    let place = ranking.place(node)?;
+    let (before, tied) = (place.saturating_sub(1), ranking.tied_with(node));
+    Some(RankShown { place, of: ranking.ranked(), before, tied })
 }
 
 fn levels(view: &View<'_>, node: NodeId, open: Open, now: f64) -> Vec<LevelShown> {
@@ -320,9 +423,11 @@ fn show_level(
     let plain = |scaled: f64| scale.map_or(scaled, |scale| scale.plain(scaled, now));
     let sibling = |node: NodeId, usage: f64, value: Option<f64>| {
         let shares = tree.shares(node);
+        let userid = view.standing.association(node).and_then(|index| Some(view.standing.key(index)?.0));
         Sibling {
             name: tree.name(node).to_owned(),
-            user: view.standing.association(node).and_then(|index| Some(view.standing.key(index)?.0)),
+            kind: Cow::Borrowed(if userid.is_some() { "user" } else { "bank" }),
+            userid,
             shares,
             shares_part: match shares {
                 Shares::Count(count) if level.sibling_shares > 0.0 => {
@@ -332,7 +437,8 @@ fn show_level(
             },
             usage: plain(usage),
             usage_part: (level.sibling_usage > 0.0 && level.depth > 0).then(|| usage / level.sibling_usage),
-            value,
+            value: value.filter(|value| value.is_finite()),
+            is_infinite: value.is_some_and(f64::is_infinite),
         }
     };
     let used = level.detail.usage;

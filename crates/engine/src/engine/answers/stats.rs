@@ -1,18 +1,85 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is going on in the whole instance, in numbers: for monitoring. It looks at every pending and held job, and is the instance
-//! owner's alone.
+//! The answer to `stats`: the whole instance in numbers, for monitoring. To compute it the engine visits every live job; only the
+//! instance owner may ask.
 
-use super::super::LiveSnapshot;
-use super::super::View;
-use crate::ids::{BankName, QueueName};
+use super::super::{LastRefresh, View};
+use super::heading::Heading;
+use crate::ids::{BankName, QueueName, Word};
 use crate::limits::{Allocation, Job, Phase, Size};
 use fairshare::Shares;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Jobs of a bank in a queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobSums {
-    /// How many.
+/// The answer to `stats`. The engine fills its part; the plugin adds the version, the costs, the requests and the drift.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stats {
+    /// The state of the plugin.
+    #[serde(flatten)]
+    pub heading: Heading,
+    /// The version of the plugin.
+    pub version: Option<Word>,
+    /// When data last came, in seconds since the epoch.
+    pub updated: Option<f64>,
+    /// Associations in force.
+    pub associations: usize,
+    /// Queues.
+    pub queues: usize,
+    /// Live jobs by state.
+    pub jobs: JobCounts,
+    /// By limit, the number of held jobs that exceed it now.
+    pub held_by_limit: BTreeMap<Word, u64>,
+    /// Pending jobs by bank and queue, with the nodes and cores they ask for.
+    pub pending: Vec<Load>,
+    /// Held jobs, likewise.
+    pub held: Vec<Load>,
+    /// Running jobs by bank and queue, with the nodes and cores they were given. Each of several jobs that share a node counts it.
+    pub running: Vec<Load>,
+    /// The banks of the tree.
+    pub banks: Vec<BankStats>,
+    /// Refreshes of live fair-share.
+    pub refresh: RefreshStats,
+    /// Pushes.
+    pub push: PushStats,
+    /// Calls of the methods that every user may call, by method.
+    pub requests: BTreeMap<Word, RequestStats>,
+    /// Requests that wait to be answered.
+    pub waiting_requests: usize,
+    /// Associations whose counters differ from a recount, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<usize>,
+}
+
+/// Live jobs by state. Each job counts in exactly one state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobCounts {
+    /// All live jobs.
+    pub live: u64,
+    /// Jobs with resources.
+    pub running: u64,
+    /// Jobs in PRIORITY or SCHED that no limit holds.
+    pub pending: u64,
+    /// Jobs that a limit of ours holds.
+    pub held: u64,
+    /// Jobs of users without data.
+    pub waiting: u64,
+    /// Jobs in DEPEND that no limit of ours holds.
+    pub blocked: u64,
+    /// Jobs in CLEANUP without resources.
+    pub ending: u64,
+}
+
+/// The jobs of a bank in a queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Load {
+    /// The bank.
+    pub bank: Option<BankName>,
+    /// The queue.
+    pub queue: Option<QueueName>,
+    /// The number of jobs.
     pub jobs: u64,
     /// Their nodes.
     pub nodes: u64,
@@ -20,54 +87,119 @@ pub struct JobSums {
     pub cores: u64,
 }
 
-impl JobSums {
-    fn add(&mut self, size: Size) {
-        self.jobs += 1;
-        self.nodes = self.nodes.saturating_add(size.nodes);
-        self.cores = self.cores.saturating_add(size.cores);
+/// A bank of the tree.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BankStats {
+    /// Its name.
+    pub bank: String,
+    /// The bank above.
+    pub parent: Option<String>,
+    /// Its shares.
+    #[serde(with = "crate::ids::shares")]
+    pub shares: Shares,
+    /// Its part of the shares of all siblings, 0 to 1.
+    pub shares_part: f64,
+    /// Its part of the whole site, 0 to 1.
+    pub promised: f64,
+    /// Its usage at the time of the answer.
+    pub usage: f64,
+    /// Its part of the usage of all siblings, 0 to 1.
+    pub usage_part: f64,
+    /// Its part of the usage of the site, 0 to 1.
+    pub delivered: f64,
+    /// Its fair-share, if the policy gives banks one.
+    pub fairshare: Option<f64>,
+    /// The number of associations right below it.
+    pub associations: usize,
+}
+
+impl BankStats {
+    /// Returns its share over its usage, both as parts of all siblings; infinite if it has used nothing, `None` without a share.
+    pub fn level(&self) -> Option<f64> {
+        match (self.shares_part, self.usage_part) {
+            (0.0, _) => None,
+            (_, 0.0) => Some(f64::INFINITY),
+            (share, usage) => Some(share / usage),
+        }
     }
 }
 
-/// What a live job counts as. Each counts as exactly one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum JobState {
-    /// It has resources.
+/// The number of refreshes, and their cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RefreshStats {
+    /// Refreshes that have ended.
+    pub total: u64,
+    /// The time that they took, in seconds.
+    pub seconds_total: f64,
+    /// The priorities that they posted.
+    pub touched_total: u64,
+    /// The last one.
+    pub last: Option<LastRefreshStats>,
+    /// Whether one is in progress.
+    pub under_way: bool,
+    /// Pending jobs whose posted priority is stale.
+    pub lagging: usize,
+}
+
+/// The last refresh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LastRefreshStats {
+    /// The time that it took, in seconds.
+    pub seconds: Option<f64>,
+    /// What it did.
+    #[serde(flatten)]
+    pub refresh: LastRefresh,
+}
+
+/// The number of pushes, and their cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PushStats {
+    /// Pushes.
+    pub total: u64,
+    /// The time that they took, in seconds.
+    pub seconds_total: f64,
+    /// The last one.
+    pub last: Option<LastPush>,
+}
+
+/// The last push.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LastPush {
+    /// When it came, in seconds since the epoch.
+    pub when: f64,
+    /// The time that it took, in seconds.
+    pub seconds: f64,
+}
+
+/// Calls of a method.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestStats {
+    /// All calls.
+    pub total: u64,
+    /// Calls that were delayed by pacing.
+    pub deferred: u64,
+    /// Calls that were refused as too long or too many.
+    pub refused: u64,
+}
+
+/// The states of [`JobCounts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JobState {
     Running,
-    /// It is in PRIORITY or SCHED, and no limit holds it.
     Pending,
-    /// One of our limits holds it.
     Held,
-    /// Its user has no data here.
     Waiting,
-    /// It is in DEPEND, and none of our limits holds it.
     Blocked,
-    /// It is in CLEANUP without resources.
     Ending,
 }
 
 impl JobState {
-    /// All of them.
-    pub const ALL: [JobState; 6] = [
-        JobState::Running,
-        JobState::Pending,
-        JobState::Held,
-        JobState::Waiting,
-        JobState::Blocked,
-        JobState::Ending,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            JobState::Running => "running",
-            JobState::Pending => "pending",
-            JobState::Held => "held",
-            JobState::Waiting => "waiting",
-            JobState::Blocked => "blocked",
-            JobState::Ending => "ending",
-        }
-    }
-
     fn of_job(job: &Job) -> JobState {
         match job.phase {
             Phase::Run => JobState::Running,
@@ -80,101 +212,87 @@ impl JobState {
     }
 }
 
-/// Jobs by bank and queue.
-type ByPlace = BTreeMap<(Option<BankName>, Option<QueueName>), JobSums>;
-
-/// A bank of the tree.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BankStats {
-    /// Its name.
-    pub bank: String,
-    /// The bank above.
-    pub parent: Option<String>,
-    /// What it was promised.
-    pub shares: Shares,
-    /// The same, as a part of its siblings'.
-    pub shares_part: f64,
-    /// The same, as a part of the site.
-    pub promised: f64,
-    /// What it has used.
-    pub usage: f64,
-    /// The same, as a part of its siblings'.
-    pub usage_part: f64,
-    /// The same, as a part of the site's.
-    pub delivered: f64,
-    /// Its fair-share, where the policy gives banks one.
-    pub fairshare: Option<f64>,
-    /// Associations right below it.
-    pub associations: usize,
+impl JobCounts {
+    fn add(&mut self, state: JobState) {
+        self.live += 1;
+        let count = match state {
+            JobState::Running => &mut self.running,
+            JobState::Pending => &mut self.pending,
+            JobState::Held => &mut self.held,
+            JobState::Waiting => &mut self.waiting,
+            JobState::Blocked => &mut self.blocked,
+            JobState::Ending => &mut self.ending,
+        };
+        *count += 1;
+    }
 }
 
-/// The instance in numbers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Stats {
-    /// Associations in force.
-    pub associations: usize,
-    /// Queues.
-    pub queues: usize,
-    /// Live jobs.
-    pub live: usize,
-    /// The same by what they count as.
-    pub states: BTreeMap<JobState, u64>,
-    /// Those that exceed each limit now.
-    pub held_by_limit: Vec<(&'static str, u64)>,
-    /// Pending jobs, with what they ask for.
-    pub pending: ByPlace,
-    /// Held jobs, with what they ask for.
-    pub held: ByPlace,
-    /// Running jobs, with what they were given. Jobs that share a node count it each.
-    pub running: ByPlace,
-    /// The banks of the tree.
-    pub banks: Vec<BankStats>,
-    /// Refreshes that have ended, and the priorities that they posted.
-    pub refreshes: (u64, u64),
-    /// Live fair-share.
-    pub snapshot: LiveSnapshot,
+/// The number of jobs, their nodes and their cores, by bank and queue.
+#[derive(Default)]
+struct Loads(BTreeMap<(Option<BankName>, Option<QueueName>), [u64; 3]>);
+
+impl Loads {
+    fn add(&mut self, place: (Option<BankName>, Option<QueueName>), size: Size) {
+        let [jobs, nodes, cores] = self.0.entry(place).or_default();
+        *jobs += 1;
+        *nodes = nodes.saturating_add(size.nodes);
+        *cores = cores.saturating_add(size.cores);
+    }
+
+    fn into_list(self) -> Vec<Load> {
+        let loads = self.0.into_iter();
+        loads.map(|((bank, queue), [jobs, nodes, cores])| Load { bank, queue, jobs, nodes, cores }).collect()
+    }
 }
 
-/// The instance in numbers.
-pub fn stats(view: &View<'_>, now: f64) -> Stats {
+/// Returns the engine's part of the answer to `stats`.
+pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     let rules = view.ledger.rules();
-    let mut held_by_limit: Vec<(&'static str, u64)> = rules.all().map(|(hold, _)| (hold.name(), 0)).collect();
-    let (mut pending, mut held, mut running) = (ByPlace::new(), ByPlace::new(), ByPlace::new());
-    let mut states: BTreeMap<JobState, u64> = JobState::ALL.map(|state| (state, 0)).into();
+    let mut held_by_limit: BTreeMap<Word, u64> =
+        rules.all().map(|(hold, _)| (Cow::Borrowed(hold.name()), 0)).collect();
+    let (mut pending, mut held, mut running) = (Loads::default(), Loads::default(), Loads::default());
+    let mut jobs = JobCounts::default();
     for (id, job) in view.ledger.jobs() {
         let place = || (view.bank_of(job.association()).or_else(|| job.bank.clone()), job.queue.clone());
         let state = JobState::of_job(job);
-        *states.entry(state).or_default() += 1;
-        let given = job.allocation.as_deref().map_or(job.size, Allocation::size);
+        jobs.add(state);
         match state {
-            JobState::Running => running.entry(place()).or_default().add(given),
-            JobState::Pending => pending.entry(place()).or_default().add(job.size),
-            JobState::Held => held.entry(place()).or_default().add(job.size),
+            JobState::Running => {
+                running.add(place(), job.allocation.as_deref().map_or(job.size, Allocation::size));
+            }
+            JobState::Pending => pending.add(place(), job.size),
+            JobState::Held => held.add(place(), job.size),
             JobState::Waiting | JobState::Blocked | JobState::Ending => {}
         }
         if state == JobState::Held {
-            let exceeded = view.ledger.exceeded_by(&view.book, id);
-            for hold in rules.members(exceeded) {
-                match held_by_limit.iter_mut().find(|(name, _)| *name == hold.name()) {
-                    Some((_, jobs)) => *jobs += 1,
-                    None => held_by_limit.push((hold.name(), 1)),
-                }
+            for hold in rules.members(view.ledger.exceeded_by(&view.book, id)) {
+                *held_by_limit.entry(Cow::Borrowed(hold.name())).or_default() += 1;
             }
         }
     }
     let extent = view.extent();
+    let (total, touched_total) = view.refresh.totals();
+    let live = view.live_snapshot();
+    let last = live.last.map(|refresh| LastRefreshStats { seconds: None, refresh });
     Stats {
         associations: extent.associations,
         queues: extent.queues,
-        live: view.ledger.len(),
-        states,
+        jobs,
         held_by_limit,
-        pending,
-        held,
-        running,
-        banks: bank_stats(view, now),
-        refreshes: view.refresh.totals(),
-        snapshot: view.live_snapshot(),
+        pending: pending.into_list(),
+        held: held.into_list(),
+        running: running.into_list(),
+        banks: bank_stats(view, heading.now),
+        refresh: RefreshStats {
+            total,
+            touched_total,
+            last,
+            under_way: live.is_refreshing,
+            lagging: live.lagging,
+            ..RefreshStats::default()
+        },
+        heading,
+        ..Stats::default()
     }
 }
 

@@ -18,6 +18,7 @@ use crate::engine::{
 use crate::ids::{BankName, JobId, UserId};
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Associations and jobs that are worked out in one turn: a few milliseconds.
@@ -52,7 +53,8 @@ pub(super) enum Stage {
 }
 
 /// What a refresh did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LastRefresh {
     /// As of when.
     pub when: f64,
@@ -96,9 +98,10 @@ pub struct LiveSnapshot {
 }
 
 /// What an association has used, as live fair-share has it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Used {
     /// Whose.
+    #[serde(rename = "userid")]
     pub user: UserId,
     /// In which bank.
     pub bank: BankName,

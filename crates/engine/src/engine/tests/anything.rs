@@ -312,7 +312,10 @@ fn live_through(input: &[u8]) -> Vec<u64> {
     // Whatever it was told, it can be asked.
     let _ = (
         crate::engine::answers::snapshot(&engine.view()),
-        crate::engine::answers::stats(&engine.view(), now),
+        crate::engine::answers::stats(
+            &engine.view(),
+            crate::engine::answers::Heading::new(&engine.view(), now, None),
+        ),
         engine.preview(now, 10).is_ok(),
     );
     let all = PageWanted { after: None, user: None, most: 1000, most_held: 1000 };

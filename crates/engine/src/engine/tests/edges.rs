@@ -34,7 +34,10 @@ fn where_all_is_in_use_nobody_is_told_to_ask_for_less() {
 #[test]
 fn the_parts_of_nothing_are_none() {
     let host = live(Policy::FairTree);
-    let stats = crate::engine::answers::stats(&host.engine.view(), host.now);
+    let stats = crate::engine::answers::stats(
+        &host.engine.view(),
+        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
+    );
     assert!(stats.banks.len() > 1);
     for bank in stats.banks.into_iter().filter(|bank| bank.parent.is_some()) {
         assert_eq!((bank.usage, bank.usage_part, bank.delivered), (0.0, 0.0, 0.0), "{}", bank.bank);

@@ -49,7 +49,7 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
         &JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 },
         host.now,
     );
-    assert_eq!(page.jobs.iter().map(|job| job.state).collect::<Vec<_>>(), ["sched"]);
+    assert_eq!(page.jobs.iter().map(|job| job.state.clone()).collect::<Vec<_>>(), ["sched"]);
     assert!(host.engine.view().is_held(moved) && !host.engine.view().is_held(there));
     // Whatever is asked for or changes, it stays there.
     host.event(Event::Reprioritize);
@@ -82,8 +82,8 @@ fn who_is_held_in_sched_is_not_told_that_it_waits_for_the_scheduler() {
     let (mut host, [rests, next]) = asleep();
     host.set_urgency(rests, 16);
     assert_eq!(go(&host, &[rests, next]), [false, true]);
-    let others = |id| why(&host, id).others.iter().map(|it| it.cause.code).collect::<Vec<_>>();
-    assert_eq!((others(rests), others(next)), (vec![], vec!["resources"]));
+    let others = |id| why(&host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
+    assert_eq!((others(rests), others(next)), (vec![], vec!["resources".into()]));
 }
 
 /// A refresh posts the prices of those that pend, not of who is held among them: that would have it scheduled.
@@ -412,7 +412,7 @@ fn a_push_without_the_association_of_a_job_that_is_held_in_sched_strands_nobody(
                 host.event(policy(three_records()[1..].to_vec(), cap));
                 host.settle();
                 if !is_known {
-                    assert_eq!(why(&host, held).others[0].cause.code, "association", "{what}");
+                    assert_eq!(why(&host, held).others[0].cause, "association", "{what}");
                     host.event(policy(three_records(), cap));
                     host.settle();
                 }

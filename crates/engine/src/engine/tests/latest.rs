@@ -24,7 +24,7 @@ fn who_waits_in_sched_may_take_the_place_that_becomes_free() {
     let held = host.submit(timed(7, 50.0)).unwrap();
     assert_eq!([waits, held].map(|id| host.state(id)), [Some(Sched), Some(Depend)]);
     let told = release(&host, held);
-    assert_eq!((told.latest, told.reason.code), (None, "needs-start"));
+    assert_eq!((told.latest, told.reason.code.as_ref()), (None, "needs-start"));
     assert_eq!(told.if_started, Some(host.now + 1_000.0));
     host.start(waits);
     host.end(running);
@@ -112,7 +112,11 @@ fn under_a_limit_over_a_scope_nobody_says_when() {
         host.start(first);
         let held = host.submit(timed(7, 100.0).queue(queue_of)).unwrap();
         let told = release(&host, held);
-        assert_eq!((told.reason.code, told.latest.is_some()), (code, code == "bounded"), "{bank} {queue_of}");
+        assert_eq!(
+            (told.reason.code.as_ref(), told.latest.is_some()),
+            (code, code == "bounded"),
+            "{bank} {queue_of}"
+        );
     }
 }
 
@@ -147,7 +151,7 @@ fn of_very_many_that_run_the_first_ends_count() {
     shown(&mut engine, 1_101, Sched);
     engine.handle(NOW, Event::Timer(Timer::Turn));
     engine.handle(NOW, Event::Eventlog(JobId(1_101), Some(Vec::new())));
-    assert_eq!((told(&engine).latest, told(&engine).reason.code), (None, "many"));
+    assert_eq!((told(&engine).latest, told(&engine).reason.code.as_ref()), (None, "many"));
 }
 
 /// When each of these has gone first.

@@ -70,7 +70,7 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open };
         let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
-        let names = page.associations.iter().map(|it| it.association.bank.to_string()).collect::<Vec<_>>();
+        let names = page.associations.iter().map(|it| it.bank.to_string()).collect::<Vec<_>>();
         (names, page.next.map(|(_, bank)| bank.to_string()))
     };
     // Of users 200 are shown, of banks the 15 others: the two that are in no tree have none, and with the tenth they are over 2000.

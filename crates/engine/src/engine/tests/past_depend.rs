@@ -71,11 +71,14 @@ fn who_waits_in_priority_is_shown_as_held_with_the_limit_that_holds_it() {
     let facts: JobFacts<'_> = Host::facts(jobs[2], &host.jobs[&jobs[2]]);
     let why = crate::engine::answers::why(&host.engine.view(), &facts, host.now).unwrap();
     assert!(why.is_held && why.carries.is_empty());
-    let holds: Vec<&str> = why.holds.iter().map(|hold| hold.limit).collect();
+    let holds: Vec<&str> = why.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!(holds, ["max-sched-jobs-user-limit"]);
     assert_eq!(why.line.map(|line| (line.place, line.of)), Some((1, 1)));
-    let stats = crate::engine::answers::stats(&host.engine.view(), host.now);
-    let held: u64 = stats.held_by_limit.iter().map(|(_, jobs)| jobs).sum();
+    let stats = crate::engine::answers::stats(
+        &host.engine.view(),
+        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
+    );
+    let held: u64 = stats.held_by_limit.values().sum();
     assert_eq!(held, 1);
 }
 

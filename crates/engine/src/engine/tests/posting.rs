@@ -202,7 +202,7 @@ fn what_changed_since_a_refresh_is_told_so() {
             crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now)
                 .unwrap();
         let reason = why.lag.unwrap().reason;
-        assert_eq!((reason.code, reason.text.as_str()), ("since-refresh", text));
+        assert_eq!((reason.code.as_ref(), reason.text.as_str()), ("since-refresh", text));
     }
 }
 

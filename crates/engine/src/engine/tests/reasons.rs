@@ -9,15 +9,20 @@ use super::why::why;
 use crate::accounts::{
     ConfigPatch, Counts, Difference, Others, Policy as Accounts, RunningLimits, ZeroScore,
 };
+use crate::engine::answers::Note;
 use crate::engine::{Engine, Event, Settings};
-use crate::ids::{JobId, Limit};
+use crate::ids::{JobId, Limit, Word};
 use crate::standing::SitePart;
 use fairshare::accrual::{HalfLife, Mode};
 use fairshare::{Policy, Shares};
 
 /// The codes of the reasons for which a job has its posted priority.
-fn codes(host: &Host, id: JobId) -> Vec<&'static str> {
-    why(host, id).made.iter().map(|note| note.code).collect()
+fn codes(host: &Host, id: JobId) -> Vec<Word> {
+    reasons(host, id).into_iter().map(|note| note.code).collect()
+}
+
+fn reasons(host: &Host, id: JobId) -> Vec<Note> {
+    why(host, id).posted.expect("a priority").reasons
 }
 
 fn posted(host: &Host, id: JobId) -> i64 {
@@ -110,7 +115,7 @@ fn several_changes_of_a_push_are_all_told() {
     };
     let moved = site.push(change, &["weight", "queue-priority", "shares"]);
     assert!(moved > 0);
-    let told = why(&site.host, site.of_7).made;
+    let told = reasons(&site.host, site.of_7);
     assert_eq!(told[0].text, "a push changed the weight of factor queue");
     assert_eq!(told[1].text, "a push changed the priority of queue q1");
 }
@@ -144,7 +149,7 @@ fn a_push_that_changes_nothing_leaves_the_reason_as_it_was() {
     site.host.settle();
     assert_eq!(posted(&site.host, site.of_7), number);
     let priced = site.host.engine.view().priced(site.of_7).unwrap();
-    assert_eq!((codes(&site.host, site.of_7), priced.when), (vec!["usage"], when));
+    assert_eq!((codes(&site.host, site.of_7), priced.when), (vec!["usage".into()], when));
 }
 
 #[test]
@@ -153,7 +158,7 @@ fn what_a_user_does_to_a_job_is_told() {
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
     assert_eq!(codes(&host, id), ["submitted"]);
     host.set_urgency(id, 20);
-    let told = why(&host, id).made;
+    let told = reasons(&host, id);
     assert_eq!((told.len(), told[0].text.as_str()), (1, "the job's urgency was changed from 16 to 20"));
     host.update(id, Some("q2"), None).unwrap();
     host.settle();
@@ -163,7 +168,7 @@ fn what_a_user_does_to_a_job_is_told() {
     assert_eq!(codes(&host, id), ["jobspec"]);
     for (urgency, former) in [(0, 20), (31, 0), (16, 31)] {
         host.set_urgency(id, urgency);
-        let told = why(&host, id).made;
+        let told = reasons(&host, id);
         let text = format!("the job's urgency was changed from {former} to {urgency}");
         assert_eq!((told.len(), told[0].text.as_str()), (1, text.as_str()));
     }
@@ -197,7 +202,7 @@ fn without_live_fair_share_a_pushed_number_is_told() {
     host.event(Event::Policy(changed.clone(), SitePart::default()));
     host.settle();
     assert_eq!(codes(&host, id), ["fairshare"]);
-    assert_eq!(why(&host, id).made[0].text, "a push changed the fair-share of its user in bank A");
+    assert_eq!(reasons(&host, id)[0].text, "a push changed the fair-share of its user in bank A");
     // flux-accounting's own push, piece by piece.
     host.event(Event::Weights(vec![("fairshare".to_owned(), 1_000)]));
     host.event(Event::Reprioritize);
@@ -213,11 +218,11 @@ fn without_live_fair_share_a_pushed_number_is_told() {
     changed.weights = vec![("fairshare".to_owned(), -1), ("queue".to_owned(), 0)];
     host.event(Event::Policy(changed.clone(), SitePart::default()));
     host.settle();
-    assert_eq!((codes(&host, id), posted(&host, id)), (vec!["weight"], 0));
+    assert_eq!((codes(&host, id), posted(&host, id)), (vec!["weight".into()], 0));
     changed.config.zero_score = ZeroScore::Floor;
     host.event(Event::Policy(changed, SitePart::default()));
     host.settle();
-    assert_eq!((codes(&host, id), posted(&host, id)), (vec!["zero-score"], 1));
+    assert_eq!((codes(&host, id), posted(&host, id)), (vec!["zero-score".into()], 1));
     host.event(Event::Config(ConfigPatch { zero_score: Some(ZeroScore::Hold), deny_unknown_queues: None }));
     host.event(Event::Reprioritize);
     host.settle();
@@ -241,7 +246,7 @@ fn settings_that_move_priorities_are_told() {
     host.now += 3600.0;
     set(&mut host, Settings { age_weight: 1_000_000, ..Settings::default() });
     assert_eq!(codes(&host, id), ["weight"]);
-    assert_eq!(why(&host, id).made[0].text, "a push or the configuration changed the weight of factor age");
+    assert_eq!(reasons(&host, id)[0].text, "a push or the configuration changed the weight of factor age");
     set(&mut host, Settings { size_weight: 1_000_000, age_weight: 0, ..Settings::default() });
     assert_eq!(codes(&host, id), ["weight"]);
     let runs =
@@ -284,8 +289,12 @@ fn the_last_change_that_somebody_made_is_told_beside_usage() {
         site.host.engine.post_stale();
         site.host.refresh(seconds);
         let told = why(&site.host, site.of_7);
-        let (before, when) = told.made_before.unwrap();
-        assert_eq!((told.made[0].code, before[0].code, when), ("usage", "shares", shares));
+        let posted = told.posted.unwrap();
+        let before = posted.before.unwrap();
+        assert_eq!(
+            (posted.reasons[0].code.as_ref(), before.reason.code.as_ref(), before.when),
+            ("usage", "shares", shares)
+        );
     }
 }
 

@@ -201,8 +201,8 @@ fn the_pages_of_the_live_tree_are_the_tree() {
             let page =
                 crate::engine::answers::tree_page(&engine.view(), from, 10, NOW + 30.0).expect("a page");
             assert_eq!(
-                (page.policy, page.leaves.len() <= 10, page.banks.is_empty()),
-                (policy, true, from > 0)
+                (page.policy.as_ref(), page.leaves.len() <= 10, page.banks.is_empty()),
+                (policy.name(), true, from > 0)
             );
             for bank in &page.banks {
                 builder.bank(&bank.name, bank.parent.as_deref(), bank.shares, bank.usage);
@@ -419,7 +419,11 @@ fn who_asks_between_a_large_push_and_its_first_slice_is_told_what_is_known() {
         let effects = engine.handle(NOW, Event::Policy(all, site));
         assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Slice))), "{policy:?}");
         assert_eq!(
-            crate::engine::answers::stats(&engine.view(), NOW).banks,
+            crate::engine::answers::stats(
+                &engine.view(),
+                crate::engine::answers::Heading::new(&engine.view(), NOW, None)
+            )
+            .banks,
             [],
             "{policy:?}: no bank is ranked yet"
         );
@@ -430,7 +434,16 @@ fn who_asks_between_a_large_push_and_its_first_slice_is_told_what_is_known() {
         while engine.view().live_snapshot().is_refreshing {
             engine.handle(NOW, Event::Timer(Timer::Slice));
         }
-        assert_eq!(crate::engine::answers::stats(&engine.view(), NOW).banks.len(), 3, "{policy:?}");
+        assert_eq!(
+            crate::engine::answers::stats(
+                &engine.view(),
+                crate::engine::answers::Heading::new(&engine.view(), NOW, None)
+            )
+            .banks
+            .len(),
+            3,
+            "{policy:?}"
+        );
         assert!(
             crate::engine::answers::standings(&engine.view(), &wanted, NOW).associations[0].rank.is_some(),
             "{policy:?}"

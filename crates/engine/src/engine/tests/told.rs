@@ -32,7 +32,10 @@ fn site() -> Host {
 #[test]
 fn banks_in_numbers() {
     let host = site();
-    let stats = crate::engine::answers::stats(&host.engine.view(), host.now);
+    let stats = crate::engine::answers::stats(
+        &host.engine.view(),
+        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
+    );
     for (bank, parent, promised, shares_part, usage, usage_part, associations) in [
         ("root", None, 1.0, 1.0, 114.0, 1.0, 0),
         ("A", Some("root"), 0.25, 0.25, 14.0, 14.0 / 114.0, 2),
@@ -89,16 +92,14 @@ fn levels_in_numbers() {
     let mut of_bank = names(2);
     of_bank.sort_unstable();
     assert_eq!((names(1), of_bank, levels[2].siblings_total), (vec!["B"], vec!["7", "C"], 2));
-    assert_eq!(levels[2].siblings.iter().find(|it| it.name == "7").unwrap().user, Some(UserId(7)));
+    assert_eq!(levels[2].siblings.iter().find(|it| it.name == "7").unwrap().userid, Some(UserId(7)));
     // Who came after who in pages of one; of a bank, of all.
     let mut all = Vec::new();
     let mut after = None;
     for _ in 0..4 {
         let wanted = StandingsWanted { user: None, bank: None, after, most: 1, open: Open::Own };
         let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
-        all.extend(
-            page.associations.iter().map(|it| (it.association.user.0, it.association.bank.to_string())),
-        );
+        all.extend(page.associations.iter().map(|it| (it.userid.0, it.bank.to_string())));
         after = page.next.map(|(user, bank)| (user, bank.to_string()));
         if after.is_none() {
             break;
@@ -121,11 +122,8 @@ fn levels_in_numbers() {
             &StandingsWanted { user, bank, after, most: 9, open: Open::Own },
             host.now,
         );
-        let told: Vec<(u32, String)> = page
-            .associations
-            .iter()
-            .map(|it| (it.association.user.0, it.association.bank.to_string()))
-            .collect();
+        let told: Vec<(u32, String)> =
+            page.associations.iter().map(|it| (it.userid.0, it.bank.to_string())).collect();
         assert_eq!((told, page.next), (pairs(&wanted), None));
     }
     // A removed one is shown while it has jobs.
@@ -191,19 +189,32 @@ fn limits_of_an_association_with_what_is_in_use() {
     let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
     let told =
         crate::engine::answers::standings(&host.engine.view(), &wanted, host.now).associations.remove(0);
-    assert_eq!((told.active_jobs, told.held, told.pending, told.running), (2, 0, 1, [1, 2, 3]));
+    assert_eq!((told.jobs.active, told.jobs.held, told.jobs.pending), (2, 0, 1));
+    assert_eq!((told.jobs.running, told.jobs.nodes, told.jobs.cores), (1, 2, 3));
     assert!(told.is_default && !told.is_removed && told.rank.is_none());
     let shown: Vec<_> = told
         .limits
         .iter()
         .filter(|it| it.cap.is_some() || it.queue.is_some())
         .map(|it| {
-            (it.limit, it.queue.as_ref().map(|queue| queue.as_str()), it.measure, it.used.unwrap(), it.cap)
+            (
+                it.limit.clone(),
+                it.queue.as_ref().map(|queue| queue.as_str()),
+                it.measure.clone(),
+                it.used.unwrap(),
+                it.cap,
+            )
         })
         .collect();
-    assert!(shown.contains(&("max-active-jobs", None, "jobs", 2, Some(9))), "{shown:?}");
-    assert!(shown.contains(&("max-running-jobs-user-limit", None, "jobs", 1, Some(2))), "{shown:?}");
-    assert!(shown.contains(&("max-resources-queue", Some("q1"), "nodes", 2, Some(6))), "{shown:?}");
+    assert!(shown.contains(&("max-active-jobs".into(), None, "jobs".into(), 2, Some(9))), "{shown:?}");
+    assert!(
+        shown.contains(&("max-running-jobs-user-limit".into(), None, "jobs".into(), 1, Some(2))),
+        "{shown:?}"
+    );
+    assert!(
+        shown.contains(&("max-resources-queue".into(), Some("q1"), "nodes".into(), 2, Some(6))),
+        "{shown:?}"
+    );
     // Of a queue what is limited, and what is in use.
     let of_queues: Vec<_> = shown.iter().filter(|it| it.1.is_some()).collect();
     assert!(of_queues.iter().all(|it| it.3 > 0 || it.4.is_some()), "{of_queues:?}");
@@ -223,28 +234,39 @@ fn the_instance_in_numbers() {
     host.submit(HostJob::new(7).after("afterany:1")).unwrap();
     host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
     host.submit(HostJob::new(8).size(7, 8)).unwrap();
-    let stats = crate::engine::answers::stats(&host.engine.view(), host.now);
-    let sums = |place: &std::collections::BTreeMap<_, crate::engine::answers::JobSums>| {
-        place.values().map(|it| (it.jobs, it.nodes, it.cores)).collect::<Vec<_>>()
+    let stats = crate::engine::answers::stats(
+        &host.engine.view(),
+        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
+    );
+    let sums = |loads: &[crate::engine::answers::Load]| {
+        loads.iter().map(|it| (it.jobs, it.nodes, it.cores)).collect::<Vec<_>>()
     };
     assert_eq!((sums(&stats.running), sums(&stats.pending)), (vec![(1, 2, 3)], vec![(1, 7, 8)]));
     assert_eq!(sums(&stats.held), [(3, 9, 11)]);
-    let of: Vec<_> = stats.held_by_limit.iter().filter(|(_, jobs)| *jobs > 0).copied().collect();
-    assert_eq!(of, [("max-running-jobs-user-limit", 3)]);
-    assert_eq!((stats.live, stats.associations, stats.queues), (5, 2, 1));
+    let of: Vec<_> = stats.held_by_limit.into_iter().filter(|(_, jobs)| *jobs > 0).collect();
+    assert_eq!(of, [("max-running-jobs-user-limit".into(), 3)]);
+    assert_eq!((stats.jobs.live, stats.associations, stats.queues), (5, 2, 1));
 }
 
 #[test]
 fn refreshes_are_counted_with_what_they_posted() {
     let mut host = live(Policy::FairTree);
-    let before = crate::engine::answers::stats(&host.engine.view(), host.now).refreshes;
+    let before = crate::engine::answers::stats(
+        &host.engine.view(),
+        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
+    )
+    .refresh;
     let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
     host.start(ids[0]);
     host.refresh(500.0);
     host.refresh(500.0);
-    let after = crate::engine::answers::stats(&host.engine.view(), host.now).refreshes;
-    assert_eq!(after.0, before.0 + 2);
-    assert!(after.1 >= before.1);
+    let after = crate::engine::answers::stats(
+        &host.engine.view(),
+        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
+    )
+    .refresh;
+    assert_eq!(after.total, before.total + 2);
+    assert!(after.touched_total >= before.touched_total);
     assert_eq!(host.engine.view().settings(), &crate::engine::Settings::default());
 }
 
@@ -285,8 +307,11 @@ fn lists_hold_what_is_asked_for() {
         assert_eq!(page.next, None, "{what}");
     }
     let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
-    let of: Vec<_> =
-        page.jobs.iter().map(|job| (job.state, job.is_kept, job.weighing, job.holds.len())).collect();
+    let of: Vec<_> = page
+        .jobs
+        .iter()
+        .map(|job| (job.state.as_ref(), job.is_kept, job.weighing, job.holds.len()))
+        .collect();
     let depend = |is_kept, holds| ("depend", is_kept, None, holds);
     let sched = ("sched", false, Some(0), 0);
     assert_eq!(of, [depend(false, 1), depend(true, 0), sched, sched]);
@@ -382,5 +407,5 @@ fn settings_and_counts_are_those_in_force() {
     let wanted =
         StandingsWanted { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
     let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
-    assert_eq!(told.associations.iter().map(|it| it.pending).collect::<Vec<_>>(), [2, 0]);
+    assert_eq!(told.associations.iter().map(|it| it.jobs.pending).collect::<Vec<_>>(), [2, 0]);
 }

@@ -122,13 +122,13 @@ fn what_is_told_of_who_is_not_watched_is_true() {
     let first = submit(&mut host, 1);
     let kept = dependent(&mut host);
     let told = why(&host, kept);
-    let others: Vec<_> = told.others.iter().map(|it| (it.cause.code, it.name.clone())).collect();
+    let others: Vec<_> = told.others.iter().map(|it| (it.cause.as_ref(), it.name.clone())).collect();
     assert_eq!(others, [("dependency", None)], "{:?}", told.others);
-    assert_eq!((told.is_held, told.holds.len(), told.release.reason.code), (false, 0, "free"));
-    assert!(told.others[0].cause.text.contains("by which name is not known"));
+    assert_eq!((told.is_held, told.holds.len(), told.release.reason.code.as_ref()), (false, 0, "free"));
+    assert!(told.others[0].text.contains("by which name is not known"));
     let_go(&mut host, &[kept]);
     let told = why(&host, kept);
-    let holds: Vec<&str> = told.holds.iter().map(|hold| hold.limit).collect();
+    let holds: Vec<&str> = told.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!((told.is_held, holds, told.others.len()), (true, vec!["max-sched-jobs-user-limit"], 0));
     host.start(first);
     assert_eq!(host.state(kept), Some(Sched));

@@ -5,10 +5,13 @@ use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch};
-use crate::engine::answers::{JobsWanted, Open, StandingsWanted, Why};
+use crate::engine::answers::{
+    self, BankStats, Check, Explained, Heading, JobsPage, JobsWanted, Open, Standings, StandingsWanted,
+    Stats, Why,
+};
 use crate::engine::{Effect, Engine, Event, Settings, State};
 use crate::ids::{JobId, Limit, UserId};
-use fairshare::Policy;
+use fairshare::{Policy, Shares};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,18 +37,24 @@ fn what_holds_a_job_is_what_it_would_exceed_now() {
     let held = host.submit(timed(7, 100.0).size(2, 2)).unwrap();
     let told = why(&host, held);
     let limits: Vec<_> =
-        told.holds.iter().map(|hold| (hold.limit, hold.used, hold.cap, hold.needed)).collect();
+        told.holds.iter().map(|hold| (hold.limit.as_ref(), hold.used, hold.cap, hold.needed)).collect();
     assert_eq!(limits, [("max-running-jobs-user-limit", 1, 1, 1), ("max-resources-user-limit", 1, 2, 2)]);
     let frees: Vec<_> = told.holds[0].frees.iter().map(|one| (one.id, one.amount)).collect();
     assert_eq!(frees, [(first, 1)]);
     // With a higher limit on jobs it goes on carrying that name no longer than it has to; what holds it is the other.
     host.event(Event::Associations(vec![limited(9, 2)]));
     let told = why(&host, held);
-    assert_eq!(told.holds.iter().map(|hold| hold.limit).collect::<Vec<_>>(), ["max-resources-user-limit"]);
+    assert_eq!(
+        told.holds.iter().map(|hold| hold.limit.as_ref()).collect::<Vec<_>>(),
+        ["max-resources-user-limit"]
+    );
     assert_eq!(told.release.latest, host.jobs[&first].started.map(|start| start + 100.0));
     host.event(Event::Associations(vec![limited(9, 1)]));
     let told = why(&host, held);
-    assert_eq!((told.release.reason.code, told.helps.last().map(|help| help.code)), ("never", Some("ask")));
+    assert_eq!(
+        (told.release.reason.code.as_ref(), told.helps.last().map(|help| help.code.as_ref())),
+        ("never", Some("ask"))
+    );
 }
 
 #[test]
@@ -115,13 +124,13 @@ fn a_bank_that_takes_no_more_jobs_is_no_help() {
 #[test]
 fn what_else_keeps_a_job_is_named() {
     let mut host = Host::with(vec![limited(9, 9)], vec![queue("q1")]);
-    let causes = |host: &Host, id| why(host, id).others.iter().map(|it| it.cause.code).collect::<Vec<_>>();
+    let causes = |host: &Host, id| why(host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
     let begins = host.submit(HostJob::new(7).after("begin-time=1800000000.000")).unwrap();
     let told = why(&host, begins).others;
-    assert_eq!((told[0].cause.code, told[0].at), ("begin-time", Some(1.8e9)));
+    assert_eq!((told[0].cause.as_ref(), told[0].at), ("begin-time", Some(1.8e9)));
     let after = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
     assert_eq!(why(&host, after).others[0].name.as_deref(), Some("after-finish=17"));
-    let text = |host: &Host, id| why(host, id).others[0].cause.text.clone();
+    let text = |host: &Host, id| why(host, id).others[0].text.clone();
     assert_eq!(text(&host, after), "job 17 has to end first (afterany); job 17 is not active");
     let pending = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(causes(&host, pending), ["resources"]);
@@ -158,7 +167,7 @@ fn a_rank_is_the_place_among_all_and_ties_are_counted() {
     let own = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::Own), host.now);
     assert_eq!(own.associations[0].levels.iter().map(|it| it.node.name.clone()).collect::<Vec<_>>(), ["7"]);
     let all = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::All), host.now);
-    assert_eq!(all.associations[0].levels[2].siblings[0].user, Some(UserId(8)));
+    assert_eq!(all.associations[0].levels[2].siblings[0].userid, Some(UserId(8)));
 }
 
 #[test]
@@ -310,10 +319,10 @@ proptest! {
                 prop_assert!(page.jobs.len() <= most);
                 for job in &page.jobs {
                     let told = why(&host, job.id);
-                    let mut limits: Vec<_> = told.holds.iter().map(|hold| hold.limit).collect();
+                    let mut limits: Vec<_> = told.holds.iter().map(|hold| hold.limit.as_ref()).collect();
                     limits.dedup();
                     prop_assert_eq!(&job.holds, &limits);
-                    prop_assert_eq!(job.price.as_ref().map(|price| price.posted), told.priced.map(|priced| priced.posted.priority));
+                    prop_assert_eq!(job.priority, told.posted.map(|posted| posted.made.priority));
                     got.push(job.id);
                 }
                 match page.next {
@@ -338,14 +347,14 @@ fn no_limit_holds_who_is_free_and_who_is_held_no_more_goes_now() {
     });
     let release = |host: &Host, id| {
         let told = why(host, id);
-        (told.holds.len(), told.release.reason.code, told.release.latest)
+        (told.holds.len(), told.release.reason.code.to_string(), told.release.latest)
     };
     let end = host.jobs[&first].started.map(|start| start + 100.0);
-    assert_eq!(release(&host, held), (1, "bounded", end));
+    assert_eq!(release(&host, held), (1, "bounded".to_owned(), end));
     host.event(Event::Associations(vec![limited(9, 9)]));
-    assert_eq!(release(&host, held), (0, "bounded", Some(host.now)));
+    assert_eq!(release(&host, held), (0, "bounded".to_owned(), Some(host.now)));
     let pending = host.submit(timed(7, 100.0)).unwrap();
-    assert_eq!(release(&host, pending), (0, "free", None));
+    assert_eq!(release(&host, pending), (0, "free".to_owned(), None));
 }
 
 /// Which names it carries is not known yet; which limits are full is.
@@ -360,8 +369,8 @@ fn who_is_being_read_is_told_which_limits_it_would_exceed() {
     engine.handle(NOW, Event::Associations(vec![limited(1, 9)]));
     host.replay(true, engine);
     let told = why(&host, held);
-    let holds: Vec<_> = told.holds.iter().map(|hold| hold.limit).collect();
-    assert_eq!((holds, told.release.reason.code), (vec!["max-running-jobs-user-limit"], "unread"));
+    let holds: Vec<_> = told.holds.iter().map(|hold| hold.limit.as_ref()).collect();
+    assert_eq!((holds, told.release.reason.code.as_ref()), (vec!["max-running-jobs-user-limit"], "unread"));
     assert!(told.is_held && told.carries.is_empty());
     assert_eq!(why(&host, first).holds, []);
 }
@@ -383,7 +392,7 @@ fn a_job_that_another_waits_for_is_named_with_its_state() {
         for (name, does, scheme, id, target) in &rows {
             let waits = host.submit(HostJob::new(7).after(&format!("{name}={id}"))).unwrap();
             let text = format!("job {target} has to {does} first ({scheme}); job {target} {state}");
-            assert_eq!(why(&host, waits).others[0].cause.text, text);
+            assert_eq!(why(&host, waits).others[0].text, text);
             host.end(waits);
         }
         if state == "is pending" {
@@ -394,14 +403,14 @@ fn a_job_that_another_waits_for_is_named_with_its_state() {
     let held = host.submit(HostJob::new(7)).unwrap();
     let last = host.submit(HostJob::new(7).after(&format!("after-success={held}"))).unwrap();
     let text = format!("job {held} has to end successfully first (afterok); job {held} is held by a limit");
-    assert_eq!(why(&host, last).others[0].cause.text, text);
+    assert_eq!(why(&host, last).others[0].text, text);
     for (name, text) in [
         ("singleton", "an earlier job of its user with the same name has to end first (singleton)"),
         ("site=17", "another plugin keeps it: site=17"),
         ("after-success=academy-cobra--x", "another plugin keeps it: after-success=academy-cobra--x"),
     ] {
         let id = host.submit(HostJob::new(7).after(name)).unwrap();
-        assert_eq!(why(&host, id).others[0].cause.text, text);
+        assert_eq!(why(&host, id).others[0].text, text);
         host.end(id);
     }
 }
@@ -425,4 +434,66 @@ fn the_end_of_a_job_is_named_to_whom_it_releases() {
     assert_eq!(held.map(|id| helps(&host, id)), [true, true, false]);
     host.end(large);
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, false, true]);
+}
+
+/// Programs and the command read the same types. The keys of an answer are an interface.
+#[test]
+fn an_answer_is_read_back_as_it_was_written() {
+    let mut host = live(Policy::FairTree);
+    host.event(Event::Associations(vec![limited(1, 9)]));
+    let first = host.submit(timed(7, 100.0)).unwrap();
+    let held = host.submit(timed(7, 100.0)).unwrap();
+    host.start(first);
+    let again = host.submit(timed(7, 100.0)).unwrap();
+    for id in [first, held, again] {
+        let told = why(&host, id);
+        let written = serde_json::to_value(&told).unwrap();
+        assert_eq!(serde_json::from_value::<Why>(written).unwrap(), told);
+    }
+    let view = host.engine.view();
+    let heading = || Heading::new(&view, host.now, None);
+    let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::All };
+    let standings = answers::standing(&view, &wanted, Open::Banks, heading());
+    let written = serde_json::to_value(&standings).unwrap();
+    let keys: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        keys,
+        [
+            "associations",
+            "generation",
+            "half_life",
+            "live",
+            "live_generation",
+            "next",
+            "now",
+            "options",
+            "overruled",
+            "policy",
+            "public",
+            "refreshed"
+        ]
+    );
+    assert_eq!(serde_json::from_value::<Standings>(written).unwrap(), standings);
+    let stats = answers::stats(&view, heading());
+    let written = serde_json::to_value(&stats).unwrap();
+    assert_eq!(serde_json::from_value::<Stats>(written).unwrap(), stats);
+    let page = answers::jobs_page(&view, &JobsWanted { most: 9, ..JobsWanted::default() }, host.now);
+    let written = serde_json::to_value(&page).unwrap();
+    assert_eq!(serde_json::from_value::<JobsPage>(written).unwrap(), page);
+    let check = answers::check(&view);
+    assert_eq!(serde_json::from_value::<Check>(serde_json::to_value(&check).unwrap()).unwrap(), check);
+}
+
+#[test]
+fn an_answer_of_another_version_is_read() {
+    let text = r#"{"now": 5.0, "jobs": [{"id": 1, "userid": 7, "state": "sched", "new": [1]}], "later": {"a": null}}"#;
+    let told: Explained = serde_json::from_str(text).unwrap();
+    assert_eq!((told.heading.now, told.heading.live, told.refused.len()), (5.0, false, 0));
+    let job = &told.jobs[0];
+    assert_eq!((job.id, job.userid, job.state.as_ref()), (JobId(1), UserId(7), "sched"));
+    assert_eq!((job.posted.is_some(), job.holds.len(), job.release.reason.text.as_str()), (false, 0, ""));
+    let parent: BankStats = serde_json::from_str(r#"{"bank": "a", "shares": "parent"}"#).unwrap();
+    assert_eq!((parent.shares, parent.parent), (Shares::Parent, None));
+    assert!(serde_json::from_str::<BankStats>(r#"{"bank": "a", "shares": "half"}"#).is_err());
+    assert!(serde_json::from_str::<Explained>("{}").is_err(), "an answer to explain has jobs");
 }

@@ -5,10 +5,11 @@ use super::super::{Line, Size};
 use super::{Account, Class, Job, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{Amount, JobId, Measure, QueueName, Stage};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The place of a held job among the held jobs of its association, in the order of release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceInLine {
     /// 1 for the first.
     pub place: usize,

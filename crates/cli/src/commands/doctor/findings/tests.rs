@@ -192,7 +192,7 @@ fn each_trouble_of_a_plugin_is_told_by_its_name() {
     });
     assert_eq!(told(&users), ["no-data"]);
     let mut drifts = loaded(|_| ());
-    let check = json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [1]});
+    let check = json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [{"userid": 7, "bank": "A", "what": "jobs"}]});
     drifts.loaded.as_mut().unwrap().check = Some(serde_json::from_value(check).unwrap());
     assert_eq!(told(&drifts), ["drift"]);
     let mut overruled = loaded(|_| ());

@@ -6,8 +6,9 @@
 
 use std::cmp::Ordering;
 
-use crate::plugin::answers::{Job, Level, Price};
 use fairshare_engine::accounts::ZeroScore;
+use fairshare_engine::engine::answers::{LevelShown, PostedPriority, Why};
+use fairshare_engine::ids::JobId;
 use fairshare_engine::priority::score;
 
 /// Which of two goes first.
@@ -49,7 +50,7 @@ pub(crate) struct Verdict {
 }
 
 /// Which of two jobs goes first, and why. As Flux sorts pending jobs: the larger priority first, of equal ones the older id.
-pub(crate) fn decide(a: &Job, b: &Job) -> Verdict {
+pub(crate) fn decide(a: &Why, b: &Why) -> Verdict {
     let [first, second] = [stage(a), stage(b)];
     let (order, cause) = match first.cmp(&second) {
         Ordering::Equal => match (&a.posted, &b.posted) {
@@ -85,27 +86,27 @@ enum Stage {
 }
 
 /// Whether its urgency alone holds a job.
-fn is_by_urgency(job: &Job) -> bool {
-    job.holds.is_empty() && job.posted.as_ref().is_some_and(|price| price.outcome == "held-by-urgency")
+fn is_by_urgency(job: &Why) -> bool {
+    job.holds.is_empty() && job.posted.as_ref().is_some_and(|price| price.made.outcome == "held-by-urgency")
 }
 
 /// What keeps a job from running until somebody or something else changes it, by code and in words. A job of which nothing
 /// does is running, or waits for its priority or for resources.
-pub(crate) fn obstacles(job: &Job) -> Vec<(&str, String)> {
-    if matches!(job.state.as_str(), "run" | "cleanup") {
+pub(crate) fn obstacles(job: &Why) -> Vec<(&str, String)> {
+    if matches!(job.state.as_ref(), "run" | "cleanup") {
         return Vec::new();
     }
-    let holds = job.holds.iter().map(|hold| (hold.limit.as_str(), format!("{}: {}", hold.limit, hold.text)));
+    let holds = job.holds.iter().map(|hold| (hold.limit.as_ref(), format!("{}: {}", hold.limit, hold.text)));
     let others =
-        job.others.iter().filter(|other| !matches!(other.cause.as_str(), "resources" | "queue-disabled"));
+        job.others.iter().filter(|other| !matches!(other.cause.as_ref(), "resources" | "queue-disabled"));
     let mut found: Vec<(&str, String)> =
-        holds.chain(others.map(|other| (other.cause.as_str(), other.text.clone()))).collect();
-    let outcome = job.posted.as_ref().map(|price| price.outcome.as_str());
+        holds.chain(others.map(|other| (other.cause.as_ref(), other.text.clone()))).collect();
+    let outcome = job.posted.as_ref().map(|price| price.made.outcome.as_ref());
     if found.is_empty() {
         found.extend(match outcome {
             Some("held-by-urgency") => Some(("urgency", "its urgency is 0".to_owned())),
             Some("held-by-score") => Some(("score", "the sum of its terms is 0 or less".to_owned())),
-            _ if job.held || job.state == "depend" => {
+            _ if job.is_held || job.state == "depend" => {
                 Some(("held", "it has not been released yet".to_owned()))
             }
             _ => None,
@@ -115,14 +116,14 @@ pub(crate) fn obstacles(job: &Job) -> Vec<(&str, String)> {
 }
 
 /// Whether nothing but its stopped queue, and its score, keeps a job from running: priorities compare both.
-fn is_only_stopped(job: &Job) -> bool {
+fn is_only_stopped(job: &Why) -> bool {
     obstacles(job).iter().all(|(code, _)| matches!(*code, "queue-stopped" | "score"))
 }
 
-fn stage(job: &Job) -> Stage {
+fn stage(job: &Why) -> Stage {
     // Of a score of 0 it is told which terms make it.
     let is_kept = obstacles(job).iter().any(|(code, _)| *code != "score");
-    match job.state.as_str() {
+    match job.state.as_ref() {
         "run" | "cleanup" => Stage::Running,
         _ if is_kept => Stage::Held,
         _ if job.posted.is_none() => Stage::Unpriced,
@@ -130,14 +131,14 @@ fn stage(job: &Job) -> Stage {
     }
 }
 
-fn by_price(a: &Job, one: &Price, b: &Job, other: &Price) -> Verdict {
-    let order = before(one.priority, a.id, other.priority, b.id);
+fn by_price(a: &Why, one: &PostedPriority, b: &Why, other: &PostedPriority) -> Verdict {
+    let order = before(one.made.priority, a.id, other.made.priority, b.id);
     let side = if order { Side::First } else { Side::Second };
     let verdict = |cause| Verdict { side, cause };
-    if one.priority == other.priority {
+    if one.made.priority == other.made.priority {
         return verdict(Cause::Id);
     }
-    if [one, other].iter().any(|price| price.outcome == "expedited") {
+    if [one, other].iter().any(|price| price.made.outcome == "expedited") {
         return verdict(Cause::Urgency);
     }
     let (ahead, ahead_id, behind, behind_id) = match side {
@@ -150,25 +151,31 @@ fn by_price(a: &Job, one: &Price, b: &Job, other: &Price) -> Verdict {
     };
     match fewest(ahead, behind, flips) {
         None => verdict(Cause::Weights),
-        Some(terms) if behind.outcome == "held-by-score" => verdict(Cause::Score(terms)),
+        Some(terms) if behind.made.outcome == "held-by-score" => verdict(Cause::Score(terms)),
         Some(terms) => verdict(Cause::Terms(terms)),
     }
 }
 
 /// Whether the first goes before the second.
-fn before(one: u64, a: u64, other: u64, b: u64) -> bool {
+fn before(one: u32, a: JobId, other: u32, b: JobId) -> bool {
     (other, a) < (one, b)
 }
 
 /// The terms, swapped one after the other from the largest difference down, until the order is the other one.
-fn fewest(ahead: &Price, behind: &Price, flips: impl Fn(&[usize]) -> bool) -> Option<Vec<usize>> {
+fn fewest(
+    ahead: &PostedPriority,
+    behind: &PostedPriority,
+    flips: impl Fn(&[usize]) -> bool,
+) -> Option<Vec<usize>> {
     let difference = |at: usize| {
-        let value = |price: &Price| price.terms.get(at).map_or((0.0, 0), |term| (term.value, term.weight));
+        let value = |price: &PostedPriority| {
+            price.made.terms.get(at).map_or((0.0, 0), |term| (term.value, term.weight))
+        };
         let ((mine, weight), (theirs, other)) = (value(ahead), value(behind));
         // What a swap takes from the one and gives to the other.
         (mine - theirs) * (weight as f64 + other as f64)
     };
-    let mut terms: Vec<usize> = (0..ahead.terms.len().min(behind.terms.len())).collect();
+    let mut terms: Vec<usize> = (0..ahead.made.terms.len().min(behind.made.terms.len())).collect();
     terms.sort_by(|a, b| difference(*b).total_cmp(&difference(*a)));
     (1..=terms.len()).find_map(|count| {
         let chosen = terms.get(..count)?;
@@ -177,27 +184,30 @@ fn fewest(ahead: &Price, behind: &Price, flips: impl Fn(&[usize]) -> bool) -> Op
 }
 
 /// Returns the priorities of two jobs after they have swapped the values of these terms.
-pub(super) fn swapped(one: &Price, other: &Price, terms: &[usize]) -> [u64; 2] {
-    let [mut first, mut second] = [one.terms.clone(), other.terms.clone()];
+pub(super) fn swapped(one: &PostedPriority, other: &PostedPriority, terms: &[usize]) -> [u32; 2] {
+    let [mut first, mut second] = [one.made.terms.clone(), other.made.terms.clone()];
     for at in terms {
         if let (Some(one), Some(other)) = (first.get_mut(*at), second.get_mut(*at)) {
             std::mem::swap(&mut one.value, &mut other.value);
         }
     }
-    let is_raised = [one, other].iter().any(|price| price.outcome == "raised");
+    let is_raised = [one, other].iter().any(|price| price.made.outcome == "raised");
     let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
     [first, second].map(|terms| {
-        let terms = terms.iter().map(|term| (term.name.as_str(), term.weight, term.value));
-        u64::from(score(terms, zero).priority)
+        let terms = terms.iter().map(|term| (term.name.as_ref(), term.weight, term.value));
+        score(terms, zero).priority
     })
 }
 
 /// The level of the tree at which two associations part, by its place in the lists of levels, and which of them goes first
 /// there, if one does. Levels above have the same name.
-pub(crate) fn parting(a: &[Level], b: &[Level]) -> Option<(usize, Option<Side>)> {
-    let at = a.iter().zip(b).position(|(one, other)| (&one.name, &one.kind) != (&other.name, &other.kind))?;
-    let value = |level: &Level| {
-        if level.infinite { Some(f64::INFINITY) } else { level.value }
+pub(crate) fn parting(a: &[LevelShown], b: &[LevelShown]) -> Option<(usize, Option<Side>)> {
+    let at = a
+        .iter()
+        .zip(b)
+        .position(|(one, other)| (&one.node.name, &one.node.kind) != (&other.node.name, &other.node.kind))?;
+    let value = |level: &LevelShown| {
+        if level.node.is_infinite { Some(f64::INFINITY) } else { level.node.value }
     };
     let (one, other) = (value(a.get(at)?)?, value(b.get(at)?)?);
     let side = match one.total_cmp(&other) {

@@ -15,7 +15,6 @@ pub(crate) use two::shares;
 
 use super::arguments::Args;
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::answers::{Explained, Job, Standing};
 use crate::plugin::ask::{Refusal, ask};
 use crate::ui::messages::remark;
 use crate::ui::output::write_pretty;
@@ -24,6 +23,7 @@ use crate::ui::printable::printable;
 use crate::ui::teller::Teller;
 use crate::ui::words::Words;
 use fairshare_client::{Flux, user_id};
+use fairshare_engine::engine::answers::{Explained, Standings, Why};
 
 /// Whether a text is meant as a job's id. Names of users are texts as well: what could be either is a user, who may be
 /// told apart by one of the other forms that an id has.
@@ -84,14 +84,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let explained: Explained = serde_json::from_value(answer.clone()).map_err(failure)?;
     for refused in &explained.refused {
-        let text = Words::of(&flux, explained.now).named(&refused.text);
-        remark(format_args!("{}: {text}", flux.job_name(refused.id)));
+        let text = Words::of(&flux, explained.heading.now).named(&refused.reason.text);
+        remark(format_args!("{}: {text}", flux.job_name(refused.id.0)));
     }
     if !explained.refused.is_empty() {
         return Ok(Answer::No);
     }
     let screen = args.screen.screen();
-    let words = Words::of(&flux, explained.now);
+    let words = Words::of(&flux, explained.heading.now);
     let teller = Teller { screen: &screen, words: &words };
     let mut text = Vec::new();
     let mut document = answer;
@@ -123,10 +123,10 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Where the associations of two jobs stand; `None` where that can't be had, which is no reason to say nothing else.
-fn standings(flux: &Flux, jobs: [&Job; 2]) -> Option<[Standing; 2]> {
-    let of = |job: &Job| -> Option<Standing> {
+fn standings(flux: &Flux, jobs: [&Why; 2]) -> Option<[Standings; 2]> {
+    let of = |job: &Why| -> Option<Standings> {
         let bank = job.bank.as_deref()?;
-        let standing: Standing = ask(flux, "standing", &json!({"user": job.userid, "bank": bank})).ok()?;
+        let standing: Standings = ask(flux, "standing", &json!({"user": job.userid, "bank": bank})).ok()?;
         (standing.associations.len() == 1).then_some(standing)
     };
     let [one, other] = jobs;

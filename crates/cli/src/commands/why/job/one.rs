@@ -3,22 +3,22 @@
 
 use std::io::{self, Write};
 
-use crate::plugin::answers::{Explained, Hold, Job, Price};
 use crate::ui::figures::{duration, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
+use fairshare_engine::engine::answers::{Explained, HoldNow, PostedPriority, Why};
 
 impl Teller<'_> {
     /// All about one job.
-    pub(crate) fn one(&self, job: &Job, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn one(&self, job: &Why, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
         self.heading(&self.headline(job), out)?;
         self.line(&self.what(job), out)?;
         writeln!(out)?;
         match &job.posted {
             Some(price) => self.price(job, price, explained, out)?,
             None if job.state == "run" => self.line("It has no priority: it runs.", out)?,
-            None if job.state == "sched" && job.held => self
+            None if job.state == "sched" && job.is_held => self
                 .line("It is held in SCHED at priority 0: it gets another when there is room for it.", out)?,
             None => {
                 self.line("It has no priority yet: it gets one as soon as nothing keeps it any more.", out)?
@@ -51,25 +51,25 @@ impl Teller<'_> {
     }
 
     /// That a list of so many has not all of them.
-    fn and_more(&self, told: usize, total: u64, out: &mut dyn Write) -> io::Result<()> {
-        match total.checked_sub(told as u64) {
+    fn and_more(&self, told: usize, total: usize, out: &mut dyn Write) -> io::Result<()> {
+        match total.checked_sub(told) {
             None | Some(0) => Ok(()),
             Some(more) => self.item(&format!("and {} more", number(more)), out),
         }
     }
 
     /// The answer in one sentence.
-    fn headline(&self, job: &Job) -> String {
+    fn headline(&self, job: &Why) -> String {
         let who = self.who(job);
         let by = |text: &str| format!("{who} {text}");
-        match (job.state.as_str(), job.holds.as_slice(), job.others.as_slice()) {
+        match (job.state.as_ref(), job.holds.as_slice(), job.others.as_slice()) {
             ("run", ..) => by("runs"),
             ("cleanup", ..) => by("is ending"),
             (_, [hold], _) => format!("{who} is held by {}", hold.limit),
             (_, [_, _, ..], _) => format!("{who} is held by {}", count(job.holds.len(), "limit")),
             (_, [], [other, ..]) if other.cause == "resources" => by("is waiting for resources"),
             (_, [], [other, ..]) => format!("{who} waits: {}", self.words.named(&other.text)),
-            ("sched", ..) if job.held => by("is about to be released"),
+            ("sched", ..) if job.is_held => by("is about to be released"),
             ("sched", ..) => by("waits for the scheduler"),
             ("priority", ..) => by("waits for its priority"),
             ("depend", ..) if !job.carries.is_empty() => by("is about to be released"),
@@ -78,7 +78,7 @@ impl Teller<'_> {
     }
 
     /// What the job is.
-    fn what(&self, job: &Job) -> String {
+    fn what(&self, job: &Why) -> String {
         let mut parts = Vec::new();
         parts.extend(job.queue.as_ref().map(|queue| match &job.parent_queue {
             Some(parent) => format!("queue {queue} (part of {parent})"),
@@ -100,19 +100,25 @@ impl Teller<'_> {
         parts.join(", ")
     }
 
-    fn price(&self, job: &Job, price: &Price, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
+    fn price(
+        &self,
+        job: &Why,
+        price: &PostedPriority,
+        explained: &Explained,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let when = price.when.map(|when| format!(", set {}", self.words.when(when))).unwrap_or_default();
         let why = price.reason.as_ref().map(|reason| format!(": {}", reason.text)).unwrap_or_default();
-        self.line(&format!("Its priority is {}{when}{why}.", number(price.priority)), out)?;
+        self.line(&format!("Its priority is {}{when}{why}.", number(price.made.priority)), out)?;
         if let Some(before) = &price.before {
             let when = self.words.when(before.when);
-            self.line(&format!("The priority before was set {when}: {}.", before.text), out)?;
+            self.line(&format!("The priority before was set {when}: {}.", before.reason.text), out)?;
         }
-        if !price.terms.is_empty() {
+        if !price.made.terms.is_empty() {
             writeln!(out)?;
             self.table(terms(price), &[], out)?;
         }
-        let outcome = match price.outcome.as_str() {
+        let outcome = match price.made.outcome.as_ref() {
             "held-by-score" => "A sum of 0 or less is no priority: its score holds the job.",
             "raised" => "A sum of 0 or less is raised to 1 here.",
             "lowered" => "It is cut to the most that a job may have that is not expedited.",
@@ -126,15 +132,18 @@ impl Teller<'_> {
         if let Some(turn) = &job.turn {
             let text = format!(
                 "Users take turns: it is the {} of its association, which counts with the fair-share {:.6}.",
-                ordinal(usize::try_from(turn.number).unwrap_or(0)),
+                ordinal(turn.number),
                 turn.fairshare
             );
             self.line(&text, out)?;
         }
-        let policy = explained.policy.as_ref().filter(|_| explained.live);
-        if let Some(exact) = job.exact.as_ref().filter(|exact| exact.priority != price.priority) {
-            let lag =
-                job.lag.as_ref().map(|lag| format!(" ({:+}): {}", lag.by, lag.text)).unwrap_or_default();
+        let policy = explained.heading.policy.as_ref().filter(|_| explained.heading.live);
+        if let Some(exact) = job.exact.as_ref().filter(|exact| exact.priority != price.made.priority) {
+            let lag = job
+                .lag
+                .as_ref()
+                .map(|lag| format!(" ({:+}): {}", lag.by, lag.reason.text))
+                .unwrap_or_default();
             self.line(&format!("As of now it would be {}{lag}", number(exact.priority)), out)?;
         } else if policy.is_some() {
             self.line("That is exact as of now.", out)?;
@@ -142,7 +151,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    fn holds(&self, job: &Job, out: &mut dyn Write) -> io::Result<()> {
+    fn holds(&self, job: &Why, out: &mut dyn Write) -> io::Result<()> {
         if !job.holds.is_empty() {
             self.heading(
                 if job.holds.len() == 1 {
@@ -172,10 +181,10 @@ impl Teller<'_> {
             self.line(&text, out)?;
         }
         if let Some(line) = job.line {
-            let place = ordinal(usize::try_from(line.place).unwrap_or(0));
+            let place = ordinal(line.place);
             self.line(&format!("It is {place} of {} held jobs in its line.", number(line.of)), out)?;
         }
-        match (job.latest, &job.latest_reason) {
+        match (job.release.latest, &job.release.reason) {
             (Some(latest), _) => {
                 let text = "if jobs run to their limits and no other job comes";
                 self.line(
@@ -183,11 +192,13 @@ impl Teller<'_> {
                     out,
                 )?;
             }
-            (None, Some(reason)) => self.line(&sentence(&self.words.named(&reason.text)), out)?,
-            (None, None) => {}
+            (None, reason) if reason.text.is_empty() => {}
+            (None, reason) => self.line(&sentence(&self.words.named(&reason.text)), out)?,
         }
-        if let Some(started) =
-            job.if_started.filter(|started| job.latest.is_none_or(|latest| latest != *started))
+        if let Some(started) = job
+            .release
+            .if_started
+            .filter(|started| job.release.latest.is_none_or(|latest| latest != *started))
         {
             let text = format!("If all jobs before it started now: {}.", self.words.when(started));
             self.line(&text, out)?;
@@ -195,8 +206,8 @@ impl Teller<'_> {
         Ok(())
     }
 
-    fn frees(&self, hold: &Hold) -> Rows<'_> {
-        let unit = match hold.measure.as_str() {
+    fn frees(&self, hold: &HoldNow) -> Rows<'_> {
+        let unit = match hold.measure.as_ref() {
             "nodes" => "Nodes",
             "cores" => "Cores",
             _ => "Jobs",
@@ -207,8 +218,8 @@ impl Teller<'_> {
             .map(|free| {
                 let by = free.by.map_or("nobody can say".to_owned(), |by| self.words.when(by));
                 vec![
-                    Cell::Text(self.words.job(free.id)),
-                    Cell::Text(free.state.clone()),
+                    Cell::Text(self.words.job(free.id.0)),
+                    Cell::Text(free.state.to_string()),
                     Cell::Count(free.amount),
                     Cell::Text(by),
                 ]
@@ -233,7 +244,7 @@ fn sentence(text: &str) -> String {
 }
 
 /// Whether a dependency is of a limit that holds the job now. From the second use on a number is behind the name.
-fn holds(job: &Job, name: &str) -> bool {
+fn holds(job: &Why, name: &str) -> bool {
     let base = name
         .rsplit_once('.')
         .filter(|(_, count)| count.parse::<u32>().is_ok())
@@ -242,14 +253,15 @@ fn holds(job: &Job, name: &str) -> bool {
 }
 
 /// The terms of a price, and what they come to.
-fn terms(price: &Price) -> Rows<'static> {
+fn terms(price: &PostedPriority) -> Rows<'static> {
     let mut rows: Vec<Vec<Cell>> = price
+        .made
         .terms
         .iter()
         .filter(|term| term.weight != 0 || term.product != 0.0)
         .map(|term| {
             vec![
-                Cell::Text(term.name.clone()),
+                Cell::Text(term.name.to_string()),
                 Cell::Number(term.value),
                 Cell::Number(term.weight as f64),
                 Cell::Number(term.product),
@@ -259,11 +271,15 @@ fn terms(price: &Price) -> Rows<'static> {
     let last = |name: &str, number: f64| {
         vec![Cell::Text(name.to_owned()), Cell::None, Cell::None, Cell::Number(number)]
     };
-    rows.extend(price.sum.map(|sum| last("sum", sum)));
+    rows.extend(price.made.sum.map(|sum| last("sum", sum)));
     rows.extend(
-        price.rounded.filter(|rounded| price.sum != Some(*rounded)).map(|rounded| last("rounded", rounded)),
+        price
+            .made
+            .rounded
+            .filter(|rounded| price.made.sum != Some(*rounded))
+            .map(|rounded| last("rounded", rounded)),
     );
-    rows.push(last("priority", price.priority as f64));
+    rows.push(last("priority", price.made.priority as f64));
     let columns = vec![
         column("name", "Term", Style::Text),
         column("value", "Factor", Style::Fraction),

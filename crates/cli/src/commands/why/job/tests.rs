@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use super::decide::{Cause, Side, decide, obstacles, swapped};
 use super::{is_job, may_be_job};
-use crate::plugin::answers::{Explained, Job, Standing};
 use crate::tests::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
 use crate::ui::teller::Teller;
 use fairshare_engine::accounts::{Weights, ZeroScore};
+use fairshare_engine::engine::answers::{Explained, Standings, Why};
+use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::priority::{FACTORS, Factors, MAX_FACTORS, Weighed};
 
-fn job(value: Value) -> Job {
+fn job(value: Value) -> Why {
     serde_json::from_value(value).expect("a job")
 }
 
@@ -95,15 +96,15 @@ fn screens_of_one_job() {
     }
 }
 
-fn standings() -> [Standing; 2] {
-    let ann: Standing = serde_json::from_value(standing()).expect("a standing");
+fn standings() -> [Standings; 2] {
+    let ann: Standings = serde_json::from_value(standing()).expect("a standing");
     let mut ben = ann.clone();
     let of = &mut ben.associations[0];
-    (of.userid, of.bank) = (5002, "phys".to_owned());
-    of.levels[1].name = "phys".to_owned();
-    (of.levels[1].value, of.levels[1].shares_part, of.levels[1].usage_part) =
+    (of.userid, of.bank) = (UserId(5002), BankName::from("phys"));
+    of.levels[1].node.name = "phys".to_owned();
+    (of.levels[1].node.value, of.levels[1].node.shares_part, of.levels[1].node.usage_part) =
         (Some(2.5), Some(0.75), Some(0.3));
-    (of.levels[2].name, of.levels[2].value) = ("ben".to_owned(), Some(0.1));
+    (of.levels[2].node.name, of.levels[2].node.value) = ("ben".to_owned(), Some(0.1));
     if let Some(rank) = &mut of.rank {
         (rank.place, rank.before) = (3, 2);
     }
@@ -161,7 +162,7 @@ fn what_decides() {
     let terms =
         |fairshare: f64, queue: f64| price(&[("fairshare", fairshare, 100_000), ("queue", queue, 10_000)]);
     let plain = |id, price| job(pending(id, 5001, "chem", price));
-    let verdict = |a: &Job, b: &Job| {
+    let verdict = |a: &Why, b: &Why| {
         let (one, other) = (decide(a, b), decide(b, a));
         assert_ne!(one.side, other.side, "whoever is named first");
         assert_eq!(one.cause, other.cause);
@@ -257,7 +258,7 @@ proptest::proptest! {
         }
         let weighed = Weighed::new(Factors::default(), &Weights::default(), &named);
         let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
-        let posted = jobs.map(|values| u64::from(weighed.recall(16, &values, zero).priority));
+        let posted = jobs.map(|values| weighed.recall(16, &values, zero).priority);
         proptest::prop_assert_eq!(swapped(&one, &other, &places), posted);
     }
 
@@ -283,7 +284,7 @@ proptest::proptest! {
         let verdict = decide(&a, &b);
         let before = order(&mine, theirs);
         proptest::prop_assert_eq!(before, verdict.side == Side::First);
-        let equal = a.posted.as_ref().map(|price| price.priority) == b.posted.as_ref().map(|price| price.priority);
+        let equal = a.posted.as_ref().map(|price| price.made.priority) == b.posted.as_ref().map(|price| price.made.priority);
         match verdict.cause {
             Cause::Id => proptest::prop_assert!(equal),
             Cause::Terms(places) | Cause::Score(places) => {

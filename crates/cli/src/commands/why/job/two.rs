@@ -6,36 +6,39 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::decide::{Cause, Side, Verdict, obstacles, parting};
-use crate::plugin::answers::{AssociationStanding, Job, Level, Standing, Term};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
+use fairshare::Shares;
+use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Standings, Why};
+use fairshare_engine::ids::Word;
+use fairshare_engine::priority::Term;
 
 /// Where the associations of both stand.
-type Standings<'a> = Option<(&'a Standing, &'a Standing)>;
+type BothStandings<'a> = Option<(&'a Standings, &'a Standings)>;
 
 impl Verdict {
     /// The terms that decide, by name.
-    pub(crate) fn terms<'a>(&self, job: &'a Job) -> Vec<&'a str> {
+    pub(crate) fn terms<'a>(&self, job: &'a Why) -> Vec<&'a str> {
         let (Cause::Terms(places) | Cause::Score(places)) = &self.cause else { return Vec::new() };
-        let terms = job.posted.as_ref().map(|price| price.terms.as_slice()).unwrap_or_default();
-        places.iter().filter_map(|at| terms.get(*at)).map(|term| term.name.as_str()).collect()
+        let terms = job.posted.as_ref().map(|price| price.made.terms.as_slice()).unwrap_or_default();
+        places.iter().filter_map(|at| terms.get(*at)).map(|term| term.name.as_ref()).collect()
     }
 
     /// Whether fair-share is among them.
-    pub(crate) fn is_of_fairshare(&self, job: &Job) -> bool {
+    pub(crate) fn is_of_fairshare(&self, job: &Why) -> bool {
         self.terms(job).contains(&"fairshare")
     }
 }
 
 /// The verdict for programs.
-pub(super) fn json(a: &Job, b: &Job, verdict: &Verdict, standings: Standings<'_>) -> Value {
+pub(super) fn json(a: &Why, b: &Why, verdict: &Verdict, standings: BothStandings<'_>) -> Value {
     let (ahead, behind) = ordered(a, b, verdict);
     let level = standings.and_then(|(one, other)| {
         let (one, other) = (one.associations.first()?, other.associations.first()?);
         let (at, side) = parting(&one.levels, &other.levels)?;
-        let names = [one, other].map(|association| association.levels.get(at).map(|level| level.name.clone()));
-        let below = at.checked_sub(1).and_then(|above| one.levels.get(above)).map(|level| level.name.clone());
+        let names = [one, other].map(|association| association.levels.get(at).map(|level| level.node.name.clone()));
+        let below = at.checked_sub(1).and_then(|above| one.levels.get(above)).map(|level| level.node.name.clone());
         Some(json!({"below": below, "nodes": names, "decides": side.map(|side| if side == Side::First { 0 } else { 1 })}))
     });
     let cannot_run = [a, b].into_iter().flat_map(|job| {
@@ -54,15 +57,15 @@ pub(super) fn json(a: &Job, b: &Job, verdict: &Verdict, standings: Standings<'_>
 }
 
 /// Whether the scheduler compares jobs of two queues; `None` for jobs of one queue.
-fn about_queues(a: &Job, b: &Job) -> Option<String> {
+fn about_queues(a: &Why, b: &Why) -> Option<String> {
     let (one, other) = (a.queue.as_ref()?, b.queue.as_ref()?);
     if one == other {
         return None;
     }
     let part =
-        |job: &Job| Some(format!("queue {} is part of {}", job.queue.as_ref()?, job.parent_queue.as_ref()?));
+        |job: &Why| Some(format!("queue {} is part of {}", job.queue.as_ref()?, job.parent_queue.as_ref()?));
     let parts: Vec<String> = [a, b].into_iter().filter_map(part).collect();
-    let scheduled = |job: &Job| job.parent_queue.clone().or_else(|| job.queue.clone());
+    let scheduled = |job: &Why| job.parent_queue.clone().or_else(|| job.queue.clone());
     if scheduled(a) == scheduled(b) {
         return Some(format!("Both stand in one order: {}.", parts.join(", and ")));
     }
@@ -72,7 +75,7 @@ fn about_queues(a: &Job, b: &Job) -> Option<String> {
     })
 }
 
-fn ordered<'a>(a: &'a Job, b: &'a Job, verdict: &Verdict) -> (&'a Job, &'a Job) {
+fn ordered<'a>(a: &'a Why, b: &'a Why, verdict: &Verdict) -> (&'a Why, &'a Why) {
     if verdict.side == Side::First { (a, b) } else { (b, a) }
 }
 
@@ -80,10 +83,10 @@ impl Teller<'_> {
     /// Why one of two goes first.
     pub(crate) fn two(
         &self,
-        a: &Job,
-        b: &Job,
+        a: &Why,
+        b: &Why,
         verdict: &Verdict,
-        standings: Standings<'_>,
+        standings: BothStandings<'_>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let (ahead, behind) = ordered(a, b, verdict);
@@ -106,10 +109,10 @@ impl Teller<'_> {
             self.cannot_run(job, out)?;
         }
         if let (Some(one), Some(other)) = (&ahead.posted, &behind.posted)
-            && !(one.terms.is_empty() && other.terms.is_empty())
+            && !(one.made.terms.is_empty() && other.made.terms.is_empty())
         {
             writeln!(out)?;
-            self.table(self.beside(ahead, behind, &one.terms, &other.terms), &["weight"], out)?;
+            self.table(self.beside(ahead, behind, &one.made.terms, &other.made.terms), &["weight"], out)?;
         }
         let standings = standings.and_then(|(one, other)| {
             let (one, other) = (one.associations.first()?, other.associations.first()?);
@@ -119,18 +122,18 @@ impl Teller<'_> {
             writeln!(out)?;
             self.fairshare(ahead, behind, standings, out)?;
         }
-        let fork = |job: &Job| {
+        let fork = |job: &Why| {
             job.exact
                 .as_ref()
                 .zip(job.posted.as_ref())
-                .is_some_and(|(now, then)| now.priority != then.priority)
+                .is_some_and(|(now, then)| now.priority != then.made.priority)
         };
         if fork(ahead) || fork(behind) {
             writeln!(out)?;
             self.line("The priorities are those that Flux has; as of now they would be:", out)?;
             for job in [ahead, behind] {
                 if let Some(exact) = &job.exact {
-                    self.item(&format!("{}: {}", self.words.job(job.id), number(exact.priority)), out)?;
+                    self.item(&format!("{}: {}", self.words.job(job.id.0), number(exact.priority)), out)?;
                 }
             }
         }
@@ -138,25 +141,25 @@ impl Teller<'_> {
     }
 
     /// That a job cannot run, why, and until when if that is known.
-    fn cannot_run(&self, job: &Job, out: &mut dyn Write) -> io::Result<()> {
+    fn cannot_run(&self, job: &Why, out: &mut dyn Write) -> io::Result<()> {
         let texts: Vec<String> = obstacles(job).iter().map(|(_, text)| self.words.named(text)).collect();
         if texts.is_empty() {
             return Ok(());
         }
         let at = job.others.iter().filter_map(|other| other.at).reduce(f64::max);
-        let until = match (job.latest, at) {
+        let until = match (job.release.latest, at) {
             (Some(latest), _) if texts.len() == job.holds.len() => {
                 format!("; it is released at the latest {}", self.words.when(latest))
             }
             (None, Some(at)) if texts.len() == 1 => format!("; it may begin {}", self.words.when(at)),
             _ => String::new(),
         };
-        self.line(&format!("{} cannot run now: {}{until}.", self.words.job(job.id), texts.join("; ")), out)
+        self.line(&format!("{} cannot run now: {}{until}.", self.words.job(job.id.0), texts.join("; ")), out)
     }
 
     /// Why the one goes first; `None` where [`Teller::cannot_run`] says all of it.
-    fn cause(&self, ahead: &Job, behind: &Job, verdict: &Verdict) -> Option<String> {
-        let (first, second) = (self.words.job(ahead.id), self.words.job(behind.id));
+    fn cause(&self, ahead: &Why, behind: &Why, verdict: &Verdict) -> Option<String> {
+        let (first, second) = (self.words.job(ahead.id.0), self.words.job(behind.id.0));
         Some(match &verdict.cause {
             Cause::Held | Cause::Neither => return None,
             Cause::Runs => format!("{first} has started already."),
@@ -179,8 +182,8 @@ impl Teller<'_> {
         })
     }
 
-    fn decide(&self, job: &Job, places: &[usize], one: &str, several: &str) -> String {
-        let terms = job.posted.as_ref().map(|price| price.terms.as_slice()).unwrap_or_default();
+    fn decide(&self, job: &Why, places: &[usize], one: &str, several: &str) -> String {
+        let terms = job.posted.as_ref().map(|price| price.made.terms.as_slice()).unwrap_or_default();
         let names: Vec<&str> =
             places.iter().filter_map(|at| terms.get(*at)).map(|term| spoken(&term.name)).collect();
         let text = match names.split_last() {
@@ -193,14 +196,14 @@ impl Teller<'_> {
     }
 
     /// The terms of both, side by side.
-    fn beside(&self, ahead: &Job, behind: &Job, one: &[Term], other: &[Term]) -> Rows<'static> {
+    fn beside(&self, ahead: &Why, behind: &Why, one: &[Term<Word>], other: &[Term<Word>]) -> Rows<'static> {
         let mut rows: Vec<Vec<Cell>> = Vec::new();
         let names = if one.is_empty() { other } else { one };
         for named in names {
-            let find = |terms: &[Term]| terms.iter().find(|term| term.name == named.name).cloned();
+            let find = |terms: &[Term<Word>]| terms.iter().find(|term| term.name == named.name).cloned();
             let (mine, theirs) = (find(one), find(other));
-            let product = |term: &Option<Term>| term.as_ref().map(|term| term.product);
-            let weighs = |term: &Option<Term>| term.as_ref().is_some_and(|term| term.weight != 0);
+            let product = |term: &Option<Term<Word>>| term.as_ref().map(|term| term.product);
+            let weighs = |term: &Option<Term<Word>>| term.as_ref().is_some_and(|term| term.weight != 0);
             if !weighs(&mine) && !weighs(&theirs) {
                 continue;
             }
@@ -209,7 +212,7 @@ impl Teller<'_> {
                 Cell::Text(if by > 0.0 { format!("+{}", term(by)) } else { term(by) })
             });
             rows.push(vec![
-                Cell::Text(named.name.clone()),
+                Cell::Text(named.name.to_string()),
                 mine.as_ref().map(|term| term.value).into(),
                 theirs.as_ref().map(|term| term.value).into(),
                 product(&mine).into(),
@@ -217,7 +220,7 @@ impl Teller<'_> {
                 signed,
             ]);
         }
-        let priority = |job: &Job| Cell::from(job.posted.as_ref().map(|price| price.priority as f64));
+        let priority = |job: &Why| Cell::from(job.posted.as_ref().map(|price| price.made.priority as f64));
         rows.push(vec![
             Cell::Text("priority".into()),
             Cell::None,
@@ -240,14 +243,13 @@ impl Teller<'_> {
     /// What made the difference between two fair-shares.
     fn fairshare(
         &self,
-        ahead: &Job,
-        behind: &Job,
+        ahead: &Why,
+        behind: &Why,
         standings: Option<(&AssociationStanding, &AssociationStanding)>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         if ahead.userid == behind.userid && ahead.bank == behind.bank {
-            let turn =
-                |job: &Job| job.turn.as_ref().map(|turn| ordinal(usize::try_from(turn.number).unwrap_or(0)));
+            let turn = |job: &Why| job.turn.as_ref().map(|turn| ordinal(turn.number));
             return match (turn(ahead), turn(behind)) {
                 (Some(one), Some(other)) => self.line(
                     &format!("Both are of the same association, whose jobs take turns: the one is its {one}, the other its {other}."),
@@ -266,7 +268,7 @@ impl Teller<'_> {
         };
         let (Some(mine), Some(theirs)) = (one.levels.get(at), other.levels.get(at)) else { return Ok(()) };
         let above = at.checked_sub(1).and_then(|above| one.levels.get(above));
-        let below = above.map_or_else(|| "the root".to_owned(), |level| format!("bank {}", level.name));
+        let below = above.map_or_else(|| "the root".to_owned(), |level| format!("bank {}", level.node.name));
         let (mine_is, theirs_is) = (node(mine), node(theirs));
         let text = match side {
             Some(Side::First) => format!(
@@ -282,9 +284,7 @@ impl Teller<'_> {
         self.line(&text, out)?;
         self.table(levels(&[mine, theirs]), &["shares", "usage"], out)?;
         let place = |association: &AssociationStanding| {
-            association.rank.map(|rank| {
-                format!("{} of {}", ordinal(usize::try_from(rank.place).unwrap_or(0)), number(rank.of))
-            })
+            association.rank.map(|rank| format!("{} of {}", ordinal(rank.place), number(rank.of)))
         };
         if let (Some(one), Some(other)) = (place(one), place(other)) {
             self.line(&format!("Their associations are the {one} and the {other}."), out)?;
@@ -298,26 +298,26 @@ fn spoken(name: &str) -> &str {
     if name == "fairshare" { "fair-share" } else { name }
 }
 
-fn node(level: &Level) -> String {
-    if level.kind == "bank" { format!("bank {}", level.name) } else { level.name.clone() }
+fn node(level: &LevelShown) -> String {
+    if level.node.kind == "bank" { format!("bank {}", level.node.name) } else { level.node.name.clone() }
 }
 
 /// Nodes of the tree with what makes their values.
-pub(crate) fn levels(nodes: &[&Level]) -> Rows<'static> {
+pub(crate) fn levels(nodes: &[&LevelShown]) -> Rows<'static> {
     let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
     let rows: Vec<Vec<Cell>> = nodes
         .iter()
         .map(|level| {
-            let value = match (level.infinite, level.value) {
+            let value = match (level.node.is_infinite, level.node.value) {
                 (true, _) => Cell::Text("unused".to_owned()),
                 (false, Some(value)) => Cell::Text(ratio(value)),
                 (false, None) => Cell::None,
             };
             vec![
                 Cell::Text(node(level)),
-                shares(&level.shares),
-                part(level.shares_part),
-                part(level.usage_part),
+                shares(level.node.shares),
+                part(level.node.shares_part),
+                part(level.node.usage_part),
                 value,
             ]
         })
@@ -332,11 +332,10 @@ pub(crate) fn levels(nodes: &[&Level]) -> Rows<'static> {
     Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
 }
 
-/// Shares as the plugin gives them.
-pub(crate) fn shares(shares: &Value) -> Cell {
+/// Returns the cell of shares.
+pub(crate) fn shares(shares: Shares) -> Cell {
     match shares {
-        Value::Number(number) => number.as_u64().map_or(Cell::None, Cell::Count),
-        Value::String(text) => Cell::Text(text.clone()),
-        _ => Cell::None,
+        Shares::Count(count) => Cell::Count(count),
+        Shares::Parent => Cell::Text("parent".to_owned()),
     }
 }

@@ -55,7 +55,7 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
                         for job {wide}, which 100 jobs have overtaken"
     );
     assert_eq!(told.text, text);
-    assert_eq!(told.frees.iter().map(|one| (one.id, one.state)).collect::<Vec<_>>(), [(big, "run")]);
+    assert_eq!(told.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(), [(big, "run")]);
     // When the user's limit has room, the bank holds the job, and keeps headroom for it; the user's other job goes.
     host.end(big);
     assert_eq!(states(&host, &[wide, own]), [State::Depend, State::Sched]);

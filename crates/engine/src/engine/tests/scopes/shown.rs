@@ -2,7 +2,12 @@
 //! Limits over scopes as people are shown them, with what is in use.
 
 use super::*;
-use crate::engine::answers::{Open, StandingsWanted};
+use crate::engine::answers::{LimitShown, Open, StandingsWanted};
+
+/// Returns the scope of a limit over a scope, in words.
+fn whose(limit: &LimitShown) -> Option<String> {
+    Some(Target::parse(&limit.scope, limit.name.as_deref()?).unwrap().to_string())
+}
 
 /// Of an association: those on itself, on its bank and the banks above, and on its user.
 #[test]
@@ -64,12 +69,9 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
         [Open::All, Open::Banks, Open::Own].into_iter().flat_map(|open| cases.map(|case| (open, case)))
     {
         let page = page(open);
-        let standing = page
-            .associations
-            .iter()
-            .find(|it| (it.association.user, it.association.bank.as_str()) == (UserId(user), of));
-        let over =
-            standing.unwrap().limits.iter().filter_map(|it| Some((it, it.target.as_ref()?.to_string())));
+        let standing =
+            page.associations.iter().find(|it| (it.userid, it.bank.as_str()) == (UserId(user), of));
+        let over = standing.unwrap().limits.iter().filter_map(|it| Some((it, whose(it)?)));
         let shown: Vec<_> = over
             .map(|(it, whose)| {
                 (whose, it.queue.as_ref().map(|queue| queue.as_str().to_owned()), it.used, it.cap)
@@ -97,7 +99,7 @@ fn what_released_jobs_reserve_is_shown_apart_from_what_runs() {
             StandingsWanted { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
         let mut page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         let limits = page.associations.remove(0).limits;
-        let limit = limits.into_iter().find(|it| it.target == Some(bank("C"))).unwrap();
+        let limit = limits.into_iter().find(|it| it.name.as_deref() == Some("C")).unwrap();
         assert_eq!(limit.cap, Some(2));
         (limit.used.unwrap(), limit.reserved.unwrap())
     };

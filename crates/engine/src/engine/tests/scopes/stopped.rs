@@ -33,7 +33,10 @@ fn a_text_tells_what_runs_from_what_is_reserved() {
     let told = why(&host, next).holds.remove(0);
     let text = "0 of 4 running cores of bank science with all below it are in use, 4 are reserved for released jobs; this job takes 4";
     assert_eq!((told.text.as_str(), told.used, told.reserved), (text, 4, 4));
-    assert_eq!(told.frees.iter().map(|one| (one.id, one.state)).collect::<Vec<_>>(), [(first, "sched")]);
+    assert_eq!(
+        told.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(),
+        [(first, "sched")]
+    );
     host.start(first);
     let told = why(&host, next).holds.remove(0);
     let text = "4 of 4 running cores of bank science with all below it are in use; this job takes 4";

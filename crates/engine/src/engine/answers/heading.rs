@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The members with which `explain`, `standing` and `stats` begin.
+
+use crate::engine::View;
+use crate::ids::{JobId, Word};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// The state of the plugin at the time of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Heading {
+    /// The time of the answer, in seconds since the epoch.
+    pub now: f64,
+    /// Number of accepted updates.
+    pub generation: u64,
+    /// Whether fair-share is live.
+    pub live: bool,
+    /// Counts pushes, and refreshes that changed a fair-share.
+    pub live_generation: u64,
+    /// The ranking policy of the live tree, if there is a tree.
+    pub policy: Option<Word>,
+    /// Set while another priority plugin decides.
+    pub overruled: Option<Overruled>,
+}
+
+/// A job that has another priority in Flux than the plugin posted: another priority plugin decides.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overruled {
+    /// The job.
+    pub job: JobId,
+    /// The priority that the plugin posted.
+    pub posted: u32,
+    /// The priority in Flux.
+    pub in_flux: i64,
+    /// When the first such job was found, in seconds since the epoch.
+    pub since: f64,
+}
+
+impl Overruled {
+    /// Returns a sentence in which the job has this name.
+    pub fn sentence(&self, job: &str) -> String {
+        format!(
+            "another priority plugin decides: job {job} has priority {} in Flux, mf_priority gave it {}",
+            self.in_flux, self.posted
+        )
+    }
+}
+
+impl Heading {
+    /// Returns the heading of an answer at `now`.
+    pub fn new(view: &View<'_>, now: f64, overruled: Option<Overruled>) -> Heading {
+        let live = view.outline();
+        Heading {
+            now,
+            generation: view.generation(),
+            live: live.is_on,
+            live_generation: live.generation,
+            policy: live.rule.map(|(policy, _)| Cow::Borrowed(policy.name())),
+            overruled,
+        }
+    }
+}
