@@ -2,7 +2,7 @@
 //! What a push changes, or would change: the reply to its sender, and the line in the log.
 
 use crate::jobtap::{LogLevel, Plugin};
-use fairshare_engine::accounts::{Counts, Difference};
+use fairshare_engine::accounts::{ChangeCounts, Difference};
 use fairshare_engine::engine::Preview;
 use serde_json::{Value, json};
 
@@ -17,9 +17,10 @@ pub fn reply(generation: u64, difference: Difference, dry_run: bool) -> Value {
         "unchanged": difference.unchanged,
         "config": {"changed": difference.others.config},
     });
-    let kinds = difference.others.kinds().into_iter().map(|(kind, Counts { added, changed, removed })| {
-        (kind.to_owned(), json!({"added": added, "changed": changed, "removed": removed}))
-    });
+    let kinds =
+        difference.others.kinds().into_iter().map(|(kind, ChangeCounts { added, changed, removed })| {
+            (kind.to_owned(), json!({"added": added, "changed": changed, "removed": removed}))
+        });
     if let Value::Object(members) = &mut reply {
         members.extend(kinds);
     }
@@ -69,8 +70,7 @@ pub fn log_push(plugin: Plugin, what: &str, generation: u64, difference: Differe
         "mf_priority: {what}: generation {generation}, associations: {added} added, {changed} changed, \
          {removed} removed, {unchanged} unchanged"
     );
-    for (kind, counts) in others.kinds() {
-        let Counts { added, changed, removed } = counts;
+    for (kind, counts @ ChangeCounts { added, changed, removed }) in others.kinds() {
         if !counts.is_empty() {
             text += &format!("; {kind}: {added} added, {changed} changed, {removed} removed");
         }

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "fairshare-embedded")]
 enum Command {
-    Demo(demo::Args),
-    Run(play::Args),
+    Demo(demo::DemoArgs),
+    Run(play::PlayArgs),
 }
 
 /// Why a subcommand failed; the text is for the user.

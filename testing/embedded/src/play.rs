@@ -26,7 +26,7 @@ const PART: usize = 3;
 
 /// Play a scenario and print what the plugin did
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct PlayArgs {
     /// JSON document of queues and steps
     scenario: PathBuf,
     /// The jobtap plugin, named mf_priority.so
@@ -40,8 +40,8 @@ pub struct Args {
     keeper: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> Outcome {
-    let Args { scenario, plugin, trace, keeper } = args;
+pub fn run(args: &PlayArgs) -> Outcome {
+    let PlayArgs { scenario, plugin, trace, keeper } = args;
     let at = |error: &dyn std::fmt::Display| failure(format!("{}: {error}", scenario.display()));
     let text = fs::read_to_string(scenario).map_err(|error| at(&error))?;
     let document: Value = serde_json::from_str(&text).map_err(|error| at(&error))?;

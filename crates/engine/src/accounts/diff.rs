@@ -28,7 +28,7 @@ pub struct Policy {
 
 /// How many records of a kind were added, changed and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ChangeCounts {
     /// Records that did not exist.
     pub added: usize,
     /// Records whose value differs.
@@ -37,10 +37,10 @@ pub struct Counts {
     pub removed: usize,
 }
 
-impl Counts {
+impl ChangeCounts {
     /// Compares two tables.
-    fn of<K: Ord, V: PartialEq>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> Counts {
-        let mut counts = Counts::default();
+    fn of<K: Ord, V: PartialEq>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> ChangeCounts {
+        let mut counts = ChangeCounts::default();
         for (key, value) in after {
             match before.get(key) {
                 None => counts.added += 1,
@@ -51,8 +51,8 @@ impl Counts {
         counts
     }
 
-    fn plus(self, other: Counts) -> Counts {
-        Counts {
+    fn plus(self, other: ChangeCounts) -> ChangeCounts {
+        ChangeCounts {
             added: self.added + other.added,
             changed: self.changed + other.changed,
             removed: self.removed + other.removed,
@@ -61,7 +61,7 @@ impl Counts {
 
     /// Whether nothing differs.
     pub fn is_empty(self) -> bool {
-        self == Counts::default()
+        self == ChangeCounts::default()
     }
 }
 
@@ -80,22 +80,22 @@ pub struct TreeChange {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Others {
     /// Queues.
-    pub queues: Counts,
+    pub queues: ChangeCounts,
     /// Projects.
-    pub projects: Counts,
+    pub projects: ChangeCounts,
     /// Banks: their priorities, and their shares and places in the tree.
-    pub banks: Counts,
+    pub banks: ChangeCounts,
     /// Limits of the site's own.
-    pub limits: Counts,
+    pub limits: ChangeCounts,
     /// Weights of factors.
-    pub factors: Counts,
+    pub factors: ChangeCounts,
     /// Switches, and rules of the tree, that differ.
     pub config: usize,
 }
 
 impl Others {
     /// Each kind that has counts of its own, by its name.
-    pub fn kinds(&self) -> [(&'static str, Counts); 5] {
+    pub fn kinds(&self) -> [(&'static str, ChangeCounts); 5] {
         [
             ("queues", self.queues),
             ("projects", self.projects),
@@ -160,18 +160,18 @@ impl Book {
         let weights = |weights: &Weights| -> BTreeMap<String, i64> {
             weights.given().map(|(name, weight)| (name.to_owned(), weight)).collect()
         };
-        let mut banks = Counts::of(&self.banks, next.banks);
+        let mut banks = ChangeCounts::of(&self.banks, next.banks);
         let is_same = |bank: &&BankName| self.banks.get(*bank) == next.banks.get(*bank);
         banks.changed += tree.banks.iter().filter(is_same).count();
         let (before, after) = (self.config, next.config);
         let switches =
             [before.deny_unknown_queues != after.deny_unknown_queues, before.zero_score != after.zero_score];
         Others {
-            queues: Counts::of(&self.queues, next.queues),
-            projects: Counts::of(&named(&self.projects), &named(next.projects)),
+            queues: ChangeCounts::of(&self.queues, next.queues),
+            projects: ChangeCounts::of(&named(&self.projects), &named(next.projects)),
             banks,
-            limits: Counts::of(&limits(self.pushed_limits()), &limits(next.limits)),
-            factors: Counts::of(&weights(&self.weights), &weights(next.weights)),
+            limits: ChangeCounts::of(&limits(self.pushed_limits()), &limits(next.limits)),
+            factors: ChangeCounts::of(&weights(&self.weights), &weights(next.weights)),
             config: switches.into_iter().filter(|differs| *differs).count() + tree.rules,
         }
     }

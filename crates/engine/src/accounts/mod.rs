@@ -18,10 +18,10 @@ mod weights;
 
 pub use association::Association;
 pub use config::{Config, ConfigPatch, ZeroScore};
-pub use diff::{Counts, Difference, Others, Policy, TreeChange};
+pub use diff::{ChangeCounts, Difference, Others, Policy, TreeChange};
 pub use queue::Queue;
 pub use running_limits::{RunningLimits, RunningLimitsOf};
-pub use site_limits::{Cap, Caps, QueueParents, Scope, SiteLimit, SiteLimits, Target, measures};
+pub use site_limits::{Cap, QueueParents, Scope, ScopeCaps, SiteLimit, SiteLimits, Target, measures};
 pub use staging::PolicyPart;
 pub use weights::Weights;
 

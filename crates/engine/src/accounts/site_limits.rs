@@ -172,12 +172,12 @@ pub struct SiteLimit {
 }
 
 /// Caps by what they are on.
-pub type Caps = BTreeMap<Amount, Cap>;
+pub type ScopeCaps = BTreeMap<Amount, Cap>;
 
 /// All limits in force.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteLimits {
-    of: BTreeMap<Target, BTreeMap<Option<QueueName>, Caps>>,
+    of: BTreeMap<Target, BTreeMap<Option<QueueName>, ScopeCaps>>,
     /// Of each bank the one above, where limits are on banks.
     parents: BTreeMap<BankName, BankName>,
     /// Banks that have banks below them.
@@ -242,7 +242,7 @@ impl SiteLimits {
     }
 
     /// Those under which the jobs of a user in a bank come, with whom they are counted.
-    pub fn on(&self, user: UserId, bank: &BankName) -> Vec<(Target, Option<QueueName>, Caps)> {
+    pub fn on(&self, user: UserId, bank: &BankName) -> Vec<(Target, Option<QueueName>, ScopeCaps)> {
         let mut found = Vec::new();
         if self.is_empty() {
             return found;
@@ -259,11 +259,11 @@ impl SiteLimits {
         found
     }
 
-    fn add(&self, target: Target, found: &mut Vec<(Target, Option<QueueName>, Caps)>) {
+    fn add(&self, target: Target, found: &mut Vec<(Target, Option<QueueName>, ScopeCaps)>) {
         let is_inner = matches!(&target, Target::Bank(bank) if self.inner.contains(bank));
         let each = target.each().filter(|_| !is_inner).and_then(|each| self.of.get(&each));
         let own = self.of.get(&target);
-        let mut queues: BTreeMap<&Option<QueueName>, Caps> = BTreeMap::new();
+        let mut queues: BTreeMap<&Option<QueueName>, ScopeCaps> = BTreeMap::new();
         for (queue, caps) in each.into_iter().chain(own).flatten() {
             queues.entry(queue).or_default().extend(caps);
         }

@@ -12,7 +12,7 @@ use super::overtaken::Asker;
 use super::scope::{LimitScope, ScopeId};
 use super::scope_rows::Row;
 use super::size::Size;
-use crate::accounts::{AssociationId, Book, Cap, Caps, SiteLimit, Target};
+use crate::accounts::{AssociationId, Book, Cap, ScopeCaps, SiteLimit, Target};
 use crate::ids::{Amount, BankName, JobId, Limit, Measure, QueueName, UserId};
 
 /// A cap, and how much of it is in use.
@@ -351,7 +351,7 @@ impl Ledger {
 
     /// Returns the limits over scopes that count the jobs of a user in a bank.
     pub fn scope_usages_on(&self, user: UserId, bank: &BankName) -> Vec<(Hold, ScopeUsage)> {
-        let of_target = |(target, queue, caps): (Target, Option<QueueName>, Caps)| {
+        let of_target = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
             caps.into_iter().map(move |(amount, cap)| {
                 let row = Row { scope: target.scope(queue.is_some()), amount };
                 let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };

@@ -12,7 +12,7 @@ use super::line::SizedLine;
 use super::place::Key;
 use super::scope_rows::{Row, rejection};
 use super::size::Size;
-use crate::accounts::{AssociationId, Book, Caps, SiteLimits, Target};
+use crate::accounts::{AssociationId, Book, ScopeCaps, SiteLimits, Target};
 use crate::ids::{BankName, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -140,7 +140,7 @@ impl LimitScopes {
         on.into_iter().filter_map(|(target, queue, caps)| self.get_or_add(target, queue, caps)).collect()
     }
 
-    fn get_or_add(&mut self, target: Target, queue: Option<QueueName>, caps: Caps) -> Option<ScopeId> {
+    fn get_or_add(&mut self, target: Target, queue: Option<QueueName>, caps: ScopeCaps) -> Option<ScopeId> {
         let key = (target.clone(), queue.clone());
         if let Some(id) = self.ids.get(&key) {
             return Some(*id);

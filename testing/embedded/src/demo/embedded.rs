@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::host::{Active, Host, Stage};
-use super::site::{Job, Site};
+use super::host::{Active, DemoHost, Stage};
+use super::site::{DemoJob, Site};
 use fairshare_embedded::{Cred, Options, State, Submission};
 
 const OWNER: u32 = 1000;
@@ -45,7 +45,7 @@ fn stage(state: State) -> Option<Stage> {
     }
 }
 
-impl Host for Embedded {
+impl DemoHost for Embedded {
     fn name(&self) -> String {
         "the embedded job manager (no Flux), on a cluster in virtual time".to_owned()
     }
@@ -62,7 +62,7 @@ impl Host for Embedded {
         self.host.query(&self.basename)
     }
 
-    fn submit(&self, userid: u32, job: &Job, jobspec: &Value) -> Result<Result<u64, String>, String> {
+    fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String> {
         let submission = Submission { userid, urgency: job.urgency, jobspec: jobspec.clone() };
         Ok(self.host.submit(&submission))
     }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::site::Job;
+use super::site::DemoJob;
 
 /// Where an active job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Active {
 /// A job manager that runs the plugin. Every error is a sentence.
 ///
 /// Whatever a call sets in motion has come to rest when it returns.
-pub(super) trait Host {
+pub(super) trait DemoHost {
     /// Which job manager this is, for people.
     fn name(&self) -> String;
     /// A request to the plugin's own services, by method.
@@ -63,7 +63,7 @@ pub(super) trait Host {
     /// What `flux jobtap query` shows.
     fn query(&self) -> Result<Value, String>;
     /// Submits a job as a user: its id, or why it was refused.
-    fn submit(&self, userid: u32, job: &Job, jobspec: &Value) -> Result<Result<u64, String>, String>;
+    fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String>;
     /// All active jobs, in order of submission.
     fn jobs(&self) -> Result<Vec<Active>, String>;
     /// The tasks of a running job end.

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use self::host::{Active, Host, Stage};
-use self::site::{Job, Site};
+use self::host::{Active, DemoHost, Stage};
+use self::site::{DemoJob, Site};
 use self::table::{Cell, Paper, Tone, plain};
 use self::view::{Term, View};
 use super::{Failure, Outcome, failure};
@@ -29,7 +29,7 @@ use fairshare_embedded::f58;
 
 /// Show the plugin at work on a small site
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct DemoArgs {
     /// The job manager: the enclosing Flux instance, which should be made for this, or the embedded one
     #[arg(long, value_enum, default_value = "embedded")]
     host: HostKind,
@@ -49,7 +49,7 @@ enum HostKind {
     Embedded,
 }
 
-pub(super) fn run(args: &Args) -> Outcome {
+pub(super) fn run(args: &DemoArgs) -> Outcome {
     let site = Site::read(&args.site).map_err(Failure::Message)?;
     if args.print_config {
         println!("{}", site.flux_config());
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     // A symbolic link is not followed: the plugin's name is that of the path.
     let plugin = std::path::absolute(&args.plugin)
         .map_err(|error| failure(format!("{}: {error}", args.plugin.display())))?;
-    let host: Box<dyn Host> = match args.host {
+    let host: Box<dyn DemoHost> = match args.host {
         HostKind::Flux => Box::new(real::Real::start(&site, &plugin).map_err(Failure::Message)?),
         HostKind::Embedded => Box::new(embedded::Embedded::start(&site, &plugin).map_err(Failure::Message)?),
     };
@@ -83,12 +83,12 @@ impl Moment {
 
 /// A submission that was refused, and the plugin's words.
 struct Refused<'a> {
-    job: &'a Job,
+    job: &'a DemoJob,
     text: String,
 }
 
 struct Story<'a> {
-    host: &'a dyn Host,
+    host: &'a dyn DemoHost,
     site: &'a Site,
     paper: Paper<'a>,
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::host::{Active, Host, Stage};
-use super::site::{Job, Site};
+use super::host::{Active, DemoHost, Stage};
+use super::site::{DemoJob, Site};
 use fairshare_client::{Flux, FluxError};
 
 /// Longer than anything here takes on a slow machine.
@@ -140,7 +140,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-impl Host for Real {
+impl DemoHost for Real {
     fn name(&self) -> String {
         format!("a real Flux instance of its own, flux-core {}, on a cluster that is made up", self.version)
     }
@@ -154,7 +154,7 @@ impl Host for Real {
         self.rpc("job-manager.jobtap-query", &json!({"name": self.basename}))
     }
 
-    fn submit(&self, userid: u32, job: &Job, jobspec: &Value) -> Result<Result<u64, String>, String> {
+    fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String> {
         self.speak_as(userid)?;
         let payload = json!({"J": signed(userid, jobspec), "urgency": job.urgency, "flags": 0});
         let submitted = match ask(&self.guest, "job-ingest.submit", &payload) {

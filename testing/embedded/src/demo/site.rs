@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Site {
-    pub(super) cluster: Cluster,
+    pub(super) cluster: DemoCluster,
     /// User ids by name; no account of the machine is needed.
     users: BTreeMap<String, u32>,
     defaults: Defaults,
@@ -20,14 +20,14 @@ pub(super) struct Site {
     queues: Vec<Map<String, Value>>,
     associations: Vec<Map<String, Value>>,
     /// Submitted in this order.
-    pub(super) jobs: Vec<Job>,
+    pub(super) jobs: Vec<DemoJob>,
     /// Names of jobs that end, in this order.
     pub(super) ends: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Cluster {
+pub(super) struct DemoCluster {
     pub(super) nodes: usize,
     pub(super) cores_per_node: usize,
 }
@@ -43,7 +43,7 @@ struct Defaults {
 /// A job of whole nodes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Job {
+pub(super) struct DemoJob {
     /// How `ends` calls it.
     pub(super) name: Option<String>,
     pub(super) user: String,
@@ -145,7 +145,7 @@ impl Site {
     }
 
     /// The jobspec of a job: whole nodes, tasks that are only pretended and end when told.
-    pub(super) fn jobspec(&self, job: &Job) -> Value {
+    pub(super) fn jobspec(&self, job: &DemoJob) -> Value {
         let mut system = json!({
             "duration": 3600.0, "cwd": "/", "environment": {}, "queue": job.queue,
             "exec": {"test": {"run_duration": "1h", "override": 1}},

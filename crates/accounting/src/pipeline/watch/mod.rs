@@ -8,7 +8,7 @@ mod tests;
 
 use std::time::Duration;
 
-use pace::Pace;
+use pace::WatchPace;
 pub use pace::{Cause, Look};
 pub use system::{Stamp, System, alive};
 
@@ -42,7 +42,7 @@ pub trait World {
 ///
 /// A trouble is told when it begins, when it becomes another, and when it is over; never again and again meanwhile.
 pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
-    let mut pace = Pace::new(jobs_every);
+    let mut pace = WatchPace::new(jobs_every);
     let mut told = None;
     // What the last step said of a trouble.
     let mut lasting = None;

@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What was when the last step began, and how it went.
 #[derive(Debug)]
-pub(super) struct Pace<S> {
+pub(super) struct WatchPace<S> {
     /// Ended jobs are taken up no more often than this.
     jobs_every: Duration,
     /// `None` before the first step.
@@ -70,9 +70,9 @@ struct Last<S> {
     lacks: bool,
 }
 
-impl<S: Clone + PartialEq> Pace<S> {
+impl<S: Clone + PartialEq> WatchPace<S> {
     pub(super) fn new(jobs_every: Duration) -> Self {
-        Pace { jobs_every, last: None, gone: false, asked: false }
+        WatchPace { jobs_every, last: None, gone: false, asked: false }
     }
 
     /// Whether a step is due at `now`. If so it is taken as begun: what is seen now counts as known from here on, so

@@ -13,7 +13,7 @@ fn limit(target: Target, queue: Option<&str>, amount: Amount, cap: i64) -> SiteL
 
 fn shown(limits: &SiteLimits, user: u32, bank: &str) -> Vec<String> {
     let all = limits.on(UserId(user), &bank.into());
-    let one = |(target, queue, caps): (Target, Option<QueueName>, Caps)| {
+    let one = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
         let queue = queue.map_or(String::new(), |queue| format!(" in {queue}"));
         let caps: Vec<String> = caps.iter().map(|(amount, cap)| format!("{amount}={}", cap.limit)).collect();
         format!("{target}{queue}: {}", caps.join(" "))

@@ -7,7 +7,7 @@ use super::site::{HostJob, NOW, association, narrow, queue, record};
 use super::strict::rules;
 use super::why::why;
 use crate::accounts::{
-    ConfigPatch, Counts, Difference, Others, Policy as Accounts, RunningLimits, ZeroScore,
+    ChangeCounts, ConfigPatch, Difference, Others, Policy as Accounts, RunningLimits, ZeroScore,
 };
 use crate::engine::answers::Note;
 use crate::engine::{Engine, Event, Settings};
@@ -302,7 +302,7 @@ fn the_last_change_that_somebody_made_is_told_beside_usage() {
 #[test]
 fn a_push_counts_each_record_that_it_changes() {
     type Act = fn(&mut Accounts, &mut SitePart);
-    let counts = |added, changed, removed| Counts { added, changed, removed };
+    let counts = |added, changed, removed| ChangeCounts { added, changed, removed };
     let none = Others::default();
     let rows: &[(&str, Act, [usize; 2], Others)] = &[
         ("nothing", |_, _| {}, [0, 3], none),
