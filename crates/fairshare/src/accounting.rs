@@ -1,77 +1,77 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The usage rule of flux-accounting's `update-usage`, faults included: what it stores, number by number.
-//!
-//! It is here to compare with. `periods` has the parts of the exact rule.
+//! Reproduces the usage rule of flux-accounting's `update-usage`, including its faults, so that `compare` and
+//! `recount` can show the difference. The exact rule is in `periods`.
 
-/// One stored bin.
+/// The usage of one association in one half-life period, as flux-accounting stores it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
-    /// Which period; 0 is the present one.
+    /// Age of the period; 0 is the present one.
     pub period: i64,
-    /// The usage in it.
+    /// Usage of the period.
     pub value: f64,
-    /// False where the row has another user id than the association: decay passes it over.
+    /// False if the row has another user id than the association. Decay skips such rows.
     pub own: bool,
 }
 
-/// The jobs of an association that are new in this run; without any, 0 and 0.
+/// Totals of the jobs of an association that are new in this run; 0 and 0 without new jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NewJobs {
-    /// Are there any?
+    /// True if there are new jobs.
     pub any: bool,
-    /// Their usages, added in the order in which they ended.
+    /// Sum of their usages, added in the order in which the jobs ended.
     pub usage: f64,
-    /// When the last of them ended.
+    /// Time when the last of them ended.
     pub last: f64,
 }
 
-/// What is the same for all associations of a run.
+/// The figures that are equal for all associations in one run of `update-usage`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
-    /// The time of the run.
+    /// Time of the run, in seconds since the epoch.
     pub now: f64,
     /// The stored `end_half_life_period`.
     pub end: f64,
-    /// The half-life.
+    /// Half-life in seconds.
     pub half_life: f64,
-    /// What a boundary leaves of a usage.
+    /// Factor by which usage decays at a period boundary.
     pub decay: f64,
 }
 
-/// The association has jobs, and no bin to count them in: `update-usage` gives up the whole run there.
+/// The association has new jobs but no bin. `update-usage` aborts the whole run in this case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoBins;
 
 impl Clock {
-    /// One run for one association. Bins are in ascending order of periods. `Some` is the usage to store; `None` leaves
-    /// the stored one alone.
-    pub fn run(self, bins: &mut Vec<Bin>, new: NewJobs) -> Result<Option<f64>, NoBins> {
+    /// Updates the bins of one association, which are in ascending order of periods. Returns the usage to store, or
+    /// `None` if the stored usage stays.
+    pub fn update_bins(self, bins: &mut Vec<Bin>, new: NewJobs) -> Result<Option<f64>, NoBins> {
         let over = self.now - self.half_life;
         if !new.any && self.end > over {
             return Ok(None);
         }
         if !new.any && self.end < over {
             let past = self.decay(bins);
-            put(bins, new.usage);
+            store_present(bins, new.usage);
             return Ok(Some(past));
         }
         if new.last - self.end < self.half_life {
             let present = new.usage + bins.first().ok_or(NoBins)?.value;
             let past = bins.iter().skip(1).fold(0.0, |sum, bin| sum + bin.value);
-            put(bins, present);
+            store_present(bins, present);
             return Ok(Some(present + past));
         }
         let usage = new.usage + self.decay(bins);
-        put(bins, usage);
+        store_present(bins, usage);
         Ok(Some(usage))
     }
 
-    /// The `end_half_life_period` that the run leaves behind.
+    /// Returns the `end_half_life_period` that the run stores.
     pub fn next_end(self) -> f64 {
         if self.end < self.now - self.half_life { self.end + self.half_life } else { self.end }
     }
 
-    /// Each period's value, decayed, goes to the next one if there is a row for it; returns the sum of all but the first.
+    /// Decays each period's value into the next period, if that row exists, and returns the sum of all periods except
+    /// the present.
     fn decay(self, bins: &mut [Bin]) -> f64 {
         for at in (0..bins.len()).rev() {
             let Some(Bin { period, value, .. }) = bins.get(at).copied() else { continue };
@@ -89,8 +89,8 @@ impl Clock {
     }
 }
 
-/// Stores the present period's value, in a new row if there is none.
-fn put(bins: &mut Vec<Bin>, value: f64) {
+/// Stores `value` for the present period, in a new row if there is none.
+fn store_present(bins: &mut Vec<Bin>, value: f64) {
     match bins.iter_mut().find(|bin| bin.period == 0) {
         Some(bin) => bin.value = value,
         None => bins.insert(0, Bin { period: 0, value, own: true }),
@@ -109,12 +109,12 @@ mod tests {
 
     fn run(clock: Clock, values: [f64; 3], new: NewJobs) -> (Option<f64>, Vec<f64>) {
         let mut bins = bins(values);
-        let usage = clock.run(&mut bins, new).expect("bins");
+        let usage = clock.update_bins(&mut bins, new).expect("bins");
         (usage, bins.iter().map(|bin| bin.value).collect())
     }
 
     #[test]
-    fn the_four_cases() {
+    fn each_case_of_update_usage_stores_its_own_total() {
         let jobs = |last| NewJobs { any: true, usage: 100.0, last };
         let early = Clock { now: 1_900.0, ..CLOCK };
         assert_eq!(run(early, [1.0, 2.0, 3.0], NewJobs::default()), (None, vec![1.0, 2.0, 3.0]));
@@ -122,24 +122,24 @@ mod tests {
         assert_eq!(run(CLOCK, [8.0, 4.0, 2.0], jobs(1_999.0)), (Some(114.0), vec![108.0, 4.0, 2.0]));
         assert_eq!(run(CLOCK, [8.0, 4.0, 2.0], jobs(2_000.0)), (Some(106.0), vec![106.0, 4.0, 2.0]));
         assert_eq!((CLOCK.next_end(), early.next_end()), (2_000.0, 1_000.0));
-        // Each period goes to the next one, whatever was there.
+        // Each period overwrites the next one.
         assert_eq!(run(CLOCK, [8.0, 6.0, 2.0], NewJobs::default()), (Some(7.0), vec![0.0, 4.0, 3.0]));
-        // At the very end of the period it is neither early nor over: all is added up.
+        // If the period ends exactly now, neither early case applies and update-usage adds up all bins.
         let just = Clock { now: 2_000.0, ..CLOCK };
         assert_eq!(run(just, [8.0, 4.0, 2.0], NewJobs::default()), (Some(14.0), vec![8.0, 4.0, 2.0]));
         assert_eq!(just.next_end(), 1_000.0);
     }
 
     #[test]
-    fn rows_that_are_not_as_they_should_be() {
+    fn missing_and_foreign_rows_are_handled_as_in_update_usage() {
         let job = NewJobs { any: true, usage: 1.0, last: 5.0 };
-        assert_eq!(CLOCK.run(&mut Vec::new(), job), Err(NoBins));
+        assert_eq!(CLOCK.update_bins(&mut Vec::new(), job), Err(NoBins));
         let mut foreign = bins([8.0, 4.0, 2.0]);
         for bin in &mut foreign {
             bin.own = false;
         }
-        assert_eq!(CLOCK.run(&mut foreign, NewJobs::default()), Ok(Some(0.0)));
+        assert_eq!(CLOCK.update_bins(&mut foreign, NewJobs::default()), Ok(Some(0.0)));
         let values: Vec<f64> = foreign.iter().map(|bin| bin.value).collect();
-        assert_eq!(values, [0.0, 4.0, 2.0], "the first is stored by name, whose ever it is");
+        assert_eq!(values, [0.0, 4.0, 2.0], "the present period is stored even in a foreign row");
     }
 }

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a job counts at an instant, while it runs and after it ended, in closed form.
+//! Usage of a job at an instant, while the job runs and after its end, in closed form.
 //!
-//! Usage decays continuously as it accrues: a job with rate w that runs from a to b counts at T >= b
-//! `w * h/ln2 * (1 - 2^-((b-a)/h)) * 2^-((T-b)/h)`. Nothing is worked out per second, and nothing is remembered between
-//! two instants: the usage at T is a function of the job and T. So a clock that is set back gives what the job counted
-//! then, one that jumps ahead gives what it will count if it still runs, and neither leaves a trace.
+//! Usage decays continuously while it accrues. A job with rate w that runs from a to b has at T >= b the usage `w *
+//! h/ln2 * (1 - 2^-((b-a)/h)) * 2^-((T-b)/h)`. The usage at T is a function of the job and of T alone: there is no
+//! sum per second and no state between two instants. A clock that is set back or forward therefore leaves no error
+//! behind.
 //!
-//! All usages of a site shrink by one factor. [`Scale`] takes it out: `usage * 2^((T - epoch)/h)` of whoever does not run
-//! anything is a constant, and a comparison of two usages needs no power of two. A constant in plain usage then changes
-//! in scaled usage: `pbs`'s minimum usage has to be scaled at each instant, and [`NEGLIGIBLE`] is judged in plain usage.
+//! All usages of a site decay by the same factor. [`Scale`] divides by it: `usage * 2^((T - epoch)/h)` of an
+//! association without running jobs is constant, and comparing two usages needs no power of two. In turn, a constant
+//! in plain usage varies in scaled usage: the minimum usage of `pbs` must be scaled at each instant, and
+//! [`NEGLIGIBLE`] applies to plain usage.
 
 use std::f64::consts::LN_2;
 
 use super::decay::NEGLIGIBLE;
 
-/// No rate is higher, and no time or duration longer: products of them stay far below [`super::MAX_USAGE`].
+/// Highest rate of a run. With [`MAX_TIME`] it keeps products far below [`super::MAX_USAGE`].
 pub const MAX_RATE: f64 = 1e30;
-/// Beyond this many seconds from 1970 a time is not believed.
+/// Latest valid time, in seconds before or after 1970, and longest valid duration.
 pub const MAX_TIME: f64 = 1e12;
-/// No usage that is pushed may be larger: there is room left to scale it.
+/// Highest usage in a push. The distance to [`super::MAX_USAGE`] allows scaling.
 pub const MAX_PUSHED: f64 = 1e250;
-/// What a node-, core- or GPU-second counts is not more.
+/// Highest weight of a node-, core- or GPU-second.
 pub const MAX_WEIGHT: f64 = 1e12;
-/// A scale is good for so many half-lives before and after its epoch.
+/// Number of half-lives before and after its epoch in which a scale is valid.
 const REACH: f64 = 64.0;
 
-/// How fast usage is forgotten.
+/// Half-life of usage, or no decay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HalfLife(Option<f64>);
 
 impl HalfLife {
-    /// Nothing is ever forgotten.
+    /// Usage does not decay.
     pub const NONE: HalfLife = HalfLife(None);
 
-    /// A half-life in seconds; 0 and infinity are none. `None` for a number that is no duration, or too short to divide by.
+    /// Makes a half-life from seconds; 0 and infinity mean no decay. Returns `None` for NaN, negative values and
+    /// values below 1 ms.
     pub fn new(seconds: f64) -> Option<HalfLife> {
         match seconds {
             _ if seconds == 0.0 || seconds == f64::INFINITY => Some(HalfLife::NONE),
@@ -42,12 +44,12 @@ impl HalfLife {
         }
     }
 
-    /// The seconds; `None` where nothing is forgotten.
+    /// Returns the half-life in seconds, or `None` without decay.
     pub fn seconds(self) -> Option<f64> {
         self.0
     }
 
-    /// What is left of 1 after so many seconds; all of it before any have passed.
+    /// Returns the fraction of a usage that is left after `elapsed` seconds; 1 if `elapsed` <= 0.
     pub fn left_after(self, elapsed: f64) -> f64 {
         match self.0 {
             Some(half_life) if elapsed > 0.0 => (-elapsed / half_life).exp2(),
@@ -55,30 +57,30 @@ impl HalfLife {
         }
     }
 
-    /// What a rate of 1 has accrued at the end of an interval of this length.
+    /// Returns the decayed usage at the end of an interval of `length` seconds with rate 1.
     fn accrued(self, length: f64) -> f64 {
         match self.0 {
             _ if length.is_nan() || length <= 0.0 => 0.0,
             None => length,
-            // By expm1: for a short interval the difference of two powers would lose all its digits.
+            // expm1 is exact for short intervals, where the difference of two powers would lose all digits.
             Some(half_life) => -(-length / half_life * LN_2).exp_m1() * half_life / LN_2,
         }
     }
 }
 
-/// What a running job counts.
+/// Which usage a running job counts with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// What it has used so far.
+    /// The usage until now.
     #[default]
     Elapsed,
-    /// That, and what it asked for and has not used yet, as if it were certain. When it ends, what it used stands. A job that
-    /// runs as long as it asked for counts the same right before and right after its end, and never counts more than
-    /// the larger of what it asked for and what it used. A job without a time limit counts what it has used.
+    /// The usage until now, plus the rest of the time limit as if the job were certain to use it. After its end a job
+    /// counts with its actual usage. A job that runs exactly as long as its time limit counts the same right before
+    /// and right after its end. A job without a time limit counts with its usage until now.
     Committed,
 }
 
-/// One run of a job.
+/// One run of a job: rate, start, end and time limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
     rate: f64,
@@ -88,46 +90,47 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run that began at `start` and counts `rate` a second. `None` where a number is none that a run can have.
+    /// Makes a run that began at `start` and accrues `rate` per second. Returns `None` if a number is out of range.
     pub fn new(rate: f64, start: f64) -> Option<Run> {
         let sound = (0.0..=MAX_RATE).contains(&rate) && start.abs() <= MAX_TIME;
         sound.then_some(Run { rate, start, end: f64::INFINITY, requested: 0.0 })
     }
 
-    /// The same run with a time limit in seconds; one that is no number, not positive or beyond all time is no limit.
+    /// Returns the run with a time limit in seconds. Values that are NaN, not positive or above [`MAX_TIME`] mean no
+    /// limit.
     pub fn limited_to(self, seconds: f64) -> Run {
         let limited = seconds > 0.0 && seconds <= MAX_TIME;
         Run { requested: if limited { seconds } else { 0.0 }, ..self }
     }
 
-    /// The same run with another rate; one that is none counts nothing, and none counts more than [`MAX_RATE`].
+    /// Returns the run with another rate, limited to 0 to [`MAX_RATE`]; NaN becomes 0.
     pub fn with_rate(self, rate: f64) -> Run {
         Run { rate: if rate > 0.0 { rate.min(MAX_RATE) } else { 0.0 }, ..self }
     }
 
-    /// The same run, ended; an end before the start is one at the start. `None` for a time that is none.
+    /// Returns the run with an end, which is not before its start. Returns `None` for a time beyond [`MAX_TIME`].
     pub fn ended_at(self, end: f64) -> Option<Run> {
         (end.abs() <= MAX_TIME).then_some(Run { end: end.max(self.start), ..self })
     }
 
-    /// When it began.
+    /// Returns the start in seconds since the epoch.
     pub fn start(&self) -> f64 {
         self.start
     }
 
-    /// When it ended; `None` while it runs.
+    /// Returns the end in seconds since the epoch, or `None` while the job runs.
     pub fn end(&self) -> Option<f64> {
         Some(self.end).filter(|end| end.is_finite())
     }
 
-    /// What it counts at `now`.
+    /// Returns the usage at `now`; negligible usage is 0.
     pub fn usage(&self, now: f64, mode: Mode, half_life: HalfLife) -> f64 {
         let until = self.end.min(now);
         let used = self.rate * half_life.accrued(until - self.start) * half_life.left_after(now - until);
-        readable(used + self.outstanding(now, mode))
+        zero_negligible(used + self.outstanding(now, mode))
     }
 
-    /// The same in units of a scale; what is negligible stays in.
+    /// Returns the usage at `now` in the units of `scale`. Negligible usage is not removed.
     pub fn scaled(&self, now: f64, mode: Mode, scale: &Scale) -> f64 {
         let until = self.end.min(now);
         let used = self.rate * scale.half_life.accrued(until - self.start) * scale.factor(until);
@@ -137,24 +140,24 @@ impl Run {
         }
     }
 
-    /// What it is charged for before it has used it. A part of the future that has not come has not decayed either.
+    /// Returns the usage that `mode` counts in advance. Future usage has not decayed.
     fn outstanding(&self, now: f64, mode: Mode) -> f64 {
         if mode == Mode::Elapsed || self.end <= now {
             return 0.0;
         }
-        // A run that is known to have ended later than now (the clock was set back) had this much before it.
+        // If the clock was set back, the end may be later than `now`: the rest of the actual run counts.
         let expected = if self.end.is_finite() { self.end - self.start } else { self.requested };
-        // Times have seven digits after the point, durations more.
+        // The clamp removes rounding errors: times have seven digits after the decimal point, durations have more.
         self.rate * (expected - (now - self.start)).clamp(0.0, expected)
     }
 }
 
-/// A usage as it is read: below [`NEGLIGIBLE`] it is 0.
-pub fn readable(usage: f64) -> f64 {
+/// Returns `usage`, or 0 if it is below [`NEGLIGIBLE`].
+pub fn zero_negligible(usage: f64) -> f64 {
     if usage < NEGLIGIBLE { 0.0 } else { usage }
 }
 
-/// The units in which the usage of whoever runs nothing is a constant.
+/// The units in which the usage of an association without running jobs is constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     epoch: f64,
@@ -162,22 +165,22 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Scaled usage is plain usage at `epoch`.
+    /// Makes a scale in which scaled usage equals plain usage at `epoch`.
     pub fn new(epoch: f64, half_life: HalfLife) -> Scale {
         Scale { epoch, half_life }
     }
 
-    /// When scaled usage is plain.
+    /// Returns the time at which scaled usage equals plain usage.
     pub fn epoch(&self) -> f64 {
         self.epoch
     }
 
-    /// The half-life of the site.
+    /// Returns the half-life of the scale.
     pub fn half_life(&self) -> HalfLife {
         self.half_life
     }
 
-    /// Scaled usage of 1 at an instant.
+    /// Returns the scaled usage of a plain usage of 1 at `instant`.
     pub fn factor(&self, instant: f64) -> f64 {
         match self.half_life.0 {
             None => 1.0,
@@ -185,7 +188,7 @@ impl Scale {
         }
     }
 
-    /// Plain usage at `now` of a scaled one.
+    /// Returns the plain usage at `now` of the usage `scaled`.
     pub fn plain(&self, scaled: f64, now: f64) -> f64 {
         match self.half_life.0 {
             None => scaled,
@@ -193,15 +196,15 @@ impl Scale {
         }
     }
 
-    /// When a scaled usage that nothing is added to becomes negligible; `None` for never.
+    /// Returns when the usage `scaled` becomes negligible if nothing is added to it, or `None` if it never does.
     pub fn negligible_from(&self, scaled: f64) -> Option<f64> {
         let half_life = self.half_life.0?;
         let left = (scaled / NEGLIGIBLE).log2();
         left.is_finite().then_some(self.epoch + left * half_life)
     }
 
-    /// The scale to use at `now`, if this one would lose digits or overflow there. Its epoch is whole half-lives away, so that
-    /// usages are multiplied by an exact power of two: what is equal stays equal.
+    /// Returns the scale to use at `now` if this scale would lose digits or overflow there. Its epoch is moved by
+    /// whole half-lives, so usages are multiplied by an exact power of two and equal usages stay equal.
     pub fn rebased(&self, now: f64) -> Option<Scale> {
         let half_life = self.half_life.0?;
         let away = (now - self.epoch) / half_life;

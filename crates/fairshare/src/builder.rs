@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! From rows to a checked [`Tree`].
-// Every index here was made by this file from the length of the column it is used on.
+//! Builds a checked [`Tree`] from rows of banks and associations.
+// Every index in this file is computed from the length of the column that it is used on.
 #![allow(clippy::indexing_slicing)]
 
 use super::names::{Interner, Names};
 use super::tree::{Flags, MAX_USAGE, NO_NODE};
 use super::{NodeId, Shares, Tree, TreeError, shortened};
 
-/// No bank has this name, or the bank has no parent.
+/// Stands for an unknown bank, and for the parent of the root.
 const NONE: u32 = u32::MAX;
 
-/// Takes banks and associations one by one, without keeping a copy of each name, and makes a [`Tree`].
+/// Takes banks and associations one at a time, stores each name once, and builds a [`Tree`].
 ///
-/// Order is free: a bank may come after its children. Nothing is checked before [`Builder::build`].
+/// The order of rows is free: a bank may follow its children. Only [`Builder::build`] checks the rows.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     names: Interner,
     banks: Rows,
     leaves: Rows,
-    /// The bank named last: rows often come grouped by bank.
+    /// The bank of the last association. Rows are often grouped by bank.
     last_bank: Option<u32>,
 }
 
-/// What was given, in list order.
+/// The input, in list order.
 #[derive(Clone, Debug, Default)]
 struct Rows {
     name: Vec<u32>,
-    /// The name of the bank above.
+    /// The name of the parent bank.
     above: Vec<u32>,
     shares: Vec<u64>,
     usage: Vec<f64>,
@@ -42,7 +42,7 @@ impl Rows {
         self.name.push(name);
         self.above.push(above);
         self.shares.push(if let Shares::Count(count) = shares { count } else { 0 });
-        // Adding 0 makes 0 of -0, which nobody wants to see printed.
+        // Adding 0 turns -0 into 0, so that no "-0" is printed.
         self.usage.push(usage.unwrap_or(0.0) + 0.0);
         self.flags.push(flags);
     }
@@ -60,8 +60,8 @@ impl Builder {
         self.banks.push(name, parent, shares, usage, true);
     }
 
-    /// As [`Builder::bank`], of a bank that is out of use. It is told so where it is shown; whether its associations are
-    /// ranked is a matter of each.
+    /// Adds a bank that is marked inactive. The mark is shown only: each association has its own mark, which decides
+    /// whether it is ranked.
     pub fn inactive_bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: Option<f64>) {
         self.bank(name, parent, shares, usage);
         if let Some(flags) = self.banks.flags.last_mut() {
@@ -80,16 +80,16 @@ impl Builder {
         self.leaves.push(user, bank, shares, usage, active);
     }
 
-    /// The user of an association, by the number of its row.
+    /// Returns the user of the association in row `row`.
     pub fn user(&self, row: usize) -> &str {
         self.leaves.name.get(row).map_or("", |name| self.names.names().get(*name))
     }
 
-    /// The rows a tree was built from, in their order, with the usages and shares it has now: to add more.
-    pub fn of(tree: &Tree) -> Builder {
+    /// Makes a builder with the rows of `tree`, in their original order and with its present usages and shares.
+    pub fn from_tree(tree: &Tree) -> Builder {
         let mut builder = Builder::default();
         let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();
-        // Banks and associations are numbered apart, and go to lists of their own.
+        // Banks and associations are numbered separately, so each list keeps its own order.
         nodes.sort_unstable_by_key(|&node| tree.list_index(node));
         for node in nodes {
             let (name, shares, usage) = (tree.name(node), tree.shares(node), tree.own_usage(node));
@@ -105,7 +105,7 @@ impl Builder {
         builder
     }
 
-    /// Checks everything and makes the tree. O(n log n).
+    /// Checks all rows and builds the tree in O(n log n). Returns the first error found.
     pub fn build(self) -> Result<Tree, TreeError> {
         let Builder { names, banks, leaves, .. } = self;
         let names = names.finish().ok_or(TreeError::TooLarge)?;
@@ -133,7 +133,7 @@ impl Builder {
             }
             bank_of_leaf.push(number[bank as usize]);
         }
-        let (leaf_rows, leaf_start) = grouped(&bank_of_leaf, banks.len());
+        let (leaf_rows, leaf_start) = group_rows(&bank_of_leaf, banks.len());
         let leaf_rows = sorted_by_name(leaf_rows, &leaf_start, &leaves, &names, |bank| {
             names.get(banks.name[order[bank] as usize]).into()
         })?;
@@ -159,7 +159,7 @@ impl Builder {
     }
 }
 
-/// A column of the tree: the leaves' values, then the banks', in tree order.
+/// Makes a column of the tree: the values of the associations, then those of the banks, in tree order.
 fn gather<T: Copy>(leaves: &[T], leaf_rows: &[u32], banks: &[T], bank_rows: &[u32]) -> Vec<T> {
     let mut column = Vec::with_capacity(leaves.len() + banks.len());
     column.extend(leaf_rows.iter().map(|&row| leaves[row as usize]));
@@ -171,22 +171,22 @@ fn check_usage(banks: &Rows, leaves: &Rows, names: &Names) -> Result<(), TreeErr
     let bad = |rows: &Rows| rows.usage.iter().position(|usage| !(0.0..=MAX_USAGE).contains(usage));
     if let Some(row) = bad(banks) {
         let node = format!("bank \"{}\"", shortened(names.get(banks.name[row])));
-        return Err(TreeError::BadUsage { node, usage: short(banks.usage[row]) });
+        return Err(TreeError::BadUsage { node, usage: format_number(banks.usage[row]) });
     }
     if let Some(row) = bad(leaves) {
         let [user, bank] = [leaves.name[row], leaves.above[row]].map(|name| shortened(names.get(name)));
         let node = format!("user \"{user}\" in bank \"{bank}\"");
-        return Err(TreeError::BadUsage { node, usage: short(leaves.usage[row]) });
+        return Err(TreeError::BadUsage { node, usage: format_number(leaves.usage[row]) });
     }
     Ok(())
 }
 
-/// A number in as few characters as it takes: an f64 may have 300 digits.
-fn short(number: f64) -> String {
+/// Formats a number with an exponent from 1e16 on, because a large f64 has up to 300 digits.
+fn format_number(number: f64) -> String {
     if number.abs() >= 1e16 { format!("{number:e}") } else { number.to_string() }
 }
 
-/// The rows of the banks in name order, and the row of each name that is a bank's.
+/// Returns the rows of the banks in name order, and by name the row of the bank with that name.
 fn rows_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
     let mut row_of_name = vec![NONE; names.len()];
     for row in 0..banks.len() {
@@ -201,7 +201,7 @@ fn rows_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), Tre
     Ok((by_name, row_of_name))
 }
 
-/// The row of each bank's parent; exactly one bank has none.
+/// Returns the row of each bank's parent. Exactly one bank, the root, must have no parent.
 fn parents(banks: &Rows, row_of_name: &[u32], names: &Names) -> Result<Vec<u32>, TreeError> {
     let mut roots = (0..banks.len()).filter(|&row| banks.above[row] == NONE);
     let root = roots.next().ok_or(TreeError::NoRoot)?;
@@ -222,7 +222,8 @@ fn parents(banks: &Rows, row_of_name: &[u32], names: &Names) -> Result<Vec<u32>,
     (0..banks.len()).map(parent_of).collect()
 }
 
-/// The rows of the banks breadth-first, siblings by name, and where each bank's children begin in that order.
+/// Returns the rows of the banks breadth-first, siblings by name, and the start of each bank's children in that
+/// order.
 fn breadth_first(
     above: &[u32],
     by_name: &[u32],
@@ -232,7 +233,7 @@ fn breadth_first(
     let root = by_name.iter().copied().find(|&row| above[row as usize] == NONE);
     let below: Vec<u32> = by_name.iter().copied().filter(|&row| Some(row) != root).collect();
     let groups: Vec<u32> = below.iter().map(|&row| above[row as usize]).collect();
-    let (grouped, starts) = grouped(&groups, banks.len());
+    let (grouped, starts) = group_rows(&groups, banks.len());
     let mut order: Vec<u32> = Vec::with_capacity(banks.len());
     let mut bank_start = Vec::with_capacity(banks.len() + 1);
     order.extend(root);
@@ -247,11 +248,11 @@ fn breadth_first(
     if order.len() == banks.len() {
         return Ok((order, bank_start));
     }
-    Err(TreeError::Cycle(names.get(banks.name[on_cycle(above, by_name, &order)]).into()))
+    Err(TreeError::Cycle(names.get(banks.name[find_cycle(above, by_name, &order)]).into()))
 }
 
-/// The row of a bank on a cycle: whatever the root does not reach leads up into one.
-fn on_cycle(above: &[u32], by_name: &[u32], reached: &[u32]) -> usize {
+/// Returns the row of a bank on a cycle. The ancestors of each bank that the root does not reach lead into a cycle.
+fn find_cycle(above: &[u32], by_name: &[u32], reached: &[u32]) -> usize {
     let mut seen = vec![false; above.len()];
     for &row in reached {
         seen[row as usize] = true;
@@ -264,8 +265,9 @@ fn on_cycle(above: &[u32], by_name: &[u32], reached: &[u32]) -> usize {
     row
 }
 
-/// Counting sort: the indices of `group` ordered by its values, else as they come, and where each value begins.
-fn grouped(group: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
+/// Sorts the row numbers by their value in `group` (counting sort, stable), and returns them with the start of each
+/// value.
+fn group_rows(group: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0u32; groups + 1];
     for &value in group {
         starts[value as usize + 1] += 1;
@@ -284,7 +286,7 @@ fn grouped(group: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
     (indices, starts)
 }
 
-/// Sorts the associations of each bank by user and refuses a user twice in one.
+/// Sorts the associations of each bank by user. Returns an error if a bank has the same user twice.
 fn sorted_by_name(
     mut rows: Vec<u32>,
     starts: &[u32],
@@ -297,7 +299,7 @@ fn sorted_by_name(
     for bank in 0..starts.len() - 1 {
         let group = &mut rows[starts[bank] as usize..starts[bank + 1] as usize];
         keyed.clear();
-        keyed.extend(group.iter().map(|&row| (prefix(name(row)), row)));
+        keyed.extend(group.iter().map(|&row| (name_prefix(name(row)), row)));
         keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
         for (place, &(_, row)) in group.iter_mut().zip(&keyed) {
             *place = row;
@@ -314,8 +316,8 @@ fn sorted_by_name(
     Ok(rows)
 }
 
-/// The first eight bytes as a number that sorts as they do: most comparisons of names end here.
-fn prefix(name: &str) -> u64 {
+/// Returns the first eight bytes as a number with the same order, which decides most comparisons of names.
+fn name_prefix(name: &str) -> u64 {
     let mut bytes = [0; 8];
     for (to, from) in bytes.iter_mut().zip(name.bytes()) {
         *to = from;

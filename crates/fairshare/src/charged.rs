@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where an association would stand if it had used something else, all others unchanged, without ranking the tree.
+//! Computes the fair-share that an association would have with a different usage, without ranking the whole tree.
 //!
-//! Formula policies: its usage counts in the usage of the banks above and of the root, so the numbers of one path are worked
-//! out anew. Rank policies: a place is the number of ranked associations ahead, and among siblings only the quotient usage /
-//! shares decides, which what the siblings add up to does not change: per level the place is looked up among the sorted
-//! siblings. Equal siblings are visited in ways that only a ranking knows (shared ranks, merged banks): where one is equal to a
-//! node of the path, or nearly, and where shares are the parent's, the tree is ranked.
+//! Formula policies: the usage counts in the banks above and in the root, so only the numbers of one path are
+//! recomputed. Rank policies: the fair-share follows from the number of associations ahead. Among siblings only the
+//! quotient usage / shares decides, and the totals of the siblings do not change their order. So at each level a
+//! binary search among the sorted siblings gives the position. Ties (shared ranks, merged banks) need a full ranking:
+//! if a sibling is equal to a node of the path, or nearly equal, or if a node has parent shares, the whole tree is
+//! ranked.
 
 use std::collections::HashMap;
 
-use super::formula::More;
+use super::formula::AddedUsage;
 use super::sums::Sums;
 use super::tree::Flags;
 use super::{NodeId, Ranking, Tree};
 
-/// Answers for one tree and its ranking. The first question about the children of a bank sorts them, later ones cost
-/// O(log siblings) a level.
+/// Computes fair-shares with different usages for one tree and its ranking. The first request about the children of a
+/// bank sorts them; later requests take O(log siblings) per level.
 #[derive(Clone, Debug)]
 pub struct Charged<'a> {
     tree: &'a Tree,
     ranking: &'a Ranking,
-    /// By bank: its children by quotient, with what is ranked before each.
+    /// By bank: its children sorted by quotient.
     sorted: HashMap<u32, Vec<Sibling>>,
     has_parent_shares: Option<bool>,
-    /// To rank with another usage.
+    /// A copy of the tree, ranked with the other usage.
     scratch: Option<(Tree, Ranking)>,
 }
 
@@ -31,22 +32,23 @@ pub struct Charged<'a> {
 struct Sibling {
     quotient: f64,
     node: NodeId,
-    /// Ranked associations before it.
+    /// The number of ranked associations before this node.
     ahead: u32,
 }
 
 impl<'a> Charged<'a> {
-    /// For this tree as it was ranked.
+    /// Makes a calculator for `tree` and the ranking of that tree.
     pub fn new(tree: &'a Tree, ranking: &'a Ranking) -> Charged<'a> {
         Charged { tree, ranking, sorted: HashMap::new(), has_parent_shares: None, scratch: None }
     }
 
-    /// The usage that an association has.
+    /// Returns the present usage of an association.
     pub fn recorded(&self, leaf: NodeId) -> f64 {
         self.tree.usage.get(leaf.index()).copied().unwrap_or(0.0)
     }
 
-    /// The fair-share of an association if it had this usage (see [`Tree::accrue`]). `None` without a rank.
+    /// Returns the fair-share that `leaf` would have with `usage` (see [`Tree::accrue`]), or `None` if it is not
+    /// ranked.
     pub fn fairshare(&mut self, leaf: NodeId, usage: f64) -> Option<f64> {
         self.ranking.rank(leaf)?;
         let recorded = self.tree.usage.get(leaf.index()).copied()?;
@@ -63,16 +65,16 @@ impl<'a> Charged<'a> {
         } else {
             None
         };
-        fairshare.or_else(|| self.ranked_anew(leaf, recorded, usage))
+        fairshare.or_else(|| self.rank_copy(leaf, recorded, usage))
     }
 
-    /// Whether a question could only be answered by ranking the tree.
+    /// Returns true if a request needed a ranking of the whole tree.
     #[cfg(test)]
     pub(super) fn has_ranked(&self) -> bool {
         self.scratch.is_some()
     }
 
-    /// From right below the root to the association.
+    /// Returns the nodes from below the root down to the association.
     fn path(&self, leaf: NodeId) -> Vec<NodeId> {
         let mut path = Vec::new();
         let mut at = Some(leaf);
@@ -87,13 +89,14 @@ impl<'a> Charged<'a> {
     fn by_formula(&self, path: &[NodeId], recorded: f64, usage: f64) -> Option<f64> {
         let Charged { tree, ranking, .. } = self;
         let initial = ranking.policy.initial_usage(&ranking.options);
-        // A usage that every node starts with adds nothing to the banks.
+        // The initial usage of a node is not added to its banks.
         let counted = |usage: f64| if initial == Some(usage) { 0.0 } else { usage };
-        let more = More { own: usage - recorded, above: counted(usage) - counted(recorded) };
+        let more = AddedUsage { own: usage - recorded, above: counted(usage) - counted(recorded) };
         ranking.policy.rules().charged_factor(tree, ranking, path, more)
     }
 
-    /// How many ranked associations go before it; `None` if that is not the whole answer.
+    /// Returns the number of ranked associations ahead of the end of `path`, or `None` if only a full ranking can
+    /// decide.
     fn ahead(&mut self, path: &[NodeId], recorded: f64, usage: f64) -> Option<u32> {
         let (tree, ranking) = (self.tree, self.ranking);
         let sums = &ranking.sums;
@@ -127,7 +130,7 @@ impl<'a> Charged<'a> {
             let before = siblings.get(at).map(|next| next.ahead);
             let all_of = |last: &Sibling| last.ahead + ranked(sums, tree, last.node);
             let mut before = before.or_else(|| siblings.last().map(all_of)).unwrap_or(0);
-            // Its old place may be before the new one.
+            // With its present usage the node may itself be among the siblings before the new position.
             if self::quotient(tree, node, sums.usage_of(tree, node)) < quotient {
                 before -= ranked(sums, tree, node);
             }
@@ -161,17 +164,17 @@ impl<'a> Charged<'a> {
         })
     }
 
-    fn ranked_anew(&mut self, leaf: NodeId, recorded: f64, usage: f64) -> Option<f64> {
+    fn rank_copy(&mut self, leaf: NodeId, recorded: f64, usage: f64) -> Option<f64> {
         let Charged { tree, ranking, scratch, .. } = self;
-        let (tree, anew) = scratch.get_or_insert_with(|| (Tree::clone(tree), Ranking::default()));
+        let (tree, copy) = scratch.get_or_insert_with(|| (Tree::clone(tree), Ranking::default()));
         tree.accrue(leaf, usage);
-        let done = tree.rank_into(ranking.policy, &ranking.options, anew);
+        let done = tree.rank_into(ranking.policy, &ranking.options, copy);
         tree.accrue(leaf, recorded);
-        done.ok().and_then(|()| anew.fairshare(leaf))
+        done.ok().and_then(|()| copy.fairshare(leaf))
     }
 }
 
-/// Ranked associations at or below a node.
+/// Returns the number of ranked associations at or below a node.
 fn ranked(sums: &Sums, tree: &Tree, node: NodeId) -> u32 {
     match tree.bank_number(node) {
         Some(bank) => sums.ranked.get(bank as usize).copied().unwrap_or(0),
@@ -179,19 +182,20 @@ fn ranked(sums: &Sums, tree: &Tree, node: NodeId) -> u32 {
     }
 }
 
-/// What siblings are compared by, smaller first: infinite without shares.
+/// Returns usage / shares, by which siblings are sorted in ascending order; infinite without shares.
 fn quotient(tree: &Tree, node: NodeId, usage: f64) -> f64 {
     let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);
     if shares > 0.0 { usage / shares } else { f64::INFINITY }
 }
 
-/// Whether two quotients may count as equal; `scale` makes level values of them.
+/// Returns true if two quotients may count as equal. `scale` / quotient is the level value that policies compare.
 pub(super) fn is_near(a: f64, b: f64, scale: f64) -> bool {
     if a == b {
         return true;
     }
     let (a, b) = (scale / a, scale / b);
-    // Beyond that all weights are one; the other bounds are some thousand times what a policy takes for equal.
+    // Above this value all weights are equal; the other bounds are about a thousand times the tolerance of any
+    // policy.
     let highest = 1e17;
     (a > highest && b > highest)
         || (a.is_finite() && b.is_finite() && (a - b).abs() <= 1e-12 * a.max(b).max(1.0))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why a site can't be made a tree, in words for its administrator.
+//! Errors in a site's banks and associations, worded for its administrator.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Returns the first 60 characters of a text of the input, for error messages.
+/// Returns the first 60 characters of a text from the input, for error messages.
 pub fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(60) {
         None => text.into(),
@@ -12,12 +12,12 @@ pub fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Why a site is no tree. Each names the culprit.
+/// Error in the banks or associations that makes a tree impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeError {
-    /// No banks at all.
+    /// There are no banks.
     NoBanks,
-    /// No bank without a parent.
+    /// Every bank has a parent.
     NoRoot,
     /// Two banks without a parent.
     SeveralRoots(String, String),
@@ -25,35 +25,35 @@ pub enum TreeError {
     DuplicateBank(String),
     /// A bank's parent is not among the banks.
     MissingParent {
-        /// The bank.
+        /// Name of the bank.
         bank: String,
-        /// The parent it names.
+        /// Name of the missing parent.
         parent: String,
     },
     /// A bank is its own ancestor.
     Cycle(String),
     /// An association's bank is not among the banks.
     MissingBank {
-        /// The user.
+        /// Name of the user.
         user: String,
-        /// The bank it names.
+        /// Name of the missing bank.
         bank: String,
     },
-    /// A user is twice in one bank.
+    /// A bank has the same user twice.
     DuplicateAssociation {
-        /// The user.
+        /// Name of the user.
         user: String,
-        /// The bank.
+        /// Name of the bank.
         bank: String,
     },
     /// A usage that is negative, NaN, infinite, or so large (over 1e298) that a sum could become infinite.
     BadUsage {
-        /// The node, as `bank NAME` or `user NAME in bank NAME`.
+        /// The node, as `bank "NAME"` or `user "NAME" in bank "NAME"`.
         node: String,
         /// The usage as text.
         usage: String,
     },
-    /// More nodes or longer names in all than 32 bit can number.
+    /// The number of nodes or the total length of names exceeds 32 bits.
     TooLarge,
 }
 

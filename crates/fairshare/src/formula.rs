@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the formula policies share: numbers handed down from the root, one step per level.
+//! The common part of the formula policies: numbers that are passed down from the root, one step per level.
 
 use super::sums::{Sums, ratio};
 use super::tree::{Flags, NodeId, Tree};
 
-/// What a node hands down to its children.
+/// The numbers that a node passes down to its children.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Numbers {
-    /// The node's target: the part of the whole site that it was promised.
+    /// The target: the part of the site's shares that the node is entitled to.
     pub norm_shares: f64,
-    /// What the policy takes for its usage, as a part of the site's.
+    /// The usage that the policy assigns to the node, as a part of the site's usage.
     pub effective_usage: f64,
 }
 
-/// All that a formula may look at for one node.
+/// The input of a formula for one node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// The part of the siblings' shares; `None` for a node that takes its parent's.
+    /// Part of the siblings' shares; `None` for a node with parent shares.
     pub part: Option<f64>,
-    /// The siblings have no shares at all.
+    /// True if no sibling has shares.
     pub no_shares: bool,
-    /// The part of the site's usage.
+    /// Part of the site's usage.
     pub norm_usage: f64,
-    /// That of all siblings that have shares of their own, itself included.
+    /// Part of the site's usage of all siblings with shares of their own, this node included.
     pub siblings_norm_usage: f64,
-    /// The node competes right below the root.
+    /// True if the node competes right below the root.
     pub below_root: bool,
-    /// What the node above (that has shares of its own) handed down.
+    /// The numbers of the nearest bank above that has shares of its own.
     pub parent: Numbers,
 }
 
-/// A policy made of a formula.
+/// The formula of a policy.
 pub(super) trait Formula {
-    /// The numbers of the root.
+    /// Returns the numbers of the root.
     fn root(&self) -> Numbers;
-    /// The numbers of any other node.
+    /// Returns the numbers of any other node.
     fn step(&self, step: &Step) -> Numbers;
-    /// The fair-share made of a node's numbers.
+    /// Returns the fair-share for the numbers of a node.
     fn factor(&self, numbers: Numbers) -> f64;
-    /// The usage of a node before it is made a part of the site's.
+    /// Returns the absolute usage of a node.
     fn usage(&self, tree: &Tree, sums: &Sums, node: NodeId) -> f64 {
         sums.usage_of(tree, node)
     }
 }
 
-/// Fills `banks` with each bank's numbers, top-down, and `factor` with each node's fair-share.
-pub(super) fn run(
+/// Fills `banks` with the numbers of each bank, top-down, and `factor` with the fair-share of each node.
+pub(super) fn compute_all(
     formula: &impl Formula,
     tree: &Tree,
     sums: &Sums,
@@ -69,8 +69,8 @@ pub(super) fn run(
     factor.extend(banks.iter().map(|&numbers| formula.factor(numbers)));
 }
 
-/// The numbers of any node, from those of the banks.
-pub(super) fn numbers(
+/// Returns the numbers of any node, given those of the banks.
+pub(super) fn node_numbers(
     formula: &impl Formula,
     tree: &Tree,
     sums: &Sums,
@@ -87,30 +87,36 @@ pub(super) fn numbers(
     }
 }
 
-/// How much more an association has used.
+/// A change of the usage of an association.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct More {
-    /// In its own usage.
+pub(super) struct AddedUsage {
+    /// Change of its own usage.
     pub own: f64,
-    /// In what the banks above add up to.
+    /// Change of the usage that the banks above add up.
     pub above: f64,
 }
 
-/// Returns the fair-share of the association at the end of `path` if it had used more.
+/// Returns the fair-share of the association at the end of `path` with the usage changed by `more`.
 pub(super) fn charged_factor(
     formula: &impl Formula,
     tree: &Tree,
     sums: &Sums,
     path: &[NodeId],
-    more: More,
+    more: AddedUsage,
 ) -> f64 {
-    formula.factor(along(formula, tree, sums, path, more))
+    formula.factor(path_numbers(formula, tree, sums, path, more))
 }
 
-/// The numbers of an association that has used more; `path` leads to it from right below the root.
-fn along(formula: &impl Formula, tree: &Tree, sums: &Sums, path: &[NodeId], more: More) -> Numbers {
+/// Returns the numbers of the last node of `path`, which begins below the root, with the usage changed by `more`.
+fn path_numbers(
+    formula: &impl Formula,
+    tree: &Tree,
+    sums: &Sums,
+    path: &[NodeId],
+    more: AddedUsage,
+) -> Numbers {
     let root_usage = formula.usage(tree, sums, tree.root()) + more.above;
-    // The banks of the path that have shares of their own.
+    // Numbers of the banks on the path that have shares of their own.
     let mut handed_down = vec![(0, formula.root())];
     let mut last = formula.root();
     for &node in path {
@@ -137,7 +143,7 @@ fn along(formula: &impl Formula, tree: &Tree, sums: &Sums, path: &[NodeId], more
     last
 }
 
-/// What is the same for all that compete below one bank.
+/// The figures that are equal for all nodes that compete below one bank.
 struct Arena {
     shares: f64,
     norm_usage: f64,
@@ -178,8 +184,8 @@ impl Arena {
     }
 }
 
-/// 2^-exponent; the exponent is >= 0 and may be infinite.
+/// Returns 2^-exponent. The exponent is >= 0 and may be infinite.
 pub(super) fn halved(exponent: f64) -> f64 {
-    // 0 / 0 and the like, only reached from denormals, are no reason for a fair-share above 0.
+    // Only denormal numbers lead to NaN (0 / 0). They must not give a fair-share above 0.
     if exponent.is_nan() { 0.0 } else { (-exponent).exp2() }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Below a bank that is out of use nobody is in use.
+//! Finds the banks that are inactive because they or a bank above them are marked inactive.
 
 use std::collections::HashMap;
 
-/// Which banks are inactive or below an inactive one; `banks` are (name, parent, active). Tolerates what a tree refuses:
-/// parents that are missing, cycles.
+/// Returns for each bank whether it is inactive or below an inactive bank. `banks` are (name, parent, active).
+/// Missing parents and cycles are allowed.
 pub fn inactive_banks<'a>(
     banks: impl ExactSizeIterator<Item = (&'a str, Option<&'a str>, bool)> + Clone,
 ) -> Vec<bool> {

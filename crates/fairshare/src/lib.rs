@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The fair-share engine: a tree of banks and associations in, a fair-share per association out.
+//! Fair-share policies: turns a tree of banks and associations into one fair-share per association.
 //!
 //! ```text
-//! Site or Builder -> Tree -> Ranking -> details of a node, Comparison, Explanation
+//! Site or Builder -> Tree -> Ranking -> NodeDetail, Comparison, Explanation
 //! ```
 //!
-//! [`Tree`] is checked once, when it is built. [`Tree::rank`] never changes it; [`Tree::set_usage`] does, and the next
-//! rank sees the new figures without a rebuild. Everything is deterministic: siblings are kept in name order, sums are
-//! taken in that order, so the order of the input changes nothing (but for [`Ties::SlurmProgram`], whose point it is).
+//! [`Tree`] is checked once, when it is built. [`Tree::rank`] does not change the tree. [`Tree::set_usage`] does, and
+//! the next ranking uses the new usage without a rebuild. The results are deterministic: siblings are stored in name
+//! order and sums are taken in that order. The order of the input has no influence, except under
+//! [`Ties::SlurmProgram`], which reproduces Slurm's dependence on it.
 //!
 //! # Policies
 //!
-//! S is a node's part of its siblings' shares, U its part of their usage; F is the fair-share.
+//! S is the part of its siblings' shares that a node has, U its part of their usage, F the fair-share.
 //!
 //! | policy | rule | ties |
 //! |---|---|---|
@@ -21,25 +22,24 @@
 //! | `depth-oblivious` | F = 2^-R, R = R(parent) * r^k | equal F |
 //! | `pbs` | F = 2^-(tree usage / perc) | equal F |
 //!
-//! # How
+//! # Modules
 //!
-//! - `tree`: columns over an arena. Associations grouped by bank, then banks breadth-first, siblings by name: children are
-//!   ranges, bottom-up is a loop backwards, top-down one forwards.
-//! - `sums`: per bank, what it adds up to and what its children compete in.
-//! - `walk`: the depth-first visit of the rank policies over an explicit stack. A sibling is one 128-bit number (value,
-//!   then name or list order), so a sort of numbers is the whole of the ordering.
-//! - `formula`: numbers handed down level by level.
-//! - `ranking`: ranks and fair-shares are stored, all other numbers of a node are computed when asked for.
-//! - `why`: the first common ancestor of two associations, and the pair below it that decided.
-//! - `charged`: where one would stand with another usage.
-//! - `tau`: how far two orders agree.
-//! - `policy`: the ranking policies, a file each: its rule, what it shows, and what only its program has (OpenPBS's own walk).
-//! - `outlook`: who is just ahead, and what would change it.
+//! - `tree`: columns over an arena. Associations come first, grouped by bank, then banks breadth-first, siblings by
+//!   name. The children of a bank are therefore ranges, and loops over the columns replace recursion.
+//! - `sums`: totals per bank, and the shares and usage that the children of each bank compete for.
+//! - `walk`: the depth-first visit of the rank policies, with an explicit stack. Each sibling is one 128-bit number
+//!   (value, then name or list order), so sorting these numbers orders the siblings.
+//! - `formula`: the numbers that formula policies pass down level by level.
+//! - `ranking`: stores ranks and fair-shares, and computes all other numbers of a node on request.
+//! - `why`: the first common ancestor of two associations, and the pair of nodes below it that decides their order.
+//! - `charged`: the fair-share that an association would have with a different usage.
+//! - `tau`: the agreement of two orders, as Kendall's tau-b.
+//! - `policy`: the ranking policies, one file each, with their rules, their columns, and OpenPBS's own walk.
+//! - `outlook`: the association just ahead, and the shares or usage that would change the order.
+//! - `accrual`: the usage of a job at an instant, also while the job runs, and usage in units that do not decay.
+//! - `periods`, `accounting`: usage from jobs and half-life periods, by the exact rule and by flux-accounting's rule.
 //!
-//! - `accrual`: what a job counts at an instant, also while it runs, and usage in units that do not decay.
-//! - `periods`, `accounting`: where usage comes from, job by job and period by period: the exact rule and flux-accounting's.
-//!
-//! No I/O, no clock, no recursion on the call stack: depth is bounded by memory only.
+//! The crate does no I/O, reads no clock, and does not recurse, so only memory limits the depth of a tree.
 #![forbid(unsafe_code)]
 
 pub mod accounting;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Names kept once each, in one text.
+//! Stores each distinct name once, in one string.
 
 use std::hash::{DefaultHasher, Hasher};
 
-/// Stands for "no name" and "free slot".
+/// Stands for "no name" and for a free slot.
 const NONE: u32 = u32::MAX;
 
-/// Each distinct name has a number, in the order of first appearance.
+/// Distinct names, numbered in the order of first appearance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     text: String,
@@ -15,7 +15,6 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The text of a name.
     pub fn get(&self, name: u32) -> &str {
         let at = name as usize;
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
@@ -23,32 +22,31 @@ impl Names {
         self.text.get(start as usize..end as usize).unwrap_or("")
     }
 
-    /// The number of names.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of the text and of its index.
+    /// Returns the bytes of the text and of the index.
     pub fn memory(&self) -> (usize, usize) {
         (self.text.capacity(), bytes(&self.ends))
     }
 }
 
-/// What a column holds in memory.
+/// Returns the allocated bytes of a column.
 pub(super) fn bytes<T>(column: &Vec<T>) -> usize {
     column.capacity() * size_of::<T>()
 }
 
-/// Finds the number of a name while a tree is being built: open addressing over [`Names`], no copy of a name.
+/// Assigns numbers to names while a tree is built: a hash table with open addressing over [`Names`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interner {
     names: Names,
-    /// A power of two of slots, at most half of them used.
+    /// Its length is a power of two; at most half of the slots are used.
     slots: Vec<Slot>,
     full: bool,
 }
 
-/// A name's number, and a part of its hash: names that differ are told apart without a look at them, far away in memory.
+/// Number of a name and a part of its hash. Comparing the tags first avoids reading most names from memory.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     number: u32,
@@ -56,13 +54,13 @@ struct Slot {
 }
 
 impl Interner {
-    /// The number of `name`, a new one at its first appearance.
+    /// Returns the number of `name`, which is a new number at its first appearance.
     pub fn intern(&mut self, name: &str) -> u32 {
         if self.names.len() * 2 >= self.slots.len() {
             self.grow();
         }
         let hash = hash(name);
-        let slot = self.slot(hash, |number| self.names.get(number) == name);
+        let slot = self.find_slot(hash, |number| self.names.get(number) == name);
         if let Some(&found) = self.slots.get(slot)
             && found.number != NONE
         {
@@ -81,24 +79,25 @@ impl Interner {
         number
     }
 
-    /// The names so far.
+    /// Returns the names added until now.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// The names, or `None` if there were too many to number.
+    /// Returns the names, or `None` if there are more than a u32 can number.
     pub fn finish(mut self) -> Option<Names> {
         self.names.text.shrink_to_fit();
         self.names.ends.shrink_to_fit();
         (!self.full).then_some(self.names)
     }
 
-    /// The slot of a name of this hash that `is_it`, or the free one where it belongs.
-    fn slot(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> usize {
+    /// Returns the slot that has this hash and for which `matches` is true, or else the free slot where the name
+    /// belongs.
+    fn find_slot(&self, hash: u64, matches: impl Fn(u32) -> bool) -> usize {
         let mask = self.slots.len().saturating_sub(1);
         let mut slot = hash as usize & mask;
         while let Some(&Slot { number, tag: own }) = self.slots.get(slot) {
-            if number == NONE || (own == tag(hash) && is_it(number)) {
+            if number == NONE || (own == tag(hash) && matches(number)) {
                 break;
             }
             slot = (slot + 1) & mask;
@@ -112,8 +111,8 @@ impl Interner {
         self.slots.resize(size, Slot { number: NONE, tag: 0 });
         for number in 0..self.names.len() as u32 {
             let hash = hash(self.names.get(number));
-            // All are different: the first free one is it.
-            let slot = self.slot(hash, |_| false);
+            // All names are different, so the first free slot is the right one.
+            let slot = self.find_slot(hash, |_| false);
             if let Some(free) = self.slots.get_mut(slot) {
                 *free = Slot { number, tag: tag(hash) };
             }
@@ -127,7 +126,7 @@ fn hash(name: &str) -> u64 {
     hasher.finish()
 }
 
-/// The half of a hash that does not choose the slot.
+/// Returns the upper half of a hash, which does not choose the slot.
 fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Options of the policies, and their textual form `name=value`.
+//! Options of the ranking policies, and their textual form `name=value`.
 
 use std::fmt;
 
 use super::Policy;
 use super::tree::MAX_USAGE;
 
-/// How tied siblings are ranked (`fair-tree` only; the other policies have one rule).
+/// How tied siblings are ranked (only `fair-tree` has a choice).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ties {
     /// As Slurm's documentation says: children of tied banks are merged before descending.
@@ -17,23 +17,23 @@ pub enum Ties {
     SlurmProgram,
 }
 
-/// What becomes of the usage of an inactive association.
+/// Whether the usage of an inactive association counts in sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InactiveUsage {
-    /// It stays a sibling in every sum; it only gets no rank.
+    /// Its shares and usage stay in every sum; it only gets no rank.
     #[default]
     Count,
-    /// It is left out altogether, shares and usage, as flux-accounting does.
+    /// Its shares and usage are left out, as flux-accounting does.
     Ignore,
 }
 
-/// What a site can choose beside the policy. Options that a policy has no use for are ignored by it;
-/// [`Options::applies`] says which.
+/// Options of a site. Each ranking policy ignores the options that it does not use, see [`Options::applies`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// `ties=documented|slurm-program`
     pub ties: Ties,
-    /// `pbs.min_usage=NUMBER`: the usage every node starts with (`pbs`). OpenPBS: 1, the formula of its text: 0.
+    /// `pbs.min_usage=NUMBER`: usage that every node starts with (`pbs`). OpenPBS's program uses 1, its published
+    /// formula 0.
     pub pbs_min_usage: f64,
     /// `dampening=NUMBER` (> 0): divides the exponent (`classic`, `depth-oblivious`).
     pub dampening: f64,
@@ -52,7 +52,7 @@ impl Default for Options {
     }
 }
 
-/// A setting that can't be used; its text says which one and what is allowed.
+/// Error of [`Options::set`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
     /// The text is not of the form `name=value`.
@@ -61,16 +61,16 @@ pub enum OptionError {
     UnknownName(String),
     /// The option does not take this value.
     BadValue {
-        /// The option.
+        /// Name of the option.
         name: &'static str,
-        /// What was given.
+        /// The rejected value.
         value: String,
-        /// What it takes.
+        /// The values that the option takes.
         allowed: &'static str,
     },
 }
 
-/// Name of each option and what it takes.
+/// Name of each option, and the values that it takes.
 const ALLOWED: [(&str, &str); 4] = [
     ("ties", "documented or slurm-program"),
     ("pbs.min_usage", "a number from 0 to 1e298"),
@@ -79,7 +79,7 @@ const ALLOWED: [(&str, &str); 4] = [
 ];
 
 impl Options {
-    /// Applies one `name=value`; on error nothing changes.
+    /// Applies one setting `name=value`. After an error the options are unchanged.
     pub fn set(&mut self, setting: &str) -> Result<(), OptionError> {
         let Some((name, value)) = setting.split_once('=') else {
             return Err(OptionError::NotASetting(setting.to_owned()));
@@ -124,7 +124,7 @@ impl Options {
         Options { pbs_min_usage: self.pbs_min_usage * factor, ..self }
     }
 
-    /// Every option as (name, value), in the form [`Options::set`] reads.
+    /// Returns every option as (name, value), in the form that [`Options::set`] reads.
     pub fn settings(&self) -> [(&'static str, String); 4] {
         let ties = match self.ties {
             Ties::Documented => "documented",

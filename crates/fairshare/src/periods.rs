@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Usage in half-life periods: what a job counts, in which period, and how the bins of an association move.
+//! Usage in half-life periods: the usage of a job, the period that it counts in, and the decay of an association's
+//! bins.
 //!
-//! Sums are taken in the order in which flux-accounting takes them, from the left and without compensation, so that
-//! the same jobs give the same number to the last digit.
+//! Sums are taken in flux-accounting's order, from left to right and without compensation, so that the same jobs give
+//! the same number to the last digit.
 
-/// What a node, a core and a GPU count per second.
+/// Usage per second of a node, a core and a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
-    /// Of a node.
+    /// Usage of a node-second.
     pub node: f64,
-    /// Of a core.
+    /// Usage of a core-second.
     pub core: f64,
-    /// Of a GPU.
+    /// Usage of a GPU-second.
     pub gpu: f64,
 }
 
-/// What a job ran on.
+/// Resources that a job ran on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u64,
     /// Cores, over all nodes.
     pub cores: u64,
@@ -33,26 +34,26 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// What a job counts a second.
+    /// Returns the usage per second of a job on these resources.
     pub fn rate(self, ran_on: Resources) -> f64 {
         ran_on.nodes as f64 * self.node + ran_on.cores as f64 * self.core + ran_on.gpus as f64 * self.gpu
     }
 
-    /// The usage of a job that ran for so many seconds, rounded to five decimals.
+    /// Returns the usage of a job that ran for `seconds`, rounded to five decimals.
     pub fn usage(self, ran_on: Resources, seconds: f64) -> f64 {
         round5(self.rate(ran_on) * seconds)
     }
 }
 
-/// The number with five decimals that is nearest, a tie to the even digit: Python's `round(number, 5)`.
+/// Rounds to five decimals as Python's `round(number, 5)` does, ties to the even digit.
 pub fn round5(number: f64) -> f64 {
     const SCALE: f64 = 1e5;
     if number.fract() == 0.0 || !number.is_finite() {
         return number;
     }
     let scaled = number * SCALE;
-    // Below 2^52 the quotient of two exact numbers is the nearest to the decimal. The product is off by half a unit in
-    // the last place at most: only so near to a tie may it round the wrong way.
+    // Below 2^52 the quotient of two exact numbers is the nearest number to the decimal. The product is off by at
+    // most half a unit in the last place, so only a number this close to a tie may be rounded the wrong way.
     let doubt = ((scaled - scaled.floor()) - 0.5).abs() <= scaled.abs() * 4.0 * f64::EPSILON;
     if scaled.abs() < 4_503_599_627_370_496.0 && !doubt {
         return scaled.round() / SCALE;
@@ -60,7 +61,7 @@ pub fn round5(number: f64) -> f64 {
     format!("{number:.5}").parse().unwrap_or(number)
 }
 
-/// The half-life periods of a site: boundaries lie one length apart, up and down from an instant.
+/// The half-life periods of a site: boundaries at equal distances before and after an anchor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Periods {
     anchor: f64,
@@ -68,17 +69,18 @@ pub struct Periods {
 }
 
 impl Periods {
-    /// Periods of this length, one of which begins at `anchor`. `None` unless both are finite and the length is positive, and so long
-    /// that one boundary can be told from the next.
+    /// Makes periods of `length` seconds, one of which begins at `anchor`. Returns `None` if a number is not finite,
+    /// or if `length` is not positive or too short to separate two boundaries in f64.
     pub fn new(anchor: f64, length: f64) -> Option<Periods> {
         let sound = anchor.is_finite() && length.is_finite() && length > anchor.abs() * 16.0 * f64::EPSILON;
         sound.then_some(Periods { anchor, length })
     }
 
-    /// Which period an instant belongs to; 0 is the one that begins at the anchor. A boundary begins the later one.
+    /// Returns the index of the period that contains `instant`; 0 begins at the anchor. A boundary belongs to the
+    /// later period.
     pub fn index(self, instant: f64) -> i64 {
         let mut index = ((instant - self.anchor) / self.length).floor() as i64;
-        // The quotient may be rounded across a boundary.
+        // Rounding may move the quotient across a boundary.
         if instant < self.start(index) {
             index = index.saturating_sub(1);
         } else if instant >= self.start(index.saturating_add(1)) {
@@ -87,30 +89,31 @@ impl Periods {
         index
     }
 
-    /// When a period begins.
+    /// Returns the start of period `index`, in seconds.
     pub fn start(self, index: i64) -> f64 {
         self.anchor + index as f64 * self.length
     }
 }
 
-/// Moves the bins on by so many boundaries: each becomes older and decays once for each, the oldest are forgotten.
-pub fn shift(bins: &mut [f64], boundaries: u64, decay: f64) {
+/// Moves the bins by `boundaries` periods: each value moves to an older bin and decays once per boundary; the oldest
+/// are dropped.
+pub fn shift_bins(bins: &mut [f64], boundaries: u64, decay: f64) {
     let by = usize::try_from(boundaries).unwrap_or(usize::MAX).min(bins.len());
     bins.rotate_right(by);
     let (new, old) = bins.split_at_mut(by);
     new.fill(0.0);
     for bin in old {
-        *bin = decayed(*bin, by, decay);
+        *bin = decay_at_boundaries(*bin, by, decay);
     }
 }
 
-/// What is left of a usage after so many boundaries, one after the other.
-pub fn decayed(usage: f64, boundaries: usize, decay: f64) -> f64 {
+/// Returns the part of `usage` that is left after `boundaries` period boundaries, multiplying once per boundary.
+pub fn decay_at_boundaries(usage: f64, boundaries: usize, decay: f64) -> f64 {
     (0..boundaries).fold(usage, |usage, _| usage * decay)
 }
 
-/// The usage that bins add up to.
-pub fn total(bins: &[f64]) -> f64 {
+/// Returns the sum of the bins, the past periods added up first.
+pub fn total_usage(bins: &[f64]) -> f64 {
     let Some((present, past)) = bins.split_first() else { return 0.0 };
     present + past.iter().fold(0.0, |sum, bin| sum + bin)
 }
@@ -119,9 +122,9 @@ pub fn total(bins: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Pairs that Python printed: number, `round(number, 5)`.
+    /// Each pair is a number and the output of Python's `round(number, 5)`.
     #[test]
-    fn rounding_is_pythons() {
+    fn round5_gives_the_same_results_as_python() {
         for (number, rounded) in [
             (1.0 / 64.0, 0.01562),
             (3.0 / 64.0, 0.04688),
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boundary_begins_the_later_period() {
+    fn a_boundary_belongs_to_the_later_period() {
         let periods = Periods::new(1_000.5, 100.0).expect("sound");
         for (instant, index) in
             [(1_000.5, 0), (1_100.4, 0), (1_100.5, 1), (1_000.4, -1), (900.5, -1), (900.4, -2)]
@@ -153,22 +156,22 @@ mod tests {
         }
         assert_eq!(Periods::new(0.0, 0.0), None);
         assert_eq!(Periods::new(f64::NAN, 1.0), None);
-        // Beside so great a number a week is nothing: what begins a period would lie in another.
+        // At 9.2e18 the distance between two f64 exceeds the length, so boundaries would coincide.
         assert_eq!(Periods::new(9.2e18, 1_000.0), None);
         let coarse = Periods::new(-1e17, 1_000.0).expect("sound");
         assert!((-5..5).all(|index| coarse.index(coarse.start(index)) == index));
     }
 
     #[test]
-    fn bins_move_and_decay() {
+    fn shift_bins_moves_each_bin_and_decays_it() {
         let mut bins = [8.0, 4.0, 2.0, 1.0];
-        shift(&mut bins, 1, 0.5);
+        shift_bins(&mut bins, 1, 0.5);
         assert_eq!(bins, [0.0, 4.0, 2.0, 1.0]);
-        shift(&mut bins, 2, 0.5);
+        shift_bins(&mut bins, 2, 0.5);
         assert_eq!(bins, [0.0, 0.0, 0.0, 1.0]);
-        shift(&mut bins, 9, 0.5);
+        shift_bins(&mut bins, 9, 0.5);
         assert_eq!(bins, [0.0; 4]);
-        assert_eq!(total(&[1.0, 2.0, 3.0]), 6.0);
-        assert_eq!(total(&[]), 0.0);
+        assert_eq!(total_usage(&[1.0, 2.0, 3.0]), 6.0);
+        assert_eq!(total_usage(&[]), 0.0);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a ranking policy makes of a tree: the rank and fair-share of each node, and the numbers they came from.
+//! The result of a ranking policy: rank and fair-share of each node, and the numbers that lead to them.
 
 use std::fmt;
 
@@ -10,59 +10,59 @@ use super::tree::Flags;
 use super::walk::{SiblingRule, Visit};
 use super::{NodeId, Options, PbsDetail, Policy, Shares, Tree};
 
-/// The outcome of one [`Tree::rank`]. Valid for that tree until its usages or shares change; details are computed
-/// when asked for.
+/// The result of [`Tree::rank`]. It is valid for that tree until usages or shares change. Details are computed on
+/// request.
 #[derive(Clone, Debug, Default)]
 pub struct Ranking {
     pub(super) policy: Policy,
     pub(super) options: Options,
     pub(super) sums: Sums,
-    /// Per association; 0 is none.
+    /// Per association; 0 means no rank.
     rank: Vec<u32>,
     order: Vec<NodeId>,
-    /// Formula policies: per node. Empty under a rank policy.
+    /// Fair-share per node under a formula policy; empty under a rank policy.
     factor: Vec<f64>,
-    /// Formula policies: per bank.
+    /// Numbers per bank under a formula policy.
     pub(super) numbers: Vec<Numbers>,
     pub(super) visit: Visit,
 }
 
-/// Every number of one node. What a policy does not use is `None`.
+/// All numbers of one node. Numbers that the policy does not use are `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeDetail {
-    /// As given.
+    /// The shares of the input.
     pub shares: Shares,
-    /// Rank policies and `pbs`: the part of the siblings' shares. `classic`, `depth-oblivious`: the product of those
-    /// parts from the root down. The root has 1. With [`Shares::Parent`]: that of the bank it competes under, as Slurm
-    /// shows it (`fair-tree`: 0 under the root).
+    /// Rank policies and `pbs`: part of the siblings' shares. `classic`, `depth-oblivious`: the product of those
+    /// parts from the root down. 1 for the root. With [`Shares::Parent`]: the value of the bank that the node
+    /// competes under, as Slurm shows it (`fair-tree`: 0 under the root).
     pub norm_shares: f64,
-    /// Own usage and all usage below (`pbs`: with the minimum usage of that policy).
+    /// Usage of the node and of all nodes below (`pbs`: including the minimum usage).
     pub usage: f64,
-    /// `usage` / the root's; 0 where nothing was used, or what was does not count.
+    /// `usage` / usage of the root; 0 if the root has no usage or the node's usage does not count.
     pub norm_usage: f64,
-    /// Rank policies: the part of the siblings' usage. The others: what the policy's formula makes of it.
+    /// Rank policies: part of the siblings' usage. Formula policies: the effective usage of the formula.
     pub effective_usage: f64,
     /// Rank policies: norm shares / effective usage, possibly infinite; `None` for the root, and for a bank with
     /// [`Shares::Parent`].
     pub level_fs: Option<f64>,
-    /// `weighted-walk`: what siblings are sorted by, at most 2^64; `None` for the root.
+    /// `weighted-walk`: the value that siblings are sorted by, at most 2^64; `None` for the root.
     pub weight: Option<f64>,
-    /// N is the best, 1 the worst; tied associations share one. `None` for banks and inactive associations.
+    /// N is the best, 1 the worst; tied associations share a rank. `None` for banks and inactive associations.
     pub rank: Option<u32>,
-    /// 0 to 1, larger is more deserving. `None` without a rank; the formula policies have one for banks too.
+    /// 0 to 1, larger is better. `None` without a rank; formula policies also have a fair-share for banks.
     pub fairshare: Option<f64>,
-    /// `pbs` only.
+    /// Set under `pbs` only.
     pub pbs: Option<PbsDetail>,
 }
 
-/// Why a tree can't be ranked by a policy.
+/// Reason why a policy can't rank a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RankError {
-    /// The policy has no meaning for shares taken from the parent.
+    /// The policy does not support parent shares.
     ParentShares {
-        /// The policy.
+        /// Name of the policy.
         policy: Policy,
-        /// The node, as `bank NAME` or `user NAME in bank NAME`.
+        /// The node, as `bank "NAME"` or `user "NAME" in bank "NAME"`.
         node: String,
     },
 }
@@ -83,21 +83,22 @@ impl fmt::Display for RankError {
 impl std::error::Error for RankError {}
 
 impl Tree {
-    /// Ranks every active association.
+    /// Ranks all active associations. Returns an error if the policy does not support the shares of a node.
     pub fn rank(&self, policy: Policy, options: &Options) -> Result<Ranking, RankError> {
         let mut ranking = Ranking::default();
         self.rank_into(policy, options, &mut ranking)?;
         Ok(ranking)
     }
 
-    /// As [`Tree::rank`], reusing the memory of an earlier ranking. After an error the ranking is what it was before.
+    /// Ranks like [`Tree::rank`], but reuses the memory of an earlier ranking. After an error the ranking is
+    /// unchanged.
     pub fn rank_into(
         &self,
         policy: Policy,
         options: &Options,
         ranking: &mut Ranking,
     ) -> Result<(), RankError> {
-        self.check(policy)?;
+        self.check_policy(policy)?;
         ranking.policy = policy;
         ranking.options = *options;
         ranking.sums.fill(self, options, policy.initial_usage(options).unwrap_or(0.0));
@@ -111,12 +112,12 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether a policy can rank it, whatever the usages.
-    pub fn check(&self, policy: Policy) -> Result<(), RankError> {
+    /// Returns an error if the policy does not support the shares of a node. Usage has no influence.
+    pub fn check_policy(&self, policy: Policy) -> Result<(), RankError> {
         if policy.rules().takes_parent_shares() {
             return Ok(());
         }
-        // The root's shares are never used.
+        // The shares of the root are never used.
         let takes_parent =
             |node: &NodeId| *node != self.root() && self.flags(*node).has(Flags::PARENT_SHARES);
         match self.leaves().chain(self.banks()).find(takes_parent) {
@@ -127,27 +128,27 @@ impl Tree {
 }
 
 impl Ranking {
-    /// The policy it was made by.
+    /// Returns the ranking policy.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// The options it was made with.
+    /// Returns the options of the ranking policy.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The number of ranked associations, N.
+    /// Returns N, the number of ranked associations.
     pub fn ranked(&self) -> usize {
         self.order.len()
     }
 
-    /// N for the best; `None` for banks and inactive associations.
+    /// Returns the rank, which is N for the best; `None` for banks and inactive associations.
     pub fn rank(&self, node: NodeId) -> Option<u32> {
         self.rank.get(node.index()).copied().filter(|&rank| rank > 0)
     }
 
-    /// 0 to 1; `None` for what has no rank (formula policies give one to banks too).
+    /// Returns the fair-share, 0 to 1; `None` for nodes without a rank (formula policies also rank banks).
     pub fn fairshare(&self, node: NodeId) -> Option<f64> {
         if self.factor.is_empty() {
             return self.rank(node).map(|rank| f64::from(rank) / self.ranked() as f64);
@@ -156,12 +157,12 @@ impl Ranking {
         self.factor.get(node.index()).copied().filter(|_| is_bank || self.rank(node).is_some())
     }
 
-    /// Own usage and all usage below (`pbs`: with the minimum usage of that policy).
+    /// Returns the usage of a node and of all nodes below (`pbs`: including the minimum usage).
     pub fn usage(&self, tree: &Tree, node: NodeId) -> f64 {
         self.policy.rules().usage(tree, self, node)
     }
 
-    /// Returns own usage and all usage below, without what the ranking policy adds.
+    /// Returns the usage of a node and of all nodes below, without the minimum usage of `pbs`.
     pub(super) fn recorded_usage(&self, tree: &Tree, node: NodeId) -> f64 {
         match tree.bank_number(node) {
             Some(_) => self.sums.usage_of(tree, node),
@@ -169,7 +170,7 @@ impl Ranking {
         }
     }
 
-    /// Every number of a node. `tree` is the tree it was made from.
+    /// Returns all numbers of a node. `tree` must be the tree that was ranked.
     pub fn detail(&self, tree: &Tree, node: NodeId) -> NodeDetail {
         let (usage, root_usage) = (self.usage(tree, node), self.usage(tree, tree.root()));
         let mut detail = NodeDetail {
@@ -188,13 +189,13 @@ impl Ranking {
         detail
     }
 
-    /// Ranked associations, the most deserving first; ties in the order of node ids (bank, then user name).
+    /// Returns the ranked associations, the best first; tied ones in the order of node ids (bank, then user name).
     pub fn order(&self) -> &[NodeId] {
         &self.order
     }
 
-    /// Every node with its depth, depth-first, the more deserving sibling first (rank policies: as they were visited,
-    /// but each bank apart; formula policies: by fair-share). Associations without a rank come after those with one.
+    /// Returns every node with its depth, depth-first, the better sibling first (rank policies: in the order of the
+    /// visit, but without merging banks; formula policies: by fair-share). Associations without a rank come last.
     pub fn walk(&self, tree: &Tree) -> Vec<(NodeId, usize)> {
         let mut keyed: Vec<(bool, u64, NodeId)> = Vec::new();
         tree.depth_first(|siblings| {
@@ -210,7 +211,7 @@ impl Ranking {
         })
     }
 
-    /// What siblings are compared by, larger is more deserving; `None` for the root.
+    /// Returns the value that siblings are compared by; larger is better. `None` for the root.
     pub fn value(&self, tree: &Tree, node: NodeId) -> Option<f64> {
         tree.parent(node)?;
         if !self.factor.is_empty() {
@@ -220,28 +221,28 @@ impl Ranking {
         detail.weight.or(detail.level_fs).or(Some(f64::INFINITY))
     }
 
-    /// The shares and the usage that a node competes in, itself included.
+    /// Returns the sums of shares and of usage of the siblings of a node, itself included.
     pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
         let arena = self.sums.arena_of(tree, node) as usize;
         let usage = self.policy.rules().whole_usage(&self.sums);
         (self.sums.shares.get(arena).copied().unwrap_or(0.0), usage.get(arena).copied().unwrap_or(0.0))
     }
 
-    /// Bytes of the ranking, scratch memory included.
+    /// Returns the allocated bytes, including the reusable buffers.
     pub fn memory(&self) -> usize {
         let columns = [bytes(&self.rank), bytes(&self.order), bytes(&self.factor), bytes(&self.numbers)];
         columns.into_iter().chain([self.sums.memory(), self.visit.memory()]).sum()
     }
 
-    /// Ranks by a depth-first visit.
+    /// Ranks the associations by a depth-first visit.
     pub(super) fn rank_by_visit(&mut self, rule: &impl SiblingRule, tree: &Tree) {
-        self.visit.run(rule, tree, &self.sums, &mut self.rank, &mut self.order);
+        self.visit.rank_depth_first(rule, tree, &self.sums, &mut self.rank, &mut self.order);
     }
 
-    /// Ranks by the fair-share that a formula gives each node.
+    /// Ranks the associations by the fair-share that the formula gives each of them.
     pub(super) fn rank_by_formula(&mut self, formula: &impl Formula, tree: &Tree) {
-        formula::run(formula, tree, &self.sums, &mut self.numbers, &mut self.factor);
-        self.visit.by_value(tree, &self.factor, &mut self.rank, &mut self.order);
+        formula::compute_all(formula, tree, &self.sums, &mut self.numbers, &mut self.factor);
+        self.visit.rank_by_value(tree, &self.factor, &mut self.rank, &mut self.order);
     }
 
     /// Adds the numbers of a node among its siblings to `detail`.
@@ -253,12 +254,12 @@ impl Ranking {
         let counted = if self.sums.ignores(tree, node) { 0.0 } else { 1.0 };
         detail.effective_usage = ratio(detail.usage * counted, sibling_usage);
         let Shares::Count(shares) = detail.shares else {
-            // As Slurm shows it: the part of the node it competes under; the root is no part of anything.
+            // As in Slurm: the value of the bank that the node competes under, and 0 if that is the root.
             let arena = tree.bank_node(self.sums.arena_of(tree, node));
             let is_root = tree.parent(arena).is_none();
             detail.norm_shares =
                 if is_root { 0.0 } else { ratio(shares_of(tree, arena), self.siblings(tree, arena).0) };
-            // The account itself is no competitor.
+            // A bank with parent shares does not compete itself.
             detail.level_fs = (!tree.is_bank(node)).then_some(f64::INFINITY);
             return;
         };
@@ -267,7 +268,7 @@ impl Ranking {
         detail.level_fs = Some(level(shares, sibling_shares, detail.usage, sibling_usage));
     }
 
-    /// Adds the numbers that a formula hands down to a node to `detail`, and returns them.
+    /// Adds the numbers of a formula policy to `detail`, and returns them.
     pub(super) fn add_formula_numbers(
         &self,
         formula: &impl Formula,
@@ -275,7 +276,7 @@ impl Ranking {
         node: NodeId,
         detail: &mut NodeDetail,
     ) -> Numbers {
-        let numbers = formula::numbers(formula, tree, &self.sums, &self.numbers, node);
+        let numbers = formula::node_numbers(formula, tree, &self.sums, &self.numbers, node);
         detail.norm_shares = numbers.norm_shares;
         detail.effective_usage = numbers.effective_usage;
         numbers

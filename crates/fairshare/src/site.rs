@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The input document: a site's banks and associations, in list order.
+//! The input: a site's banks and associations, in list order.
 
-/// What a bank or an association was promised, relative to its siblings.
+/// The share of a bank or an association, relative to its siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shares {
-    /// A number of shares; 0 is legal.
+    /// Number of shares; 0 is valid.
     Count(u64),
-    /// Slurm's `fairshare=parent`: it takes no shares of its own. A bank of this kind vanishes and its children
-    /// compete under the nearest ancestor that is not of this kind.
+    /// Slurm's `fairshare=parent`: the node has no shares of its own. The children of such a bank compete under the
+    /// nearest ancestor that has shares of its own.
     Parent,
 }
 
@@ -22,27 +22,28 @@ impl Default for Shares {
 pub struct Bank {
     /// Unique in the site.
     pub name: String,
-    /// The bank above; `None` for the one root.
+    /// The parent bank; `None` for the root.
     pub parent: Option<String>,
-    /// The root's shares are kept but never used.
+    /// The shares of the root are stored but never used.
     pub shares: Shares,
-    /// Usage of the bank itself, on top of what is below it; usually `None`. Node-seconds unless weighted.
+    /// Usage of the bank itself, in addition to that of its children; usually `None`. Node-seconds unless weighted.
     pub usage: Option<f64>,
 }
 
 /// A leaf of the tree: one user in one bank (Slurm: user association, PBS: entity).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Association {
-    /// A user may be in several banks.
+    /// Name of the user, who may be in several banks.
     pub user: String,
-    /// The bank it is in.
+    /// Name of the bank.
     pub bank: String,
-    /// Relative to the siblings in the same bank, sub-banks included.
+    /// Relative to the siblings in the same bank, including its sub-banks.
     pub shares: Shares,
-    /// Node-seconds unless weighted; >= 0. `None`, never recorded, counts as 0 except under `pbs`, where such a leaf
-    /// has [`super::Options::pbs_min_usage`] and one with a recorded 0 has 0.
+    /// Node-seconds unless weighted; >= 0. `None` means never recorded. It counts as 0, except under `pbs`, where
+    /// such a leaf has [`super::Options::pbs_min_usage`].
     pub usage: Option<f64>,
-    /// An inactive association gets no rank ([`super::InactiveUsage`] says what becomes of its usage).
+    /// False for an inactive association, which gets no rank; [`super::InactiveUsage`] selects whether its usage
+    /// counts.
     pub active: bool,
 }
 

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What each bank adds up to: usage, and the shares and usage its children compete in.
-// Banks are numbered by the tree that every column here is sized by.
+//! Totals per bank: usage, and the shares and usage that its children compete for.
+// Clippy: bank numbers come from the tree, and all columns have one entry per bank.
 #![allow(clippy::indexing_slicing)]
 
 use super::names::bytes;
 use super::tree::{Flags, NodeId, Tree};
 use super::{InactiveUsage, Options};
 
-/// Columns over the banks of a tree. Sums are taken in node order: the order of the input changes no bit of them.
+/// Columns over the banks of a tree. Sums are taken in node order, so the order of the input does not change the
+/// rounding.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
-    /// Own usage and all below.
+    /// Usage of the bank and of all nodes below.
     pub total: Vec<f64>,
-    /// The bank itself, or for one with `Shares::Parent` the nearest bank above that has shares of its own (or is the root):
-    /// where its children compete.
+    /// The bank under which the children compete: the bank itself, or for a bank with `Shares::Parent` the nearest
+    /// bank above with shares of its own, or the root.
     pub arena: Vec<u32>,
-    /// Shares of all that compete here.
+    /// Sum of the shares of all nodes that compete here.
     pub shares: Vec<f64>,
-    /// Usage of all that compete here with shares of their own.
+    /// Sum of the usage of all nodes that compete here with shares of their own.
     pub usage: Vec<f64>,
-    /// Ranked associations below.
+    /// Number of ranked associations below.
     pub ranked: Vec<u32>,
-    /// Exact sums of `shares`; only while summing.
+    /// Exact sums of `shares`, used only by [`Sums::fill`].
     exact: Vec<u128>,
-    /// Flag bits that leave an association out of every sum.
+    /// Flags of associations that all sums leave out.
     ignored: u8,
 }
 
 impl Sums {
-    /// Adds up the tree, bottom-up without recursion. An association, or a bank without anything below, that only has
-    /// the usage everyone starts with adds none of it to the banks above.
+    /// Adds up the tree, bottom-up without recursion. If an association, or a bank without children, has exactly
+    /// `initial_usage`, its usage is not added to the banks above.
     pub fn fill(&mut self, tree: &Tree, options: &Options, initial_usage: f64) {
         let banks = tree.bank_count();
         self.ignored = if options.inactive_usage == InactiveUsage::Ignore {
@@ -55,7 +56,7 @@ impl Sums {
         }
     }
 
-    /// The usage that counts in sums: a leaf's own, a bank's total.
+    /// Returns the usage that counts in sums: an association's own usage, or a bank's total.
     pub fn usage_of(&self, tree: &Tree, node: NodeId) -> f64 {
         match tree.bank_number(node) {
             Some(bank) => self.total[bank as usize],
@@ -64,28 +65,28 @@ impl Sums {
         }
     }
 
-    /// True for an association that is left out of every sum.
+    /// Returns true for an association that all sums leave out.
     pub fn ignores(&self, tree: &Tree, node: NodeId) -> bool {
         tree.flags[node.index()].has(self.ignored)
     }
 
-    /// The bank number where a node competes; the root's own for the root.
+    /// Returns the number of the bank where a node competes; 0 for the root.
     pub fn arena_of(&self, tree: &Tree, node: NodeId) -> u32 {
         let above = tree.parent(node).and_then(|bank| tree.bank_number(bank)).unwrap_or(0);
         self.arena[above as usize]
     }
 
-    /// The bank number where the children of a bank compete.
+    /// Returns the number of the bank where the children of `bank` compete.
     pub fn arena_below(&self, bank: u32) -> u32 {
         self.arena[bank as usize]
     }
 
-    /// True for a bank whose children compete further up.
+    /// Returns true if the children of `bank` compete further up.
     pub fn vanishes(&self, bank: u32) -> bool {
         self.arena[bank as usize] != bank
     }
 
-    /// Bytes held.
+    /// Returns the allocated bytes.
     pub fn memory(&self) -> usize {
         let floats = [&self.total, &self.shares, &self.usage].map(bytes);
         let numbers = [&self.arena, &self.ranked].map(bytes);
@@ -144,7 +145,8 @@ impl Sums {
     }
 }
 
-/// `part / whole`, and 0 of nothing.
+/// Returns `part / whole`, or 0 if `whole` is 0.
+
 pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Kendall's tau-b: how far two orders agree, ties accounted for. O(n log n) (Knight 1966).
+//! Kendall's tau-b: the agreement of two orders with ties. O(n log n) (Knight 1966).
 
-/// From 1 (same order) to -1 (reversed); `None` if either order has no two different values to compare.
+/// Returns tau-b from 1 (same order) to -1 (reversed), or `None` if all values of either order are equal.
 pub fn kendall_tau(pairs: &[(u32, u32)]) -> Option<f64> {
     let mut sorted = pairs.to_vec();
     sorted.sort_unstable();
@@ -18,16 +18,11 @@ pub fn kendall_tau(pairs: &[(u32, u32)]) -> Option<f64> {
     (comparable > 0.0).then(|| difference as f64 / comparable.sqrt())
 }
 
-/// How many pairs stand in another order: of values that were sorted by something else.
-pub fn inversions<T: Ord + Copy>(mut values: Vec<T>) -> u64 {
-    sort_counting(&mut values)
-}
-
 fn pairs_among(count: u64) -> u64 {
     count * count.saturating_sub(1) / 2
 }
 
-/// Pairs of equal values in a sorted sequence.
+/// Returns the number of pairs of equal values in a sorted sequence.
 fn tied_pairs<T: PartialEq>(values: impl Iterator<Item = T>) -> u64 {
     let (mut pairs, mut run, mut last) = (0, 0, None);
     for value in values {
@@ -38,7 +33,7 @@ fn tied_pairs<T: PartialEq>(values: impl Iterator<Item = T>) -> u64 {
     pairs
 }
 
-/// Merge sort, bottom up; returns how many pairs were in the wrong order.
+/// Sorts by merging, bottom-up, and returns the number of pairs that were in the wrong order.
 fn sort_counting<T: Ord + Copy>(values: &mut Vec<T>) -> u64 {
     let mut wrong = 0;
     let mut buffer = Vec::with_capacity(values.len());
@@ -70,8 +65,8 @@ fn sort_counting<T: Ord + Copy>(values: &mut Vec<T>) -> u64 {
 mod tests {
     use super::kendall_tau;
 
-    /// The definition, pair by pair.
-    fn slow(pairs: &[(u32, u32)]) -> Option<f64> {
+    /// Computes tau-b by its definition, pair by pair.
+    fn tau_by_definition(pairs: &[(u32, u32)]) -> Option<f64> {
         let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
         for (i, a) in pairs.iter().enumerate() {
             for b in &pairs[i + 1..] {
@@ -86,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn known_values() {
+    fn tau_of_small_samples_has_the_known_values() {
         assert_eq!(kendall_tau(&[(1, 1), (2, 2), (3, 3)]), Some(1.0));
         assert_eq!(kendall_tau(&[(1, 3), (2, 2), (3, 1)]), Some(-1.0));
         assert_eq!(kendall_tau(&[(1, 1), (1, 2)]), None);
@@ -95,8 +90,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn equals_the_definition(pairs in proptest::collection::vec((0u32..20, 0u32..20), 0..60)) {
-            match (kendall_tau(&pairs), slow(&pairs)) {
+        fn tau_equals_its_definition(pairs in proptest::collection::vec((0u32..20, 0u32..20), 0..60)) {
+            match (kendall_tau(&pairs), tau_by_definition(&pairs)) {
                 (Some(fast), Some(slow)) => assert!((fast - slow).abs() < 1e-12, "{fast} {slow}"),
                 (fast, slow) => assert_eq!(fast, slow),
             }

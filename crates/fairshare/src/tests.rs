@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Published examples, refusals and edge cases.
+//! Published examples, rejected input and edge cases.
 mod charged;
 mod decay;
 mod extremes;
@@ -15,7 +15,8 @@ use std::cmp::Ordering;
 
 use super::*;
 
-/// A site in a few words: `bank parent shares` and `user bank shares usage`, `-` for none, `!` before an inactive user.
+/// Builds a site from text: `bank parent shares` and `user bank shares usage`. `-` means none, `!` marks an inactive
+/// user.
 fn site(banks: &str, associations: &str) -> Site {
     let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
     let lines = |text: &str| -> Vec<Vec<String>> {
@@ -50,7 +51,7 @@ fn tree(banks: &str, associations: &str) -> Tree {
     Tree::build(&site(banks, associations)).expect("a tree")
 }
 
-/// `user/bank` of each ranked association with its rank, best first.
+/// Returns `user/bank` of each ranked association with its rank, best first.
 fn ranks(tree: &Tree, policy: Policy, options: &Options) -> Vec<(String, u32)> {
     let ranking = tree.rank(policy, options).expect("a ranking");
     let describe = |&node: &NodeId| {
@@ -66,7 +67,7 @@ fn assert_ranks(tree: &Tree, policy: Policy, options: &Options, expected: &[(&st
     assert_eq!(ranks(tree, policy, options), expected, "{policy}");
 }
 
-/// flux-accounting's documented example.
+/// The example in flux-accounting's documentation.
 fn flux_example() -> Tree {
     tree(
         "root - 1000
@@ -84,10 +85,10 @@ fn flux_example() -> Tree {
 }
 
 #[test]
-fn flux_accountings_documented_example_to_the_digit() {
+fn weighted_walk_gives_the_numbers_of_flux_accountings_example() {
     let tree = flux_example();
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
-    // As many decimals as the document prints.
+    // With as many decimals as the document shows.
     let as_printed = |value: f64, printed: &str| {
         let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         assert_eq!(format!("{value:.decimals$}"), printed);
@@ -99,7 +100,7 @@ fn flux_accountings_documented_example_to_the_digit() {
         ("leaf.2.1", "account2", "1.25", "0.714286"),
         ("leaf.2.2", "account2", "0.333333", "0.571429"),
         ("leaf.3.2", "account3", "0.0909091", "0.857143"),
-        // 1.84467e+19, which the document cuts after the digits.
+        // 1.84467e+19, which the document truncates.
         ("leaf.3.1", "account3", "18446744073709551616", "1.0"),
     ];
     for (user, bank, weight, fairshare) in rows {
@@ -119,7 +120,7 @@ fn flux_accountings_documented_example_to_the_digit() {
 }
 
 #[test]
-fn pp_718_example() {
+fn pbs_gives_the_numbers_of_the_example_in_pp_718() {
     let tree = tree(
         "root - 1
          group1 root 40
@@ -139,7 +140,7 @@ fn pp_718_example() {
     let suzy = ranking.detail(&tree, leaf("Suzy", "group2")).pbs.expect("pbs");
     assert_eq!(format!("{:.2} {:.1}", suzy.fairshare_perc, suzy.fairshare_tree_usage), "0.36 0.5");
     assert_eq!(format!("{:.3}", suzy.fairshare_factor), "0.382");
-    // As pbsfs prints it, with the 1 that every node starts with.
+    // As pbsfs prints it, with the minimum usage of 1.
     let ranking = tree.rank(Policy::Pbs, &Options::default()).expect("a ranking");
     let scott = ranking.detail(&tree, leaf("Scott", "group2"));
     assert_eq!(format!("{:.6}", scott.effective_usage), "0.832973");
@@ -151,7 +152,7 @@ fn pp_718_example() {
 }
 
 #[test]
-fn a_site_that_is_no_tree_is_refused_by_name() {
+fn an_invalid_site_is_rejected_with_the_name_of_the_node() {
     let banks = "root - 1\na root 1\n";
     let rows: [(&str, &str, &str); 16] = [
         ("", "", "there are no banks"),
@@ -178,7 +179,7 @@ fn a_site_that_is_no_tree_is_refused_by_name() {
 }
 
 #[test]
-fn parent_shares_are_slurms_only() {
+fn only_slurms_policies_accept_parent_shares() {
     let tree = tree("root parent 1\n".replace("parent", "-").as_str(), "u root parent 3\nv root 1 1");
     for policy in Policy::ALL {
         let outcome = tree.rank(policy, &Options::default()).map(|_| ()).map_err(|error| error.to_string());
@@ -194,7 +195,7 @@ fn parent_shares_are_slurms_only() {
 }
 
 #[test]
-fn policy_names() {
+fn policy_names_are_parsed_and_unknown_ones_rejected() {
     for policy in Policy::ALL {
         assert_eq!(policy.to_string().parse(), Ok(policy));
     }
@@ -206,7 +207,7 @@ fn policy_names() {
 }
 
 #[test]
-fn option_settings() {
+fn options_are_set_by_name_and_invalid_values_rejected() {
     let mut options = Options::default();
     for setting in ["ties=slurm-program", "pbs.min_usage=0", " dampening = 3 ", "inactive_usage=ignore"] {
         options.set(setting).expect(setting);
@@ -235,13 +236,14 @@ fn option_settings() {
     ];
     for (setting, expected) in rows {
         assert_eq!(options.set(setting).expect_err(setting).to_string(), expected);
-        assert_eq!(options, again, "{setting} changed something");
+        assert_eq!(options, again, "{setting} changed an option");
     }
 }
 
-/// Under the weighted walk a user and an equal bank follow each other, under Fair Tree they share a rank.
+/// Under `weighted-walk` the user is ranked before the equal bank; under `fair-tree` the first user of the bank
+/// shares the rank.
 #[test]
-fn a_user_equal_to_a_bank() {
+fn each_policy_ranks_a_user_equal_to_a_bank_by_its_own_rule() {
     let tree = tree(
         "root - 1
          bank root 1
@@ -258,9 +260,9 @@ fn a_user_equal_to_a_bank() {
     assert_ranks(&tree, Policy::FairTree, &options, &fair);
 }
 
-/// Equal banks: merged by the documents, one after the other by Slurm's program, in list order.
+/// Equal banks are merged by Slurm's documentation and visited in list order by Slurm's program.
 #[test]
-fn equal_banks() {
+fn equal_banks_are_merged_or_visited_in_list_order() {
     let banks = |first, second| format!("root - 1\n{first} root 1\n{second} root 1");
     let users = "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9";
     let merged = [("b1/b", 4), ("a1/a", 3), ("a2/a", 2), ("b2/b", 1)];
@@ -275,10 +277,10 @@ fn equal_banks() {
     assert_ranks(&tree(&banks("b", "a"), users), Policy::FairTree, &program, &b_first);
 }
 
-/// Weights that differ by less than upstream's measure are equal, and users still go before banks.
+/// Weights within flux-accounting's tolerance are tied, and users still come before banks.
 #[test]
-fn nearly_equal_weights() {
-    // u and b both got half of what they used, but b's weight is one bit more: it still goes after the user.
+fn weights_within_the_tolerance_are_tied() {
+    // u and b have equal quotients, but the weight of b is larger by one bit. b still comes after the user.
     let tree = tree("root - 1\nb root 5", "u root 1 2\nv root 1 3\nw b 1 10");
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let weight = |node: Option<NodeId>| ranking.value(&tree, node.expect("node")).expect("weight");
@@ -318,7 +320,7 @@ fn an_inactive_heavy_user_does_not_free_the_bank() {
 }
 
 #[test]
-fn lookups_and_walks() {
+fn nodes_are_found_by_name_and_walks_visit_all_nodes() {
     let tree = tree(
         "z top 1
          top - 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The tree: an arena of columns, one entry per node.
+//! The tree of banks and associations, stored as columns with one entry per node.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -7,24 +7,24 @@ use std::ops::Range;
 use super::names::{Names, bytes};
 use super::{Builder, Shares, Site, TreeError};
 
-/// The parent of the root.
+/// The parent index of the root.
 pub(super) const NO_NODE: u32 = u32::MAX;
 
-/// No node may use more: sums over 2^32 nodes stay finite.
+/// Highest usage of a node; sums over 2^32 nodes stay finite.
 pub const MAX_USAGE: f64 = 1e298;
 
-/// A node of one [`Tree`]; cheap to copy, meaningless in another tree.
+/// A node of one [`Tree`]; it has no meaning in another tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(super) u32);
 
 impl NodeId {
-    /// A dense index, 0 to [`Tree::len`] - 1, for a caller's own columns.
+    /// Returns the index of the node, 0 to [`Tree::len`] - 1, for columns of the caller.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// An inner node (possibly without anything below it).
@@ -33,7 +33,7 @@ pub enum NodeKind {
     Association,
 }
 
-/// What is true of a node, one bit each.
+/// Properties of a node, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(pub u8);
 
@@ -51,25 +51,26 @@ impl Flags {
     }
 }
 
-/// A site as a checked tree.
+/// The checked tree of a site.
 ///
-/// In the order of node ids associations come before banks, a bank before the banks below it, and siblings of a kind are
-/// in name order.
+/// In the order of node ids, associations come before banks, and each bank comes before its child banks. Siblings of
+/// a kind are in name order.
+
 #[derive(Clone, Debug)]
 pub struct Tree {
-    // Columns over all nodes: the associations, grouped by bank, then the banks, breadth-first. So the associations of a
-    // bank are one range, its banks another, and no node needs a list of children.
+    // Columns over all nodes: the associations, grouped by bank, then the banks, breadth-first. The associations of a
+    // bank and its child banks are therefore two ranges, and no node needs a list of children.
     pub(super) parent: Vec<u32>,
-    /// 0 where the flag PARENT_SHARES is on.
+    /// 0 if the flag PARENT_SHARES is set.
     pub(super) shares: Vec<u64>,
-    /// 0 where the flag USAGE_UNSET is on.
+    /// 0 if the flag USAGE_UNSET is set.
     pub(super) usage: Vec<f64>,
     pub(super) flags: Vec<Flags>,
     pub(super) name: Vec<u32>,
     pub(super) list: Vec<u32>,
-    /// Per bank: where its associations begin; one more at the end.
+    /// Per bank: the index of its first association; one more entry at the end.
     pub(super) leaf_start: Vec<u32>,
-    /// Per bank: where its banks begin, as a bank number; one more at the end.
+    /// Per bank: the number of its first child bank; one more entry at the end.
     pub(super) bank_start: Vec<u32>,
     /// Bank numbers in name order.
     pub(super) by_name: Vec<u32>,
@@ -77,7 +78,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree of a site, or the reason why it is none.
+    /// Builds the tree of a site. Returns an error if the banks do not form one tree or a usage is invalid.
     pub fn build(site: &Site) -> Result<Tree, TreeError> {
         let mut builder = Builder::default();
         for bank in &site.banks {
@@ -94,7 +95,7 @@ impl Tree {
         self.parent.len()
     }
 
-    /// Never: a tree has a root.
+    /// Returns false: a tree has at least a root.
     pub fn is_empty(&self) -> bool {
         self.parent.is_empty()
     }
@@ -104,33 +105,33 @@ impl Tree {
         self.bank_node(0)
     }
 
-    /// The bank of this name.
+    /// Returns the bank `name`.
     pub fn bank(&self, name: &str) -> Option<NodeId> {
         let found = self.by_name.binary_search_by(|&bank| self.name(self.bank_node(bank)).cmp(name)).ok()?;
         self.by_name.get(found).map(|&bank| self.bank_node(bank))
     }
 
-    /// The association of this user in this bank. O(log n).
+    /// Returns the association of `user` in `bank`. O(log n).
     pub fn leaf(&self, user: &str, bank: &str) -> Option<NodeId> {
         self.leaf_in(self.bank(bank)?, user)
     }
 
-    /// All associations of a user, in the order of their ids. O(banks * log n).
+    /// Returns all associations of a user, in the order of their ids. O(banks * log n).
     pub fn leaves_of<'a>(&'a self, user: &'a str) -> impl Iterator<Item = NodeId> + 'a {
         self.banks().filter_map(move |bank| self.leaf_in(bank, user))
     }
 
-    /// All banks: each before everything below it, the root first.
+    /// Returns all banks, the root first and each bank before its children.
     pub fn banks(&self) -> impl ExactSizeIterator<Item = NodeId> + use<> {
         (self.leaf_count()..self.parent.len() as u32).map(NodeId)
     }
 
-    /// All associations, active or not, grouped by bank.
+    /// Returns all associations, active or not, grouped by bank.
     pub fn leaves(&self) -> impl ExactSizeIterator<Item = NodeId> + use<> {
         (0..self.leaf_count()).map(NodeId)
     }
 
-    /// The associations and banks right below a bank, each kind in name order.
+    /// Returns the associations and then the banks right below a bank, each kind in name order.
     pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + use<> {
         let (leaves, banks) = match self.bank_number(node) {
             Some(bank) => (self.leaves_in(bank), self.banks_in(bank)),
@@ -140,20 +141,20 @@ impl Tree {
         leaves.map(NodeId).chain(banks.map(move |bank| NodeId(first + bank)))
     }
 
-    /// Every node with its depth (root: 0), depth-first: a bank, then its associations, then its banks, by name.
-    /// [`super::Ranking::walk`] visits in ranked order.
+    /// Returns every node with its depth (root: 0), depth-first: a bank, then its associations, then its banks, by
+    /// name. [`super::Ranking::walk`] visits in ranked order.
     pub fn walk(&self) -> Vec<(NodeId, usize)> {
         self.depth_first(|_| ())
     }
 
-    /// As [`Tree::walk`], siblings of a kind in the order of the input.
+    /// Returns the nodes of [`Tree::walk`], but siblings of a kind in the order of the input.
     pub fn walk_list_order(&self) -> Vec<(NodeId, usize)> {
         self.depth_first(|siblings| {
             siblings.sort_unstable_by_key(|&node| (self.is_bank(node), self.list_index(node)));
         })
     }
 
-    /// Every node with its depth, depth-first, with `arrange` deciding the order of siblings, which it gets by id.
+    /// Returns every node with its depth, depth-first. `arrange` gets the siblings in id order and may reorder them.
     pub fn depth_first(&self, mut arrange: impl FnMut(&mut [NodeId])) -> Vec<(NodeId, usize)> {
         let mut visited = Vec::with_capacity(self.len());
         let mut stack = vec![(self.root(), 0)];
@@ -168,22 +169,22 @@ impl Tree {
         visited
     }
 
-    /// Bank or association.
+    /// Returns whether the node is a bank or an association.
     pub fn kind(&self, node: NodeId) -> NodeKind {
         if self.is_bank(node) { NodeKind::Bank } else { NodeKind::Association }
     }
 
-    /// A bank's name, or an association's user.
+    /// Returns a bank's name, or an association's user.
     pub fn name(&self, node: NodeId) -> &str {
         self.name.get(node.index()).map_or("", |&name| self.names.get(name))
     }
 
-    /// The bank above; `None` for the root.
+    /// Returns the parent bank, or `None` for the root.
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         self.parent.get(node.index()).copied().filter(|&parent| parent != NO_NODE).map(NodeId)
     }
 
-    /// The shares as given.
+    /// Returns the shares of the input.
     pub fn shares(&self, node: NodeId) -> Shares {
         if self.flags(node).has(Flags::PARENT_SHARES) {
             Shares::Parent
@@ -192,22 +193,22 @@ impl Tree {
         }
     }
 
-    /// A node's own usage, if recorded: a leaf's, or what a bank has on top of what is below it.
+    /// Returns the recorded usage of a node itself, or `None` if it has no record.
     pub fn own_usage(&self, node: NodeId) -> Option<f64> {
         if self.flags(node).has(Flags::USAGE_UNSET) { None } else { self.usage.get(node.index()).copied() }
     }
 
-    /// False for an inactive association, and for a bank that was said to be ([`Builder::inactive_bank`]).
+    /// Returns false for an inactive association, and for a bank that was added by [`Builder::inactive_bank`].
     pub fn is_active(&self, node: NodeId) -> bool {
         !self.flags(node).has(Flags::INACTIVE)
     }
 
-    /// Where the node was in the input: the index among the banks, or among the associations.
+    /// Returns the index of the node in the input, among the banks or among the associations.
     pub fn list_index(&self, node: NodeId) -> usize {
         self.list.get(node.index()).copied().unwrap_or(0) as usize
     }
 
-    /// Replaces a node's own usage. The next rank sees it; nothing is rebuilt.
+    /// Replaces a node's own usage; the next ranking uses it. Returns an error unless 0 <= `usage` <= [`MAX_USAGE`].
     pub fn set_usage(&mut self, node: NodeId, usage: f64) -> Result<(), TreeError> {
         if !(0.0..=MAX_USAGE).contains(&usage) {
             return Err(TreeError::BadUsage { node: self.describe(node), usage: usage.to_string() });
@@ -220,15 +221,15 @@ impl Tree {
         Ok(())
     }
 
-    /// Replaces what a node has used, and leaves it as it is whether that is on record: under `pbs` an association without
-    /// a record has the minimum usage and this. What no usage can be is taken as the nearest that can.
-    /// Says whether it was another one before.
+    /// Replaces a node's usage without marking it as recorded: under `pbs` an association without a record has the
+    /// minimum usage plus this. The usage is limited to 0 to [`MAX_USAGE`]; NaN becomes 0. Returns true if the usage
+    /// changed.
     pub fn accrue(&mut self, node: NodeId, usage: f64) -> bool {
         let usage = if usage > 0.0 { usage.min(MAX_USAGE) } else { 0.0 };
         self.usage.get_mut(node.index()).is_some_and(|own| std::mem::replace(own, usage) != usage)
     }
 
-    /// Replaces a node's shares.
+    /// Replaces the shares of a node; the next ranking uses them.
     pub fn set_shares(&mut self, node: NodeId, shares: Shares) {
         if let (Some(own), Some(flags)) =
             (self.shares.get_mut(node.index()), self.flags.get_mut(node.index()))
@@ -238,7 +239,7 @@ impl Tree {
         }
     }
 
-    /// `bank NAME` or `user NAME in bank NAME`, as error texts say it.
+    /// Returns `bank "NAME"` or `user "NAME" in bank "NAME"`, for error messages.
     pub fn describe(&self, node: NodeId) -> String {
         match self.parent(node) {
             Some(bank) if !self.is_bank(node) => {
@@ -248,7 +249,7 @@ impl Tree {
         }
     }
 
-    /// Bytes held: the tree's own columns, and the text of the names.
+    /// Returns the allocated bytes of the columns, and of the text of the names.
     pub fn memory(&self) -> (usize, usize) {
         let words = [&self.parent, &self.name, &self.list, &self.leaf_start, &self.bank_start, &self.by_name];
         let (text, index) = self.names.memory();
@@ -257,7 +258,7 @@ impl Tree {
         (words.into_iter().chain(others).sum(), text)
     }
 
-    /// The number of associations, and so the id of the root.
+    /// Returns the number of associations, which is also the id of the root.
     pub(super) fn leaf_count(&self) -> u32 {
         self.leaf_start.last().copied().unwrap_or(0)
     }
@@ -270,7 +271,7 @@ impl Tree {
         node.0 >= self.leaf_count()
     }
 
-    /// The place of a bank among the banks.
+    /// Returns the number of a bank, or `None` for an association.
     pub(super) fn bank_number(&self, node: NodeId) -> Option<u32> {
         node.0.checked_sub(self.leaf_count())
     }
@@ -279,22 +280,22 @@ impl Tree {
         NodeId(self.leaf_count() + bank)
     }
 
-    /// The ids of the associations right below a bank.
+    /// Returns the ids of the associations right below a bank.
     pub(super) fn leaves_in(&self, bank: u32) -> Range<u32> {
         span(&self.leaf_start, bank)
     }
 
-    /// The numbers of the banks right below a bank.
+    /// Returns the numbers of the banks right below a bank.
     pub(super) fn banks_in(&self, bank: u32) -> Range<u32> {
         span(&self.bank_start, bank)
     }
 
-    /// Whether there is nothing below a bank.
+    /// Returns true if a bank has neither associations nor banks.
     pub(super) fn is_childless(&self, bank: u32) -> bool {
         self.leaves_in(bank).is_empty() && self.banks_in(bank).is_empty()
     }
 
-    /// The number of the bank right above a bank; the root's own for the root.
+    /// Returns the number of the parent bank; 0 for the root.
     pub(super) fn bank_above(&self, bank: u32) -> u32 {
         self.parent(self.bank_node(bank)).and_then(|node| self.bank_number(node)).unwrap_or(0)
     }

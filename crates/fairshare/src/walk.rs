@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The visit that the rank policies share: siblings by value, depth-first, ranks handed out on the way.
+//! The depth-first visit of the rank policies: sorts siblings by value and assigns ranks.
 
 use super::names::bytes;
 use super::sums::Sums;
 use super::tree::{NodeId, Tree};
 
-/// What a rank policy decides for itself.
+/// The rules in which the rank policies differ.
 pub(super) trait SiblingRule {
-    /// What siblings are sorted by, larger first; >= 0, never NaN.
+    /// Returns the value that siblings are sorted by, larger first; >= 0, never NaN.
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64;
-    /// Whether two neighbours in the sorted order are equal; `a >= b`.
+    /// Returns true if two neighbours in the sorted order are tied; `a >= b`.
     fn equal(&self, a: f64, b: f64) -> bool;
-    /// Whether equal values that are not the same value exist.
+    /// True if different values may be tied.
     const APPROXIMATE: bool;
-    /// Whether the first association below a bank shares the rank of an equal sibling right before the bank.
+    /// True if the first association below a bank shares the rank of an equal sibling right before the bank.
     const BANK_INHERITS_TIE: bool;
-    /// Whether equal banks are visited as one; if not, their order is the input's, and banks without anything to rank
-    /// take part: a tie that one inherits ends in it.
+    /// True if equal banks are visited as one. If false, they are visited in the order of the input, and a bank
+    /// without ranked associations takes part and ends a tie.
     const MERGES_BANKS: bool;
-    /// The value of a bank whose children compete further up, where such banks take part.
+    /// The value of a bank with parent shares, if [`SiblingRule::MERGES_BANKS`] is false.
     const VANISHED: f64 = 0.0;
 }
 
-/// One sibling as one number that sorts as siblings do: value (larger first), associations before banks, then name or
-/// list order; the node id rides along. Sorting plain numbers is what makes a million leaves quick.
+/// A sibling as a number with the sort order of siblings: value (larger first), associations before banks, then name
+/// or list order, then the node id. Sorting plain numbers is fast for a million associations.
 type Entry = u128;
 
-/// Siblings that are being visited: a range of the buffer.
+/// The siblings that are being visited, as a range of the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     start: usize,
     next: usize,
     end: usize,
-    /// The first sibling shares the rank handed out last.
+    /// True if the first sibling shares the last assigned rank.
     tied: bool,
 }
 
-/// Memory of a visit, kept for the next one.
+/// Buffers of a visit, reused by the next one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Visit {
     entries: Vec<Entry>,
@@ -45,8 +45,9 @@ pub(super) struct Visit {
 }
 
 impl Visit {
-    /// Visits the tree; `rank` (one per association, all 0) gets the ranks, `order` the associations as visited.
-    pub fn run<R: SiblingRule>(
+    /// Visits the tree. Writes the ranks to `rank` (one per association, all 0) and the visited associations to
+    /// `order`.
+    pub fn rank_depth_first<R: SiblingRule>(
         &mut self,
         rule: &R,
         tree: &Tree,
@@ -92,8 +93,9 @@ impl Visit {
                 self.advance(after);
                 self.open(rule, tree, opened, tied && R::BANK_INHERITS_TIE);
             } else {
-                // Without inheritance an association can only be tied with another: the regrouping in `open` and the
-                // order of entries put associations before equal banks, so the sibling before one is one too.
+                // Without BANK_INHERITS_TIE an association is tied only with another association. The order of
+                // entries and `associations_first` put associations before equal banks, so the sibling before this
+                // one is an association.
                 if !tied {
                     current = left;
                 }
@@ -107,8 +109,8 @@ impl Visit {
         }
     }
 
-    /// Ranks active associations by a value of each (larger is better, >= 0, one per node); equal values share a rank.
-    pub fn by_value(&mut self, tree: &Tree, values: &[f64], rank: &mut [u32], order: &mut Vec<NodeId>) {
+    /// Ranks active associations by `values` (one per node, larger is better, >= 0); equal values share a rank.
+    pub fn rank_by_value(&mut self, tree: &Tree, values: &[f64], rank: &mut [u32], order: &mut Vec<NodeId>) {
         self.entries.clear();
         for (leaf, &value) in tree.leaves().zip(values) {
             if tree.is_active(leaf) {
@@ -130,7 +132,7 @@ impl Visit {
         }
     }
 
-    /// Bytes held.
+    /// Returns the allocated bytes.
     pub fn memory(&self) -> usize {
         [bytes(&self.entries), bytes(&self.frames), bytes(&self.vanished)].into_iter().sum()
     }
@@ -141,7 +143,7 @@ impl Visit {
         }
     }
 
-    /// Appends all that competes below a bank, through banks that have no shares of their own.
+    /// Appends all nodes that compete below a bank, including the children of banks with parent shares.
     fn descend<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, sums: &Sums, bank: u32) {
         self.vanished.push(bank);
         while let Some(through) = self.vanished.pop() {
@@ -166,7 +168,7 @@ impl Visit {
         }
     }
 
-    /// Sorts what was appended since `start` and makes it the siblings to visit next.
+    /// Sorts the entries from `start` on and makes them the siblings to visit next.
     fn open<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, start: usize, tied: bool) {
         let end = self.entries.len();
         let Some(siblings) = self.entries.get_mut(start..) else { return };
@@ -178,7 +180,7 @@ impl Visit {
     }
 }
 
-/// Within a run of equal (not identical) values associations go before banks.
+/// Moves associations before banks within each run of tied but different values.
 fn associations_first<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Entry]) {
     let equal = |a: &Entry, b: &Entry| rule.equal(value_of(*a), value_of(*b));
     for run in siblings.chunk_by_mut(equal) {
@@ -199,7 +201,7 @@ fn entry<R: SiblingRule>(value: f64, tree: &Tree, node: NodeId) -> Entry {
 }
 
 fn pack(value: f64, place: u32, node: NodeId) -> Entry {
-    // The bits of non-negative floats sort as their values do.
+    // The bits of non-negative floats have the same order as their values.
     u128::from(!value.to_bits()) << 64 | u128::from(place) << 32 | u128::from(node.0)
 }
 

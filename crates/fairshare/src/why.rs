@@ -1,73 +1,74 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why one association is ahead of another, and what made a fair-share.
+//! Explains why one association is ahead of another, and which numbers lead to a fair-share.
 
 use std::cmp::Ordering;
 
 use super::{NodeDetail, NodeId, Ranking, Tree};
 
-/// One node on the way from the root to a leaf, with what its figures were measured against.
+/// One node on the path from the root to a leaf, and the sums of its siblings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
     /// The node.
     pub node: NodeId,
-    /// 0 for the root.
+    /// Depth below the root, which has 0.
     pub depth: usize,
-    /// Its numbers.
+    /// All numbers of the node.
     pub detail: NodeDetail,
-    /// The sum of shares it competes in, itself included; 0 for the root.
+    /// Sum of the shares of the siblings, this node included; 0 for the root.
     pub sibling_shares: f64,
-    /// The sum of usages it competes in, itself included: of [`NodeDetail::usage`], so that parts add up to a whole. Under
-    /// `fair-tree` with what the bank above has on top, for that is what its rule divides by.
+    /// Sum of [`NodeDetail::usage`] of the siblings, this node included. Under `fair-tree` it includes the own usage
+    /// of the bank above, because Slurm's rule divides by that.
     pub sibling_usage: f64,
-    /// Its part of the usage of the bank above, and all parts together: as [`Level::detail`] and [`Level::sibling_usage`] have
-    /// them, but for `pbs` without the minimum that everyone starts with, which no bank adds up.
+    /// The node's part of the usage of the bank above, and the sum of all parts. Equal to the usage in
+    /// [`Level::detail`] and to [`Level::sibling_usage`], except under `pbs`, where both exclude the minimum usage,
+    /// which is not added to banks.
     pub counted: (f64, f64),
-    /// What is compared with siblings, larger is more deserving: weight, level fair-share, or the fair-share of a formula
-    /// policy. `None` for the root and for an inactive association, which takes no part.
+    /// The value that siblings are compared by, larger is better: weight, level fair-share, or the fair-share of a
+    /// formula policy. `None` for the root and for an inactive association.
     pub value: Option<f64>,
 }
 
-/// The levels of one association, root first.
+/// The path to one association.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// From the root to the leaf.
+    /// The levels from the root to the leaf.
     pub levels: Vec<Level>,
-    /// The level below the root where most was lost: the smallest value (first one, if several). An index into `levels`.
-    /// `None` for an association that is not ranked, and if each level used at most its share.
+    /// Index of the level below the root with the smallest value (the first, if several). `None` if the association
+    /// is not ranked or no level is above its share.
     pub worst: Option<usize>,
 }
 
-/// Which of two nodes is ahead.
+/// The association that is ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The first.
+    /// The first association.
     First,
-    /// The second.
+    /// The second association.
     Second,
-    /// Neither.
+    /// Neither: their fair-shares are equal.
     Tied,
 }
 
 /// Why an association is ahead of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Who has the better fair-share. `None` if one has no fair-share, being inactive: then nothing decides.
+    /// The association with the better fair-share. `None` if one of them is inactive and has no fair-share.
     pub verdict: Option<Verdict>,
     /// The first common ancestor.
     pub ancestor: NodeId,
-    /// The nodes right below it on the way to each. Under the rank policies their values decide. When banks with equal values
-    /// were merged the decision falls further down: at [`Comparison::decisive`].
+    /// The nodes right below the ancestor on the path to each. Under rank policies their values decide, unless tied
+    /// banks were merged: then [`Comparison::decisive`] is further down.
     pub fork: (Level, Level),
-    /// Rank policies: the pair that decided, the fork itself unless tied banks were merged.
+    /// Rank policies: the pair of nodes whose values decide.
     pub decisive: (Level, Level),
-    /// Rank policies: whether the policy takes the values of the decisive pair for equal.
+    /// Rank policies: true if the policy treats the values of the decisive pair as equal.
     pub equal: bool,
-    /// All levels of both, for the formula policies' chains of numbers.
+    /// All levels of both associations.
     pub chains: (Explanation, Explanation),
 }
 
 impl Ranking {
-    /// The levels of a node from the root down. Banks that take their parent's shares take no part and are left out.
+    /// Returns the levels of a node from the root down, without banks that have parent shares.
     pub fn explain(&self, tree: &Tree, node: NodeId) -> Explanation {
         let path = self.path(tree, node);
         let levels: Vec<Level> =
@@ -84,7 +85,7 @@ impl Ranking {
         Explanation { levels, worst }
     }
 
-    /// Why `first` is ahead of `second`, or the other way round. `None` if they are one node or one is above the other.
+    /// Compares two nodes. Returns `None` if they are the same node or one is above the other.
     pub fn compare(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Comparison> {
         let chains = (self.explain(tree, first), self.explain(tree, second));
         let pairs = || chains.0.levels.iter().zip(&chains.1.levels);
@@ -98,7 +99,7 @@ impl Ranking {
             decisive = (*a, *b);
         }
         let verdict = match (self.fairshare(first), self.fairshare(second)) {
-            (Some(one), Some(other)) => Some(match one.total_cmp(&other) {
+            (Some(first), Some(second)) => Some(match first.total_cmp(&second) {
                 Ordering::Greater => Verdict::First,
                 Ordering::Less => Verdict::Second,
                 Ordering::Equal => Verdict::Tied,
@@ -109,15 +110,15 @@ impl Ranking {
         Some(Comparison { verdict, ancestor, fork, decisive, equal, chains })
     }
 
-    /// What an association adds to the usage of the banks above it: nothing where the policy, or the options, do not
-    /// count what it has.
+    /// Returns the usage that an association adds to the banks above it, which is 0 if the policy or the options
+    /// exclude its usage.
     pub fn counted_usage(&self, tree: &Tree, leaf: NodeId) -> f64 {
         let usage = tree.own_usage(leaf).unwrap_or(0.0);
         let is_initial = self.policy.initial_usage(&self.options) == Some(usage);
         if is_initial || self.sums.ignores(tree, leaf) { 0.0 } else { usage }
     }
 
-    /// Nodes from the root down to `node`, without banks that take their parent's shares.
+    /// Returns the nodes from the root down to `node`, without banks that have parent shares.
     pub(super) fn path(&self, tree: &Tree, node: NodeId) -> Vec<NodeId> {
         let mut path = vec![node];
         let mut above = tree.parent(node);
@@ -149,13 +150,13 @@ impl Ranking {
         Level { node, depth, detail, sibling_shares, sibling_usage, counted, value }
     }
 
-    /// What a node adds to the banks above it.
+    /// Returns the usage that a node adds to the banks above it.
     fn recorded(&self, tree: &Tree, node: NodeId) -> f64 {
         if tree.is_bank(node) { self.sums.usage_of(tree, node) } else { self.counted_usage(tree, node) }
     }
 
-    /// The sum of the usages of all that a node competes with, itself included, as each of them is shown: `pbs` shows a
-    /// minimum that its sums leave out, Slurm's formulas leave out who takes the parent's shares.
+    /// Returns the sum of the shown usage of all siblings, this node included. `pbs` shows a minimum usage that its
+    /// sums exclude; the sums of Slurm's formulas exclude nodes with parent shares.
     fn shown_usage(&self, tree: &Tree, node: NodeId) -> f64 {
         let mut sum = 0.0;
         let mut todo = vec![tree.bank_node(self.sums.arena_of(tree, node))];
@@ -171,12 +172,12 @@ impl Ranking {
         sum
     }
 
-    /// False for an inactive association.
+    /// Returns false for an inactive association.
     fn takes_part(&self, tree: &Tree, node: NodeId) -> bool {
         tree.is_bank(node) || self.rank(node).is_some()
     }
 
-    /// Whether two banks were visited as one.
+    /// Returns true if two banks were visited as one.
     fn merges(&self, tree: &Tree, pair: &(Level, Level)) -> bool {
         !self.policy.uses_list_order(&self.options)
             && tree.is_bank(pair.0.node)
@@ -184,10 +185,10 @@ impl Ranking {
             && self.equal(pair)
     }
 
-    /// Whether a rank policy takes two values for equal.
+    /// Returns true if a rank policy treats two values as equal.
     fn equal(&self, (a, b): &(Level, Level)) -> bool {
-        let (Some(one), Some(other)) = (a.value, b.value) else { return false };
-        let (high, low) = if one >= other { (one, other) } else { (other, one) };
+        let (Some(first), Some(second)) = (a.value, b.value) else { return false };
+        let (high, low) = if first >= second { (first, second) } else { (second, first) };
         self.policy.rules().is_tie(high, low)
     }
 }

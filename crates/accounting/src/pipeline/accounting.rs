@@ -114,7 +114,7 @@ fn one(
     let own = |userid| userid == account.userid;
     let mut moved: Vec<Bin> =
         stored.iter().map(|bin| Bin { period: bin.period, value: bin.value, own: own(bin.userid) }).collect();
-    let usage = clock.run(&mut moved, new).map_err(|NoBins| PipelineError::NoBins {
+    let usage = clock.update_bins(&mut moved, new).map_err(|NoBins| PipelineError::NoBins {
         user: account.user.clone(),
         bank: ledger.bank_name(account).to_owned(),
     })?;

@@ -25,13 +25,14 @@ pub(super) fn bins(run: &Run<'_>, at: usize, bins: &[f64], jobs: &[Counting], bo
         }
         None => of_stored(run, at, bins),
     };
-    periods::shift(&mut values, boundaries, run.settings.decay);
+    periods::shift_bins(&mut values, boundaries, run.settings.decay);
     for job in jobs {
         if let Some(value) = values.get_mut(job.age as usize) {
             let began = run.periods.start(run.current.saturating_sub(i64::from(job.age)));
             let used = job.continuous * growth(run, job.ended - began);
             // flux-accounting may have counted a job in another bin, from which it is taken.
-            *value = (*value + periods::decayed(used, job.age as usize, run.settings.decay)).max(0.0);
+            *value =
+                (*value + periods::decay_at_boundaries(used, job.age as usize, run.settings.decay)).max(0.0);
         }
     }
     values

@@ -170,7 +170,7 @@ fn account(
         return Some(Counted { usage: None, continuous });
     }
     tally.repaired += usize::from(repaired);
-    periods::shift(&mut values, if recount { 0 } else { boundaries }, run.settings.decay);
+    periods::shift_bins(&mut values, if recount { 0 } else { boundaries }, run.settings.decay);
     let mut sums = vec![0.0; kept];
     for job in jobs {
         match sums.get_mut(job.age as usize) {
@@ -182,7 +182,7 @@ fn account(
         }
     }
     for (age, (value, sum)) in values.iter_mut().zip(sums).enumerate() {
-        *value += periods::decayed(sum, age, run.settings.decay);
+        *value += periods::decay_at_boundaries(sum, age, run.settings.decay);
     }
     for (period, value) in (0..).zip(&values) {
         let before = bins.stored(at, period).map(|bin| bin.value);
@@ -195,7 +195,7 @@ fn account(
     if recount && stored.last().is_some_and(|bin| bin.period >= first && !bins.is_beyond(first)) {
         changes.forgotten.push((at, first));
     }
-    Some(Counted { usage: Some(periods::total(&values)), continuous })
+    Some(Counted { usage: Some(periods::total_usage(&values)), continuous })
 }
 
 /// Moves and decays the bins of users who were removed from a bank, so that they find what is left when they come back. Only
@@ -208,7 +208,7 @@ fn moved_on(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin
             *value = bin.value;
         }
     }
-    periods::shift(&mut values, boundaries, decay);
+    periods::shift_bins(&mut values, boundaries, decay);
     let new = stored.iter().map(|bin| (*bin, values.get(place(bin)).copied().unwrap_or(0.0)));
     new.filter(|(bin, value)| bin.value != *value).collect()
 }

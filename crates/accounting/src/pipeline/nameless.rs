@@ -28,7 +28,11 @@ pub(super) fn are_counted(
         }
         let usage = run.settings.weights.usage(ran_on, (to - from).max(0.0));
         if let Some(sum) = sums.get_mut(at) {
-            *sum += periods::decayed(usage, usize::try_from(age).unwrap_or(usize::MAX), run.settings.decay);
+            *sum += periods::decay_at_boundaries(
+                usage,
+                usize::try_from(age).unwrap_or(usize::MAX),
+                run.settings.decay,
+            );
         }
     })?;
     let stored = run.ledger.accounts.iter().map(|account| account.usage);

@@ -73,7 +73,7 @@ fn next_changes(
 fn compare_association(plan: &Plan, next: Option<&UsageChanges>, index: usize) -> Option<Difference> {
     let stored = plan.ledger.accounts.get(index)?.usage;
     let recounted_bins = bins_after(plan, &plan.changes, index);
-    let recounted = periods::total(&recounted_bins.values().copied().collect::<Vec<_>>());
+    let recounted = periods::total_usage(&recounted_bins.values().copied().collect::<Vec<_>>());
     let is_equal = |usage: f64, bins: &BTreeMap<i64, f64>| {
         is_close(usage, recounted) && are_close(bins, &recounted_bins)
     };

@@ -5,7 +5,7 @@ use super::kept::GivenUp;
 use super::site::Watermark;
 use crate::ids::{BankName, JobId, UserId};
 use fairshare::NodeId;
-use fairshare::accrual::{HalfLife, Mode, Run, Scale, readable};
+use fairshare::accrual::{HalfLife, Mode, Run, Scale, zero_negligible};
 use fairshare::periods::{Resources, Weights};
 
 /// A job of an association.
@@ -249,7 +249,7 @@ impl Cell {
         let scale = Scale::new(now, half_life);
         let running = self.jobs.iter().flat_map(|jobs| &jobs.running);
         let running: f64 = running.map(|held| held.run.scaled(now, mode, &scale)).sum();
-        readable(self.without_running(now, mode, &scale) + running)
+        zero_negligible(self.without_running(now, mode, &scale) + running)
     }
 
     fn without_running(&self, now: f64, mode: Mode, scale: &Scale) -> f64 {

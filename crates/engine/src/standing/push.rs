@@ -33,7 +33,7 @@ impl Standing {
         let ready = check(&drafted).and_then(|()| {
             let drafted = without_inactive(self.without_repeats(drafted));
             let tree = drafted.rows.build()?;
-            tree.check(drafted.site.policy)?;
+            tree.check_policy(drafted.site.policy)?;
             Ok((drafted.site, drafted.cells, tree))
         });
         // Who was given a cell for nothing gives it back.

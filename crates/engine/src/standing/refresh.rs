@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use super::cell::Cell;
 use super::{Index, Ranked, Standing};
-use fairshare::accrual::{MAX_TIME, Scale, readable};
+use fairshare::accrual::{MAX_TIME, Scale, zero_negligible};
 
 /// One association whose fair-share is another one now.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -235,7 +235,7 @@ impl Standing {
             let Some(cell) = cells.get_mut(number as usize) else { break };
             let Some(leaf) = cell.leaf else { continue };
             let scaled = cell.scaled(now, rules.mode, scale);
-            let scaled = if readable(scale.plain(scaled, now)) == 0.0 { 0.0 } else { scaled };
+            let scaled = if zero_negligible(scale.plain(scaled, now)) == 0.0 { 0.0 } else { scaled };
             work.moved |= tree.accrue(leaf, scaled);
             if !cell.is_settled() {
                 // A part of it is yet to come.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Usage at an instant, against sums over the seconds that were used.
+//! Usage at an instant, compared with sums over the seconds of a run.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn near(ours: f64, expected: f64) -> bool {
 }
 
 #[test]
-fn half_lives() {
+fn half_lives_must_be_positive_or_none() {
     for (seconds, expected) in [
         (0.0, Some(None)),
         (-0.0, Some(None)),
@@ -37,16 +37,16 @@ fn half_lives() {
     }
 }
 
-/// Nothing has faded before any time has passed, and what is negligible is less than the limit, not the limit itself.
+/// At time 0 nothing has decayed. Usage is negligible below the limit, not at the limit.
 #[test]
-fn edges() {
+fn limits_are_exact_at_their_edges() {
     let ten = half_life(10.0);
     assert_eq!([-10.0, -0.0, 0.0, 10.0].map(|elapsed| ten.left_after(elapsed)), [1.0, 1.0, 1.0, 0.5]);
-    assert_eq!([NEGLIGIBLE, NEGLIGIBLE * 0.999, 1.0].map(readable), [NEGLIGIBLE, 0.0, 1.0]);
+    assert_eq!([NEGLIGIBLE, NEGLIGIBLE * 0.999, 1.0].map(zero_negligible), [NEGLIGIBLE, 0.0, 1.0]);
 }
 
 #[test]
-fn numbers_that_no_run_has_are_refused() {
+fn runs_with_invalid_numbers_are_rejected() {
     for (rate, start) in
         [(-1.0, 0.0), (f64::NAN, 0.0), (f64::INFINITY, 0.0), (1.0, f64::NAN), (1.0, 1e300), (1e31, 0.0)]
     {
@@ -59,9 +59,9 @@ fn numbers_that_no_run_has_are_refused() {
     assert_eq!(run.limited_to(-3.0), run);
 }
 
-/// What a person can work out by hand: (end, limit, now) of a job that starts at 100 with 4 a second.
+/// Computed by hand: (end, limit, now) of a job that starts at 100 with rate 4.
 #[test]
-fn a_job_by_hand() {
+fn the_usage_of_a_job_equals_values_computed_by_hand() {
     for (what, end, limit, now, elapsed, committed) in [
         ("not begun: the clock was set back", None, 50.0, 40.0, 0.0, 200.0),
         ("at its start", None, 50.0, 100.0, 0.0, 200.0),
@@ -77,14 +77,14 @@ fn a_job_by_hand() {
         assert_eq!(run.usage(now, Mode::Elapsed, HalfLife::NONE), elapsed, "{what}");
         assert_eq!(run.usage(now, Mode::Committed, HalfLife::NONE), committed, "{what}");
     }
-    // After one half-life half of a steady state is reached: w * h/ln2 / 2.
+    // After one half-life usage is half of the steady state: w * h/ln2 / 2.
     let one = run(4.0, 100.0, None, 0.0).usage(120.0, Mode::Elapsed, half_life(20.0));
     assert!(near(one, 40.0 / LN_2), "{one}");
 }
 
-/// What is charged ahead is in the units of the scale as well.
+/// The usage in advance is scaled too.
 #[test]
-fn a_scaled_job_is_the_same_usage_in_other_units() {
+fn scaled_usage_converts_back_to_plain_usage() {
     let (scale, run) = (Scale::new(0.0, half_life(100.0)), run(4.0, 100.0, None, 300.0));
     for mode in [Mode::Elapsed, Mode::Committed] {
         let plain = scale.plain(run.scaled(300.0, mode, &scale), 300.0);
@@ -111,7 +111,7 @@ fn half_lives_any() -> impl Strategy<Value = f64> {
 }
 
 fn instants() -> impl Strategy<Value = f64> {
-    // A site's real time, a year and more around it, and odd ones near it.
+    // A present-day time, times more than a year around it, and times close to it.
     prop_oneof![4 => 1.7e9..1.7e9 + 1e6, 1 => 1.6e9..1.8e9, 1 => Just(0.0)]
 }
 
@@ -119,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_job_counts_what_its_seconds_add_up_to(
+    fn the_usage_of_a_job_equals_the_sum_over_its_seconds(
         rate in 0.0..1e5f64, start in instants(), length in prop::option::of(0.0..1e6f64), limit in 0.0..1e6f64,
         after in -1e5..3e7f64, h in half_lives_any(),
     ) {
@@ -129,8 +129,8 @@ proptest! {
         let until = end.map_or(now, |end| end.min(now));
         let used = rate * integral(start, until, now, decay.seconds());
         prop_assert!(near(job.usage(now, Mode::Elapsed, decay), used), "{} {used}", job.usage(now, Mode::Elapsed, decay));
-        // What is charged ahead is the part of the request that lies in the future.
-        // The end is a time, with a time's digits: what was asked for is what lies between the two.
+        // The usage in advance is the part of the time limit that lies in the future. The end is a time with the
+        // precision of times, so the time limit is computed as a difference.
         let expected = end.map_or(limit, |end| end - start);
         let running = end.is_none_or(|end| end > now);
         let ahead = if running && limit > 0.0 { rate * (expected - (now - start)).max(0.0).min(expected) } else { 0.0 };
@@ -144,13 +144,13 @@ proptest! {
         if scale.rebased(now).is_none() {
             for mode in [Mode::Elapsed, Mode::Committed] {
                 let plain = scale.plain(job.scaled(now, mode, &scale), now);
-                prop_assert!(near(readable(plain), job.usage(now, mode, decay)));
+                prop_assert!(near(zero_negligible(plain), job.usage(now, mode, decay)));
             }
         }
     }
 
     #[test]
-    fn a_committed_job_neither_jumps_nor_rises_on_its_way(
+    fn committed_usage_has_no_jumps_and_does_not_rise(
         rate in 0.1..1e3f64, limit in 1.0..1e5f64, h in half_lives_any(), parts in 2..40usize,
     ) {
         let (start, decay) = (1.7e9, half_life(h));
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn no_clock_makes_a_usage_negative_or_nan(
+    fn usage_is_never_negative_or_nan_at_any_time(
         rate in 0.0..MAX_RATE, start in -MAX_TIME..MAX_TIME, end in prop::option::of(-MAX_TIME..MAX_TIME),
         limit in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), -1.0..1e13f64], now in -1e13..1e13f64, h in half_lives_any(),
     ) {

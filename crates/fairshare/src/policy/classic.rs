@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `classic`: Slurm before Fair Tree.
+//! `classic`: Slurm's algorithm before Fair Tree.
 //!
 //! F = 2^-(effective usage / norm shares / dampening). The effective usage lies between a node's own usage and its
-//! parent's effective usage, by its part of the siblings' shares: who shares a bank with a heavy user pays for it.
+//! parent's effective usage, weighted by the node's part of the siblings' shares. A heavy user therefore lowers the
+//! fair-share of the other users in the bank.
 
 use super::{Policy, RankingPolicy};
-use crate::formula::{self, Formula, More, Numbers, Step, halved};
+use crate::formula::{self, AddedUsage, Formula, Numbers, Step, halved};
 use crate::tree::{NodeId, Tree};
 use crate::{NodeDetail, Options, Ranking};
 
 impl Policy {
-    /// Slurm before Fair Tree: 2^-(effective usage / norm shares).
+    /// Slurm's classic algorithm: 2^-(effective usage / norm shares).
     pub const Classic: Policy = Policy::new(&Classic);
 }
 
@@ -41,7 +42,13 @@ impl RankingPolicy for Classic {
         true
     }
 
-    fn charged_factor(&self, tree: &Tree, ranking: &Ranking, path: &[NodeId], more: More) -> Option<f64> {
+    fn charged_factor(
+        &self,
+        tree: &Tree,
+        ranking: &Ranking,
+        path: &[NodeId],
+        more: AddedUsage,
+    ) -> Option<f64> {
         Some(formula::charged_factor(&rule(&ranking.options), tree, &ranking.sums, path, more))
     }
 }

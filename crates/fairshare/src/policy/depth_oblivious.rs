@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `depth-oblivious`: Slurm's variant of classic for deep and uneven trees.
 //!
-//! F = 2^-(R / dampening), R = R(parent) * r^k. r is a node's usage ratio against that of its siblings as a whole; k is 1
-//! where r leads further the way the ancestors went, and goes to 0 the further they are off their target.
+//! F = 2^-(R / dampening), R = R(parent) * r^k. r is the usage ratio of a node divided by that of its siblings
+//! together. k is 1 if r moves R in the same direction as the ancestors did. Otherwise k approaches 0 the further the
+//! parent is off its target.
 
 use super::classic::factor;
 use super::{Policy, RankingPolicy};
-use crate::formula::{self, Formula, More, Numbers, Step};
+use crate::formula::{self, AddedUsage, Formula, Numbers, Step};
 use crate::tree::{NodeId, Tree};
 use crate::{NodeDetail, Options, Ranking};
 
 impl Policy {
-    /// Slurm's variant of classic for deep and uneven trees.
+    /// Slurm's variant of `classic` for deep and uneven trees.
     pub const DepthOblivious: Policy = Policy::new(&DepthOblivious);
 }
 
@@ -42,7 +43,13 @@ impl RankingPolicy for DepthOblivious {
         true
     }
 
-    fn charged_factor(&self, tree: &Tree, ranking: &Ranking, path: &[NodeId], more: More) -> Option<f64> {
+    fn charged_factor(
+        &self,
+        tree: &Tree,
+        ranking: &Ranking,
+        path: &[NodeId],
+        more: AddedUsage,
+    ) -> Option<f64> {
         Some(formula::charged_factor(&rule(&ranking.options), tree, &ranking.sums, path, more))
     }
 }
@@ -77,19 +84,20 @@ impl Formula for Rule {
     }
 }
 
-/// The usage that makes R of it when divided by the norm shares.
+/// Returns the effective usage, which is R * norm shares.
 fn effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let parent = step.parent;
-    // Slurm's guards: without one of these there is no ratio, and the node's own usage stands.
+    // As in Slurm: if one of these is 0 there is no ratio, and the effective usage is the node's own.
     if [norm_shares, parent.norm_shares, parent.effective_usage, step.norm_usage].contains(&0.0) {
         return step.norm_usage;
     }
     let parent_ratio = parent.effective_usage / parent.norm_shares;
     let siblings_ratio = step.siblings_norm_usage / parent.norm_shares;
     let local_ratio = step.norm_usage / norm_shares / siblings_ratio;
-    // The signs of both logarithms, without taking them: most nodes lead further the way their ancestors went.
-    let same_way = (parent_ratio >= 1.0 && local_ratio >= 1.0) || (parent_ratio <= 1.0 && local_ratio <= 1.0);
-    let damped = if same_way {
+    // Comparing both ratios with 1 replaces their logarithms. Most nodes take this branch.
+    let same_direction =
+        (parent_ratio >= 1.0 && local_ratio >= 1.0) || (parent_ratio <= 1.0 && local_ratio <= 1.0);
+    let damped = if same_direction {
         local_ratio
     } else {
         local_ratio.powf(1.0 / (1.0 + (5.0 * parent_ratio.ln()).powi(2)))

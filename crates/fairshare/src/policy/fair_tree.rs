@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `fair-tree`: Slurm's Fair Tree.
 //!
-//! Level fair-share = part of the siblings' shares / part of the parent's usage. As [`super::weighted_walk`], but values
-//! are compared exactly and the first user below an account shares the rank of a user equal to that account. All in 64
-//! bit: Slurm divides in 80, so ties that exist in one width only are ranked differently.
+//! Level fair-share = part of the siblings' shares / part of the parent's usage. The visit is that of
+//! [`super::weighted_walk`], except that values are compared exactly and the first user below an account shares the
+//! rank of a user equal to that account. Numbers have 64 bits. Slurm divides in 80 bits, so ties that exist in one
+//! width only are ranked differently.
 
 use super::{Policy, RankingPolicy};
 use crate::sums::{Sums, level};
@@ -12,7 +13,7 @@ use crate::walk::SiblingRule;
 use crate::{NodeDetail, Options, Ranking, Ties};
 
 impl Policy {
-    /// Slurm's Fair Tree: visit the tree by level fair-share, exact ties, rank / N.
+    /// Slurm's Fair Tree: depth-first visit by level fair-share, exact ties, F = rank / N.
     pub const FairTree: Policy = Policy::new(&FairTree);
 }
 
@@ -46,7 +47,8 @@ impl RankingPolicy for FairTree {
         true
     }
 
-    /// Slurm divides by the usage of the bank, which can have usage of its own beside that of its children.
+    /// Slurm divides by the usage of the parent bank, which may have usage of its own in addition to that of its
+    /// children.
     fn whole_usage<'a>(&self, sums: &'a Sums) -> &'a [f64] {
         &sums.total
     }
@@ -77,12 +79,12 @@ impl RankingPolicy for FairTree {
     }
 }
 
-/// Equal accounts are visited as one, as Slurm's documentation says.
+/// Equal accounts are visited as one, as Slurm's documentation describes.
 struct Documented;
 
-/// Equal accounts are visited one after the other, as Slurm's program does: it means to merge them, but looks for a tie
-/// with the next account in a way that never finds one. The first child of the second account still inherits the tie,
-/// be it an account without users, or one with `Shares::Parent`, in which the tie then ends.
+/// Equal accounts are visited one after the other, as in Slurm's program. The program intends to merge them, but its
+/// check for a tie with the next account never succeeds. The first child of the second account still inherits the
+/// tie. An account without users, or with `Shares::Parent`, also inherits the tie and ends it.
 struct SlurmProgram;
 
 fn value(tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
@@ -114,7 +116,7 @@ impl SiblingRule for SlurmProgram {
     const APPROXIMATE: bool = false;
     const BANK_INHERITS_TIE: bool = true;
     const MERGES_BANKS: bool = false;
-    /// Slurm's `NO_VAL`, which it leaves in an account that takes its parent's shares.
+    /// Slurm's `NO_VAL`, the level fair-share that Slurm leaves in an account with parent shares.
     const VANISHED: f64 = 4_294_967_294.0;
 
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The ranking policies: what one has to answer, and the table of all of them. Each ranking policy is one file in this directory.
-// Each file declares its ranking policy as a constant of `Policy`, which code names as it would name a variant of an enum.
+//! The ranking policies: the trait that each implements, and the table of all of them. Each file of this directory
+//! has one policy.
+// Each file declares its ranking policy as a constant of `Policy`, which code uses like a variant of an enum.
 #![allow(non_upper_case_globals)]
 
 mod classic;
@@ -16,7 +17,7 @@ use std::str::FromStr;
 
 pub use pbs::{PbsDetail, PbsWalk};
 
-use super::formula::More;
+use super::formula::AddedUsage;
 use super::sums::Sums;
 use super::{NodeDetail, NodeId, Options, Ranking, Shares, Tree};
 
@@ -26,17 +27,18 @@ impl Policy {
         [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
 }
 
-/// A rule that turns shares and usages into fair-shares. The methods with a body suit most ranking policies.
+/// The rules of one ranking policy. Most ranking policies can use the default methods.
 pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     /// Returns the name that users type and documents contain.
     fn name(&self) -> &'static str;
 
-    /// Returns true if the fair-share is rank / N, with ranks from a depth-first visit of the tree, and false if a formula computes
-    /// the fair-share.
+    /// Returns true if the fair-share is rank / N, with ranks from a depth-first visit of the tree, and false if a
+    /// formula computes the fair-share.
     fn is_rank(&self) -> bool;
 
-    /// Ranks the associations of `tree`. `ranking` contains the options and the sums, and no ranks yet. Implementations call
-    /// [`Ranking::rank_by_visit`] or [`Ranking::rank_by_formula`], which are generic: no node costs a dynamic call.
+    /// Ranks the associations of `tree`. `ranking` contains the options and the sums, and no ranks yet.
+    /// Implementations call [`Ranking::rank_by_visit`] or [`Ranking::rank_by_formula`], which are generic, so that no
+    /// node needs a dynamic call.
     fn rank(&self, tree: &Tree, ranking: &mut Ranking);
 
     /// Adds the numbers of this ranking policy to `detail`, which contains those that all ranking policies have.
@@ -52,7 +54,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         false
     }
 
-    /// Returns the usage that each node starts with. Sums never contain this usage. `None`: nodes start with nothing.
+    /// Returns the usage that each node starts with, or `None` for 0. Sums never contain this usage.
     fn initial_usage(&self, _: &Options) -> Option<f64> {
         None
     }
@@ -62,7 +64,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         ranking.recorded_usage(tree, node)
     }
 
-    /// Returns by bank the usage that the usages of its children are parts of.
+    /// Returns by bank the total that the usages of its children are divided by.
     fn whole_usage<'a>(&self, sums: &'a Sums) -> &'a [f64] {
         &sums.usage
     }
@@ -72,7 +74,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         self.is_rank()
     }
 
-    /// Returns the target of a node: what its usage is divided by if siblings are ordered by usage / target.
+    /// Returns the target of a node: the divisor if siblings are ordered by usage / target.
     fn target(&self, detail: &NodeDetail) -> f64 {
         match detail.shares {
             Shares::Count(shares) => shares as f64,
@@ -81,7 +83,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         }
     }
 
-    /// Returns true if siblings with these values are tied; `high >= low`. A ranking policy with a formula ties none.
+    /// Returns true if siblings with these values are tied; `high >= low`. Formula policies have no ties of siblings.
     fn is_tie(&self, _high: f64, _low: f64) -> bool {
         false
     }
@@ -91,18 +93,18 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         false
     }
 
-    /// Returns the fair-share by formula of the association at the end of `path`, if it had used more. `None` if only ranking the
-    /// whole tree gives the answer.
-    fn charged_factor(&self, _: &Tree, _: &Ranking, _path: &[NodeId], _: More) -> Option<f64> {
+    /// Returns the fair-share of the association at the end of `path` with a changed usage. `None` if only a ranking
+    /// of the whole tree gives the result.
+    fn charged_factor(&self, _: &Tree, _: &Ranking, _path: &[NodeId], _: AddedUsage) -> Option<f64> {
         None
     }
 
-    /// Returns true if the scheduler has an order of its own ([`Ranking::pbs_walk`]) beside that of the fair-shares.
+    /// Returns true if the scheduler has its own order ([`Ranking::pbs_walk`]) besides that of the fair-shares.
     fn has_scheduler_walk(&self) -> bool {
         false
     }
 
-    /// Returns what people call the value that siblings are compared by.
+    /// Returns the name of the value that siblings are compared by.
     fn value_name(&self) -> &'static str {
         "fair-share"
     }
@@ -117,7 +119,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         &[]
     }
 
-    /// Returns what people should know about the columns of the table.
+    /// Returns a footnote about the columns of the table.
     fn table_note(&self) -> Option<&'static str> {
         None
     }
@@ -127,7 +129,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         "a user comes before a bank"
     }
 
-    /// Returns how the formula makes the fair-share `value`, as a clause of a sentence.
+    /// Returns how the formula leads to the fair-share `value`, as a clause of a sentence.
     fn explain_factor(&self, detail: &NodeDetail, value: f64) -> String {
         format!(
             "fair-share {value:.6} from effective usage {:.6} against norm shares {:.6}",
@@ -136,17 +138,16 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     }
 }
 
-/// A ranking policy, as a value that is copied and compared. The constants and [`Policy::ALL`] are all there are.
+/// A ranking policy, as a value that can be copied and compared. [`Policy::ALL`] lists all values.
 #[derive(Clone, Copy)]
 pub struct Policy(&'static dyn RankingPolicy);
 
 impl Policy {
-    /// Makes a value of the rules of a ranking policy.
+    /// Makes a value from the rules of a ranking policy.
     pub(crate) const fn new(rules: &'static dyn RankingPolicy) -> Policy {
         Policy(rules)
     }
 
-    /// Returns the rules of the ranking policy.
     pub(crate) fn rules(self) -> &'static dyn RankingPolicy {
         self.0
     }
@@ -156,8 +157,8 @@ impl Policy {
         self.0.name()
     }
 
-    /// Returns true if the fair-share is rank / N, with ranks from a depth-first visit of the tree, and false if a formula computes
-    /// the fair-share.
+    /// Returns true if the fair-share is rank / N, with ranks from a depth-first visit of the tree, and false if a
+    /// formula computes the fair-share.
     pub fn is_rank(self) -> bool {
         self.0.is_rank()
     }
@@ -172,7 +173,7 @@ impl Policy {
         self.0.compares_quotients()
     }
 
-    /// Returns the target of a node: what its usage is divided by if siblings are ordered by usage / target.
+    /// Returns the target of a node: the divisor if siblings are ordered by usage / target.
     pub fn target(self, detail: &NodeDetail) -> f64 {
         self.0.target(detail)
     }
@@ -182,12 +183,12 @@ impl Policy {
         self.0.uses_list_order(options)
     }
 
-    /// Returns true if the scheduler has an order of its own ([`Ranking::pbs_walk`]) beside that of the fair-shares.
+    /// Returns true if the scheduler has its own order ([`Ranking::pbs_walk`]) besides that of the fair-shares.
     pub fn has_scheduler_walk(self) -> bool {
         self.0.has_scheduler_walk()
     }
 
-    /// Returns what people call the value that siblings are compared by.
+    /// Returns the name of the value that siblings are compared by.
     pub fn value_name(self) -> &'static str {
         self.0.value_name()
     }
@@ -202,7 +203,7 @@ impl Policy {
         self.0.document_columns()
     }
 
-    /// Returns what people should know about the columns of the table.
+    /// Returns a footnote about the columns of the table.
     pub fn table_note(self) -> Option<&'static str> {
         self.0.table_note()
     }
@@ -212,7 +213,7 @@ impl Policy {
         self.0.user_and_bank_tie(options)
     }
 
-    /// Returns how the formula makes the fair-share `value`, as a clause of a sentence.
+    /// Returns how the formula leads to the fair-share `value`, as a clause of a sentence.
     pub fn explain_factor(self, detail: &NodeDetail, value: f64) -> String {
         self.0.explain_factor(detail, value)
     }
@@ -225,7 +226,7 @@ impl Default for Policy {
     }
 }
 
-// Names are unique: the test `policy_names` parses each of them.
+// Comparing names suffices because they are unique: a test parses each of them.
 impl PartialEq for Policy {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
@@ -252,7 +253,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// No policy has this name.
+/// The name of a policy is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsePolicyError(String);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `pbs`: OpenPBS's `fairshare_factor`.
 //!
-//! Every node starts with a minimum usage (1 in OpenPBS, 0 in its published formula), which is its own: it is not added
-//! to the nodes above; neither is a recorded usage that equals it, for OpenPBS stores no such record.
-//! F = 2^-(tree usage / perc), both as in PP-718, in 64 bit where OpenPBS uses 32.
+//! Every node starts with a minimum usage (1 in OpenPBS's program, 0 in its published formula). Minimum usage is not
+//! added to the banks above. A recorded usage equal to the minimum is not added either, because OpenPBS stores no
+//! such record. F = 2^-(tree usage / perc), both as in PP-718, with 64 bits where OpenPBS uses 32.
 
 use std::cmp::Ordering;
 
 use super::{Policy, RankingPolicy};
-use crate::formula::{self, Formula, More, Numbers, Step, halved};
+use crate::formula::{self, AddedUsage, Formula, Numbers, Step, halved};
 use crate::ranking::shares_of;
 use crate::sums::{Sums, ratio};
 use crate::tree::{Flags, NodeId, Tree};
@@ -20,18 +20,18 @@ impl Policy {
     pub const Pbs: Policy = Policy::new(&Pbs);
 }
 
-/// OpenPBS's names for its numbers.
+/// The numbers of a node under OpenPBS's names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PbsDetail {
-    /// The target: product of the parts of the siblings' shares from the root down.
+    /// Target: product of the parts of the siblings' shares from the root down.
     pub fairshare_perc: f64,
-    /// The effective usage; larger is less deserving.
+    /// Effective usage; a larger one lowers the priority.
     pub fairshare_tree_usage: f64,
     /// 2^-(tree usage / perc); 0 without shares.
     pub fairshare_factor: f64,
 }
 
-/// OpenPBS's order where no formula asks for the factor: usage / target, level by level from the root.
+/// The order of OpenPBS's scheduler without a job sort formula: by usage / target, level by level from the root.
 #[derive(Clone, Debug, Default)]
 pub struct PbsWalk {
     rank: Vec<u32>,
@@ -76,7 +76,7 @@ impl RankingPolicy for Pbs {
         rule(&ranking.options).usage(tree, &ranking.sums, node)
     }
 
-    /// The scheduler's own walk compares quotients, and so do the turns within its cycle.
+    /// OpenPBS's own walk compares quotients, also within a scheduling cycle.
     fn compares_quotients(&self) -> bool {
         true
     }
@@ -85,7 +85,13 @@ impl RankingPolicy for Pbs {
         detail.pbs.map_or(0.0, |pbs| pbs.fairshare_perc)
     }
 
-    fn charged_factor(&self, tree: &Tree, ranking: &Ranking, path: &[NodeId], more: More) -> Option<f64> {
+    fn charged_factor(
+        &self,
+        tree: &Tree,
+        ranking: &Ranking,
+        path: &[NodeId],
+        more: AddedUsage,
+    ) -> Option<f64> {
         Some(formula::charged_factor(&rule(&ranking.options), tree, &ranking.sums, path, more))
     }
 
@@ -120,7 +126,7 @@ impl RankingPolicy for Pbs {
     }
 }
 
-/// Returns a node's part of the siblings' shares, and 0 below a group that has no target to divide.
+/// Returns a node's part of the siblings' shares, or 0 if the bank above has no target.
 fn norm_shares(tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
     if tree.parent(node).is_none() {
         return 1.0;
@@ -146,7 +152,7 @@ impl Formula for Rule {
     }
 
     fn step(&self, step: &Step) -> Numbers {
-        // A group without any target has none to divide among its members.
+        // A group without a target has nothing to divide among its members.
         let part = if step.parent.norm_shares == 0.0 { 0.0 } else { step.part.unwrap_or(0.0) };
         let effective_usage = if step.below_root {
             step.norm_usage
@@ -160,8 +166,8 @@ impl Formula for Rule {
         if numbers.norm_shares == 0.0 { 0.0 } else { halved(numbers.effective_usage / numbers.norm_shares) }
     }
 
-    /// An entity's usage on record stands, be it 0. A group has the minimum and the records below it; one without members
-    /// is an entity to OpenPBS.
+    /// Returns the recorded usage of an entity, which may be 0. A group has the minimum plus the records below it.
+    /// OpenPBS treats a group without members as an entity.
     fn usage(&self, tree: &Tree, sums: &Sums, node: NodeId) -> f64 {
         let recorded = sums.usage_of(tree, node);
         if tree.flags(node).has(Flags::USAGE_UNSET) {
@@ -175,8 +181,8 @@ impl Formula for Rule {
     }
 }
 
-/// One level of the walk that finds the more deserving of two: `Less` is more deserving; `None` ends the walk in a tie.
-/// Each side is (usage, perc).
+/// Compares two nodes, each as (usage, perc), at one level of the pairwise walk. `Less` is more deserving; `None`
+/// ends the walk in a tie.
 pub(crate) fn more_deserving(a: (f64, f64), b: (f64, f64)) -> Option<Ordering> {
     match (a.1 > 0.0, b.1 > 0.0) {
         (false, false) => None,
@@ -187,19 +193,25 @@ pub(crate) fn more_deserving(a: (f64, f64), b: (f64, f64)) -> Option<Ordering> {
 }
 
 impl Ranking {
-    /// The order that OpenPBS's scheduler takes associations in, without a formula; `None` under another policy. The pairwise
-    /// rule ([`Ranking::pbs_compare`]) makes no order where leaves of equal figures are at different depths: there one that
-    /// is right below goes with the best below an equal bank.
+    /// Returns the order in which OpenPBS's scheduler takes associations without a formula; `None` under another
+    /// policy. The pairwise rule ([`Ranking::pbs_compare`]) is not transitive for equal leaves at different depths.
+    /// In this order, a leaf next to an equal bank ranks together with the best leaf below that bank.
     pub fn pbs_walk(&self, tree: &Tree) -> Option<PbsWalk> {
         if !self.policy.has_scheduler_walk() {
             return None;
         }
         let mut walk = PbsWalk { rank: vec![0; tree.leaves().len()], order: Vec::new() };
-        Visit::default().run(&UsageOverTarget(self), tree, &self.sums, &mut walk.rank, &mut walk.order);
+        Visit::default().rank_depth_first(
+            &UsageOverTarget(self),
+            tree,
+            &self.sums,
+            &mut walk.rank,
+            &mut walk.order,
+        );
         Some(walk)
     }
 
-    /// Usage / target, which OpenPBS compares; infinite without a target. `None` under another policy.
+    /// Returns usage / target, which OpenPBS compares; infinite without a target. `None` under another policy.
     pub fn usage_over_target(&self, tree: &Tree, node: NodeId) -> Option<f64> {
         if !self.policy.has_scheduler_walk() {
             return None;
@@ -209,9 +221,10 @@ impl Ranking {
         Some(if target > 0.0 { detail.usage / target } else { f64::INFINITY })
     }
 
-    /// OpenPBS's pairwise walk: at the first level where the paths differ the smaller usage / perc is more deserving (`Less`),
-    /// a perc of 0 loses, two of 0 are equal and end the walk, equal ones go a level deeper; equal to the end of the shorter
-    /// path is equal. Not transitive where leaves are at different depths. `None` under another policy.
+    /// Compares two associations by OpenPBS's pairwise walk. At the first level where the paths differ the smaller
+    /// usage / perc is more deserving (`Less`). A perc of 0 loses against any other; two of 0 end the walk in a tie.
+    /// Equal quotients lead to the next level, and the end of the shorter path is a tie. Not transitive for leaves at
+    /// different depths. `None` under another policy.
     pub fn pbs_compare(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Ordering> {
         if !self.policy.has_scheduler_walk() {
             return None;
@@ -235,20 +248,21 @@ impl Ranking {
 }
 
 impl PbsWalk {
-    /// 1 for who goes first; tied associations share one. `None` for banks and inactive associations.
+    /// Returns the position of an association, 1 for the best; ties share a position. `None` for banks and inactive
+    /// associations.
     pub fn place(&self, node: NodeId) -> Option<usize> {
         let rank = self.rank.get(node.index()).copied().filter(|rank| *rank > 0)?;
         Some(self.order.len() + 1 - rank as usize)
     }
 
-    /// The last one that goes before `node` and is not tied with it.
+    /// Returns the last association that is ahead of `node` and not tied with it.
     pub fn just_ahead(&self, node: NodeId) -> Option<NodeId> {
         let ahead = self.place(node)? - 1;
         self.order.get(ahead.checked_sub(1)?).copied()
     }
 }
 
-/// The rule of that walk, as one of siblings.
+/// OpenPBS's comparison as a rule for siblings.
 struct UsageOverTarget<'a>(&'a Ranking);
 
 impl SiblingRule for UsageOverTarget<'_> {
@@ -258,7 +272,7 @@ impl SiblingRule for UsageOverTarget<'_> {
 
     fn value(&self, tree: &Tree, _: &Sums, node: NodeId, _: u32) -> f64 {
         let ratio = self.0.usage_over_target(tree, node).unwrap_or(f64::INFINITY);
-        // Smaller comes first: the same numbers the other way round, so that no two become equal by arithmetic.
+        // Smaller comes first. Inverting the bits instead of the value keeps different numbers different.
         f64::from_bits(f64::INFINITY.to_bits().saturating_sub(ratio.to_bits()))
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `weighted-walk`: flux-accounting's policy.
 //!
-//! Weight = part of the siblings' shares / part of the siblings' usage. Siblings are visited by descending weight, users
-//! before banks; equal users share a rank, equal banks are visited as one, a user and a bank never share a rank.
+//! Weight = part of the siblings' shares / part of the siblings' usage. Siblings are visited by descending weight,
+//! users before banks. Equal users share a rank and equal banks are visited as one. A user and a bank never share a
+//! rank.
 
 use super::{Policy, RankingPolicy};
 use crate::sums::Sums;
@@ -10,11 +11,11 @@ use crate::tree::{NodeId, Tree};
 use crate::walk::SiblingRule;
 use crate::{NodeDetail, Ranking, Shares};
 
-/// 2^64, the weight of whoever used nothing: no weight is higher.
+/// 2^64, the weight of a node without usage and the highest weight.
 const HIGHEST: f64 = 18_446_744_073_709_551_616.0;
 
 impl Policy {
-    /// flux-accounting: visit the tree by weight, rank / N.
+    /// flux-accounting's policy: depth-first visit by weight, F = rank / N.
     pub const WeightedWalk: Policy = Policy::new(&WeightedWalk);
 }
 
@@ -76,7 +77,8 @@ impl SiblingRule for WeightedWalk {
         weight(shares, sibling_shares, sums.usage_of(tree, node), sibling_usage)
     }
 
-    /// Upstream's measure: relative for large weights, absolute for small ones.
+    /// Compares as flux-accounting does: with a relative tolerance for large weights and an absolute one for small
+    /// weights.
     fn equal(&self, a: f64, b: f64) -> bool {
         (a - b).abs() < f64::EPSILON * a.max(b).max(1.0)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where an association would stand, against a ranking of the tree in which it does.
+//! Compares the fair-share under another usage with that of a full ranking.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn stands_where_a_ranking_puts_it(
+    fn the_charged_fair_share_equals_that_of_a_full_ranking(
         (kind, site) in any_kind(), options in options(),
         charges in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![Just(0.0), Just(1.0), Just(8.0), 0.0..300.0f64]), 1..8),
     ) {
@@ -34,9 +34,9 @@ proptest! {
     }
 }
 
-/// Where all usages are different, no tree is ranked to answer.
+/// If all usages differ, no request needs a full ranking.
 #[test]
-fn a_place_is_looked_up() {
+fn different_usages_need_no_full_ranking() {
     let mut builder = Builder::default();
     builder.bank("b0", None, Shares::Count(1), None);
     for bank in 1..12u64 {
@@ -76,22 +76,22 @@ fn a_place_is_looked_up() {
     }
 }
 
-/// Quotients of which level values are made: 1e6 of a quotient of 1 where the scale is that.
+/// The scale turns quotients into level values: at scale 1e6 a quotient of 1 has the level value 1e6.
 #[test]
-fn quotients_are_near_whose_level_values_a_policy_might_take_for_equal() {
+fn quotients_are_near_if_their_level_values_may_be_tied() {
     for (a, b, scale, wanted) in [
         (0.0, 0.0, 1.0, true),
         (1.0, 1.0 + 1e-13, 1.0, true),
         (1.0, 1.0 + 1e-11, 1.0, false),
-        // By their size where they are large, by 1 where they are small.
+        // The bound is relative for large values and absolute for small ones.
         (1.0, 1.0 + 5e-13, 1e6, true),
         (1.0, 1.0 + 5e-12, 1e6, false),
         (1.0, 1.0 + 5e-12, 0.1, true),
         (1.0, 1.0 + 5e-11, 0.1, false),
-        // Both beyond all weights, one of them, or one of them just not.
+        // Both, one and neither of the values above the highest weight.
         (1e-20, 2e-20, 1.0, true),
         (1e-18, 1e-16, 1.0, false),
-        // Who has used nothing is near to next to nothing only.
+        // An infinite level value is near only to very large ones.
         (0.0, 1e-18, 1.0, true),
         (0.0, 1.0, 1.0, false),
         (1.0, 0.0, 1.0, false),
@@ -103,9 +103,9 @@ fn quotients_are_near_whose_level_values_a_policy_might_take_for_equal() {
     }
 }
 
-/// Whether a place has to be asked of a ranking: users with shares of 1, 1 and 2, of whom the second used 1,000, the third nothing, and one
-/// out of use `unused`. The first is charged up to `usage`.
-fn is_ranked_anew(usage: f64, unused: f64) -> bool {
+/// Returns true if charging the first user with `usage` needs a full ranking. The users have 1, 1 and 2 shares. The
+/// second has used 1,000, the third nothing, and an inactive one `unused`.
+fn needs_ranking(usage: f64, unused: f64) -> bool {
     let mut builder = Builder::default();
     builder.bank("root", None, Shares::Count(1), None);
     for (name, shares, used, is_active) in
@@ -121,15 +121,15 @@ fn is_ranked_anew(usage: f64, unused: f64) -> bool {
     charged.has_ranked()
 }
 
-/// The level value of both would be a half: what all used, and what it is charged, by all shares, is half of what each has by its own.
+/// Total usage divided by total shares is half of each user's quotient, so both level values would be one half.
 #[test]
-fn how_near_is_near_is_by_what_all_would_have_used() {
+fn the_bound_scales_with_the_usage_of_all_siblings() {
     for (apart, wanted) in [(0.0, true), (1.6e-12, true), (2.6e-12, false), (1e-9, false)] {
-        assert_eq!(is_ranked_anew(1000.0 * (1.0 + apart), 0.0), wanted, "{apart}");
+        assert_eq!(needs_ranking(1000.0 * (1.0 + apart), 0.0), wanted, "{apart}");
     }
 }
 
 #[test]
-fn who_is_not_ranked_is_in_nobodys_way() {
-    assert!(!is_ranked_anew(500.0, 500.0));
+fn an_unranked_association_does_not_force_a_full_ranking() {
+    assert!(!needs_ranking(500.0, 500.0));
 }

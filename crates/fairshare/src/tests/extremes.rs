@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sizes and values at the edge.
+//! Extreme sizes and values.
 
 use super::tree;
 use crate::*;
 
 #[test]
-fn huge_shares_and_tiny_usages() {
+fn extreme_shares_and_usages_give_valid_fair_shares() {
     let tree = tree(
         "root - 1\na root 18446744073709551615\nb root 18446744073709551615",
         "u a 18446744073709551615 1e298\nv a 18446744073709551615 5e-324\nw b 1 1e-300",
@@ -21,9 +21,9 @@ fn huge_shares_and_tiny_usages() {
     }
 }
 
-/// 100,000 levels, each with a user: no recursion, and no work per level and leaf.
+/// 100,000 levels with a user each. Ranking must not recurse, and must not need time for each pair of level and leaf.
 #[test]
-fn a_very_deep_tree() {
+fn a_tree_of_100000_levels_is_ranked_without_recursion() {
     const DEPTH: usize = 100_000;
     for parent_shares in [false, true] {
         let mut builder = Builder::default();
@@ -60,7 +60,7 @@ fn a_very_deep_tree() {
 }
 
 #[test]
-fn a_bank_of_a_million_users() {
+fn a_bank_of_a_million_users_is_ranked() {
     const USERS: usize = 1_000_000;
     let mut builder = Builder::default();
     builder.bank("root", None, Shares::Count(1), None);
@@ -77,9 +77,9 @@ fn a_bank_of_a_million_users() {
     assert_eq!(ranking.rank(tree.leaf("u999999", "root").expect("leaf")), Some(1000));
 }
 
-/// At most 100 bytes per leaf beyond the text of names: tree, ranking and scratch memory after every policy.
+/// Tree, ranking and buffers of every policy need at most 100 bytes per leaf, without the text of the names.
 #[test]
-fn memory_per_leaf() {
+fn a_leaf_needs_at_most_100_bytes() {
     const LEAVES: usize = 100_000;
     let mut builder = Builder::default();
     builder.bank("root", None, Shares::Count(1), None);
@@ -99,6 +99,6 @@ fn memory_per_leaf() {
     assert!(names >= LEAVES * "user".len());
     let per_leaf = (columns + ranking.memory()) as f64 / LEAVES as f64;
     assert!(per_leaf <= 100.0, "{per_leaf} bytes per leaf");
-    // And the accounting counts: four columns of 4 bytes or more, and the entries that were sorted.
+    // A lower bound, so that a forgotten column fails the test.
     assert!(per_leaf >= 45.0, "{per_leaf} bytes per leaf");
 }

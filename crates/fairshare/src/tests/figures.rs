@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Figures worked out by hand: what is shown of a node, what would change it, what a job counts, what is held in memory.
+//! Numbers computed by hand: details of nodes, changes of order, usage of jobs, memory.
 
 use super::super::outlook::Overtake;
 use super::super::policy::pbs;
@@ -13,7 +13,7 @@ fn rank(tree: &Tree, policy: Policy) -> Ranking {
     tree.rank(policy, &Options::default()).expect("a ranking")
 }
 
-/// What would put the one who is behind first, of two users of one bank given as (shares, usage).
+/// Returns the changes that put the worse of two users of one bank first; each user is (shares, usage).
 fn overtake(policy: Policy, x: (u64, f64), y: (u64, f64)) -> Option<(String, Option<u64>, Option<f64>)> {
     let users = format!("x A {} {}\ny A {} {}", x.0, x.1, y.0, y.1);
     let tree = tree("root - 1\nA root 1", &users);
@@ -25,32 +25,32 @@ fn overtake(policy: Policy, x: (u64, f64), y: (u64, f64)) -> Option<(String, Opt
 }
 
 #[test]
-fn what_would_put_the_one_behind_first() {
+fn overtake_returns_the_shares_and_usage_computed_by_hand() {
     let x = |shares, usage| Some(("x".to_owned(), shares, usage));
     for (own, other, wanted) in [
-        // 4 times 8/2 is even, so one share more; or less than 2 * 1/1 used.
+        // With 4 * 8/2 shares it would be even, so one share more is needed, or a usage below 2 * 1/1.
         ((1, 8.0), (1, 2.0), x(Some(5), Some(2.0))),
         ((2, 8.0), (3, 2.0), x(Some(13), Some(2.0 * 2.0 / 3.0))),
-        // No usage beats who used nothing, nor do shares.
+        // Neither usage nor shares can beat a user without usage.
         ((1, 8.0), (1, 0.0), x(None, None)),
         ((2, 8.0), (3, 0.0), x(None, None)),
-        // Without shares only shares help.
+        // A user without shares needs shares.
         ((0, 8.0), (1, 2.0), x(Some(5), None)),
         ((0, 0.0), (1, 2.0), x(Some(1), None)),
-        // From 9e15 on there is no next number.
+        // From 9e15 on f64 has no next integer.
         (
             (1, 1.0),
             (8_999_999_999_999_999, 1.0),
             x(Some(9_000_000_000_000_000), Some(1.0 / 8_999_999_999_999_999.0)),
         ),
         ((1, 1.0), (9_000_000_000_000_000, 1.0), x(None, Some(1.0 / 9_000_000_000_000_000.0))),
-        // A tie has nobody behind.
+        // No user is behind in a tie.
         ((1, 2.0), (2, 4.0), None),
     ] {
         for policy in [Policy::FairTree, Policy::WeightedWalk] {
             assert_eq!(overtake(policy, own, other), wanted, "{policy}: {own:?} {other:?}");
         }
-        // All levels matter at once there.
+        // Under formula policies all levels matter at once.
         assert_eq!(overtake(Policy::Classic, own, other), None);
     }
     let swapped = overtake(Policy::FairTree, (1, 2.0), (1, 8.0));
@@ -58,9 +58,9 @@ fn what_would_put_the_one_behind_first() {
 }
 
 #[test]
-fn a_usage_is_even_where_its_part_is_that_of_the_shares() {
+fn the_even_usage_gives_equal_parts_in_examples_by_hand() {
     for (users, even) in [
-        // A quarter of the shares: a third of what the others used.
+        // A quarter of the shares: a third of the others' usage.
         ("x A 1 9\ny A 3 6", Some(2.0)),
         ("x A 3 0\ny A 1 6", Some(18.0)),
         ("x A 1 9", None),
@@ -77,7 +77,7 @@ fn a_usage_is_even_where_its_part_is_that_of_the_shares() {
 }
 
 #[test]
-fn a_place_in_the_walk_of_pbs_and_who_is_just_ahead() {
+fn the_pbs_walk_returns_positions_and_the_association_ahead() {
     let tree = tree("root - 1\nA root 1", "a A 1 9\nb A 1 3\nc A 1 3\n!e A 1 0\nz A 0 0");
     let ranking = rank(&tree, Policy::Pbs);
     let walk = ranking.pbs_walk(&tree).expect("pbs");
@@ -88,12 +88,12 @@ fn a_place_in_the_walk_of_pbs_and_who_is_just_ahead() {
     assert_eq!(seen("a"), (Some(3), Some("c")));
     assert_eq!(seen("e"), (None, None));
     assert_eq!(walk.place(tree.bank("A").expect("bank")), None);
-    // Without a target nothing is small enough, not even nothing.
+    // A user without a target is always last, even without usage.
     assert_eq!(ranking.usage_over_target(&tree, leaf("z")), Some(f64::INFINITY));
 }
 
 #[test]
-fn the_more_deserving_of_two_by_usage_and_target() {
+fn more_deserving_compares_usage_by_target() {
     use Ordering::{Equal, Greater, Less};
     for (a, b, wanted) in [
         ((4.0, 2.0), (9.0, 3.0), Some(Less)),
@@ -109,17 +109,17 @@ fn the_more_deserving_of_two_by_usage_and_target() {
 }
 
 #[test]
-fn equal_weights_are_nearer_than_the_measure() {
+fn weights_at_the_tolerance_are_not_tied() {
     let half = 0.5 + f64::EPSILON;
     let is_tie = |high, low| Policy::WeightedWalk.rules().is_tie(high, low);
-    assert!(!is_tie(half, 0.5), "the measure itself is too far");
+    assert!(!is_tie(half, 0.5), "a difference of exactly the tolerance is no tie");
     assert!(is_tie(0.5 + f64::EPSILON / 2.0, 0.5));
     assert!(is_tie(4.0 + 2.0 * f64::EPSILON, 4.0) && !is_tie(4.0 + 8.0 * f64::EPSILON, 4.0));
 }
 
-/// Norm shares, effective usage and fair-share of two users, one of them inactive and not counted.
+/// Norm shares, effective usage and fair-share of two users, one of them inactive and left out of sums.
 #[test]
-fn figures_of_who_is_ignored_and_of_who_is_not() {
+fn an_ignored_association_has_no_shares_and_no_usage() {
     let mut ignoring = Options::default();
     ignoring.set("inactive_usage=ignore").expect("an option");
     let tree = tree("root - 1\nA root 3\nB root 1", "x A 1 6\n!y A 3 2\nz B 2 4");
@@ -129,7 +129,7 @@ fn figures_of_who_is_ignored_and_of_who_is_not() {
         let detail = ranking.detail(&tree, tree.leaf(user, bank).expect("leaf"));
         (detail.norm_shares, detail.effective_usage)
     };
-    // OpenPBS has no usage of whom it does not count.
+    // OpenPBS shows no usage for an association that is left out.
     for (options, usage) in [(&Options::default(), 2.0), (&ignoring, 0.0)] {
         let ranking = tree.rank(Policy::Pbs, options).expect("a ranking");
         assert_eq!(ranking.usage(&tree, tree.leaf("y", "A").expect("leaf")), usage);
@@ -141,7 +141,7 @@ fn figures_of_who_is_ignored_and_of_who_is_not() {
         (Policy::FairTree, &ignoring, "x", "A", (1.0, Some(1.0))),
         (Policy::FairTree, &ignoring, "y", "A", (0.0, Some(0.0))),
         (Policy::Classic, &all, "z", "B", (0.25, Some(1.0 / 3.0))),
-        // Half of 12 was used by x; three quarters of it belong to A, of which it has a quarter.
+        // x used half of 12; three quarters of it count for A, of which x has a quarter.
         (Policy::Classic, &all, "x", "A", (0.1875, Some(0.5 + (2.0 / 3.0 - 0.5) * 0.25))),
         (Policy::Pbs, &all, "x", "A", (0.25, None)),
         (Policy::Pbs, &all, "y", "A", (0.75, None)),
@@ -154,14 +154,14 @@ fn figures_of_who_is_ignored_and_of_who_is_not() {
     }
 }
 
-/// Nobody used anything, and one has no shares.
-fn tree_of_nobody() -> Tree {
+/// Returns a tree without usage, in which one user has no shares.
+fn tree_without_usage() -> Tree {
     tree("root - 1\nA root 1", "x A 0 0\ny A 1 0")
 }
 
-/// Where none of the siblings has shares, each has the usage of the bank above.
+/// If no sibling has shares, each has the effective usage of the bank above.
 #[test]
-fn siblings_without_shares_share_the_usage_above() {
+fn siblings_without_shares_have_the_usage_of_their_bank() {
     let tree = tree("root - 1\nA root 1\nB root 1", "v A 0 3\nw A 0 5\nz B 1 8");
     let ranking = rank(&tree, Policy::Classic);
     let effective = |node| ranking.detail(&tree, node).effective_usage;
@@ -172,9 +172,10 @@ fn siblings_without_shares_share_the_usage_above() {
     }
 }
 
-/// Slurm's program visits equal banks in turn, so that they decide; else they are as one.
+/// Slurm's program visits equal banks one after the other, so the banks decide; otherwise they are merged and their
+/// members decide.
 #[test]
-fn equal_banks_decide_where_they_are_visited_in_turn() {
+fn equal_banks_decide_if_they_are_visited_one_after_the_other() {
     let tree = tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
     for (ties, decisive) in [("ties=documented", "a1"), ("ties=slurm-program", "a")] {
         let mut options = Options::default();
@@ -187,7 +188,7 @@ fn equal_banks_decide_where_they_are_visited_in_turn() {
 }
 
 #[test]
-fn without_shares_a_formula_gives_nothing_and_never_nan() {
+fn formula_policies_give_0_and_not_nan_without_shares() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
         let tree = tree("root - 1\nA root 1\nB root 0", "x A 0 0\ny A 1 5\nv B 0 0\nw B 0 0");
         let ranking = rank(&tree, policy);
@@ -195,28 +196,28 @@ fn without_shares_a_formula_gives_nothing_and_never_nan() {
             let leaf = tree.leaf(user, bank).expect("leaf");
             assert_eq!(ranking.fairshare(leaf), Some(0.0), "{policy} {user}");
         }
-        let unused = tree_of_nobody();
+        let unused = tree_without_usage();
         let leaf = unused.leaf("x", "A").expect("leaf");
         assert_eq!(rank(&unused, policy).fairshare(leaf), Some(0.0), "{policy}");
     }
 }
 
 #[test]
-fn what_counts_at_a_level_of_pbs_leaves_the_minimum_out() {
+fn counted_usage_of_a_pbs_level_excludes_the_minimum() {
     let tree = tree("root - 1\nA root 1\nB root 1", "x A 1 5\ny A 1 1\nz B 1 2");
     let ranking = rank(&tree, Policy::Pbs);
     let counted = |user, bank| -> Vec<(f64, f64)> {
         let levels = ranking.explain(&tree, tree.leaf(user, bank).expect("leaf")).levels;
         levels.iter().map(|level| level.counted).collect()
     };
-    // 1 is the usage that a new entity begins with, and is no usage.
+    // 1 is the initial usage of a new entity and does not count.
     assert_eq!(counted("x", "A"), [(7.0, 7.0), (5.0, 7.0), (5.0, 5.0)]);
     assert_eq!(counted("y", "A"), [(7.0, 7.0), (5.0, 7.0), (0.0, 5.0)]);
     assert_eq!(counted("z", "B"), [(7.0, 7.0), (2.0, 7.0), (2.0, 2.0)]);
 }
 
 #[test]
-fn nodes_go_by_value_those_without_a_rank_last() {
+fn walk_sorts_by_value_and_puts_unranked_nodes_last() {
     let tree = tree("root - 1\nA root 1", "a A 1 9\n!b A 1 0\nc A 1 3\nd A 1 5");
     let names: Vec<(&str, usize)> = rank(&tree, Policy::WeightedWalk)
         .walk(&tree)
@@ -227,7 +228,7 @@ fn nodes_go_by_value_those_without_a_rank_last() {
 }
 
 #[test]
-fn a_job_counts_by_each_weight_and_second() {
+fn the_usage_of_a_job_multiplies_weights_resources_and_seconds() {
     use periods::{Resources, Weights};
     let weights = Weights { node: 3.0, core: 0.25, gpu: 5.0 };
     let ran_on = Resources { nodes: 2, cores: 8, gpus: 3 };
@@ -236,9 +237,9 @@ fn a_job_counts_by_each_weight_and_second() {
 }
 
 proptest! {
-    /// Against the decimal that is printed: exact, half to even.
+    /// The expected value is the decimal that Rust prints: exact, ties to even.
     #[test]
-    fn rounding_is_that_of_the_printed_number(whole in prop_oneof![-2_000_000_000_000i64..2_000_000_000_000, -9_000_000_000_000_000i64..9_000_000_000_000_000], steps in -4i64..5, scale in 0i32..7) {
+    fn round5_equals_the_printed_decimal(whole in prop_oneof![-2_000_000_000_000i64..2_000_000_000_000, -9_000_000_000_000_000i64..9_000_000_000_000_000], steps in -4i64..5, scale in 0i32..7) {
         let tie = (whole as f64 + 0.5) / 1e5 / 10f64.powi(scale);
         let near = f64::from_bits(tie.to_bits().wrapping_add_signed(steps));
         for number in [near, near * 7.0, whole as f64, whole as f64 / 1e5] {
@@ -248,7 +249,7 @@ proptest! {
 }
 
 #[test]
-fn numbers_that_have_no_decimals_stay() {
+fn round5_does_not_change_integers() {
     for number in [f64::INFINITY, f64::NEG_INFINITY, 0.0, -3.0, 1e300, 4_503_599_627_370_497.0] {
         assert_eq!(periods::round5(number), number);
     }
@@ -272,14 +273,14 @@ fn decay_at_its_edges() {
 }
 
 #[test]
-fn a_cycle_is_named_by_a_bank_that_is_on_it() {
+fn the_error_about_a_cycle_names_a_bank_on_the_cycle() {
     let site = site("root - 1\na b 1\nb c 1\nc b 1", "");
     let Err(TreeError::Cycle(name)) = Tree::build(&site) else { panic!("no cycle") };
     assert!(["b", "c"].contains(&&*name), "{name} only leads there");
 }
 
 #[test]
-fn an_association_in_a_bank_without_a_name_is_missed_by_it() {
+fn the_error_about_a_missing_bank_quotes_an_empty_name() {
     let mut builder = Builder::default();
     builder.bank("A", None, Shares::Count(1), None);
     builder.association("x", "A", Shares::Count(1), None, true);
@@ -288,7 +289,7 @@ fn an_association_in_a_bank_without_a_name_is_missed_by_it() {
 }
 
 #[test]
-fn many_names_are_each_found_again() {
+fn the_interner_finds_each_of_many_names() {
     let mut builder = Builder::default();
     builder.bank("root", None, Shares::Count(1), None);
     for bank in 0..20 {
@@ -305,7 +306,7 @@ fn many_names_are_each_found_again() {
 }
 
 #[test]
-fn a_user_is_found_in_his_own_bank_only() {
+fn a_user_is_found_only_in_their_own_bank() {
     let mut tree = tree("root - 1\nA root 1\nB root 1\nC root 1", "a A 1\nx B 1 -0\ny B 1");
     let banks = |user| ["A", "B", "C"].map(|bank| tree.leaf(user, bank).is_some());
     assert_eq!(
@@ -316,7 +317,7 @@ fn a_user_is_found_in_his_own_bank_only() {
     let (leaf, bank) = (tree.leaf("x", "B").expect("leaf"), tree.bank("B").expect("bank"));
     assert_eq!(tree.describe(leaf), "user \"x\" in bank \"B\"");
     assert_eq!(tree.describe(bank), "bank \"B\"");
-    // A mark that is set twice is set.
+    // Setting a flag twice leaves it set.
     for _ in 0..2 {
         tree.set_shares(bank, Shares::Parent);
         assert_eq!(tree.shares(bank), Shares::Parent);
@@ -327,7 +328,7 @@ fn a_user_is_found_in_his_own_bank_only() {
 }
 
 #[test]
-fn options_are_set_by_name_and_concern_some_policies() {
+fn each_option_applies_to_the_policies_that_use_it() {
     let mut options = Options::default();
     for setting in ["ties=slurm-program", "ties=documented", "inactive_usage=ignore", "inactive_usage=count"]
     {
@@ -347,21 +348,21 @@ fn options_are_set_by_name_and_concern_some_policies() {
     }
 }
 
-/// Sums and scratch memory are counted too: of 3 banks at least 48 bytes each, of 4 associations rank and order.
+/// Includes sums and buffers: at least 48 bytes for each of 3 banks, rank and order for each of 4 associations.
 #[test]
-fn what_a_ranking_holds_is_counted() {
+fn memory_of_a_ranking_includes_all_its_buffers() {
     let tree = tree("root - 1\nA root 1\nB root parent", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");
     let ranking = rank(&tree, Policy::FairTree);
     let (sums, visit) = (ranking.sums.memory(), ranking.visit.memory());
     assert!((3 * 48..=2 * 3 * 48).contains(&sums), "{sums}");
-    // Four entries of 16 bytes were sorted, in frames of at least 16.
+    // The visit sorted four entries of 16 bytes, in frames of at least 16.
     assert!((4 * 16 + 16..=16 * 64).contains(&visit), "{visit}");
     let (own, nodes) = (ranking.memory() - sums - visit, tree.len());
     assert!((2 * 4 * 4..=nodes * 64).contains(&own), "{own}");
 }
 
 #[test]
-fn what_no_usage_can_be_is_the_nearest_that_can() {
+fn accrue_limits_a_usage_to_the_valid_range() {
     let mut tree = tree("root - 1\nA root 1", "a A 1 1");
     let leaf = tree.leaf("a", "A").expect("leaf");
     for (accrued, wanted) in
@@ -372,9 +373,9 @@ fn what_no_usage_can_be_is_the_nearest_that_can() {
     }
 }
 
-/// Each column is counted: 3 banks and 4 associations are 7 nodes.
+/// 3 banks and 4 associations are 7 nodes in each column.
 #[test]
-fn what_a_tree_holds_is_counted() {
+fn memory_of_a_tree_includes_all_its_columns() {
     let tree = tree("root - 1\nA root 1\nB root 1", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");
     let words = 3 * 7 + 2 * (3 + 1) + 3;
     let names = "rootABabcd";

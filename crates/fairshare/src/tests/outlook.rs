@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Who is just ahead, what would change it, when it is even: each answer is put to the rule itself.
+//! Checks each answer about the association ahead, the change of order and the even usage by ranking again.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::super::*;
 use super::tree;
 
 #[test]
-fn places_count_from_the_front_and_ties_share_one() {
+fn the_best_association_has_position_1_and_ties_share_a_position() {
     let tree = tree("root - 1\nA root 1", "a A 1 9\nb A 1 3\nc A 1 3\nd A 1 1\n!e A 1 0");
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let leaf = |user| tree.leaf(user, "A").expect("leaf");
@@ -25,9 +25,9 @@ fn places_count_from_the_front_and_ties_share_one() {
     assert_eq!((ranking.place(leaf("e")), ahead("e"), ranking.tied_with(leaf("e"))), (None, None, 0));
 }
 
-/// The worked example of OpenPBS's documentation, by its scheduler's own walk.
+/// The example of OpenPBS's documentation, in the order of its scheduler.
 #[test]
-fn the_walk_of_pbs_goes_through_equal_groups() {
+fn the_pbs_walk_compares_users_of_equal_groups() {
     let tree = tree(
         "root - 1\ng1 root 50\ng2 root 50",
         "a g1 10 49\nb g1 10 150\nc g2 10 100\nd g2 10 99\ns root 50 300",
@@ -39,14 +39,14 @@ fn the_walk_of_pbs_goes_through_equal_groups() {
         [place("a", "g1"), place("d", "g2"), place("c", "g2"), place("b", "g1"), place("s", "root")],
         [Some(1), Some(2), Some(3), Some(4), Some(5)]
     );
-    // 150 of a sixth.
+    // 150 / (1/6).
     let b = tree.leaf("b", "g1").expect("leaf");
     assert_eq!(ranking.usage_over_target(&tree, b).map(f64::round), Some(900.0));
     assert!(tree.rank(Policy::Classic, &Options::default()).expect("a ranking").pbs_walk(&tree).is_none());
 }
 
 #[test]
-fn a_tree_gives_back_the_rows_it_was_built_from() {
+fn from_tree_returns_the_rows_that_the_tree_was_built_from() {
     let mut builder = Builder::default();
     builder.bank("z", Some("root"), Shares::Count(4), Some(2.0));
     builder.bank("root", None, Shares::Count(1), None);
@@ -54,7 +54,7 @@ fn a_tree_gives_back_the_rows_it_was_built_from() {
     builder.association("x", "z", Shares::Parent, None, true);
     builder.association("a", "b", Shares::Count(3), Some(7.0), false);
     let tree = builder.build().expect("a tree");
-    let again = Builder::of(&tree).build().expect("a tree");
+    let again = Builder::from_tree(&tree).build().expect("a tree");
     let seen = |tree: &Tree| -> Vec<_> {
         let seen = |(node, depth): (NodeId, usize)| {
             let name = tree.name(node).to_owned();
@@ -72,7 +72,7 @@ fn a_tree_gives_back_the_rows_it_was_built_from() {
     assert_eq!(seen(&tree), seen(&again));
 }
 
-/// Two banks of two users; whole numbers, so that ties are common.
+/// Generates two banks of two users. Whole numbers make ties common.
 fn sites() -> impl Strategy<Value = Vec<(u64, f64)>> {
     prop::collection::vec((0u64..5, (0u32..6).prop_map(f64::from)), 6)
 }
@@ -92,9 +92,9 @@ fn build(rows: &[(u64, f64)]) -> Tree {
 }
 
 proptest! {
-    /// With the shares, or the usage, that it names the one behind is ahead; with one share less it is not.
+    /// The association behind is ahead with the returned shares or usage, and is not with one share less.
     #[test]
-    fn what_would_change_it_does(rows in sites(), fair_tree in any::<bool>()) {
+    fn the_returned_shares_and_usage_reverse_the_order(rows in sites(), fair_tree in any::<bool>()) {
         let policy = if fair_tree { Policy::FairTree } else { Policy::WeightedWalk };
         let mut tree = build(&rows);
         let rank = |tree: &Tree| tree.rank(policy, &Options::default()).expect("a ranking");
@@ -112,13 +112,13 @@ proptest! {
                 prop_assert!(is_ahead(&tree), "{} shares", shares);
                 tree.set_shares(change.node, Shares::Count(shares - 1));
                 let less = rank(&tree).compare(&tree, a, b);
-                // Equal banks are merged, and then their members decide.
+                // Equal banks are merged, so their members decide.
                 if less.is_some_and(|less| less.fork == less.decisive) {
                     prop_assert!(!is_ahead(&tree), "{} shares", shares - 1);
                 }
                 tree.set_shares(change.node, own);
             }
-            // A bank's usage is that of its users.
+            // The usage of a bank is the sum of its users.
             let Some((usage, used)) = change.usage.zip(tree.own_usage(change.node)) else { continue };
             if tree.kind(change.node) == NodeKind::Association {
                 tree.set_usage(change.node, usage * 0.999).expect("a usage");
@@ -130,9 +130,9 @@ proptest! {
         }
     }
 
-    /// With the usage at which it is even a node's part of the usage is its part of the shares.
+    /// With its even usage, a node's part of the usage equals its part of the shares.
     #[test]
-    fn even_is_even(rows in sites()) {
+    fn the_even_usage_gives_equal_parts_of_usage_and_shares(rows in sites()) {
         let mut tree = build(&rows);
         let leaves: Vec<NodeId> = tree.leaves().collect();
         for leaf in leaves {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What Slurm and OpenPBS do where their documents say nothing; each outcome is that of the real program's functions.
+//! Behaviour of Slurm and OpenPBS in cases that their documents leave open. The expected results come from their
+//! programs' functions.
 
 use super::super::*;
 use super::{assert_ranks, tree};
 
-/// The first of a tied account's children inherits the tie: in Slurm's program that may be an account with parent shares, or one
-/// that has nobody.
+/// The first child of a tied account inherits the tie. In Slurm's program that child may be an account with parent
+/// shares, or one without users.
 #[test]
 fn an_account_without_a_rank_ends_a_tie_in_slurms_program() {
     let program = Options { ties: Ties::SlurmProgram, ..Options::default() };
@@ -34,7 +35,7 @@ fn a_pbs_group_without_members_is_an_entity() {
 }
 
 #[test]
-fn below_a_pbs_group_without_target_nobody_has_a_part() {
+fn users_below_a_pbs_group_without_target_have_no_target() {
     let tree = tree("root - 1\nb0 root 0\nb1 b0 2", "u b1 2 3\nv root 1 1");
     let ranking = tree.rank(Policy::Pbs, &Options::default()).expect("a ranking");
     for node in [tree.bank("b1").unwrap(), tree.leaf("u", "b1").unwrap()] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What must hold for any tree. Shares and usages come from a few small numbers: ties at every level are the rule.
+//! Properties of any tree. Shares and usages are a few small numbers, so most levels have ties.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::{
     Association, Bank, InactiveUsage, NodeId, Options, Policy, Ranking, Shares, Site, Ties, Tree, Verdict,
 };
 
-/// A rank policy visits siblings by value.
+/// Two kinds of sites.
 const RANK_POLICIES: [Policy; 2] = [Policy::WeightedWalk, Policy::FairTree];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Shares are numbers: every policy takes it.
+    /// All shares are numbers, so every policy can rank the site.
     Counted,
-    /// Some shares are the parent's.
+    /// Some nodes have parent shares.
     WithParent,
 }
 
@@ -43,7 +43,7 @@ fn site(kind: Kind) -> impl Strategy<Value = Site> {
         site.banks.push(Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None });
         for (number, (above, shares, usage)) in banks.into_iter().enumerate() {
             let parent = Some(site.banks[above.index(number + 1)].name.clone());
-            // One bank is called as a user is.
+            // One bank has the same name as a user.
             let name = if number == 2 { "u3".into() } else { format!("b{}", 9 - number) };
             site.banks.push(Bank { name, parent, shares, usage });
         }
@@ -71,7 +71,7 @@ pub(super) fn options() -> impl Strategy<Value = Options> {
         })
 }
 
-/// Policies that can rank a site of this kind.
+/// Returns the policies that can rank a site of this kind.
 pub(super) fn policies(kind: Kind) -> impl Iterator<Item = Policy> {
     Policy::ALL
         .into_iter()
@@ -103,7 +103,7 @@ pub(super) fn any_kind() -> impl Strategy<Value = (Kind, Site)> {
         .prop_flat_map(|kind| site(kind).prop_map(move |site| (kind, site)))
 }
 
-/// The active associations at or below a node.
+/// Returns the ranks of the active associations at or below a node.
 fn ranks_below(tree: &Tree, ranking: &Ranking, node: NodeId) -> Vec<u32> {
     let mut found = Vec::new();
     let mut left = vec![node];
@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn values_are_from_0_to_1((kind, site) in any_kind(), options in options()) {
+    fn fair_shares_are_between_0_and_1_in_the_order_of_ranks((kind, site) in any_kind(), options in options()) {
         for policy in policies(kind) {
             let (tree, ranking) = ranked(&site, policy, &options);
             let n = ranking.ranked();
@@ -138,7 +138,7 @@ proptest! {
                 prop_assert!(detail.rank.is_none_or(|rank| rank >= 1 && rank as usize <= n));
                 prop_assert_eq!(detail.fairshare.is_some(), is_ranked || (tree.is_bank(node) && !policy.is_rank()));
             }
-            // Better in the order is never worse in rank or value.
+            // A node earlier in the order has no worse rank and no worse value.
             for pair in ranking.order().windows(2) {
                 prop_assert!(ranking.rank(pair[0]) >= ranking.rank(pair[1]));
                 prop_assert!(ranking.fairshare(pair[0]) >= ranking.fairshare(pair[1]));
@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn input_order_is_irrelevant(
+    fn the_order_of_the_input_does_not_change_fair_shares(
         (kind, site) in any_kind(),
         (seed, options) in (any::<u64>(), options()),
     ) {
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn scaling_all_usages_changes_nothing(
+    fn scaling_all_usages_does_not_change_fair_shares(
         (kind, site) in any_kind(),
         (options, scale) in (options(), prop_oneof![Just(2.0), Just(3.0), Just(1000.0), Just(2f64.powi(-40))]),
     ) {
@@ -181,7 +181,7 @@ proptest! {
         for usage in usages.chain(scaled.associations.iter_mut().map(|leaf| &mut leaf.usage)) {
             *usage = usage.map(|usage| usage * scale);
         }
-        // The usage that OpenPBS starts every node with is absolute.
+        // The initial usage of OpenPBS is an absolute number, so it is scaled too.
         let options = Options { pbs_min_usage: 0.0, ..options };
         for policy in policies(kind) {
             prop_assert_eq!(fairshares(&site, policy, &options), fairshares(&scaled, policy, &options), "{}", policy);
@@ -189,8 +189,8 @@ proptest! {
     }
 
     #[test]
-    fn scaling_the_shares_of_siblings_changes_nothing(
-        // Children of a bank that vanishes compete further up: its siblings are not only its own children.
+    fn scaling_the_shares_of_siblings_does_not_change_fair_shares(
+        // The children of a bank with parent shares compete further up, so all siblings there are scaled.
         site in site(Kind::Counted),
         (options, bank, scale) in (options(), any::<prop::sample::Index>(), 2..1000u64),
     ) {
@@ -245,9 +245,9 @@ proptest! {
         }
     }
 
-    /// If A outranks its sibling B, all below A outrank all below B.
+    /// If A outranks its sibling B, all associations below A outrank all below B.
     #[test]
-    fn fair_trees_law((kind, site) in any_kind(), options in options()) {
+    fn associations_of_a_better_bank_outrank_those_of_a_worse_sibling((kind, site) in any_kind(), options in options()) {
         for policy in policies(kind).filter(|policy| policy.is_rank()) {
             let (tree, ranking) = ranked(&site, policy, &documented(options));
             for bank in tree.banks() {
@@ -256,7 +256,7 @@ proptest! {
                     let (Some(high), Some(low)) = (ranking.value(&tree, a), ranking.value(&tree, b)) else {
                         continue;
                     };
-                    // A bank whose children compete further up has no place of its own.
+                    // A bank with parent shares does not compete itself.
                     let vanishes = |node| tree.is_bank(node) && tree.shares(node) == Shares::Parent;
                     if high <= low * (1.0 + 1e-9) + 1e-9 || vanishes(a) || vanishes(b) {
                         continue;
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn equals_the_direct_reference((kind, site) in any_kind(), options in options()) {
+    fn fair_shares_equal_those_of_the_reference((kind, site) in any_kind(), options in options()) {
         for policy in policies(kind) {
             let ours = fairshares(&site, policy, &options);
             let expected = reference::fairshare(&site, policy, &options);
@@ -286,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_tree_ranks_as_a_new_one(
+    fn a_tree_with_changed_usage_ranks_like_a_new_tree(
         (kind, site) in any_kind(),
         (options, leaf, usage, shares) in (options(), any::<prop::sample::Index>(), usage(), shares(Kind::Counted)),
     ) {
@@ -309,7 +309,7 @@ proptest! {
         }
     }
 
-    /// What "why" says is what the ranks say.
+    /// Comparisons agree with ranks.
     #[test]
     fn comparisons_explain_the_order((kind, site) in any_kind(), options in options()) {
         for policy in policies(kind) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The policies once more: slow, recursive, straight from their published formulas, sharing nothing with the engine but
-//! the input document. `fairshare` gives each active association's value by (bank, user).
+//! A second implementation of the policies: slow, recursive, written from the published formulas. It shares only the
+//! input types with the crate. `fairshare` returns each active association's value by (bank, user).
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ struct Node {
     shares: Shares,
     own: Option<f64>,
     active: bool,
-    /// The place in the input's list.
+    /// Index in the input's list.
     list: usize,
     children: Vec<Node>,
-    /// An association, or a bank without anything below, not even what does not count.
+    /// An association, or a bank without any children in the input.
     is_entity: bool,
 }
 
@@ -31,12 +31,12 @@ impl Node {
         usize::from(!self.is_bank && self.active) + self.children.iter().map(Node::ranked).sum::<usize>()
     }
 
-    /// Whether its children compete further up.
+    /// Returns true if the children compete further up.
     fn vanishes(&self) -> bool {
         self.is_bank && self.shares == Shares::Parent
     }
 
-    /// What competes here: children, and those of children that have no shares of their own.
+    /// Returns the nodes that compete here: children, and the children of those with parent shares.
     fn competitors(&self) -> Vec<&Node> {
         let mut found = Vec::new();
         for child in &self.children {
@@ -202,7 +202,8 @@ fn descend(
 }
 
 impl Node {
-    /// What the records say: an entity without one, or with the initial 1 only, is not in the usage file.
+    /// Returns the usage of the records. An entity without a record, or with the initial 1, is not in OpenPBS's usage
+    /// file.
     fn recorded(&self, min: f64) -> f64 {
         let own = self.own.unwrap_or(0.0);
         let own = if self.is_entity && own == min { 0.0 } else { own };
@@ -239,7 +240,7 @@ fn pbs(
     }
 }
 
-/// All that competes below a bank, in list order, with the value each has there.
+/// Returns all nodes that compete below a bank, in list order, each with its value.
 fn entries(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
     let mut competitors = bank.competitors();
     competitors.sort_by_key(|node| node.list);
@@ -264,7 +265,8 @@ fn entries(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
     competitors.into_iter().map(|node| (value(node), node.clone())).collect()
 }
 
-/// Banks that vanish below `bank`: Slurm's program visits them among its children, with nothing in them.
+/// Returns the banks with parent shares below `bank`. Slurm's program visits them among the children of `bank`,
+/// without children.
 fn vanished(bank: &Node) -> Vec<(f64, Node)> {
     let mut found = Vec::new();
     for child in bank.children.iter().filter(|child| child.vanishes()) {
@@ -280,7 +282,7 @@ struct Walk {
     ties: Ties,
     left: usize,
     rank: usize,
-    /// Ranks, until they are divided.
+    /// Ranks before the division by their number.
     out: Result,
 }
 
@@ -299,7 +301,7 @@ impl Walk {
     fn visit(&mut self, siblings: &mut Vec<(f64, Node)>, inherited: bool) {
         let program = self.is_program();
         siblings.retain(|(_, node)| if node.is_bank { program || node.ranked() > 0 } else { node.active });
-        // Stable: what is equal stays in list order.
+        // A stable sort keeps equal values in list order.
         siblings.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut sorted: Vec<(f64, Node)> = Vec::new();
         for run in siblings.chunk_by(|a, b| self.equal(a.0, b.0)) {

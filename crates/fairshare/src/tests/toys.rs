@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Two ranking policies that only this file knows, through the functions that everyone calls: this is all that a new one needs.
+//! Two ranking policies that exist in this file only. They show all that a new policy has to implement.
 
 use super::super::formula::{Formula, Numbers, Step, halved};
 use super::super::policy::RankingPolicy;
@@ -8,7 +8,7 @@ use super::super::walk::SiblingRule;
 use super::super::*;
 use super::tree;
 
-/// Visits siblings by ascending usage, whatever their shares.
+/// Visits siblings by ascending usage and ignores shares.
 struct LeastUsed;
 
 impl RankingPolicy for LeastUsed {
@@ -99,7 +99,7 @@ fn names(tree: &Tree, nodes: &[NodeId]) -> Vec<String> {
 fn a_new_policy_that_visits_siblings_needs_one_file() {
     let (tree, policy, options) = (example(), Policy::new(&LeastUsed), Options::default());
     let ranking = tree.rank(policy, &options).expect("a ranking");
-    // B used 4, A 8.
+    // B used 4 and A used 8.
     assert_eq!(names(&tree, ranking.order()), ["c", "b", "a"]);
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     let (a, c) = (leaf("a", "A"), leaf("c", "B"));
@@ -111,7 +111,7 @@ fn a_new_policy_that_visits_siblings_needs_one_file() {
         names(&tree, &ranking.walk(&tree).iter().map(|(node, _)| *node).collect::<Vec<_>>()),
         ["root", "B", "c", "d", "A", "b", "a"]
     );
-    // With 9 used in B, A comes first.
+    // After B has used 9, A comes first.
     assert_eq!(Charged::new(&tree, &ranking).fairshare(c, 8.0), Some(1.0 / 3.0));
     assert_eq!((policy.to_string(), policy == Policy::FairTree), ("least-used".to_owned(), false));
     assert!(ranking.pbs_walk(&tree).is_none() && policy.table_columns(true).is_empty());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why one is ahead of another: the pair that decides, and figures that add up.
+//! Comparisons of two associations: the deciding pair, and sums that add up.
 
 use super::super::*;
 use super::{flux_example, tree};
 
 #[test]
-fn why_names_the_fork_and_what_made_it() {
+fn compare_returns_the_fork_and_its_numbers() {
     let tree = flux_example();
     let ranking = tree.rank(Policy::FairTree, &Options::default()).expect("a ranking");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
@@ -29,7 +29,7 @@ fn why_names_the_fork_and_what_made_it() {
 }
 
 #[test]
-fn nothing_is_lost_where_no_level_used_more_than_its_share() {
+fn worst_is_none_if_no_level_used_more_than_its_share() {
     let tree = tree("root - 1\nphys root 1\nchem root 1", "ann phys 1 1\nben phys 1 2\ncleo chem 1 9");
     for policy in [Policy::FairTree, Policy::WeightedWalk] {
         let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
@@ -40,9 +40,9 @@ fn nothing_is_lost_where_no_level_used_more_than_its_share() {
     }
 }
 
-/// Merged banks do not decide: what is below them does.
+/// If banks were merged, the nodes below them decide.
 #[test]
-fn why_looks_through_merged_banks() {
+fn compare_descends_through_merged_banks() {
     let tree = tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
@@ -51,7 +51,7 @@ fn why_looks_through_merged_banks() {
     assert_eq!((tree.name(why.fork.0.node), tree.name(why.decisive.0.node)), ("a", "a1"));
 }
 
-/// The sum of what the siblings show is what a part is taken of.
+/// Checks the node's part and sum of the usage at each level.
 #[track_caller]
 fn assert_parts(tree: &Tree, policy: Policy, options: &Options, user: (&str, &str), parts: &[(f64, f64)]) {
     let ranking = tree.rank(policy, options).expect("a ranking");
@@ -62,12 +62,12 @@ fn assert_parts(tree: &Tree, policy: Policy, options: &Options, user: (&str, &st
 }
 
 #[test]
-fn why_divides_by_what_the_siblings_show() {
+fn explain_divides_by_the_shown_usage_of_the_siblings() {
     let options = Options::default();
     let pbs = tree("root - 1\nA root 1", "x A 1 5\ny A 1 1");
     assert_parts(&pbs, Policy::Pbs, &options, ("x", "A"), &[(6.0, 6.0), (5.0, 6.0)]);
     assert_parts(&pbs, Policy::Pbs, &options, ("y", "A"), &[(6.0, 6.0), (1.0, 6.0)]);
-    // Who takes the parent's shares is in no sum of theirs, but used what it used.
+    // The sum excludes nodes with parent shares, but shows their own usage.
     let parent = tree("root - 1\np root parent", "u p parent 9\nv root 1 3");
     assert_parts(&parent, Policy::Classic, &options, ("u", "p"), &[(9.0, 12.0)]);
     let ranking = pbs.rank(Policy::Pbs, &options).expect("a ranking");
@@ -76,7 +76,7 @@ fn why_divides_by_what_the_siblings_show() {
 }
 
 #[test]
-fn who_is_not_ranked_is_neither_ahead_nor_behind() {
+fn an_unranked_association_is_neither_ahead_nor_behind() {
     let tree = tree("root - 1\nA root 1\nC root 3", "a1 A 1 9\n!c1 C 1 1\n!c2 C 1 0");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     for policy in Policy::ALL {
@@ -90,9 +90,9 @@ fn who_is_not_ranked_is_neither_ahead_nor_behind() {
     }
 }
 
-/// Equal is what the policy takes for equal: here the weights differ by one bit.
+/// The policy treats weights that differ by one bit as equal.
 #[test]
-fn why_knows_nearly_equal_weights() {
+fn compare_treats_weights_within_the_tolerance_as_equal() {
     let tree = tree("root - 1\nb root 5", "u root 1 2\nv root 1 3\nw b 1 10");
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");

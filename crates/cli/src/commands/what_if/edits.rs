@@ -129,7 +129,7 @@ impl Edits<'_> {
         let mut tree = if self.users.is_empty() {
             loaded.tree.clone()
         } else {
-            let mut builder = Builder::of(&loaded.tree);
+            let mut builder = Builder::from_tree(&loaded.tree);
             for new in self.users {
                 if loaded.tree.bank(&new.bank).is_none() {
                     return Err(unknown(&loaded.no_bank(&new.bank)));

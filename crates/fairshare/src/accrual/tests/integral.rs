@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! An oracle for decayed usage, also included by tests of the engine.
+//! Computes decayed usage numerically. Tests of the engine include this file too.
 
-/// The integral of 2^-((now - s)/h) over [a, b] by Gauss-Legendre on short panels: no power of two is subtracted.
+/// Integrates 2^-((now - s)/h) over [a, b] by Gauss-Legendre on short panels, without subtracting powers of two.
 pub fn integral(a: f64, b: f64, now: f64, half_life: Option<f64>) -> f64 {
     if b <= a {
         return 0.0;
@@ -14,8 +14,8 @@ pub fn integral(a: f64, b: f64, now: f64, half_life: Option<f64>) -> f64 {
         (0.906_179_845_938_664, 0.236_926_885_056_189_08),
         (-0.906_179_845_938_664, 0.236_926_885_056_189_08),
     ];
-    // By ages, not times: a time of today has only seven digits after the point. What is older than 80 half-lives
-    // before the end adds nothing.
+    // Integrates over ages instead of times, because a present-day time has only seven digits after the decimal
+    // point. Usage more than 80 half-lives before the end is negligible.
     let (since, length) = (now - b, (b - a).min(80.0 * half_life));
     let panels = (length / half_life * 8.0).ceil().max(1.0) as usize;
     let width = length / panels as f64;
