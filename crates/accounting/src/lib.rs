@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! flux-accounting's database, and the pipeline that turns finished jobs into usage and fair-share.
 //!
-//! `store` reads and writes the database; SQL lives nowhere else. `pipeline` fetches finished jobs from Flux, computes
+//! `store` reads and writes the database and contains all SQL. `pipeline` fetches finished jobs from Flux, computes
 //! usage and fair-share, and stores both in one transaction.
 #![forbid(unsafe_code)]
 

@@ -89,7 +89,7 @@ impl Clock {
     }
 }
 
-/// Stores `value` for the present period, in a new row if there is none.
+/// Stores `value` for the present period, in a new row if it has no row yet.
 fn store_present(bins: &mut Vec<Bin>, value: f64) {
     match bins.iter_mut().find(|bin| bin.period == 0) {
         Some(bin) => bin.value = value,

@@ -33,7 +33,7 @@ pub struct Bank {
 /// A leaf of the tree: one user in one bank (Slurm: user association, PBS: entity).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Association {
-    /// Name of the user, who may be in several banks.
+    /// Name of the user; a user may be in several banks.
     pub user: String,
     /// Name of the bank.
     pub bank: String,

@@ -146,7 +146,6 @@ impl Sums {
 }
 
 /// Returns `part / whole`, or 0 if `whole` is 0.
-
 pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }

@@ -55,7 +55,6 @@ impl Flags {
 ///
 /// In the order of node ids, associations come before banks, and each bank comes before its child banks. Siblings of
 /// a kind are in name order.
-
 #[derive(Clone, Debug)]
 pub struct Tree {
     // Columns over all nodes: the associations, grouped by bank, then the banks, breadth-first. The associations of a

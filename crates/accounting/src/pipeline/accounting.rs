@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! flux-accounting's rule over the database: which records `update-usage` takes for new, and what it stores then.
+//! flux-accounting's rule: selects the records that `update-usage` takes for new, and computes the usage that it
+//! stores.
 
 use std::collections::HashMap;
 
-use super::grouped::{Counting, Grouped};
+use super::grouped::{CountedJob, JobGroups};
 use super::{PipelineError, Plan, Rule, Tally, banks, resources};
 use crate::store::{Bins, Ledger, Snapshot, UsageChanges, Which};
 use fairshare::accounting::{Bin, Clock, NewJobs, NoBins};
 
-/// User id and bank, as records name them.
+/// User id and bank of a record.
 type Key = (i64, usize);
 
-/// Those who share a user id in a bank, which flux-accounting can't tell apart.
+/// Associations with the same user id and bank, which flux-accounting cannot distinguish.
 #[derive(Default)]
 struct Group {
     number: u32,
-    /// A record counts once for each row of the factor table that it is newer than.
+    /// A record counts once for each row of the factor table that is older than the record.
     newest: Vec<f64>,
 }
 
@@ -28,7 +29,7 @@ pub(super) fn plan(
     let ledger = snapshot.ledger(progress)?;
     let bins = snapshot.bins(&ledger)?;
     let mut tally = Tally::default();
-    let groups = groups(&ledger);
+    let groups = group_accounts(&ledger);
     let names: HashMap<&str, usize> =
         ledger.banks.iter().enumerate().rev().map(|(at, bank)| (bank.name.as_str(), at)).collect();
     let mut jobs = Vec::new();
@@ -51,17 +52,17 @@ pub(super) fn plan(
         };
         tally.counted += 1;
         let usage = settings.weights.usage(ran_on, ended - started);
-        let job = Counting { group: group.number, age: 0, ended, usage, continuous: usage };
+        let job = CountedJob { group: group.number, age: 0, ended, usage, continuous: usage };
         jobs.extend(std::iter::repeat_n(job, times));
     })?;
-    let jobs = Grouped::new(jobs, groups.len());
+    let jobs = JobGroups::new(jobs, groups.len());
     let clock = Clock { now, end: settings.period_end, half_life: settings.half_life, decay: settings.decay };
     let mut changes = UsageChanges::default();
     let mut usages = Vec::with_capacity(ledger.accounts.len());
     for (at, account) in ledger.accounts.iter().enumerate() {
         let group = groups.get(&(account.userid, account.bank));
-        let new = new_jobs(group.map_or(&[], |group| jobs.of(group.number as usize)));
-        let usage = one(clock, new, at, &ledger, &bins, &mut changes)?;
+        let new = sum_jobs(group.map_or(&[], |group| jobs.of_group(group.number as usize)));
+        let usage = update_account(clock, new, at, &ledger, &bins, &mut changes)?;
         let usage = usage.unwrap_or(account.usage);
         if usage != account.usage {
             changes.usages.push((at, usage));
@@ -79,7 +80,7 @@ pub(super) fn plan(
     Ok(Plan { ledger, bins, changes, marks: None, tally })
 }
 
-fn groups(ledger: &Ledger) -> HashMap<Key, Group> {
+fn group_accounts(ledger: &Ledger) -> HashMap<Key, Group> {
     let mut groups: HashMap<Key, Group> = HashMap::with_capacity(ledger.accounts.len());
     for account in &ledger.accounts {
         let Some(counted) = account.counted else { continue };
@@ -88,20 +89,20 @@ fn groups(ledger: &Ledger) -> HashMap<Key, Group> {
         if group.newest.is_empty() {
             group.number = number;
         }
-        // Where it is no number, nothing is newer.
+        // If the stored time is not a number, no record is newer.
         group.newest.push(counted.newest.unwrap_or(f64::INFINITY));
     }
     groups
 }
 
-fn new_jobs(jobs: &[Counting]) -> NewJobs {
+fn sum_jobs(jobs: &[CountedJob]) -> NewJobs {
     let Some(last) = jobs.last() else { return NewJobs::default() };
     let usage = jobs.iter().fold(0.0, |sum, job| sum + job.usage);
     NewJobs { any: true, usage, last: last.ended }
 }
 
-/// One association: its new usage if it is to be stored, and its bins into the changes.
-fn one(
+/// Updates one association. Returns its new usage if it is to be stored, and adds its changed bins to `changes`.
+fn update_account(
     clock: Clock,
     new: NewJobs,
     at: usize,
@@ -110,7 +111,7 @@ fn one(
     changes: &mut UsageChanges,
 ) -> Result<Option<f64>, PipelineError> {
     let Some(account) = ledger.accounts.get(at) else { return Ok(None) };
-    let stored = bins.of.get(at).map_or(&[][..], Vec::as_slice);
+    let stored = bins.by_account.get(at).map_or(&[][..], Vec::as_slice);
     let own = |userid| userid == account.userid;
     let mut moved: Vec<Bin> =
         stored.iter().map(|bin| Bin { period: bin.period, value: bin.value, own: own(bin.userid) }).collect();

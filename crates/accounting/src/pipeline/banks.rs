@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The usage of banks: what their users and their sub-banks used.
+//! Computes the usage of banks: the sum of their users and sub-banks.
 
 use super::{PipelineError, Rule};
 use crate::store::Ledger;
 
-/// Bank and usage of those whose stored one is another. `usages` are those of the associations.
+/// Returns index and usage of the banks whose stored usage changes. `usages` are those of the associations.
 pub(super) fn changes(
     ledger: &Ledger,
     usages: &[f64],
@@ -18,8 +18,8 @@ pub(super) fn changes(
     Ok(changed.collect())
 }
 
-/// By bank; `None` for those below no root. flux-accounting leaves the users of a bank that has sub-banks out, and all
-/// roots but the first.
+/// Returns the usage by bank, or `None` for banks that are below no root. flux-accounting excludes the users of a
+/// bank that has sub-banks, and all roots except the first.
 fn totals(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<Option<f64>>, PipelineError> {
     let count = ledger.banks.len();
     let mut own = vec![0.0; count];
@@ -28,7 +28,7 @@ fn totals(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<Option<f64>
             *sum += usage;
         }
     }
-    // Children as linked lists in the order of their rows.
+    // Children as linked lists, in the order of their rows.
     let mut first = vec![None; count];
     let mut next = vec![None; count];
     for (at, bank) in ledger.banks.iter().enumerate().rev() {

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What each ended job used, and when: as the exact rule counts it, by today's weights, over the time that it ran.
+//! Computes the usage of each ended job by the exact rule, with the present weights and over its run time.
 
 use super::placing::Placing;
 use super::{PipelineError, resources};
 use crate::store::{Ledger, Snapshot, Which};
 
-/// What one job used.
+/// The usage of one job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Charge {
-    /// Whose it is, by its place among the associations of the ledger.
+    /// Index of the association in the ledger.
     pub account: usize,
-    /// When it began to run.
+    /// Start of the job, in seconds since the epoch.
     pub from: f64,
-    /// When it ended.
+    /// End of the job, in seconds since the epoch.
     pub to: f64,
-    /// What the job counts.
+    /// Usage of the job.
     pub usage: f64,
 }
 
-/// What all jobs on record used.
+/// The usage of all jobs on record.
 #[derive(Clone, Debug, Default)]
 pub struct Charges {
-    /// The associations.
+    /// Associations and banks.
     pub ledger: Ledger,
-    /// In the order of the records; jobs that count nothing are left out.
+    /// Jobs with a usage above 0, in the order of the records.
     pub jobs: Vec<Charge>,
 }
 
 impl Charges {
-    /// Those of the records. Jobs without an association, and such as can't be read, count nowhere, as in `sync`.
+    /// Reads all records. Jobs without an association and invalid records are left out, as in `sync`.
     pub fn read(snapshot: &Snapshot<'_>) -> Result<Charges, PipelineError> {
         let weights = snapshot.usage_settings()?.weights;
         let ledger = snapshot.ledger(&mut |_| ())?;
@@ -37,7 +37,8 @@ impl Charges {
         let mut jobs = Vec::new();
         snapshot.ended_jobs(Which::All, &mut |job| {
             let ran_on = job.r.and_then(resources::count);
-            let (Some((from, to)), Some(ran_on), Some((account, _))) = (job.times, ran_on, placing.of(&job))
+            let (Some((from, to)), Some(ran_on), Some((account, _))) =
+                (job.times, ran_on, placing.find_account(&job))
             else {
                 return;
             };

@@ -1,36 +1,44 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Usage with continuous decay, counted along with the bins.
+//! Counts usage with continuous decay, in addition to the bins.
 //!
-//! The usage in the database decays at period boundaries only.  The plugin decays usage continuously (live 2).  A push that
-//! carried the stored usage would therefore raise the usage of idle users at each push, and lower it after each boundary.  So the
-//! exact rule also counts the usage with continuous decay, and a push carries that.
+//! The usage in the database decays at period boundaries only, while the plugin decays usage continuously (live 2).
+//! Pushing the stored usage would raise the usage of idle users at each push, and lower it after each boundary.
+//! Therefore the exact rule also counts usage with continuous decay, and a push contains that usage.
 //!
-//! The usage is kept for each bin, as of the start of the period that the bin stands for, and decayed as the bins are.  So it
+//! The usage is stored by bin, as of the start of the bin's period, and decays like the bins. It is dropped together
+//! with its bin, and changes only if the bin changes.
 //! expires with its bin, and changes only when the bin changes.
 
 use super::exact::Run;
-use super::grouped::Counting;
+use super::grouped::CountedJob;
 use crate::store::Continuous;
 use fairshare::periods;
 
-/// Returns the usage of an association with continuous decay, bin by bin.
+/// Returns the usage of an association with continuous decay, by bin.
 ///
-/// `bins` are the stored bins before this run, `jobs` the jobs that it counts, and `boundaries` the boundaries that it crosses.
-pub(super) fn bins(run: &Run<'_>, at: usize, bins: &[f64], jobs: &[Counting], boundaries: u64) -> Vec<f64> {
-    let mut values = match remembered(run, at) {
+/// `bins` are the stored bins before this run, `jobs` the jobs that it counts, `boundaries` the boundaries that it
+/// crosses.
+pub(super) fn count_bins(
+    run: &Run<'_>,
+    at: usize,
+    bins: &[f64],
+    jobs: &[CountedJob],
+    boundaries: u64,
+) -> Vec<f64> {
+    let mut values = match last_count(run, at) {
         Some(known) => {
             let mut values = known.bins.clone();
             values.resize(bins.len(), 0.0);
             values
         }
-        None => of_stored(run, at, bins),
+        None => from_stored(run, at, bins),
     };
     periods::shift_bins(&mut values, boundaries, run.settings.decay);
     for job in jobs {
         if let Some(value) = values.get_mut(job.age as usize) {
             let began = run.periods.start(run.current.saturating_sub(i64::from(job.age)));
             let used = job.continuous * growth(run, job.ended - began);
-            // flux-accounting may have counted a job in another bin, from which it is taken.
+            // The value is negative if flux-accounting had counted the job in another bin.
             *value =
                 (*value + periods::decay_at_boundaries(used, job.age as usize, run.settings.decay)).max(0.0);
         }
@@ -38,15 +46,15 @@ pub(super) fn bins(run: &Run<'_>, at: usize, bins: &[f64], jobs: &[Counting], bo
     values
 }
 
-/// Returns what the last run counted; `None` if the stored usage is not what that run left.
-pub(super) fn remembered<'a>(run: &Run<'a>, at: usize) -> Option<&'a Continuous> {
+/// Returns the count of the last run, or `None` if the stored usage is not the one of that run.
+pub(super) fn last_count<'a>(run: &Run<'a>, at: usize) -> Option<&'a Continuous> {
     let marks = run.marks.filter(|_| run.start.recount.is_none() && !run.is_foreign(at))?;
     marks.continuous(*run.keys.get(at)?, run.ledger.accounts.get(at)?.usage)
 }
 
-/// Bins that somebody else counted: the present bin is taken as of the end of its newest job, older ones as of the start of the
-/// present period, at which they decayed last.
-fn of_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
+/// Estimates the usage from bins that another program counted: the present bin as of the end of its newest job, older
+/// bins as of the start of the present period, their last decay.
+fn from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     let mut values = bins.to_vec();
     if let Some(present) = values.first_mut() {
         let began = run.periods.start(run.start.period);
@@ -56,7 +64,7 @@ fn of_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     values
 }
 
-/// Returns the factor by which usage was larger `seconds` earlier.
+/// Returns the factor between the usage `seconds` earlier and now.
 fn growth(run: &Run<'_>, seconds: f64) -> f64 {
     if run.decay_time > 0.0 { (seconds / run.decay_time).exp2() } else { 1.0 }
 }

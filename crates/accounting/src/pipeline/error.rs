@@ -1,65 +1,65 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why a run of the pipeline can't be: one sentence each.
+//! Errors of the pipeline.
 
 use std::path::PathBuf;
 
 use crate::store::StoreError;
 use fairshare::TreeError;
 
-/// Why nothing was worked out. The database is as it was.
+/// Reason why a run computed nothing. The database is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineError {
-    /// The database.
+    /// The database can't be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The banks and associations are no tree.
+    /// The banks and associations do not form a tree.
     #[error("{path}: {error}")]
     Tree {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason.
         error: TreeError,
     },
     /// The tree can't be ranked by the policy.
     #[error("{path}: {text}")]
     Rank {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason.
         text: String,
     },
-    /// The time is before that of the last run. The text has no difference of times: `--watch` reports a problem again whenever
-    /// its text changes.
+    /// The clock is earlier than at the last run. The text contains no time difference, because `--watch` reports a
+    /// problem again if its text changes.
     #[error(
         "the clock went back: usage was last counted at {was}, which is yet to come; nothing was counted; if it was wrong \
          then, \"flux fairshare recount --write\" counts anew by this one"
     )]
     ClockWentBack {
-        /// The time of the last run.
+        /// Time of the last run.
         was: f64,
     },
-    /// A time or a length that no period can be made of.
+    /// The stored time and half-life do not define periods.
     #[error(
         "no periods can be made of end_half_life_period {end} and priority_decay_half_life {half_life}; nothing was changed"
     )]
     Periods {
         /// The stored end of the half-life period.
         end: f64,
-        /// The half-life.
+        /// Half-life in seconds.
         half_life: f64,
     },
-    /// flux-accounting's rule, where flux-accounting's program fails.
+    /// flux-accounting's rule in a case in which flux-accounting's program fails: an association has no bins.
     #[error(
         "{user} in bank {bank} has new jobs and no usage periods: flux-accounting's program stores nothing then; nothing was \
          changed"
     )]
     NoBins {
-        /// The user.
+        /// Name of the user.
         user: String,
-        /// The bank.
+        /// Name of the bank.
         bank: String,
     },
-    /// flux-accounting's rule, where flux-accounting's program fails.
+    /// flux-accounting's rule in a case in which flux-accounting's program fails: there is no root bank.
     #[error("there is no root bank: flux-accounting's program stores nothing then; nothing was changed")]
     NoRoot,
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The exact rule: a bin is the sum of the jobs that ended in its period, decayed once for each boundary since.
 //!
-//! A record counts when it is seen for the first time, in the period in which its job ended. What was seen is known by
-//! the place in the `jobs` table (see `store/marks.rs`). Where flux-accounting's own program counted since, or nothing
-//! was remembered yet, its `last_job_timestamp` of each association says what is counted, and its bin 0 stands for the
-//! period that holds now.
+//! A record counts in the run that reads it first, in the period in which its job ended. The marks (`store/marks.rs`)
+//! contain the last record that was read. If flux-accounting has counted since, or if there are no marks,
+//! `last_job_timestamp` of each association separates counted from new records, and bin 0 belongs to the present
+//! period.
 //!
-//! One fault of a database taken over is taken out: right after a boundary flux-accounting writes an association's past
-//! into bin 0 as well as into the older bins. It shows as a stored usage that is bin 0 alone.
+//! The rule corrects one fault of databases that flux-accounting wrote: right after a boundary flux-accounting adds
+//! an association's past usage to bin 0 and keeps it in the older bins too. In this case the stored usage equals bin
+//! 0.
 
 use super::found::Found;
-use super::grouped::{Counting, Grouped};
+use super::grouped::{CountedJob, JobGroups};
 use super::start::Start;
 use super::{PipelineError, Plan, Rule, Tally, banks, continuous};
 use crate::store::{
@@ -18,24 +19,24 @@ use crate::store::{
 };
 use fairshare::periods::{self, Periods};
 
-/// What is remembered is written again after so many seconds, also if only the time is new.
+/// Marks are rewritten after this many seconds even if only the time of the run is new.
 const STALE: f64 = 600.0;
 
-/// All that a run goes by.
+/// Input of a run.
 pub(super) struct Run<'a> {
     pub(super) settings: &'a UsageSettings,
     pub(super) periods: Periods,
     pub(super) now: f64,
-    /// The period that holds now.
+    /// The present period.
     pub(super) current: i64,
     pub(super) ledger: &'a Ledger,
     /// By association: its key in the marks.
     pub(super) keys: Vec<u64>,
-    /// By association: when its newest counted job ended as we left it.
+    /// By association: end of its newest counted job, as our last run stored it.
     pub(super) known: Vec<f64>,
     pub(super) marks: Option<&'a Marks>,
     pub(super) start: Start,
-    /// In how many seconds continuous decay halves a usage; 0 if usage does not decay.
+    /// Half-life of continuous decay in seconds; 0 if usage does not decay.
     pub(super) decay_time: f64,
 }
 
@@ -67,17 +68,17 @@ pub(super) fn plan(
         start: Start::default(),
         decay_time: snapshot.pace()?.half_life(),
     };
-    run.start = Start::of(&run, snapshot, now, recount)?;
+    run.start = Start::new(&run, snapshot, now, recount)?;
     let mut tally = Tally { recounted: run.start.recount, ..Tally::default() };
     let mut found = Found::new(&ledger, &run, snapshot.jobs_name_banks()?, &mut tally);
-    found.read(snapshot, &run)?;
+    found.read_records(snapshot, &run)?;
     let Found { jobs, newest, unplaced, .. } = found;
     tally.waiting = unplaced.len();
     let boundaries = u64::try_from(current.saturating_sub(run.start.period)).unwrap_or(0);
     tally.boundaries = usize::try_from(boundaries).unwrap_or(usize::MAX);
     let take_over = run.start.take_over;
     let is_counted =
-        |(at, account): (usize, &Account)| account.usage <= 0.0 || continuous::remembered(&run, at).is_some();
+        |(at, account): (usize, &Account)| account.usage <= 0.0 || continuous::last_count(&run, at).is_some();
     let has_continuous = ledger.accounts.iter().enumerate().all(is_counted);
     let bins = if jobs.is_empty()
         && boundaries == 0
@@ -89,16 +90,17 @@ pub(super) fn plan(
     } else {
         snapshot.bins(&ledger)?
     };
-    let jobs = Grouped::new(jobs, ledger.accounts.len());
+    let jobs = JobGroups::new(jobs, ledger.accounts.len());
     let mut changes = UsageChanges::default();
     let mut usages: Vec<f64> = ledger.accounts.iter().map(|account| account.usage).collect();
     let mut continuous: Vec<Continuous> = Vec::with_capacity(usages.len());
     for (at, (usage, key)) in usages.iter_mut().zip(&run.keys).enumerate() {
-        if bins.of.is_empty() {
-            continuous.extend(continuous::remembered(&run, at).cloned());
+        if bins.by_account.is_empty() {
+            continuous.extend(continuous::last_count(&run, at).cloned());
             continue;
         }
-        let Some(counted) = account(&run, at, jobs.of(at), &bins, boundaries, &mut changes, &mut tally)
+        let Some(counted) =
+            count_account(&run, at, jobs.of_group(at), &bins, boundaries, &mut changes, &mut tally)
         else {
             continue;
         };
@@ -106,15 +108,16 @@ pub(super) fn plan(
             changes.usages.push((at, new));
             *usage = new;
         }
-        // A usage that is not the sum of its bins was set by somebody: it is pushed as it is stored.
-        if *usage > 0.0 && (counted.usage.is_some() || is_sum_of(*usage, bins.of.get(at))) {
+        // A usage that is not the sum of its bins was set by an administrator and is pushed as it is stored.
+        if *usage > 0.0 && (counted.usage.is_some() || is_sum_of(*usage, bins.by_account.get(at))) {
             continuous.push(Continuous { key: *key, usage: *usage, bins: counted.continuous });
         }
     }
     continuous.sort_unstable_by_key(|known| known.key);
-    let boundaries = u64::try_from(current.saturating_sub(run.start.of_away(&run))).unwrap_or(0);
+    let boundaries = u64::try_from(current.saturating_sub(run.start.period_of_removed(&run))).unwrap_or(0);
     if boundaries > 0 {
-        changes.away = bins.away.iter().flat_map(|bins| moved_on(bins, boundaries, settings.decay)).collect();
+        changes.removed =
+            bins.removed.iter().flat_map(|bins| shift_removed(bins, boundaries, settings.decay)).collect();
     }
     changes.banks = banks::changes(&ledger, &usages, Rule::Exact)?;
     changes.period_end = run.new_period_end();
@@ -124,7 +127,7 @@ pub(super) fn plan(
             changes.newest.push((at, *newest));
         }
     }
-    let marks = remember(&run, snapshot, now, (newest, continuous), unplaced, changes.is_empty())?;
+    let marks = next_marks(&run, snapshot, now, (newest, continuous), unplaced, changes.is_empty())?;
     Ok(Plan { bins, changes, marks, tally, ledger })
 }
 
@@ -133,29 +136,30 @@ fn is_sum_of(usage: f64, bins: Option<&Vec<StoredBin>>) -> bool {
     (usage - total).abs() <= 1e-6 * usage
 }
 
-/// What a run makes of an association.
+/// New usage of an association.
 struct Counted {
-    /// Its usage; `None` if that stays as it is stored.
+    /// The usage; `None` if the stored usage stays.
     usage: Option<f64>,
-    /// Its usage with continuous decay, bin by bin.
+    /// The usage with continuous decay, by bin.
     continuous: Vec<f64>,
 }
 
-/// Counts one association, and adds its bins to the changes.
-fn account(
+/// Counts the jobs of one association, and adds its changed bins to `changes`.
+fn count_account(
     run: &Run<'_>,
     at: usize,
-    jobs: &[Counting],
+    jobs: &[CountedJob],
     bins: &Bins,
     boundaries: u64,
     changes: &mut UsageChanges,
     tally: &mut Tally,
 ) -> Option<Counted> {
     let account = run.ledger.accounts.get(at)?;
-    let stored = bins.of.get(at)?.as_slice();
+    let stored = bins.by_account.get(at)?.as_slice();
     let recount = run.start.recount.is_some();
     let columns = bins.is_beyond(i64::try_from(stored.len()).unwrap_or(i64::MAX));
-    let kept = if columns { stored.len() } else { run.kept(stored.last().map(|bin| bin.period), recount) };
+    let kept =
+        if columns { stored.len() } else { run.bin_count(stored.last().map(|bin| bin.period), recount) };
     let mut values = vec![0.0; kept];
     if !recount {
         for bin in stored {
@@ -164,8 +168,9 @@ fn account(
             }
         }
     }
-    let repaired = run.start.take_over && run.is_foreign(at) && take_out_past(&mut values, account.usage);
-    let continuous = continuous::bins(run, at, &values, jobs, if recount { 0 } else { boundaries });
+    let repaired =
+        run.start.take_over && run.is_foreign(at) && remove_duplicate_past(&mut values, account.usage);
+    let continuous = continuous::count_bins(run, at, &values, jobs, if recount { 0 } else { boundaries });
     if jobs.is_empty() && boundaries == 0 && !repaired && !recount {
         return Some(Counted { usage: None, continuous });
     }
@@ -193,14 +198,14 @@ fn account(
     }
     let first = i64::try_from(kept).unwrap_or(i64::MAX);
     if recount && stored.last().is_some_and(|bin| bin.period >= first && !bins.is_beyond(first)) {
-        changes.forgotten.push((at, first));
+        changes.dropped.push((at, first));
     }
     Some(Counted { usage: Some(periods::total_usage(&values)), continuous })
 }
 
-/// Moves and decays the bins of users who were removed from a bank, so that they find what is left when they come back. Only
-/// rows that exist are written; what would need another row is dropped.
-fn moved_on(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
+/// Moves and decays the bins of removed users, for the case that they return. Only existing rows
+/// are written; usage that would need another row is dropped.
+fn shift_removed(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
     let place = |bin: &StoredBin| usize::try_from(bin.period).unwrap_or(usize::MAX);
     let mut values = vec![0.0; stored.last().map_or(0, |bin| place(bin).saturating_add(1))];
     for bin in stored {
@@ -213,8 +218,8 @@ fn moved_on(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin
     new.filter(|(bin, value)| bin.value != *value).collect()
 }
 
-/// Takes the past out of bin 0 where it is in it twice; see the head of the file.
-fn take_out_past(values: &mut [f64], usage: f64) -> bool {
+/// Subtracts the past usage from bin 0 if bin 0 contains it too (see the head of the file). Returns true if it did.
+fn remove_duplicate_past(values: &mut [f64], usage: f64) -> bool {
     let Some((present, past)) = values.split_first_mut() else { return false };
     let past = past.iter().fold(0.0, |sum, bin| sum + bin);
     let twice = past > 0.0 && usage == *present && *present >= past;
@@ -225,9 +230,9 @@ fn take_out_past(values: &mut [f64], usage: f64) -> bool {
 }
 
 impl Run<'_> {
-    /// How many bins an association keeps, whose oldest stored one is of this period. Programs differ in how they round
-    /// the number; what is stored is right.
-    pub(super) fn kept(&self, oldest: Option<i64>, recount: bool) -> usize {
+    /// Returns the number of bins of an association. `oldest` is the period of its oldest stored bin.
+    /// flux-accounting's programs round the number differently, so the stored number takes precedence.
+    pub(super) fn bin_count(&self, oldest: Option<i64>, recount: bool) -> usize {
         let stored = oldest.and_then(|oldest| usize::try_from(oldest.saturating_add(1)).ok());
         let ratio = self.settings.reset_period / self.settings.half_life;
         let (floor, ceiling) = (ratio.floor() as usize, (ratio.ceil() as usize).max(1));
@@ -239,20 +244,20 @@ impl Run<'_> {
         }
     }
 
-    /// What the stored end of the period is to be, if it changes. It is the beginning of the present period from the second
-    /// one on, and the end of the first: farther ahead only a clock that was ahead has put it.
+    /// Returns the new end of the half-life period, if it changes. In the first period it is the end of that period,
+    /// later the start of the present period. Only a clock that was ahead can have stored a later one.
     fn new_period_end(&self) -> Option<f64> {
         let is_ahead = self.start.recount.is_some() && self.current < -1;
         (self.current >= 1 || is_ahead).then(|| self.periods.start(self.current))
     }
 
-    /// True for an association of which somebody else has counted jobs, or uncounted them, since our last run.
+    /// Returns true if another program has counted or uncounted jobs of the association since our last run.
     pub(super) fn is_foreign(&self, at: usize) -> bool {
         self.marks.is_none() || self.known.get(at).is_none_or(|known| *known != self.stored_newest(at))
     }
 
-    /// True for a job that flux-accounting counted since our last run, in bin 0 though that stands for an earlier period:
-    /// it passes over the first boundary.
+    /// Returns true for a job that flux-accounting counted since our last run in bin 0, although bin 0 belongs to an
+    /// earlier period: flux-accounting skips the first boundary.
     pub(super) fn is_in_older_bin(&self, at: usize, ended: f64) -> bool {
         let same_end = self.marks.is_some_and(|marks| marks.period_end == self.settings.period_end);
         let counted = ended > self.known_newest(at) && ended <= self.stored_newest(at);
@@ -260,38 +265,38 @@ impl Run<'_> {
         same_end && counted && self.start.period < period && period <= self.current
     }
 
-    /// The half-life of continuous decay; `None` if usage does not decay.
+    /// Returns the half-life of continuous decay in seconds, or `None` if usage does not decay.
     pub(super) fn half_life(&self) -> Option<f64> {
         (self.decay_time > 0.0).then_some(self.decay_time)
     }
 
-    /// When the newest job of an association ended as we left it.
+    /// Returns the end of the newest counted job of an association, as our last run stored it.
     pub(super) fn known_newest(&self, at: usize) -> f64 {
         self.known.get(at).copied().unwrap_or(0.0)
     }
 
-    /// True for a job of an association that ended too early to count: the bank's or the site's cut-off leaves it out.
+    /// Returns true for a job that ended before the cut-off of its bank or of the site.
     pub(super) fn is_cut_off(&self, at: usize, ended: f64) -> bool {
         let bank = self.ledger.accounts.get(at).and_then(|account| self.ledger.banks.get(account.bank));
         let ignored = bank.and_then(|bank| bank.ignore_older_than).unwrap_or(0.0);
         ended <= ignored || ended <= self.start.since
     }
 
-    /// When the newest job ended that is stored as counted.
+    /// Returns the end of the newest counted job in the database.
     pub(super) fn stored_newest(&self, at: usize) -> f64 {
         let counted = self.ledger.accounts.get(at).and_then(|account| account.counted);
         counted.and_then(|counted| counted.newest).unwrap_or(0.0)
     }
 
-    /// Up to when an association is counted of which a job of this end is. What a clock far ahead said is not repeated by a
-    /// recount that was asked for: all that ends until then would be taken for counted.
-    pub(super) fn counted_to(&self, ended: f64) -> f64 {
+    /// Returns the time to store as the end of the newest counted job. A requested recount replaces a time far in the
+    /// future (from a wrong clock) by `now`; else all jobs that end before it would seem counted.
+    pub(super) fn counted_until(&self, ended: f64) -> f64 {
         let ahead = ended > self.now + AHEAD;
         if ahead && self.start.is_asked() { self.now } else { ended }
     }
 
-    /// Stands for the associations there are, and for the time from which on the jobs of each one's bank count.
-    pub(super) fn associations(&self) -> u64 {
+    /// Returns a hash of the associations and of the cut-offs of their banks.
+    pub(super) fn hash_associations(&self) -> u64 {
         let mix = |word: u64| word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.ledger.accounts.iter().zip(&self.keys).fold(0, |sum, (account, key)| {
             let bank = self.ledger.banks.get(account.bank);
@@ -302,8 +307,8 @@ impl Run<'_> {
     }
 }
 
-/// What the next run has to know; `None` if that is what is remembered already.
-fn remember(
+/// Returns the marks for the next run, or `None` if the stored marks are up to date.
+fn next_marks(
     run: &Run<'_>,
     snapshot: &Snapshot<'_>,
     now: f64,
@@ -330,10 +335,10 @@ fn remember(
         counted,
         continuous,
         unplaced,
-        associations: run.associations(),
+        associations: run.hash_associations(),
     };
     let Some(before) = run.marks.filter(|_| unchanged) else { return Ok(Some(marks)) };
-    // A recount by a clock that was set back replaces the time of the last run, or no later run would count.
+    // A recount replaces the time of the last run even if the clock was set back; else no later run would count.
     let is_recent = (before.ran..before.ran + STALE).contains(&now);
     let same = is_recent && *before == Marks { ran: before.ran, ..marks.clone() };
     Ok((!same).then_some(marks))

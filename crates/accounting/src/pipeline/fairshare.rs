@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The last step in the database: fair-shares of the usage that is stored.
+//! Computes fair-shares from the stored usage.
 
 use super::PipelineError;
 use crate::store::{Snapshot, StoredAssociation};
 use fairshare::{InactiveUsage, NodeId, Options, Policy, Ranking, Tree};
 
-/// The ranked tree, and whose stored fair-share is not the computed one.
+/// The ranked tree, and the associations whose stored fair-share differs from the computed one.
 #[derive(Debug)]
 pub struct Ranked {
-    /// The tree.
+    /// The tree of banks and associations.
     pub tree: Tree,
-    /// Its ranking.
+    /// The ranking of the tree.
     pub ranking: Ranking,
-    /// What changes, in the order of the rows.
+    /// Changes of fair-shares, in the order of the rows.
     pub changes: Vec<Change>,
 }
 
-/// One association whose stored fair-share is not the computed one.
+/// A change of the fair-share of one association.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// Where it is in the tree.
+    /// The association in the tree.
     pub node: NodeId,
-    /// What is stored.
+    /// Row and stored fair-share.
     pub stored: StoredAssociation,
-    /// What it should be.
+    /// The computed fair-share.
     pub fairshare: f64,
 }
 
 impl Change {
-    /// How far it moves; from no value at all counts as from 0.
+    /// Returns the difference to the stored fair-share, which counts as 0 if it is missing.
     pub fn distance(&self) -> f64 {
         self.fairshare - self.stored.fairshare.unwrap_or(0.0)
     }
 }
 
-/// Reads the tree and checks it, with the numbers by which usage counts and decays. `push`, `update` and `sync` all refuse
-/// a database that this refuses. `progress` hears how many associations were read, now and then.
-pub fn checked_tree(
+/// Reads and checks the tree and the usage settings. `push`, `update` and `sync` all reject a database that this
+/// function rejects. Calls `progress` with the number of associations read.
+pub fn read_checked_tree(
     snapshot: &Snapshot<'_>,
     inactive: InactiveUsage,
     progress: &mut dyn FnMut(u64),
@@ -49,14 +49,14 @@ pub fn checked_tree(
 }
 
 impl Ranked {
-    /// Reads the tree and ranks it. `progress` hears how many associations were read, now and then.
+    /// Reads and ranks the tree. Calls `progress` with the number of associations read.
     pub fn new(
         snapshot: &Snapshot<'_>,
         policy: Policy,
         options: &Options,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Ranked, PipelineError> {
-        let (tree, stored) = checked_tree(snapshot, options.inactive_usage, progress)?;
+        let (tree, stored) = read_checked_tree(snapshot, options.inactive_usage, progress)?;
         let about = |text: String| PipelineError::Rank { path: snapshot.path().to_owned(), text };
         let ranking = tree.rank(policy, options).map_err(|error| about(error.to_string()))?;
         let change = |node: NodeId| {
@@ -69,7 +69,7 @@ impl Ranked {
         Ok(Ranked { tree, ranking, changes })
     }
 
-    /// Writes what changes into the transaction.
+    /// Writes the changed fair-shares into the transaction.
     pub fn write(&self, snapshot: &Snapshot<'_>, progress: &mut dyn FnMut(u64)) -> Result<(), PipelineError> {
         let rows: Vec<(i64, f64)> =
             self.changes.iter().map(|change| (change.stored.rowid, change.fairshare)).collect();

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which records the exact rule counts in a run, and in which period.
+//! Selects the records that the exact rule counts in a run, and the period of each.
 
 use std::collections::HashSet;
 
 use super::exact::Run;
-use super::grouped::Counting;
+use super::grouped::CountedJob;
 use super::placing::Placing;
 use super::{PipelineError, Tally, nameless, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 use fairshare::decay;
 
-/// How many names of a kind a tally keeps.
+/// Most names of each kind in a tally.
 const NAMES: usize = 10;
 
-/// What was found among the records.
+/// The records that a run counts.
 pub(super) struct Found<'a> {
     tally: &'a mut Tally,
     placing: Placing<'a>,
-    /// By association: candidates are records that ended after this, in rows after the last one.
+    /// By association: true if the records to count are those that ended after the newest counted job, instead of
+    /// those in new rows.
     foreign: Vec<bool>,
-    pub(super) jobs: Vec<Counting>,
+    pub(super) jobs: Vec<CountedJob>,
     pub(super) newest: Vec<f64>,
     pub(super) unplaced: Vec<u64>,
     oldest_kept: i64,
-    /// True where records have a place for their bank.
+    /// True if the records have a column for the bank.
     names_banks: bool,
-    /// True if no association and no bank's cut-off changed since our last run.
+    /// True if neither associations nor cut-offs of banks changed since our last run.
     is_same: bool,
-    /// Where nothing is remembered, by association: true if jobs that name no bank are counted.
+    /// By association: true if jobs without a bank are counted. Only set if there are no marks.
     nameless: Option<Vec<bool>>,
 }
 
@@ -47,29 +48,33 @@ impl<'a> Found<'a> {
             placing: Placing::new(ledger),
             foreign: accounts().map(|at| !recount && (lost || run.is_foreign(at))).collect(),
             jobs: Vec::new(),
-            newest: accounts().map(|at| run.counted_to(run.stored_newest(at))).collect(),
+            newest: accounts().map(|at| run.counted_until(run.stored_newest(at))).collect(),
             names_banks,
-            is_same: run.marks.is_some_and(|marks| marks.associations == run.associations()),
+            is_same: run.marks.is_some_and(|marks| marks.associations == run.hash_associations()),
             nameless: None,
             unplaced: Vec::new(),
             oldest_kept: run.current.saturating_sub(ratio.max(4)),
         }
     }
 
-    pub(super) fn read(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
-        // Rows that waited and are dealt with here; the loop below skips them.
+    pub(super) fn read_records(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        run: &Run<'_>,
+    ) -> Result<(), PipelineError> {
+        // Rows of earlier runs that are counted here; the loop below skips them.
         let mut waited = HashSet::new();
         let mut passed_on = 0;
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
-            // At a boundary they are looked at again too: some are too old then to wait any longer.
+            // At a boundary these records are read again, because some are now too old to wait for an association.
             if self.is_same && run.start.period == run.current {
                 self.unplaced.clone_from(&marks.unplaced);
                 passed_on = self.unplaced.len();
             } else {
                 snapshot.ended_jobs(Which::Ids(&marks.unplaced), &mut |job| {
                     waited.insert(job.row);
-                    self.take(run, job, true);
+                    self.count_record(run, job, true);
                 })?;
             }
         }
@@ -78,7 +83,7 @@ impl<'a> Found<'a> {
             self.nameless = Some(nameless::are_counted(run, &self.placing, snapshot)?);
         }
         let last = run.start.last_row.unwrap_or(i64::MIN);
-        // A watermark that went back asks for records that were counted once.
+        // If a watermark went back, records that were counted before must be counted again.
         let all = run.start.last_row.is_none() || run.start.uncounted;
         let which = if all { Which::All } else { Which::After(last) };
         snapshot.ended_jobs(which, &mut |job| {
@@ -88,7 +93,7 @@ impl<'a> Found<'a> {
             if job.row > last {
                 self.tally.records += 1;
             }
-            self.take(run, job, job.row > last);
+            self.count_record(run, job, job.row > last);
         })?;
         if self.unplaced.len() > passed_on {
             self.place_former(snapshot, run)?;
@@ -96,7 +101,7 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    /// Counts records of user ids that associations had before.
+    /// Counts records of user ids that associations had earlier.
     fn place_former(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
         let former = snapshot.former_userids(run.ledger)?;
         if former.is_empty() {
@@ -105,16 +110,16 @@ impl<'a> Found<'a> {
         self.placing.add_former(&former);
         let unplaced = std::mem::take(&mut self.unplaced);
         self.tally.unplaced.clear();
-        snapshot.ended_jobs(Which::Ids(&unplaced), &mut |job| self.take(run, job, true))?;
+        snapshot.ended_jobs(Which::Ids(&unplaced), &mut |job| self.count_record(run, job, true))?;
         Ok(())
     }
 
-    /// Counts a record, unless it was counted.
-    fn take(&mut self, run: &Run<'_>, job: EndedJob<'_>, is_new: bool) {
-        let Some((started, ended)) = job.times else { return self.unreadable(job.id) };
-        let Some((at, by_default)) = self.placing.of(&job) else {
+    /// Counts a record, unless it is counted already. `is_new` is true if no earlier run has read the record.
+    fn count_record(&mut self, run: &Run<'_>, job: EndedJob<'_>, is_new: bool) {
+        let Some((started, ended)) = job.times else { return self.add_unreadable(job.id) };
+        let Some((at, by_default)) = self.placing.find_account(&job) else {
             if is_new {
-                self.unplaced(run, &job, ended);
+                self.add_unplaced(run, &job, ended);
             }
             return;
         };
@@ -130,10 +135,10 @@ impl<'a> Found<'a> {
             self.tally.ignored += 1;
             return;
         }
-        let Some(ran_on) = job.r.and_then(resources::count) else { return self.unreadable(job.id) };
+        let Some(ran_on) = job.r.and_then(resources::count) else { return self.add_unreadable(job.id) };
         let periods_ago = run.current.saturating_sub(run.periods.index(ended));
         let age = u32::try_from(periods_ago.max(0)).unwrap_or(u32::MAX);
-        // A clock that was set back while it ran, or a record that does not say when it ended.
+        // The difference is negative if the clock was set back during the job, or if the record lacks the end.
         let seconds = (ended - started).max(0.0);
         let usage = run.settings.weights.usage(ran_on, seconds);
         let continuous = decay::interval(
@@ -146,8 +151,8 @@ impl<'a> Found<'a> {
         let group = u32::try_from(at).unwrap_or(u32::MAX);
         if moves {
             let bin_0 = u32::try_from(run.current.saturating_sub(run.start.period)).unwrap_or(u32::MAX);
-            self.jobs.push(Counting { group, age: bin_0, ended, usage: -usage, continuous: -continuous });
-            self.jobs.push(Counting { group, age, ended, usage, continuous });
+            self.jobs.push(CountedJob { group, age: bin_0, ended, usage: -usage, continuous: -continuous });
+            self.jobs.push(CountedJob { group, age, ended, usage, continuous });
             return;
         }
         self.tally.counted += 1;
@@ -155,17 +160,17 @@ impl<'a> Found<'a> {
         self.tally.late += usize::from(!recount && ended < stored);
         self.tally.from_the_future += usize::from(periods_ago < 0);
         if let Some(newest) = self.newest.get_mut(at) {
-            *newest = newest.max(run.counted_to(ended));
+            *newest = newest.max(run.counted_until(ended));
         }
-        self.jobs.push(Counting { group, age, ended, usage, continuous });
+        self.jobs.push(CountedJob { group, age, ended, usage, continuous });
     }
 
-    /// True for a record that flux-accounting never counts: one without a bank, or one that ended before the newest job we
-    /// had counted. So if we have not seen it, it is in no bin. (If somebody cleared the bank and flux-accounting then counted
-    /// everything anew, it did count such a record; the bank's cut-off has changed then, unless it was cleared with the same
-    /// one again, and `is_same` is false.)
+    /// Returns true for a record that flux-accounting never counts: one without a bank, or one that ended before the
+    /// newest job that we had counted. If we have not seen such a record, no bin contains it. There is one exception:
+    /// after a bank was cleared and flux-accounting recounted it, such a record is counted. Then the cut-off of the
+    /// bank has changed and `is_same` is false, unless the bank was cleared with the same cut-off again.
     fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>, ended: f64) -> bool {
-        // If the stored time went back, what we counted was cleared too.
+        // If the stored time went back, the jobs that we had counted were cleared too.
         let remembered = run.start.last_row.is_some() && run.stored_newest(at) >= run.known_newest(at);
         let is_late = self.is_same && remembered && ended <= run.known_newest(at);
         let is_nameless = self.names_banks && job.bank.is_none_or(str::is_empty);
@@ -177,14 +182,14 @@ impl<'a> Found<'a> {
                 }
     }
 
-    fn unreadable(&mut self, id: &str) {
+    fn add_unreadable(&mut self, id: &str) {
         self.tally.unreadable_count += 1;
         if self.tally.unreadable.len() < NAMES {
             self.tally.unreadable.push(id.to_owned());
         }
     }
 
-    fn unplaced(&mut self, run: &Run<'_>, job: &EndedJob<'_>, ended: f64) {
+    fn add_unplaced(&mut self, run: &Run<'_>, job: &EndedJob<'_>, ended: f64) {
         if run.periods.index(ended) < self.oldest_kept {
             return;
         }

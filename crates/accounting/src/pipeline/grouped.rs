@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A million counted jobs, sorted by who ran them and when they ended.
+//! Sorts counted jobs by association and end time.
 
-/// One job that counts.
+/// A job that counts in this run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Counting {
-    /// Whose it is: a place in a list.
+pub(super) struct CountedJob {
+    /// Index of the association, or of the group of associations.
     pub(super) group: u32,
-    /// How many boundaries ago it ended.
+    /// Number of period boundaries since its end.
     pub(super) age: u32,
-    /// When it ended.
+    /// End of the job, in seconds since the epoch.
     pub(super) ended: f64,
-    /// What it used.
+    /// Usage of the job.
     pub(super) usage: f64,
-    /// What it used, with continuous decay until it ended.
+    /// Usage of the job with continuous decay until its end.
     pub(super) continuous: f64,
 }
 
-/// Jobs by group.
+/// Jobs sorted by group.
 #[derive(Debug, Default)]
-pub(super) struct Grouped {
-    jobs: Vec<Counting>,
-    /// Where each group ends.
+pub(super) struct JobGroups {
+    jobs: Vec<CountedJob>,
+    /// Index behind the last job of each group.
     ends: Vec<usize>,
 }
 
-impl Grouped {
-    /// Sorts by group and, within it, by end; jobs that ended together stay in their order.
-    pub(super) fn new(jobs: Vec<Counting>, groups: usize) -> Grouped {
+impl JobGroups {
+    /// Sorts by group and end time. Jobs with equal end times stay in their order.
+    pub(super) fn new(jobs: Vec<CountedJob>, groups: usize) -> JobGroups {
         let mut ends = vec![0; groups];
         for job in &jobs {
             if let Some(count) = ends.get_mut(job.group as usize) {
@@ -39,7 +39,7 @@ impl Grouped {
             *end = sum;
             sum += count;
         }
-        // Each group's beginning moves to its end as it fills.
+        // Until a group is full, its entry in `ends` is the index of its next job.
         let mut sorted = jobs.clone();
         for job in &jobs {
             if let Some(at) = ends.get_mut(job.group as usize) {
@@ -49,19 +49,19 @@ impl Grouped {
                 *at += 1;
             }
         }
-        let mut grouped = Grouped { jobs: sorted, ends };
+        let mut grouped = JobGroups { jobs: sorted, ends };
         let mut begin = 0;
         for end in &grouped.ends {
             if let Some(jobs) = grouped.jobs.get_mut(begin..*end) {
-                jobs.sort_by(|one, other| one.ended.total_cmp(&other.ended));
+                jobs.sort_by(|a, b| a.ended.total_cmp(&b.ended));
             }
             begin = *end;
         }
         grouped
     }
 
-    /// The jobs of a group.
-    pub(super) fn of(&self, group: usize) -> &[Counting] {
+    /// Returns the jobs of a group in the order of their end times.
+    pub(super) fn of_group(&self, group: usize) -> &[CountedJob] {
         let begin = group.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(group).copied().unwrap_or(begin);
         self.jobs.get(begin..end).unwrap_or_default()
@@ -73,11 +73,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_apart_and_in_order_of_time() {
-        let job = |group, ended, usage| Counting { group, age: 0, ended, usage, continuous: usage };
+    fn jobs_are_sorted_by_group_and_end_time() {
+        let job = |group, ended, usage| CountedJob { group, age: 0, ended, usage, continuous: usage };
         let jobs = vec![job(2, 5.0, 1.0), job(0, 9.0, 2.0), job(2, 1.0, 3.0), job(2, 5.0, 4.0)];
-        let grouped = Grouped::new(jobs, 4);
-        let usages = |group| grouped.of(group).iter().map(|job| job.usage).collect::<Vec<_>>();
+        let grouped = JobGroups::new(jobs, 4);
+        let usages = |group| grouped.of_group(group).iter().map(|job| job.usage).collect::<Vec<_>>();
         assert_eq!(
             [usages(0), usages(1), usages(2), usages(3)],
             [vec![2.0], vec![], vec![3.0, 1.0, 4.0], vec![]]

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! From ended jobs to fair-shares: what a site runs from time to time, as one transaction.
+//! Computes usage and fair-shares from the records of ended jobs, as one transaction.
 //!
 //! ```text
 //!   records of ended jobs -> usage by association and period -> usage of banks -> fair-shares
 //! ```
 //!
-//! Each step reads a [`Snapshot`] and says what is to be written; who holds the snapshot writes and commits, so that a
-//! run is stored whole or not at all. [`Rule::Exact`] counts each record once, in the half-life period in which its job
-//! ended, whenever the record comes; [`Rule::FluxAccounting`] stores what flux-accounting's `update-usage` would, to the
-//! last digit.
+//! Each step reads a [`Snapshot`] and returns the changes. The owner of the snapshot writes and commits them, so that
+//! a run is stored whole or not at all. [`Rule::Exact`] counts each record once, in the half-life period in which its
+//! job ended, also if the record arrives late. [`Rule::FluxAccounting`] stores the numbers of flux-accounting's
+//! `update-usage` to the last digit.
 
 mod accounting;
 mod banks;
@@ -33,77 +33,77 @@ pub mod watch;
 
 pub use error::PipelineError;
 pub use recount::{Difference, Recount};
-pub use start::Present;
+pub use start::StoredPeriods;
 use strum::{Display, EnumString};
 
 use crate::store::{Bins, Ledger, Marks, Snapshot, UsageChanges};
 
-/// Which rule makes usage of jobs.
+/// The rule that computes usage from jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = String, parse_err_fn = unknown_rule)]
 pub enum Rule {
-    /// Each job once, in its own period; every boundary once, for all.
+    /// Each job counts once, in its own period, and each period boundary decays all usage once.
     #[default]
     Exact,
-    /// As flux-accounting counts, its faults included.
+    /// flux-accounting's rule, including its faults.
     FluxAccounting,
 }
 
-/// Returns the error for a name that no rule has.
+/// Returns the error for an unknown rule.
 fn unknown_rule(_: &str) -> String {
     "known rules are exact and flux-accounting".to_owned()
 }
 
-/// What a run found among the records.
+/// Counts of the records of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// Records that were looked at for the first time.
+    /// Records seen for the first time.
     pub records: usize,
-    /// Records that count now.
+    /// Records that count from now on.
     pub counted: usize,
-    /// Of these, how many name no bank and count in their user's default bank.
+    /// Of these, records that name no bank and count in the default bank of their user.
     pub in_default_bank: usize,
-    /// Of these, how many came after a job of their association that ended later.
+    /// Of these, records that arrived after a later job of their association had been counted.
     pub late: usize,
-    /// Records of jobs that ended after the time of this run, counted in the present period.
+    /// Records of jobs that ended after the time of this run. They count in the present period.
     pub from_the_future: usize,
-    /// Records too old for any period that is kept.
+    /// Records that are older than all stored periods.
     pub too_old: usize,
-    /// Records that the bank's or the site's cut-off leaves out.
+    /// Records that ended before the cut-off of their bank or of the site.
     pub ignored: usize,
-    /// Ids of records whose R or times can't be read, the first ones.
+    /// Ids of records whose R or times are invalid, at most 10.
     pub unreadable: Vec<String>,
-    /// How many those are.
+    /// Total number of records whose R or times are invalid.
     pub unreadable_count: usize,
-    /// Who ran jobs that count nowhere for lack of an association: user id, bank, how many; the first ones.
+    /// User id, bank and number of records that have no association, at most 10 entries.
     pub unplaced: Vec<(i64, String, usize)>,
-    /// How many records wait for their association, those of earlier runs included.
+    /// Number of records that have no association yet, including those of earlier runs.
     pub waiting: usize,
-    /// Half-life boundaries that were crossed.
+    /// Number of period boundaries that this run crossed.
     pub boundaries: usize,
-    /// Associations from whose bins a past that was counted twice was taken out by flux-accounting.
+    /// Number of associations whose past usage flux-accounting had counted twice and this run corrected.
     pub repaired: usize,
-    /// Why everything was counted anew, if it was.
+    /// Reason why all usage was counted again, if it was.
     pub recounted: Option<&'static str>,
 }
 
-/// What is to be stored, and how it came to be.
+/// The changes of one run, and the data that they were computed from.
 #[derive(Debug)]
 pub struct Plan {
-    /// The database as it was.
+    /// Associations and banks before the run.
     pub ledger: Ledger,
-    /// Its bins; empty where nobody had to look.
+    /// Bins before the run; empty if the run did not need them.
     pub bins: Bins,
-    /// What changes.
+    /// Changes of usage.
     pub changes: UsageChanges,
-    /// What the exact rule is to remember, if that changes.
+    /// New marks of the exact rule, if they change.
     pub marks: Option<Marks>,
-    /// What was found.
+    /// Counts of the records.
     pub tally: Tally,
 }
 
 impl Plan {
-    /// Works out one run at the time `now`, in seconds since the epoch.
+    /// Computes one run at the time `now`, in seconds since the epoch.
     pub fn new(
         snapshot: &Snapshot<'_>,
         rule: Rule,
@@ -117,7 +117,7 @@ impl Plan {
         }
     }
 
-    /// Writes it into the transaction.
+    /// Writes the changes into the transaction.
     pub fn write(&self, snapshot: &Snapshot<'_>, progress: &mut dyn FnMut(u64)) -> Result<(), PipelineError> {
         if !self.changes.is_empty() {
             snapshot.write_usage(&self.ledger, &self.bins, &self.changes, progress)?;

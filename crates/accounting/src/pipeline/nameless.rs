@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Whether jobs that name no bank are counted in what is stored: only the exact rule counts them, and what it remembers of
-//! that may be lost.
+//! Determines whether the stored usage includes jobs that name no bank. Only the exact rule counts such jobs, and its
+//! marks may be lost.
 
 use super::exact::Run;
 use super::placing::Placing;
@@ -9,17 +9,19 @@ use super::{PipelineError, resources};
 use crate::store::{Snapshot, Which};
 use fairshare::periods;
 
-/// By association: true if its stored usage is what all its jobs come to, those that name no bank among them.
+/// Returns for each association whether its stored usage equals the usage of all its jobs, including those without a
+/// bank.
 pub(super) fn are_counted(
     run: &Run<'_>,
     placing: &Placing<'_>,
     snapshot: &Snapshot<'_>,
 ) -> Result<Vec<bool>, PipelineError> {
     let mut sums = vec![0.0; run.ledger.accounts.len()];
-    let kept = run.kept(None, false) as i64;
+    let kept = run.bin_count(None, false) as i64;
     snapshot.ended_jobs(Which::All, &mut |job| {
         let ran_on = job.r.and_then(resources::count);
-        let (Some((from, to)), Some(ran_on), Some((at, _))) = (job.times, ran_on, placing.of(&job)) else {
+        let (Some((from, to)), Some(ran_on), Some((at, _))) = (job.times, ran_on, placing.find_account(&job))
+        else {
             return;
         };
         let age = run.start.period.saturating_sub(run.periods.index(to)).max(0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Whose usage a job is: that of the association it names a bank for, else of its user's default bank.
+//! Finds the association of a job: that of the bank which the job names, or else that of the user's default bank.
 
 use std::collections::HashMap;
 
 use super::resources;
 use crate::store::{EndedJob, Ledger};
 
-/// Associations by what jobs tell of them.
+/// Indices of associations by the fields of a job.
 pub(super) struct Placing<'a> {
     banks: HashMap<&'a str, usize>,
     by_user: HashMap<(i64, usize), usize>,
@@ -15,7 +15,8 @@ pub(super) struct Placing<'a> {
 }
 
 impl<'a> Placing<'a> {
-    /// If several associations have one user id and one bank, jobs count in the last one, as in the plugin.
+    /// Builds the indices. If several associations have the same user id and bank, the last one counts, as in the
+    /// plugin.
     pub(super) fn new(ledger: &'a Ledger) -> Placing<'a> {
         let accounts = || ledger.accounts.iter().enumerate();
         let defaults = accounts().filter(|(_, account)| account.is_default);
@@ -27,8 +28,8 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// Also places jobs of user ids that associations had before. A user id that somebody has in the bank now is that of the present
-    /// holder. Jobs of one that several had before have no place.
+    /// Adds user ids that associations had earlier. A user id that a present association of the bank has belongs to
+    /// that association. A user id that several associations had is skipped.
     pub(super) fn add_former(&mut self, former: &[(i64, usize)]) {
         let mut by_user: HashMap<(i64, usize), Option<usize>> = HashMap::new();
         let mut defaults: HashMap<i64, Option<usize>> = HashMap::new();
@@ -48,8 +49,9 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// Whose it is, by its place in the ledger, and whether that is so because the job names no bank.
-    pub(super) fn of(&self, job: &EndedJob<'_>) -> Option<(usize, bool)> {
+    /// Returns the index of the job's association in the ledger, and true if the job names no bank and counts in the
+    /// default bank.
+    pub(super) fn find_account(&self, job: &EndedJob<'_>) -> Option<(usize, bool)> {
         let named = job.jobspec.and_then(resources::bank);
         match job.bank.or(named.as_deref()) {
             None | Some("") => self.defaults.get(&job.userid).map(|at| (*at, true)),

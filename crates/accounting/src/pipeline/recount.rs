@@ -16,8 +16,8 @@ pub struct Recount {
     pub associations: Vec<Difference>,
     /// The banks whose stored usage differs from the recount.
     pub banks: Vec<Difference>,
-    /// The end time of the oldest record, if usage of older jobs would still be kept. The database does not show whether older
-    /// records were removed.
+    /// The end time of the oldest record, if usage of older jobs would still be kept. The database does not show
+    /// whether older records were removed.
     pub records_since: Option<f64>,
 }
 
@@ -35,8 +35,8 @@ pub struct Difference {
 }
 
 impl Recount {
-    /// Counts by the exact rule at the time `now`, in seconds since the epoch. Uses the present half-life and decay for the whole
-    /// history.
+    /// Counts by the exact rule at the time `now`, in seconds since the epoch. Uses the present half-life and decay for
+    /// the whole history.
     pub fn new(
         snapshot: &Snapshot<'_>,
         now: f64,
@@ -103,9 +103,9 @@ fn compare_banks(plan: &Plan, next: Option<&UsageChanges>) -> Vec<Difference> {
 
 /// Returns the bins of an association after `changes`, by period.
 fn bins_after(plan: &Plan, changes: &UsageChanges, index: usize) -> BTreeMap<i64, f64> {
-    let forgotten = changes.forgotten.binary_search_by_key(&index, |(at, _)| *at).ok();
-    let first_gone = forgotten.and_then(|found| changes.forgotten.get(found)).map(|(_, first)| *first);
-    let stored = plan.bins.of.get(index).into_iter().flatten();
+    let dropped = changes.dropped.binary_search_by_key(&index, |(at, _)| *at).ok();
+    let first_gone = dropped.and_then(|found| changes.dropped.get(found)).map(|(_, first)| *first);
+    let stored = plan.bins.by_account.get(index).into_iter().flatten();
     let mut bins: BTreeMap<i64, f64> = stored
         .take_while(|bin| first_gone.is_none_or(|first| bin.period < first))
         .map(|bin| (bin.period, bin.value))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What was used: node, core and GPU seconds out of the records, added up by whatever is asked for.
+//! Sums the node, core and GPU seconds of job records by a chosen key.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{PipelineError, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 
-/// What to add up by.
+/// The key of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// User and bank.
@@ -21,30 +21,31 @@ pub enum By {
     Day,
 }
 
-/// Which usage is asked for.
+/// The selection of a report.
 pub struct Query<'a> {
-    /// From this instant on.
+    /// Start of the interval.
     pub since: f64,
-    /// Up to this one.
+    /// End of the interval.
     pub until: f64,
-    /// Count a job whole if it ended in this time, instead of the part that it ran in it.
+    /// If true, count jobs that ended in the interval with their whole run time; if false, count the run time inside
+    /// the interval.
     pub whole: bool,
-    /// What to add up by.
+    /// The key to sum by.
     pub by: By,
-    /// Only these users; empty is all.
+    /// Only these users; empty means all.
     pub users: &'a [String],
-    /// Only these banks and those below them; empty is all.
+    /// Only these banks and the banks below them; empty means all.
     pub banks: &'a [String],
-    /// The day of an instant, and when that day ends.
+    /// Returns the day of an instant, and the end of that day.
     pub day: &'a dyn Fn(f64) -> (String, f64),
-    /// The name of a user whom the database does not know.
+    /// Returns the name of a user id that is not in the database.
     pub name: &'a dyn Fn(i64) -> String,
 }
 
-/// What was used.
+/// Sums of one line of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Used {
-    /// By how many jobs.
+    /// Number of jobs.
     pub jobs: usize,
     /// Node-seconds.
     pub nodes: f64,
@@ -54,31 +55,31 @@ pub struct Used {
     pub gpus: f64,
 }
 
-/// The lines of a report by what they are added up by (user and bank, or one name and nothing), and their sum.
+/// The lines of a report by key, and their total. The key is (user, bank), or (name, "").
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
-    /// The lines.
+    /// The lines by key.
     pub lines: BTreeMap<(String, String), Used>,
-    /// Their sum; each job is in it once.
+    /// The total, in which each job counts once.
     pub total: Used,
-    /// Records whose R or times can't be read.
+    /// Number of records whose R or times are invalid.
     pub unreadable: usize,
-    /// Users and banks that were asked for, and that are neither in the database nor in a record.
+    /// Selected users and banks that are neither in the database nor in a record.
     pub unknown: Unknown,
 }
 
-/// Names that are nobody's.
+/// Unknown names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
-    /// Of users.
+    /// Unknown users.
     pub users: Vec<String>,
-    /// Of banks.
+    /// Unknown banks.
     pub banks: Vec<String>,
 }
 
 impl Unknown {
-    /// The names among these that the database does not have.
-    pub fn of(ledger: &Ledger, users: &[String], banks: &[String]) -> Unknown {
+    /// Returns the names that are not in the ledger.
+    pub fn find(ledger: &Ledger, users: &[String], banks: &[String]) -> Unknown {
         let is_user = |name: &&String| ledger.accounts.iter().any(|account| account.user == **name);
         let is_bank = |name: &&String| ledger.banks.iter().any(|bank| bank.name == **name);
         Unknown {
@@ -98,7 +99,7 @@ impl Used {
 }
 
 impl Usage {
-    /// Adds up.
+    /// Sums the records that `query` selects.
     pub fn new(snapshot: &Snapshot<'_>, query: &Query<'_>) -> Result<Usage, PipelineError> {
         snapshot.check_usage_schema()?;
         let ledger = snapshot.ledger(&mut |_| ())?;
@@ -110,8 +111,8 @@ impl Usage {
                 defaults.insert(account.userid, ledger.bank_name(account));
             }
         }
-        let banks = below(&ledger, query.banks);
-        let unknown = Unknown::of(&ledger, query.users, query.banks);
+        let banks = banks_below(&ledger, query.banks);
+        let unknown = Unknown::find(&ledger, query.users, query.banks);
         let mut usage = Usage { unknown, ..Usage::default() };
         snapshot.ended_jobs(Which::All, &mut |job| {
             let user =
@@ -124,13 +125,13 @@ impl Usage {
             let is_asked = (query.users.is_empty() || query.users.contains(&user))
                 && (query.banks.is_empty() || banks.contains(bank));
             if is_asked {
-                usage.add(query, &job, &user, bank);
+                usage.add_job(query, &job, &user, bank);
             }
         })?;
         Ok(usage)
     }
 
-    fn add(&mut self, query: &Query<'_>, job: &EndedJob<'_>, user: &str, bank: &str) {
+    fn add_job(&mut self, query: &Query<'_>, job: &EndedJob<'_>, user: &str, bank: &str) {
         let Some(((started, ended), ran_on)) = job.times.zip(job.r.and_then(resources::count)) else {
             self.unreadable += 1;
             return;
@@ -173,8 +174,8 @@ impl Usage {
     }
 }
 
-/// These banks and all below them.
-pub fn below<'a>(ledger: &'a Ledger, banks: &'a [String]) -> HashSet<&'a str> {
+/// Returns these banks and all banks below them.
+pub fn banks_below<'a>(ledger: &'a Ledger, banks: &'a [String]) -> HashSet<&'a str> {
     let mut names: HashSet<&str> = banks.iter().map(String::as_str).collect();
     loop {
         let before = names.len();

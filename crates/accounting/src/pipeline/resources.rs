@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a job ran on, counted from its R (RFC 20, version 1), and its bank, without building the documents in memory.
+//! Counts the resources of a job in its R (RFC 20, version 1), and reads its jobspec, without building JSON documents
+//! in memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,7 +24,7 @@ struct Execution<'a> {
     entries: Vec<Entry<'a>>,
 }
 
-/// Ranks that are alike.
+/// Ranks with equal children.
 #[derive(Deserialize)]
 struct Entry<'a> {
     #[serde(borrow)]
@@ -40,7 +41,7 @@ struct Children<'a> {
     gpu: Option<Ids<'a>>,
 }
 
-/// An idset, or a number that stands for one.
+/// An idset (RFC 22), or a single number.
 enum Ids<'a> {
     Text(Cow<'a, str>),
     One(u32),
@@ -91,26 +92,26 @@ struct System<'a> {
     bank: Option<Cow<'a, str>>,
 }
 
-/// The bank that a jobspec names.
+/// Returns the bank in a jobspec.
 pub fn bank(jobspec: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Jobspec<'_>>(jobspec).ok()?.attributes.system.bank
 }
 
-/// What else of a jobspec matters to who replays it.
+/// Fields of a jobspec that a simulation needs.
 #[derive(Debug, Default, Deserialize)]
 pub struct Terms<'a> {
-    /// The bank it names.
+    /// Name of the bank.
     #[serde(borrow)]
     pub bank: Option<Cow<'a, str>>,
-    /// The queue it names.
+    /// Name of the queue.
     #[serde(borrow)]
     pub queue: Option<Cow<'a, str>>,
-    /// How long it asked to run, in seconds.
+    /// Time limit in seconds.
     pub duration: Option<f64>,
 }
 
-/// Bank, queue and duration of a jobspec; nothing of one that can't be read.
-pub fn terms(jobspec: &str) -> Terms<'_> {
+/// Returns bank, queue and duration of a jobspec, or no values if it is invalid.
+pub fn read_terms(jobspec: &str) -> Terms<'_> {
     #[derive(Deserialize)]
     struct Outer<'a> {
         #[serde(borrow)]
@@ -124,14 +125,14 @@ pub fn terms(jobspec: &str) -> Terms<'_> {
     serde_json::from_str::<Outer<'_>>(jobspec).map(|it| it.attributes.system).unwrap_or_default()
 }
 
-/// The resources in an R; `None` if it can't be read.
+/// Counts the resources in an R. Returns `None` if it is invalid.
 pub fn count(r: &str) -> Option<Resources> {
-    // Serde would read an array as an object without names.
+    // Serde would accept an array for an object.
     if r.trim_start().starts_with('[') {
         return None;
     }
     let Ok(R { version, execution }) = serde_json::from_str::<R<'_>>(r) else {
-        // What flux-accounting takes for an empty set.
+        // flux-accounting treats `null` as an empty set.
         return matches!(serde_json::from_str::<Option<IgnoredAny>>(r), Ok(None)).then(Resources::default);
     };
     if version != 1.0 {
@@ -161,7 +162,7 @@ impl Ids<'_> {
         }
     }
 
-    /// Calls for each range; `None` if this is no idset (RFC 22).
+    /// Calls `call` for each range. Returns `None` if the text is not an idset (RFC 22).
     fn each(&self, mut call: impl FnMut(u32, u32)) -> Option<()> {
         match self {
             Ids::One(id) => {
@@ -177,7 +178,7 @@ impl Ids<'_> {
 mod tests {
     use super::*;
 
-    fn of(entries: &str) -> Option<(u64, u64, u64)> {
+    fn count_entries(entries: &str) -> Option<(u64, u64, u64)> {
         let r = format!(
             r#"{{"version": 1, "execution": {{"R_lite": [{entries}], "nodelist": ["n[0-9]"],
                 "starttime": 1.5, "expiration": 0.0}}, "scheduling": {{"graph": [1, "x", null]}}}}"#
@@ -185,9 +186,9 @@ mod tests {
         count(&r).map(|found| (found.nodes, found.cores, found.gpus))
     }
 
-    /// Rows that flux-core's `ResourceSet` was asked about too.
+    /// The expected values are those of flux-core's `ResourceSet`.
     #[test]
-    fn nodes_cores_and_gpus_are_what_flux_core_counts() {
+    fn count_returns_the_resources_that_flux_core_counts() {
         for (entries, expected) in [
             (r#"{"rank":"0-3","children":{"core":"0-3","gpu":"0,2"}}"#, Some((4, 16, 8))),
             (
@@ -209,18 +210,18 @@ mod tests {
             (r#"{"rank":"0","children":null}"#, None),
             ("", Some((0, 0, 0))),
         ] {
-            assert_eq!(of(entries), expected, "{entries}");
+            assert_eq!(count_entries(entries), expected, "{entries}");
         }
     }
 
     #[test]
-    fn a_rank_named_twice_is_no_r() {
-        assert_eq!(of(r#"{"rank":"0-2"},{"rank":"2"}"#), None);
-        assert_eq!(of(r#"{"rank":"0,3"},{"rank":"1-2"}"#), Some((4, 0, 0)));
+    fn an_r_that_names_a_rank_twice_is_invalid() {
+        assert_eq!(count_entries(r#"{"rank":"0-2"},{"rank":"2"}"#), None);
+        assert_eq!(count_entries(r#"{"rank":"0,3"},{"rank":"1-2"}"#), Some((4, 0, 0)));
     }
 
     #[test]
-    fn what_is_no_r_is_not_read() {
+    fn texts_that_are_not_an_r_are_invalid() {
         for r in ["", "[]", "[1]", "3", "{}", r#"{"version": 2}"#, r#"{"version": "1"}"#, r#"{"version": 1"#]
         {
             assert_eq!(count(r), None, "{r}");

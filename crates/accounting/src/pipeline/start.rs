@@ -1,50 +1,52 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where a run of the exact rule begins: what the stored bins stand for, and which records are counted in them.
+//! Determines the state before a run of the exact rule: the period of bin 0, and the records that are counted
+//! already.
 
 use super::PipelineError;
 use super::exact::Run;
 use crate::store::{Marks, Snapshot, UsageSettings};
 use fairshare::periods::Periods;
 
-/// A clock that is this much behind (seconds) has only been corrected.
+/// A clock that went back by at most this many seconds was only corrected.
 const CORRECTION: f64 = 60.0;
-/// How far apart flux-accounting takes the two times that it writes when it is reconfigured.
+/// Greatest difference in seconds between the two times that flux-accounting writes when it is reconfigured.
 const TOGETHER: f64 = 5.0;
 
-/// Why everything is counted anew.
+// Reasons for counting all usage again.
 const ASKED: &str = "it was asked for";
 const CHANGED: &str = "half-life, decay or reset period were changed";
 
-/// Where a run begins.
+/// The state before a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Start {
-    /// The period that bin 0 stands for.
+    /// The period that bin 0 belongs to.
     pub(super) period: i64,
-    /// Why all bins are counted anew, if they are.
+    /// Reason why all bins are counted again, if they are.
     pub(super) recount: Option<&'static str>,
-    /// Jobs that ended up to here don't count.
+    /// Jobs that ended up to this time do not count.
     pub(super) since: f64,
-    /// Records up to this row were seen; `None` if that is not known.
+    /// The last row that was read in an earlier run; `None` if unknown.
     pub(super) last_row: Option<i64>,
-    /// Somebody took counted jobs back: records that were seen have to be looked at again.
+    /// True if another program uncounted jobs, so that records of earlier runs must be read again.
     pub(super) uncounted: bool,
-    /// Somebody else counted since: bins may be as flux-accounting leaves them.
+    /// True if another program counted jobs since, so that the bins may be as flux-accounting writes them.
     pub(super) take_over: bool,
 }
 
 impl Start {
-    /// From what is remembered, or else from what flux-accounting's tables say.
-    pub(super) fn of(
+    /// Determines the state from our marks, or from flux-accounting's tables if there are no marks. If `recount` is
+    /// true, all usage is counted again. Returns an error if the clock went back.
+    pub(super) fn new(
         run: &Run<'_>,
         snapshot: &Snapshot<'_>,
         now: f64,
-        anew: bool,
+        recount: bool,
     ) -> Result<Start, PipelineError> {
         let settings = run.settings;
         let accounts = 0..run.ledger.accounts.len();
         let mut start = Start { period: run.current, since: settings.reconfigured, ..Start::default() };
-        if anew {
-            // Whatever the clock was at the last run: this is what repairs one that was ahead.
+        if recount {
+            // The time of the last run is not checked, because a recount repairs the database after a wrong clock.
             return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
         }
         if let Some(marks) = run.marks {
@@ -65,7 +67,7 @@ impl Start {
                 None => Some(i64::MIN),
                 Some(id) => snapshot.row_of_job(id)?,
             };
-            if let Some(period) = of_marks(marks, settings, run.periods) {
+            if let Some(period) = period_in_marks(marks, settings, run.periods) {
                 start.period = period;
                 if start.period > run.current {
                     return Err(PipelineError::ClockWentBack { was: marks.ran });
@@ -77,78 +79,83 @@ impl Start {
             start.recount = Some(CHANGED);
             return Ok(start);
         }
-        start.period = of_accounting(run.current);
+        start.period = period_in_flux_accounting(run.current);
         start.take_over = true;
         Ok(start)
     }
 
-    /// Whether everything is counted anew because somebody asked for it.
+    /// Returns true if all usage is counted again at the user's request.
     pub(super) fn is_asked(&self) -> bool {
         self.recount == Some(ASKED)
     }
 
-    /// The period that bin 0 stands for of users who are in the bank no more. No record counts for them, so their bins decay
-    /// from where they are also where all others are counted anew.
-    pub(super) fn of_away(&self, run: &Run<'_>) -> i64 {
+    /// Returns the period of bin 0 of users that were removed from their bank. No record counts for them, so their
+    /// bins decay from this period on even if all other bins are counted again.
+    pub(super) fn period_of_removed(&self, run: &Run<'_>) -> i64 {
         let Some(why) = self.recount else { return self.period };
         match run.marks {
-            // By another half-life nobody can say how many boundaries have passed.
+            // After a change of the half-life the number of crossed boundaries is unknown.
             Some(marks) if marks.half_life != run.settings.half_life => run.current,
             None if why == CHANGED => run.current,
             marks => marks
-                .and_then(|marks| of_marks(marks, run.settings, run.periods))
-                .unwrap_or_else(|| of_accounting(run.current)),
+                .and_then(|marks| period_in_marks(marks, run.settings, run.periods))
+                .unwrap_or_else(|| period_in_flux_accounting(run.current)),
         }
     }
 }
 
-/// The period of bin 0 by what is remembered; `None` if somebody else crossed a boundary since.
-fn of_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
+/// Returns the period of bin 0 according to the marks, or `None` if another program has crossed a boundary since.
+fn period_in_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
     (marks.period_end == settings.period_end).then(|| periods.index(marks.period_start))
 }
 
-/// flux-accounting leaves bin 0 to the period that begins at the stored end, or to the one before it, the first.
-fn of_accounting(current: i64) -> i64 {
+/// Returns the period of bin 0 according to flux-accounting: the one that begins at the stored end, or the first one
+/// before it.
+fn period_in_flux_accounting(current: i64) -> i64 {
     current.min(0)
 }
 
-/// What the bins that are stored stand for.
+/// Maps stored bins to periods.
 #[derive(Clone, Copy, Debug)]
-pub struct Present {
+pub struct StoredPeriods {
     periods: Periods,
     first: i64,
 }
 
-impl Present {
-    /// As the next run of the exact rule takes them.
-    pub fn of(snapshot: &Snapshot<'_>, now: f64) -> Result<Present, PipelineError> {
+impl StoredPeriods {
+    /// Reads the mapping that the next run of the exact rule uses. `now` is in seconds since the epoch.
+    pub fn read(snapshot: &Snapshot<'_>, now: f64) -> Result<StoredPeriods, PipelineError> {
         let settings = snapshot.usage_settings()?;
         let (end, half_life) = (settings.period_end, settings.half_life);
         let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
         let marks = snapshot.marks()?;
-        let first = marks.and_then(|marks| of_marks(&marks, &settings, periods));
-        Ok(Present { periods, first: first.unwrap_or_else(|| of_accounting(periods.index(now))) })
+        let first = marks.and_then(|marks| period_in_marks(&marks, &settings, periods));
+        Ok(StoredPeriods {
+            periods,
+            first: first.unwrap_or_else(|| period_in_flux_accounting(periods.index(now))),
+        })
     }
 
-    /// Boundaries that passed and that the next run makes good; none where that can't be told.
-    pub fn due(snapshot: &Snapshot<'_>, now: f64) -> u32 {
-        let passed = Present::of(snapshot, now)
-            .map_or(0, |present| present.periods.index(now).saturating_sub(present.first).max(0));
+    /// Returns the number of boundaries that passed and that the next run counts, or 0 if it is unknown.
+    pub fn count_due(snapshot: &Snapshot<'_>, now: f64) -> u32 {
+        let passed = StoredPeriods::read(snapshot, now)
+            .map_or(0, |stored| stored.periods.index(now).saturating_sub(stored.first).max(0));
         u32::try_from(passed).unwrap_or(u32::MAX)
     }
 
-    /// When the period of a bin began, or will: 0 is the present bin, 1 the one before it, -1 the next.
-    pub fn began(self, bin: i64) -> f64 {
+    /// Returns the start of the period of a bin in seconds since the epoch. Bin 0 is the present one, 1 the one
+    /// before, -1 the next.
+    pub fn start(self, bin: i64) -> f64 {
         self.periods.start(self.first.saturating_sub(bin))
     }
 }
 
-/// flux-accounting was reconfigured, which throws all usage away, and has counted nothing since.
+/// Returns true if flux-accounting was reconfigured, which deletes all usage, and has counted nothing since.
 fn is_just_reconfigured(run: &Run<'_>, snapshot: &Snapshot<'_>) -> Result<bool, PipelineError> {
     let settings = run.settings;
     let begin = settings.period_end - settings.half_life;
     let together = settings.reconfigured > 0.0
         && (begin - settings.reconfigured).abs() < TOGETHER
         && (0..run.ledger.accounts.len()).all(|at| run.stored_newest(at) == 0.0);
-    Ok(together && snapshot.bins(run.ledger)?.of.iter().flatten().all(|bin| bin.value == 0.0))
+    Ok(together && snapshot.bins(run.ledger)?.by_account.iter().flatten().all(|bin| bin.value == 0.0))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The pipeline on small databases: histories in every order, and what others do to them in between.
+//! Tests of the pipeline on small databases, with histories in any order and with other programs that write in
+//! between.
 
 mod again;
 mod clock;
@@ -12,10 +13,10 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{PipelineError, Plan, Present, Recount, Rule, Tally};
+use super::{PipelineError, Plan, Recount, Rule, StoredPeriods, Tally};
 use crate::store::{Access, Database};
 
-/// The tables and columns that counting needs.
+/// The tables and columns that counting usage needs.
 const SCHEMA: &str = "
     CREATE TABLE association_table (
         active int DEFAULT 1, username text, userid int, bank text, default_bank text, shares int DEFAULT 1,
@@ -36,12 +37,12 @@ const SCHEMA: &str = "
     INSERT INTO bank_table (bank, parent_bank) VALUES ('A', 'root'), ('B', 'root');
 ";
 
-/// The half-life of a site of the tests.
+/// Half-life of the test sites in seconds.
 const H: f64 = 1000.0;
-/// The end of its first period.
+/// End of their first period.
 const END: f64 = 50_000.0 + H;
 
-/// A database in a file of its own, which goes with it.
+/// A database file that is removed after the test.
 struct Site {
     path: PathBuf,
 }
@@ -53,12 +54,12 @@ impl Drop for Site {
 }
 
 impl Site {
-    /// A site whose first period ends at [`END`], with users 1, 2 and 3 in banks A, A and B, four periods kept.
+    /// Makes a site whose first period ends at [`END`], with users 1, 2 and 3 in banks A, A and B, and four periods.
     fn new(name: &str) -> Site {
-        // In memory, where there is such a place: these tests are about numbers, not about disks.
+        // In memory if possible, because these tests need no disk.
         let memory = PathBuf::from("/dev/shm");
-        let room = if memory.is_dir() { memory } else { std::env::temp_dir() };
-        let path = room.join(format!("fairshare-{name}-{}.db", std::process::id()));
+        let directory = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        let path = directory.join(format!("fairshare-{name}-{}.db", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let site = Site { path };
         site.sql(SCHEMA);
@@ -74,8 +75,8 @@ impl Site {
         site
     }
 
-    /// As an older flux-accounting keeps them: a column for each of `periods`, no table of bins.
-    fn bins_are_columns(&self, periods: usize) {
+    /// Converts the site to an older schema, which has a column for each of `periods` and no table of bins.
+    fn use_bin_columns(&self, periods: usize) {
         self.sql("DROP TABLE job_usage_per_association_table");
         for period in 0..periods {
             let column = format!("usage_factor_period_{period} real DEFAULT 0.0");
@@ -97,8 +98,8 @@ impl Site {
         connection.execute_batch(sql).expect(sql);
     }
 
-    /// A job of one node that ended then and used so many seconds.
-    fn job(&self, id: u64, user: i64, bank: &str, ended: f64, used: f64) {
+    /// Adds the record of a job of one node that ended at `ended` and ran for `used` seconds.
+    fn add_job(&self, id: u64, user: i64, bank: &str, ended: f64, used: f64) {
         let connection = Connection::open(&self.path).expect("a database");
         let r = r#"{"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0-3"}}]}}"#;
         connection
@@ -109,7 +110,7 @@ impl Site {
             .expect("a job");
     }
 
-    /// A run that is stored.
+    /// Runs the exact rule and stores the result.
     fn run(&self, now: f64) -> Result<Tally, PipelineError> {
         self.run_by(Rule::Exact, now)
     }
@@ -123,7 +124,7 @@ impl Site {
         Ok(plan.tally)
     }
 
-    /// A recount that is stored.
+    /// Recounts all usage and stores the result.
     fn recount(&self, now: f64) -> Result<Recount, PipelineError> {
         let mut database = Database::open(&self.path, Access::Write, Duration::ZERO)?;
         let snapshot = database.snapshot()?;
@@ -133,19 +134,19 @@ impl Site {
         Ok(recount)
     }
 
-    /// The stored usage of users 1, 2 and 3.
+    /// Returns the stored usage of users 1, 2 and 3.
     fn usages(&self) -> Vec<f64> {
         self.numbers("SELECT job_usage FROM association_table ORDER BY userid")
     }
 
-    /// The stored bins of a user.
+    /// Returns the stored bins of a user.
     fn bins(&self, user: i64) -> Vec<f64> {
         self.numbers(&format!(
             "SELECT value FROM job_usage_per_association_table WHERE userid = {user} ORDER BY period"
         ))
     }
 
-    /// The stored usage of root, A and B.
+    /// Returns the stored usage of root, A and B.
     fn banks(&self) -> Vec<f64> {
         self.numbers("SELECT job_usage FROM bank_table ORDER BY bank_id")
     }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The job archive that flux-core wrote before 0.40, and which sites keep: one table, `jobs`.
+//! Reads the job archive that flux-core before 0.40 wrote, and that some sites still have: one table, `jobs`.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
 use super::{Reason, Snapshot, StoreError};
 
-/// A job as the archive has it. Times are seconds since the epoch.
+/// A job in the archive. Times are seconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArchivedJob {
-    /// The job id, in decimal.
+    /// Job id in decimal.
     pub id: String,
-    /// Who ran it.
+    /// User id.
     pub userid: i64,
-    /// When it was submitted.
+    /// Time of submission.
     pub t_submit: f64,
-    /// When it began to run; 0 if it never did.
+    /// Start of the job; 0 if it never ran.
     pub t_run: f64,
-    /// When it became inactive.
+    /// Time when the job became inactive.
     pub t_inactive: f64,
-    /// The ranks it ran on, an idset.
+    /// Ranks of the job, an idset.
     pub ranks: String,
-    /// What it ran on, a JSON text; empty if it never ran.
+    /// R of the job, a JSON text; empty if it never ran.
     pub r: String,
-    /// Its jobspec as it was submitted, a JSON text.
+    /// Jobspec at submission, a JSON text.
     pub jobspec: String,
-    /// What happened to it, one event a line; empty where the table has no such column.
+    /// Eventlog of the job, one event per line; empty if the table has no such column.
     pub eventlog: String,
 }
 
 const COLUMNS: [&str; 8] = ["id", "userid", "t_submit", "t_run", "t_inactive", "ranks", "R", "jobspec"];
 
 impl Snapshot<'_> {
-    /// Reads the jobs of an archive, one by one, in the order of the table. An error of `each`
-    /// ends it.
+    /// Calls `each` with the jobs of an archive, in the order of the table. Returns the first error of `each` or of
+    /// the database.
     pub fn archived_jobs(
         &self,
         each: &mut dyn FnMut(ArchivedJob) -> Result<(), StoreError>,
@@ -54,7 +54,7 @@ impl Snapshot<'_> {
         self.check_unchanged()
     }
 
-    /// How many rows the table of jobs has, about; 0 if that is not known cheaply.
+    /// Returns the estimated number of rows of the jobs table, or 0 if it is unknown.
     pub fn job_estimate(&self) -> u64 {
         self.transaction
             .query_row("SELECT max(rowid) FROM jobs", [], |row| row.get::<_, Option<i64>>(0))
@@ -83,7 +83,7 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<f64> {
     Ok(row.get::<_, Option<f64>>(column)?.unwrap_or_default())
 }
 
-/// SQLite keeps what it was given: an id may be a number, and a text may be bytes.
+/// Reads a cell as text. SQLite cells have any type: an id may be a number, and a text may be a blob.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => String::new(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Usage by half-life period: rows of a table of their own, or in older schemas columns of the factor table. And how all
-//! that counting changes is written back.
+//! Reads and writes usage by half-life period: rows of a table, or in older schemas columns of the factor table. Also
+//! writes the other changes of counting.
 
 use std::collections::HashMap;
 
@@ -8,46 +8,46 @@ use super::ledger::{Finder, MOST_PERIODS};
 use super::schema::Column;
 use super::{Ledger, Reason, Snapshot, StoreError};
 
-/// One stored bin of an association.
+/// The stored usage of an association in one period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredBin {
-    /// Which period; 0 is the present one.
+    /// Age of the period; 0 is the present one.
     pub period: i64,
-    /// The usage in it.
+    /// Usage of the period.
     pub value: f64,
-    /// The user id as this table has it.
+    /// User id in this table.
     pub userid: i64,
-    /// Where it is stored.
+    /// Row number.
     row: i64,
 }
 
-/// The bins of all associations, by their place in the ledger, in ascending order of periods.
+/// The stored bins, in ascending order of periods.
 #[derive(Clone, Debug, Default)]
 pub struct Bins {
-    /// By association.
-    pub of: Vec<Vec<StoredBin>>,
-    /// Bins of (user, bank) pairs that are no association now. Rows of theirs whose numbers can't be read are left out.
-    pub away: Vec<Vec<StoredBin>>,
-    /// The number of columns where bins are columns of the factor table.
+    /// The bins of each association, by its index in the ledger.
+    pub by_account: Vec<Vec<StoredBin>>,
+    /// Bins of (user, bank) pairs that are no longer associations. Rows with invalid numbers are left out.
+    pub removed: Vec<Vec<StoredBin>>,
+    /// Number of bins that are columns of the factor table; 0 if bins are rows.
     columns: usize,
 }
 
-/// What counting changes. Numbers are places in the ledger.
+/// The changes of counting. Indices refer to the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct UsageChanges {
-    /// Usages of associations.
+    /// Association and new usage.
     pub usages: Vec<(usize, f64)>,
-    /// When their newest counted job ended.
+    /// Association and end of its newest counted job.
     pub newest: Vec<(usize, f64)>,
-    /// Association, period and value of bins.
+    /// Association, period and new value of changed bins.
     pub bins: Vec<(usize, i64, f64)>,
-    /// Bins of who is in no association any more, as they are stored, and their new values.
-    pub away: Vec<(StoredBin, f64)>,
-    /// Bins that are kept no longer: association and the first period that goes.
-    pub forgotten: Vec<(usize, i64)>,
-    /// Usages of banks.
+    /// Changed bins of (user, bank) pairs that are no longer associations, with their new values.
+    pub removed: Vec<(StoredBin, f64)>,
+    /// Association and first period of bins that are deleted.
+    pub dropped: Vec<(usize, i64)>,
+    /// Bank and new usage.
     pub banks: Vec<(usize, f64)>,
-    /// The end of the half-life period.
+    /// New end of the half-life period.
     pub period_end: Option<f64>,
 }
 
@@ -56,39 +56,41 @@ const BIN: [Column; 5] =
     [("username", None), ("userid", None), ("bank", None), ("period", None), ("value", Some("0.0"))];
 
 impl UsageChanges {
-    /// True if there is nothing to write.
+    /// Returns true if there are no changes.
     pub fn is_empty(&self) -> bool {
-        let UsageChanges { usages, newest, bins, away, forgotten, banks, period_end } = self;
+        let UsageChanges { usages, newest, bins, removed, dropped, banks, period_end } = self;
         usages.is_empty()
             && newest.is_empty()
             && bins.is_empty()
-            && away.is_empty()
-            && forgotten.is_empty()
+            && removed.is_empty()
+            && dropped.is_empty()
             && banks.is_empty()
             && period_end.is_none()
     }
 }
 
 impl Bins {
-    /// The stored bin of an association's period.
+    /// Returns the stored bin of an association for a period.
     pub fn stored(&self, account: usize, period: i64) -> Option<&StoredBin> {
-        let of = self.of.get(account)?;
-        // Where no row is missing, bin and place are the same.
-        let there = usize::try_from(period).ok().and_then(|at| of.get(at)).filter(|bin| bin.period == period);
-        there.or_else(|| of.iter().find(|bin| bin.period == period))
+        let bins = self.by_account.get(account)?;
+        // If no row is missing, period and index are equal.
+        let there =
+            usize::try_from(period).ok().and_then(|at| bins.get(at)).filter(|bin| bin.period == period);
+        there.or_else(|| bins.iter().find(|bin| bin.period == period))
     }
 
-    /// True if a period has no place to be stored in: bins that are columns don't grow.
+    /// Returns true if the database has no column for a period.
     pub fn is_beyond(&self, period: i64) -> bool {
         self.columns > 0 && usize::try_from(period).map_or(true, |period| period >= self.columns)
     }
 }
 
 impl Snapshot<'_> {
-    /// The bins of all associations, and of those who were some.
+    /// Reads the bins of all associations, and of pairs that are no longer associations.
     pub fn bins(&self, ledger: &Ledger) -> Result<Bins, StoreError> {
         let columns = self.bin_columns()?;
-        let mut bins = Bins { of: vec![Vec::new(); ledger.accounts.len()], away: Vec::new(), columns };
+        let mut bins =
+            Bins { by_account: vec![Vec::new(); ledger.accounts.len()], removed: Vec::new(), columns };
         let mut finder = Finder::new(ledger);
         if columns > 0 {
             let (_, select) = self.numbered("job_usage_factor_table", &KEY)?;
@@ -102,9 +104,9 @@ impl Snapshot<'_> {
                     let bin = |period| StoredBin { period: period as i64, value: value(period), userid, row };
                     Ok((0..columns).map(bin).collect())
                 };
-                match finder.find(cells.text(0)?, cells.text(2)?).and_then(|at| bins.of.get_mut(at)) {
-                    Some(of) => of.extend(stored()?),
-                    None => bins.away.extend(stored()),
+                match finder.find(cells.text(0)?, cells.text(2)?).and_then(|at| bins.by_account.get_mut(at)) {
+                    Some(own) => own.extend(stored()?),
+                    None => bins.removed.extend(stored()),
                 }
                 Ok(())
             })?;
@@ -112,7 +114,7 @@ impl Snapshot<'_> {
         }
         let (_, select) = self.numbered("job_usage_per_association_table", &BIN)?;
         let columns = ["username", "userid", "bank", "period", "value"];
-        let mut away: HashMap<(String, String), Vec<StoredBin>> = HashMap::new();
+        let mut removed: HashMap<(String, String), Vec<StoredBin>> = HashMap::new();
         self.each_row(&select, "job_usage_per_association_table", &columns, |cells| {
             let (user, bank) = (cells.text(0)?, cells.text(2)?);
             let stored = || -> Result<StoredBin, String> {
@@ -125,26 +127,26 @@ impl Snapshot<'_> {
                 }
                 Ok(StoredBin { period, value, userid: cells.user_id(1), row: cells.integer(5)? })
             };
-            match finder.find(user, bank).and_then(|at| bins.of.get_mut(at)) {
-                Some(of) => of.push(stored()?),
+            match finder.find(user, bank).and_then(|at| bins.by_account.get_mut(at)) {
+                Some(own) => own.push(stored()?),
                 None => {
                     if let Ok(bin) = stored() {
-                        away.entry((user.to_owned(), bank.to_owned())).or_default().push(bin);
+                        removed.entry((user.to_owned(), bank.to_owned())).or_default().push(bin);
                     }
                 }
             }
             Ok(())
         })?;
-        bins.away = away.into_values().collect();
-        for of in bins.of.iter_mut().chain(&mut bins.away) {
-            if !of.is_sorted_by_key(|bin| bin.period) {
-                of.sort_by_key(|bin| bin.period);
+        bins.removed = removed.into_values().collect();
+        for sorted in bins.by_account.iter_mut().chain(&mut bins.removed) {
+            if !sorted.is_sorted_by_key(|bin| bin.period) {
+                sorted.sort_by_key(|bin| bin.period);
             }
         }
         Ok(bins)
     }
 
-    /// Writes what counting changed; it is stored when the snapshot is committed.
+    /// Writes the changes of counting. They are stored when the snapshot is committed.
     pub fn write_usage(
         &self,
         ledger: &Ledger,
@@ -219,7 +221,7 @@ impl Snapshot<'_> {
         changes: &UsageChanges,
         step: &mut dyn FnMut(),
     ) -> rusqlite::Result<()> {
-        if changes.bins.is_empty() && changes.away.is_empty() && changes.forgotten.is_empty() {
+        if changes.bins.is_empty() && changes.removed.is_empty() && changes.dropped.is_empty() {
             return Ok(());
         }
         let number =
@@ -247,14 +249,14 @@ impl Snapshot<'_> {
             };
             step();
         }
-        for (bin, value) in &changes.away {
+        for (bin, value) in &changes.removed {
             update.execute((bin.row, *value))?;
             step();
         }
         let mut delete = self.transaction.prepare(
             "DELETE FROM job_usage_per_association_table WHERE username = ?1 AND bank = ?2 AND period >= ?3",
         )?;
-        for (at, period) in &changes.forgotten {
+        for (at, period) in &changes.dropped {
             if let Some(account) = ledger.accounts.get(*at) {
                 delete.execute((&account.user, ledger.bank_name(account), *period))?;
             }
@@ -284,7 +286,7 @@ impl Snapshot<'_> {
                 "UPDATE job_usage_factor_table SET usage_factor_period_{period} = ?2 WHERE {number} = ?1"
             );
             let mut update = self.transaction.prepare(&sql)?;
-            for (bin, value) in changes.away.iter().filter(|change| change.0.period == period as i64) {
+            for (bin, value) in changes.removed.iter().filter(|change| change.0.period == period as i64) {
                 update.execute((bin.row, *value))?;
                 step();
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What can be wrong with a file: one sentence that names the file and the reason.
+//! Errors of reading and writing files. Each names the file and the reason in one sentence.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,102 +9,102 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
 use super::Access;
-use super::beside::INTERRUPTED;
+use super::companions::INTERRUPTED;
 
-/// A file that can't be used, and what became of what was to be changed in it.
+/// A failed access to a file, and the state in which it left the file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{path}: {reason}{}", outcome(.reason, *.left))]
 pub struct StoreError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Reason of the failure.
     pub reason: Reason,
-    /// How it is left: where it was to be changed the text says so.
+    /// State of the file. The error text includes it if the file was to be changed.
     pub left: Left,
 }
 
-/// How an error leaves a file.
+/// State of a file after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// As it was, and nobody asked for anything else.
+    /// Unchanged after an access that only reads.
     Alone,
-    /// As it was, though it was to be changed.
+    /// Unchanged after an access that was to write.
     Unchanged,
-    /// With all that was to be changed, or with nothing of it. SQLite appends a commit to a write-ahead log; where the system fails to
-    /// say that it is on the disk, whoever opens the database next may find it there.
+    /// With all changes or with none. SQLite appends a commit to a write-ahead log. If the system fails to confirm
+    /// that the log is on disk, the next program that opens the database may find the commit.
     WholeOrNot,
 }
 
-/// Why a file can't be used.
+/// Reason why a file can't be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Reason {
     /// It does not exist.
     #[error("no such file")]
     Missing,
-    /// The system does not let this user read it; in its words.
+    /// The user has no permission to read it; with the text of the system.
     #[error("can't be read: {0}")]
     Denied(String),
-    /// The system refuses to open or read it for another reason.
+    /// The system can't open or read it for another reason.
     #[error("can't be read: {0}")]
     Unreadable(String),
-    /// There is nothing in it.
+    /// It is empty.
     #[error("an empty file")]
     Empty,
     /// It has no SQLite header.
     #[error("not an SQLite database")]
     NotADatabase,
-    /// Another process holds its lock.
+    /// Another process holds the lock.
     #[error("locked by another process (waited {} s)", .0.as_secs_f64())]
     Locked(Duration),
-    /// It is shorter than its own header says.
+    /// It is shorter than its header states.
     #[error("truncated: {found} of {expected} bytes")]
     Truncated {
-        /// Bytes that should be there.
+        /// Size according to the header, in bytes.
         expected: u64,
-        /// Bytes that are.
+        /// Size of the file, in bytes.
         found: u64,
     },
-    /// SQLite finds its content inconsistent.
+    /// SQLite finds its content inconsistent; with the text of SQLite.
     #[error("damaged: {0}")]
     Damaged(String),
     /// It can't be written.
     #[error("read-only: {0}")]
     ReadOnly(&'static str),
-    /// It is a link that this user made, who is neither root nor the caller.
+    /// It is a link, made by a user other than root and the caller.
     #[error("it is a link of user {0}, which could lead anywhere; name the file itself")]
     Linked(u32),
-    /// A file that SQLite would open with it, and that must not be opened.
+    /// Another user owns a file that SQLite would open together with the database.
     #[error(
         "the file beside it that ends in {suffix} is user {user}'s, and could do harm to whoever opens it; if it is to be \
          trusted give it to the owner of the database (chown), else remove it"
     )]
     Beside {
-        /// What it is called behind the name of the database.
+        /// Suffix of the file name after the name of the database.
         suffix: &'static str,
-        /// Whose it is.
+        /// User id of the owner.
         user: u32,
     },
     /// A table or column is missing.
     #[error("{0}")]
     Schema(String),
-    /// A value can't be what it says.
+    /// A value is invalid.
     #[error("{0}")]
     Value(String),
-    /// A text document does not follow its format.
+    /// A text document has an invalid format.
     #[error("{0}")]
     Format(String),
-    /// Anything else, in SQLite's words.
+    /// Another error; with the text of SQLite.
     #[error("{0}")]
     Sqlite(String),
 }
 
 impl StoreError {
-    /// Makes an error about the file `path`, in which nothing was changed.
+    /// Makes an error about the file `path`, which is unchanged.
     pub fn new(path: &Path, reason: Reason) -> Self {
         StoreError { path: path.to_owned(), reason, left: Left::Alone }
     }
 
-    /// An error of opening or reading a file.
+    /// Makes an error from an I/O error of opening or reading a file.
     pub fn system(path: &Path, error: &std::io::Error) -> Self {
         let reason = match error.kind() {
             ErrorKind::NotFound => Reason::Missing,
@@ -114,22 +114,22 @@ impl StoreError {
         Self::new(path, reason)
     }
 
-    /// The same error of something that was to write, or only to read.
-    pub(super) fn of(self, access: Access) -> Self {
+    /// Sets the state of the file according to the purpose of the access.
+    pub(super) fn with_access(self, access: Access) -> Self {
         let left = if access == Access::Write { Left::Unchanged } else { Left::Alone };
         StoreError { left, ..self }
     }
 
-    /// The reason behind an SQLite error.
+    /// Makes an error from an SQLite error.
     pub(super) fn sqlite(path: &Path, waited: Duration, error: &rusqlite::Error) -> Self {
-        Self::new(path, reason(waited, error))
+        Self::new(path, reason_of(waited, error))
     }
 }
 
-fn reason(waited: Duration, error: &rusqlite::Error) -> Reason {
+fn reason_of(waited: Duration, error: &rusqlite::Error) -> Reason {
     let (failure, text) = match error {
         rusqlite::Error::SqliteFailure(failure, text) => (failure, text),
-        // Our SQL is no help to whoever has this database.
+        // Users can't act on our SQL text, so only SQLite's message is shown.
         rusqlite::Error::SqlInputError { msg, .. } => return Reason::Sqlite(msg.clone()),
         _ => return Reason::Sqlite(error.to_string()),
     };
@@ -147,7 +147,8 @@ fn reason(waited: Duration, error: &rusqlite::Error) -> Reason {
     }
 }
 
-/// Returns how the file was left, as the end of an error text. It is empty if the file was not opened, or not to be changed.
+/// Returns the state of the file as the end of an error text. The text is empty if the file was not opened or not to
+/// be changed.
 fn outcome(reason: &Reason, left: Left) -> &'static str {
     let opened = !matches!(
         reason,

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The `jobs` table as a history: what was submitted when, and what it took.
+//! Reads the `jobs` table as a history: the submissions and their resources.
 
 use super::jobs::is_time;
 use super::{Snapshot, StoreError};
 
-/// A job of the past, valid until the next one is read. Times are seconds since the epoch.
+/// A past job, borrowed until the next one is read. Times are seconds since the epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct PastJob<'a> {
-    /// Who ran it.
+    /// User id.
     pub userid: i64,
-    /// When it was submitted, began to run and became inactive; `None` if one of them is no time ([`is_time`]).
+    /// Times of submission, start and end; `None` if one of them is invalid ([`is_time`]).
     pub times: Option<[f64; 3]>,
-    /// R; `None` if it is no text.
+    /// R; `None` if it is not text.
     pub r: Option<&'a str>,
-    /// Its jobspec; `None` where the record does not say.
+    /// Jobspec; `None` if the record has none.
     pub jobspec: Option<&'a str>,
-    /// Its bank; `None` where the record does not say.
+    /// Name of the bank; `None` if the record has none.
     pub bank: Option<&'a str>,
-    /// The run time it asked for, in seconds; `None` where the record does not say.
+    /// Time limit in seconds; `None` if the record has none.
     pub requested: Option<f64>,
 }
 
 impl Snapshot<'_> {
-    /// Calls for each record of an ended job, in the order of submission.
+    /// Calls `each` with each record of an ended job, in the order of submission.
     pub fn past_jobs(&self, each: &mut dyn FnMut(PastJob<'_>)) -> Result<(), StoreError> {
         let table = self.needed_table("jobs")?;
         let has = |column: &'static str| if table.has(column) { column } else { "NULL" };

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The `jobs` table: records of ended jobs.
+//! Reads and writes the `jobs` table, which has the records of ended jobs.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, params_from_iter};
 
 use super::{Reason, Snapshot, StoreError};
 
-/// A job that ended, as the `jobs` table keeps it. Times are seconds since the epoch.
+/// A record of an ended job. Times are seconds since the epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobRecord {
-    /// The job id.
+    /// Job id.
     pub id: u64,
-    /// Who ran it.
+    /// User id.
     pub userid: u32,
-    /// When it was submitted.
+    /// Time of submission.
     pub t_submit: f64,
-    /// When it began to run.
+    /// Start of the job.
     pub t_run: f64,
-    /// When it became inactive.
+    /// Time when the job became inactive.
     pub t_inactive: f64,
-    /// The ranks it ran on, an idset.
+    /// Ranks of the job, an idset.
     pub ranks: String,
-    /// What it ran on: R as the KVS holds it, a JSON text.
+    /// R of the job as in the KVS, a JSON text.
     pub r: String,
-    /// Its jobspec with the updates applied, a JSON text.
+    /// Jobspec with all updates applied, a JSON text.
     pub jobspec: String,
-    /// Its project; empty where the jobspec names none.
+    /// Name of the project; empty if the jobspec has none.
     pub project: String,
-    /// Its bank; empty where the jobspec names none.
+    /// Name of the bank; empty if the jobspec has none.
     pub bank: String,
-    /// The run time it asked for, in seconds.
+    /// Time limit in seconds.
     pub requested_duration: f64,
-    /// The run time it had, in seconds.
+    /// Run time in seconds.
     pub actual_duration: f64,
 }
 
-/// The columns of a record in the order of [`JobRecord`]; those from the ninth on came with later schemas.
+/// The columns in the order of [`JobRecord`]; those from the ninth on exist in newer schemas only.
 const COLUMNS: [&str; 12] = [
     "id",
     "userid",
@@ -52,53 +52,53 @@ const COLUMNS: [&str; 12] = [
 ];
 const NEEDED: usize = 8;
 
-/// The columns that counting needs.
+/// Columns that counting usage needs.
 pub(super) const NEEDED_COLUMNS: [&str; 5] = ["id", "userid", "t_run", "t_inactive", "R"];
 
-/// No time is later than that many seconds since the epoch, 3,000 years, and nothing lasts longer. Where a number is much greater,
-/// a second is less than its last digit: sums come to infinity, and time would not go on.
+/// Latest valid time in seconds since the epoch (about 3,000 years) and longest valid duration. For much larger
+/// numbers the distance of two f64 exceeds a second, and sums may overflow.
 pub const LATEST: f64 = 1e11;
 
-/// True for seconds that can be reckoned with.
+/// Returns true for a valid time or duration in seconds.
 pub fn is_time(seconds: f64) -> bool {
     (0.0..=LATEST).contains(&seconds)
 }
 
-/// A record as counting sees it, valid until the next one is read.
+/// The columns of a record that counting needs, borrowed until the next record is read.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedJob<'a> {
-    /// Its row: records that came later have higher ones.
+    /// Row number; later records have higher ones.
     pub row: i64,
-    /// The job id, in decimal.
+    /// Job id in decimal.
     pub id: &'a str,
-    /// Who ran it.
+    /// User id.
     pub userid: i64,
-    /// When it began to run and when it became inactive; `None` if one of them is no time ([`is_time`]).
+    /// Start and end of the job; `None` if one of them is invalid ([`is_time`]).
     pub times: Option<(f64, f64)>,
-    /// R; `None` if it is no text.
+    /// R; `None` if it is not text.
     pub r: Option<&'a str>,
-    /// Its bank, empty where the jobspec names none; `None` where the record does not say.
+    /// Name of the bank, empty if the jobspec has none; `None` if the record has no such column.
     pub bank: Option<&'a str>,
-    /// Its project; `None` where the record does not say.
+    /// Name of the project; `None` if the record has no such column.
     pub project: Option<&'a str>,
-    /// Its jobspec, read only where `bank` is `None`.
+    /// Jobspec, read only if `bank` is `None`.
     pub jobspec: Option<&'a str>,
 }
 
-/// Which records are asked for.
+/// A selection of records.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
-    /// All of them.
+    /// All records.
     All,
-    /// Those in rows after this one.
+    /// Records in rows after this one.
     After(i64),
-    /// Those with these ids, as far as they exist.
+    /// Records with these job ids, if they exist.
     Ids(&'a [u64]),
 }
 
 impl Snapshot<'_> {
-    /// Adds records, but for those whose id is there already, and says how many were new. They are stored when the
-    /// snapshot is committed.
+    /// Adds records, except those with a job id that exists already. Returns the number of added records. They are
+    /// stored when the snapshot is committed.
     pub fn insert_jobs(&self, records: &[JobRecord]) -> Result<u64, StoreError> {
         let table = self.needed_table("jobs")?;
         let missing: Vec<&str> = COLUMNS.into_iter().take(NEEDED).filter(|name| !table.has(name)).collect();
@@ -138,21 +138,21 @@ impl Snapshot<'_> {
         insert().map_err(|error| self.fail(&error))
     }
 
-    /// When the newest job on record ended, of those that ended up to this time; `None` if there is none.
+    /// Returns the end of the newest job on record that ended by `until`, or `None` if no such record exists.
     pub fn newest_inactive(&self, until: f64) -> Result<Option<f64>, StoreError> {
         self.needed_table("jobs")?;
         let sql = "SELECT max(t_inactive) FROM jobs WHERE t_inactive <= ?1";
         self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.fail(&error))
     }
 
-    /// When the oldest job on record ended; `None` if there is none. A record that says no time counts for none.
+    /// Returns the end of the oldest job on record with an end, or `None` if no such record exists.
     pub fn oldest_inactive(&self) -> Result<Option<f64>, StoreError> {
         self.needed_table("jobs")?;
         let sql = "SELECT min(t_inactive) FROM jobs WHERE t_inactive > 0";
         self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.fail(&error))
     }
 
-    /// Calls for each of these records in the order of their rows, or of their ids.
+    /// Calls `each` with the selected records, in the order of rows or of the given ids.
     pub fn ended_jobs(&self, which: Which<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> Result<(), StoreError> {
         let table = self.needed_table("jobs")?;
         let number = self.job_rows()?;
@@ -185,18 +185,18 @@ impl Snapshot<'_> {
         self.check_unchanged()
     }
 
-    /// True where records have a place for their bank, as since schema 24.
+    /// Returns true if records have a column for the bank (since schema 24).
     pub fn jobs_name_banks(&self) -> Result<bool, StoreError> {
         Ok(self.needed_table("jobs")?.has("bank"))
     }
 
-    /// The row of a record; `None` if it is not there any more.
+    /// Returns the row of a record, or `None` if it was removed.
     pub fn row_of_job(&self, id: &str) -> Result<Option<i64>, StoreError> {
         let sql = format!("SELECT {} FROM jobs WHERE id = ?1", self.job_rows()?);
         self.transaction.query_row(&sql, [id], |row| row.get(0)).optional().map_err(|error| self.fail(&error))
     }
 
-    /// Row and id of the record that came last; `None` if there is none.
+    /// Returns row and job id of the newest record, or `None` if no such record exists.
     pub fn last_job(&self) -> Result<Option<(i64, String)>, StoreError> {
         let number = self.job_rows()?;
         let sql = format!("SELECT {number}, CAST(id AS text) FROM jobs ORDER BY {number} DESC LIMIT 1");
@@ -204,7 +204,7 @@ impl Snapshot<'_> {
         self.transaction.query_row(&sql, [], read).optional().map_err(|error| self.fail(&error))
     }
 
-    /// The id of the newest record in a row up to this one.
+    /// Returns the job id of the newest record up to `row`.
     pub fn last_job_until(&self, row: i64) -> Result<Option<String>, StoreError> {
         let number = self.job_rows()?;
         let sql =
@@ -215,14 +215,14 @@ impl Snapshot<'_> {
             .map_err(|error| self.fail(&error))
     }
 
-    /// How many records are of jobs that ended before this time.
+    /// Returns the number of records of jobs that ended before `time`.
     pub fn count_jobs_before(&self, time: f64) -> Result<usize, StoreError> {
         let sql = "SELECT count(*) FROM jobs WHERE t_inactive < ?1";
         let count = self.transaction.query_row(sql, [time], |row| row.get::<_, u32>(0));
         count.map(|count| count as usize).map_err(|error| self.fail(&error))
     }
 
-    /// Removes the records of jobs that ended before this time, and says how many there were.
+    /// Removes the records of jobs that ended before `time`, and returns their number.
     pub fn remove_jobs_before(&self, time: f64) -> Result<usize, StoreError> {
         let sql = "DELETE FROM jobs WHERE t_inactive < ?1";
         self.transaction.execute(sql, [time]).map_err(|error| self.fail(&error))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the database keeps of usage: how it is counted, and by association, bank and period how much there is.
+//! Reads the usage settings, and the associations and banks with their usage.
 
 use std::collections::HashMap;
 
@@ -9,69 +9,69 @@ use super::{Reason, Snapshot, StoreError};
 use fairshare::accrual::MAX_WEIGHT;
 use fairshare::periods::Weights;
 
-/// How usage is counted here.
+/// Settings for counting usage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsageSettings {
-    /// The stored end of the half-life period; boundaries are half-lives before and after it.
+    /// Stored end of the half-life period. Boundaries are whole half-lives before and after it.
     pub period_end: f64,
-    /// Seconds from one boundary to the next.
+    /// Half-life in seconds: the distance of two boundaries.
     pub half_life: f64,
-    /// Seconds after which usage is forgotten.
+    /// Seconds after which usage is dropped.
     pub reset_period: f64,
-    /// What a boundary leaves of a usage.
+    /// Factor by which usage decays at a boundary.
     pub decay: f64,
-    /// What nodes, cores and GPUs count.
+    /// Usage of a node-, core- and GPU-second.
     pub weights: Weights,
-    /// Jobs that ended up to here never count: when the above was last changed.
+    /// Time of the last change of the settings above. Jobs that ended until then do not count.
     pub reconfigured: f64,
-    /// `table.column: value` for what an older schema does not have.
+    /// Substitutes for what an older schema lacks, as `table.column: value`.
     pub notes: Vec<String>,
 }
 
-/// An association, as far as usage goes.
+/// An association with its usage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {
-    /// Its row in the association table.
+    /// Row in the association table.
     pub row: i64,
-    /// The user.
+    /// Name of the user.
     pub user: String,
-    /// The user's id.
+    /// User id.
     pub userid: i64,
-    /// Its bank, by place in [`Ledger::banks`].
+    /// Index of its bank in [`Ledger::banks`].
     pub bank: usize,
     /// True if this is the user's default bank.
     pub is_default: bool,
     /// The stored usage.
     pub usage: f64,
-    /// Its row in the factor table.
+    /// Row in the factor table, if there is one.
     pub counted: Option<Counted>,
 }
 
-/// How far flux-accounting has counted an association's jobs.
+/// The progress of flux-accounting in counting the jobs of an association.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counted {
-    /// The row.
+    /// Row in the factor table.
     pub row: i64,
-    /// The user id as this table has it.
+    /// User id in the factor table.
     pub userid: i64,
-    /// When the newest counted job ended, 0 before the first; `None` if it is no number.
+    /// End of the newest counted job, 0 before the first; `None` if it is not a number.
     pub newest: Option<f64>,
 }
 
-/// A bank, as far as usage goes.
+/// A bank with its usage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LedgerBank {
-    /// Its row; `None` if associations name it and the bank table does not.
+    /// Row in the bank table; `None` if only associations name the bank.
     pub row: Option<i64>,
-    /// Its name.
+    /// Name of the bank.
     pub name: String,
-    /// The bank above it.
+    /// Index of the parent bank.
     pub parent: Option<usize>,
-    /// True if it has no bank above it.
+    /// True if the bank table names no parent.
     pub is_root: bool,
     /// The stored usage.
     pub usage: f64,
-    /// Jobs that ended up to here never count; `None` if it is no number.
+    /// Jobs that ended until this time do not count; `None` if it is not a number.
     pub ignore_older_than: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ pub struct LedgerBank {
 pub struct Ledger {
     /// The associations.
     pub accounts: Vec<Account>,
-    /// The banks of the bank table, then those that only associations name.
+    /// The banks of the bank table, then banks that only associations name.
     pub banks: Vec<LedgerBank>,
 }
 
@@ -90,15 +90,15 @@ const BANK: [Column; 4] =
     [("bank", None), ("parent_bank", None), ("job_usage", None), ("ignore_older_than", Some("0"))];
 const FACTOR: [Column; 4] =
     [("username", None), ("userid", None), ("bank", None), ("last_job_timestamp", None)];
-/// More periods than this are a mistake: 100,000 hours are eleven years.
+/// Highest number of periods. 100,000 periods of an hour are eleven years, so more are a mistake.
 pub(super) const MOST_PERIODS: i64 = 100_000;
-/// What a node-, core- or GPU-second may count.
+/// Valid weights of a node-, core- or GPU-second.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 0.0..=MAX_WEIGHT;
-/// flux-accounting's own default: a week.
+/// flux-accounting's default half-life, in seconds.
 const WEEK: f64 = 604_800.0;
 
 impl Snapshot<'_> {
-    /// Checks that all is there that counting needs; the error names everything that is not.
+    /// Checks that all tables and columns for counting usage exist. The error names all that are missing.
     pub fn check_usage_schema(&self) -> Result<(), StoreError> {
         let mut faults = Vec::new();
         let jobs: Vec<Column> = super::jobs::NEEDED_COLUMNS.map(|name| (name, None)).to_vec();
@@ -122,7 +122,7 @@ impl Snapshot<'_> {
         if faults.is_empty() { Ok(()) } else { Err(self.schema_error(&faults.join("; "))) }
     }
 
-    /// How many bins are columns of the factor table, as before schema 36.
+    /// Returns the number of bins that are columns of the factor table (before schema 36), or 0.
     pub(super) fn bin_columns(&self) -> Result<usize, StoreError> {
         if self.table("job_usage_per_association_table")?.is_some() {
             return Ok(0);
@@ -134,7 +134,7 @@ impl Snapshot<'_> {
         Ok((0..1000).take_while(has).count())
     }
 
-    /// How usage is counted; what the schema lacks has flux-accounting's defaults.
+    /// Reads and checks the settings for counting usage. Missing settings have flux-accounting's defaults.
     pub fn usage_settings(&self) -> Result<UsageSettings, StoreError> {
         let ends = "SELECT end_half_life_period FROM t_half_life_period_table WHERE cluster = 'cluster'";
         let mut period_end = None;
@@ -150,13 +150,13 @@ impl Snapshot<'_> {
         self.usage_rule(period_end)
     }
 
-    /// Checks the numbers of `config_table` by which usage counts and decays. Push, update and sync all refuse what this
-    /// refuses.
+    /// Checks the settings of `config_table` for counting and decaying usage. `push`, `update` and `sync` all reject
+    /// a database that this function rejects.
     pub fn check_usage_rule(&self) -> Result<(), StoreError> {
         self.usage_rule(0.0).map(drop)
     }
 
-    /// Reads and checks the settings of `config_table`; `period_end` is stored elsewhere.
+    /// Reads and checks the settings of `config_table`; `period_end` comes from another table.
     fn usage_rule(&self, period_end: f64) -> Result<UsageSettings, StoreError> {
         let mut known: HashMap<String, f64> = HashMap::new();
         let mut notes = Vec::new();
@@ -217,12 +217,12 @@ impl Snapshot<'_> {
         Ok(settings)
     }
 
-    /// All associations and banks. `progress` hears how many associations were read, now and then.
+    /// Reads all associations and banks. Calls `progress` with the number of associations read.
     pub fn ledger(&self, progress: &mut dyn FnMut(u64)) -> Result<Ledger, StoreError> {
         self.read_ledger(progress, |cells, at| cells.number(at))
     }
 
-    /// The same for a recount, which replaces the stored usages: one that is no number becomes NaN.
+    /// Reads all associations and banks for a recount, which replaces their usage. Invalid usages become NaN.
     pub fn ledger_to_recount(&self, progress: &mut dyn FnMut(u64)) -> Result<Ledger, StoreError> {
         self.read_ledger(progress, |cells, at| Ok(cells.number_if_any(at).unwrap_or(f64::NAN)))
     }
@@ -314,9 +314,11 @@ impl Snapshot<'_> {
         Ok(ledger)
     }
 
-    /// Returns the user ids that associations had when their usage was stored and have no more, with their place in `ledger`.
+    /// Returns the user ids that associations had when their usage was stored and no longer have, each with the index
+    /// of the association in `ledger`.
     ///
-    /// flux-accounting changes the user id of an association, and leaves the old one in the rows of its usage and in records of jobs.
+    /// flux-accounting can change the user id of an association; the old id remains in the rows of its usage and in
+    /// job records.
     pub fn former_userids(&self, ledger: &Ledger) -> Result<Vec<(i64, usize)>, StoreError> {
         let mut former = Vec::new();
         for table in ["job_usage_per_association_table", "job_usage_factor_table"] {
@@ -338,7 +340,8 @@ impl Snapshot<'_> {
         Ok(former)
     }
 
-    /// A table that must exist and have row numbers, and the `SELECT` of these columns and the row number.
+    /// Returns a table that must have row numbers, and a `SELECT` of these columns and the row number in the order of
+    /// rows.
     pub(super) fn numbered(
         &self,
         name: &'static str,
@@ -358,7 +361,7 @@ impl Snapshot<'_> {
         Ok((table, format!("{select} ORDER BY {number}")))
     }
 
-    /// Calls for each row of a query.
+    /// Calls `each` with each row of a query. Returns its error, or an error if the database was written meanwhile.
     pub(super) fn each_row(
         &self,
         sql: &str,
@@ -378,7 +381,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// Keys whose values must be numbers.
+/// Keys of `config_table` with numeric values.
 const NUMBERS: [&str; 7] = [
     "priority_decay_half_life",
     "priority_usage_reset_period",
@@ -389,7 +392,7 @@ const NUMBERS: [&str; 7] = [
     "reconfigure_time",
 ];
 
-/// Finds associations by user and bank, fastest in the order of the ledger, which is that of most tables.
+/// Finds associations by user and bank. It is fastest for rows in the order of the ledger, which most tables have.
 pub(super) struct Finder<'a> {
     ledger: &'a Ledger,
     last: usize,
@@ -427,7 +430,7 @@ impl<'a> Finder<'a> {
 }
 
 impl Ledger {
-    /// The name of an association's bank.
+    /// Returns the name of an association's bank.
     pub fn bank_name(&self, account: &Account) -> &str {
         self.banks.get(account.bank).map_or("", |bank| bank.name.as_str())
     }

@@ -1,66 +1,66 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the exact rule remembers from one run to the next, in one row of a table of our own that flux-accounting never
-//! looks at: which period the present bins stand for, and which records are counted.
+//! Stores the state of the exact rule between two runs, in one row of a table of our own that flux-accounting
+//! ignores: the period of the stored bins, and the records that are counted.
 //!
-//! Records are counted in the order in which they came into the `jobs` table, so one of them says where the counted ones
-//! end, however late a job's record comes. It is remembered by its id: row numbers change when a database is rebuilt,
-//! their order does not.
+//! Records are counted in the order in which they were added to the `jobs` table. The last counted record therefore
+//! separates counted from new records, also if the record of an old job is added late. The marks contain its job id,
+//! because row numbers change when a database is rebuilt, while their order does not.
 //!
-//! When Flux was asked last is in a table beside it, as sites may fetch and count apart.
+//! The time of the last fetch is in a second table, because sites may fetch and count separately.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Reason, Snapshot, StoreError};
 
-/// What is remembered.
+/// The state after a run of the exact rule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Marks {
-    /// When the period of bin 0 began.
+    /// Start of the period of bin 0.
     pub period_start: f64,
-    /// `end_half_life_period` as we left it.
+    /// `end_half_life_period` after the run.
     pub period_end: f64,
-    /// The half-life.
+    /// Half-life in seconds.
     pub half_life: f64,
-    /// What a boundary left of a usage.
+    /// Factor by which usage decayed at a boundary.
     pub decay: f64,
-    /// After how long usage was forgotten.
+    /// Seconds after which usage was dropped.
     pub reset_period: f64,
-    /// `reconfigure_time` as it was.
+    /// `reconfigure_time` at the run.
     pub reconfigured: f64,
-    /// Jobs that ended up to here don't count.
+    /// Jobs that ended until this time do not count.
     pub since: f64,
-    /// The record that was the last one; `None` if there was none.
+    /// Job id of the last record; `None` if there was none.
     pub last_job: Option<String>,
-    /// When this was written.
+    /// Time of the run.
     pub ran: f64,
-    /// By [`Marks::key`], sorted: when the newest counted job of an association ended.
+    /// End of the newest counted job of each association, by [`Marks::key`] and sorted by it.
     pub counted: Vec<(u64, f64)>,
-    /// The usage with continuous decay of each association that has any, sorted by key.
+    /// Usage with continuous decay of each association that has usage, sorted by key.
     pub continuous: Vec<Continuous>,
-    /// Ids of records for which there was no association.
+    /// Job ids of records without an association.
     pub unplaced: Vec<u64>,
-    /// Stands for the associations there were, and from when on each one's bank counted.
+    /// Hash of the associations and of the cut-offs of their banks.
     pub associations: u64,
 }
 
 /// The usage of an association with continuous decay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Continuous {
-    /// The association, as [`Marks::key`].
+    /// Key of the association ([`Marks::key`]).
     pub key: u64,
-    /// The stored usage that belongs to it, which decays at boundaries only.
+    /// The stored usage at the same time, which decays at boundaries only.
     pub usage: f64,
-    /// The usage by bin, as of `period_start`; the present period first.
+    /// Usage by bin, as of `period_start`, the present period first.
     pub bins: Vec<f64>,
 }
 
-/// What is remembered of the last complete fetch.
+/// The state after the last complete fetch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FetchMarks {
-    /// When all that Flux had of ended jobs was fetched.
+    /// Time of the fetch.
     pub fetched: f64,
-    /// When the oldest job ended that ever was on record at such a time; `None` if none was.
+    /// End of the oldest job that was on record at any fetch; `None` if there was none.
     pub oldest: Option<f64>,
 }
 
@@ -70,7 +70,8 @@ const COLUMNS: &str = "period_start, period_end, half_life, decay, reset_period,
                        counted, unplaced, associations, continuous";
 
 impl Marks {
-    /// Stands for an association (FNV-1a; a collision among a million is one in forty million).
+    /// Returns the key of an association (FNV-1a). The probability of a collision among a million is one in forty
+    /// million.
     pub fn key(user: &str, bank: &str) -> u64 {
         let letters = user.bytes().chain([0xff]).chain(bank.bytes());
         letters.fold(0xcbf2_9ce4_8422_2325, |hash, letter| {
@@ -78,13 +79,14 @@ impl Marks {
         })
     }
 
-    /// When the newest counted job of an association ended; 0 if none was counted.
+    /// Returns the end of the newest counted job of an association, or 0 if none was counted.
     pub fn newest(&self, key: u64) -> f64 {
         let found = self.counted.binary_search_by_key(&key, |(known, _)| *known).ok();
         found.and_then(|at| self.counted.get(at)).map_or(0.0, |(_, newest)| *newest)
     }
 
-    /// Returns the usage of an association with continuous decay; `None` if its stored usage is another than the last run left.
+    /// Returns the usage of an association with continuous decay, or `None` if its stored usage is not the one of the
+    /// last run.
     pub fn continuous(&self, key: u64, stored: f64) -> Option<&Continuous> {
         let at = self.continuous.binary_search_by_key(&key, |known| known.key).ok()?;
         self.continuous.get(at).filter(|known| known.usage == stored)
@@ -136,10 +138,10 @@ impl Continuous {
 }
 
 impl Snapshot<'_> {
-    /// What was remembered; `None` if the exact rule never ran here.
+    /// Reads the marks, or `None` if the exact rule has never run.
     pub fn marks(&self) -> Result<Option<Marks>, StoreError> {
         let Some(table) = self.table(MARKS)? else { return Ok(None) };
-        // Older versions wrote no such column.
+        // Older versions did not have this column.
         let columns = if table.has("continuous") { COLUMNS } else { &COLUMNS.replace("continuous", "NULL") };
         let sql = format!("SELECT {columns} FROM {MARKS} WHERE one = 1");
         self.transaction.query_row(&sql, [], Marks::read).optional().map_err(|error| match error {
@@ -153,7 +155,7 @@ impl Snapshot<'_> {
         })
     }
 
-    /// Remembers; it is stored when the snapshot is committed.
+    /// Writes the marks. They are stored when the snapshot is committed.
     pub fn write_marks(&self, marks: &Marks) -> Result<(), StoreError> {
         let blob =
             |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
@@ -199,10 +201,10 @@ impl Snapshot<'_> {
         write().map_err(|error| self.fail(&error))
     }
 
-    /// When all was fetched, and what was on record then; `None` if that never was.
+    /// Reads the state of the last complete fetch, or `None` if there was none.
     pub fn fetch_marks(&self) -> Result<Option<FetchMarks>, StoreError> {
         let Some(table) = self.table(FETCH_MARKS)? else { return Ok(None) };
-        // Older versions wrote no such column.
+        // Older versions did not have this column.
         let oldest = if table.has("oldest") { "CAST(oldest AS real)" } else { "NULL" };
         let sql = format!("SELECT CAST(fetched AS real), {oldest} FROM {FETCH_MARKS} WHERE one = 1");
         let read = |row: &Row<'_>| Ok((row.get::<_, Option<f64>>(0)?, row.get(1)?));
@@ -211,7 +213,7 @@ impl Snapshot<'_> {
         Ok(found.and_then(|(fetched, oldest)| Some(FetchMarks { fetched: fetched?, oldest })))
     }
 
-    /// Remembers when all was fetched; it is stored when the snapshot is committed.
+    /// Writes the state of a complete fetch. It is stored when the snapshot is committed.
     pub fn write_fetch_marks(&self, marks: FetchMarks) -> Result<(), StoreError> {
         let lacks_oldest = self.table(FETCH_MARKS)?.is_some_and(|table| !table.has("oldest"));
         let write = || -> rusqlite::Result<()> {

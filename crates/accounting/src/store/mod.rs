@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! flux-accounting's SQLite database, and the documents that stand in for it.
+//! flux-accounting's SQLite database, and the documents of its `export-json`.
 //!
-//! A [`Database`] gives [`Snapshot`]s: one transaction, in which everything is read and, if asked for, the fair-shares
-//! are written. A snapshot that is dropped leaves the file as it was. SQL lives nowhere else.
+//! A [`Database`] provides [`Snapshot`]s. A snapshot is one transaction for all reads and writes. Dropping it leaves
+//! the file unchanged. All SQL is in this module.
 //!
-//! The schema changed 38 times so far; `schema.rs` says which columns are needed and what stands in for newer ones.
+//! The schema has changed 38 times. `schema.rs` lists the columns that are needed and the substitutes for newer ones.
 
 mod archive;
-mod beside;
 mod bins;
+mod companions;
 mod error;
 mod history;
 mod jobs;
@@ -37,8 +37,8 @@ use std::time::{Duration, SystemTime};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, ffi};
 
 pub use archive::ArchivedJob;
-use beside::{Place, Way};
 pub use bins::{Bins, StoredBin, UsageChanges};
+use companions::{DatabaseFile, OpenMode};
 pub use error::{Left, Reason, StoreError};
 pub use history::PastJob;
 pub use jobs::{EndedJob, JobRecord, LATEST, Which, is_time};
@@ -51,20 +51,20 @@ pub use site_limits::{LimitRecord, StoredLimit};
 pub use site_policy::SitePolicy;
 pub use tree::{BankRow, StoredAssociation, StoredTree, UsageBin, add_banks};
 pub use unknown::UnknownColumn;
-pub use values::shell_word;
+pub use values::quote_for_shell;
 
-/// Where flux-accounting keeps its database unless told otherwise.
+/// flux-accounting's default path of the database.
 pub const DEFAULT_PATH: &str = "/var/lib/flux/FluxAccounting.db";
 
-/// The first 16 bytes of every SQLite database.
+/// The first 16 bytes of an SQLite database.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// What a database is opened for.
+/// The purpose of opening a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Look, change nothing.
+    /// Only read.
     Read,
-    /// Take the write lock at once, so that what is written belongs to what was read.
+    /// Take the write lock at once, so that no other program writes between our reads and writes.
     Write,
 }
 
@@ -79,8 +79,8 @@ pub struct Database {
     unlocked: Option<Stamp>,
 }
 
-/// One transaction. Everything read through it belongs to one moment; [`Snapshot::commit`] ends it with a
-/// commit, dropping it with a rollback.
+/// One transaction. All its reads see the database at one moment. [`Snapshot::commit`] ends it with a commit,
+/// dropping it with a rollback.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     path: &'a Path,
@@ -91,31 +91,31 @@ pub struct Snapshot<'a> {
     unlocked: Option<Stamp>,
 }
 
-/// Size and time of a file that is read without locks: while they stay, so does what is in it.
+/// Size and modification time of a file that is read without locks. While they are unchanged, the content is too.
 type Stamp = (u64, Option<SystemTime>);
 
 impl Database {
-    /// Opens an existing database; never creates one. Locks held by others are waited for up to `wait`.
+    /// Opens an existing database and never creates one. Waits up to `wait` for locks of other processes.
     pub fn open(path: &Path, access: Access, wait: Duration) -> Result<Database, StoreError> {
-        Self::open_for(path, access, wait).map_err(|error| error.of(access))
+        Self::open_for(path, access, wait).map_err(|error| error.with_access(access))
     }
 
     fn open_for(path: &Path, access: Access, wait: Duration) -> Result<Database, StoreError> {
         if access == Access::Write
-            && let Some(user) = links::strangers(path, rustix::process::geteuid().as_raw())
+            && let Some(user) = links::find_foreign_link(path, rustix::process::geteuid().as_raw())
         {
             return Err(StoreError::new(path, Reason::Linked(user)));
         }
-        let (place, journal) = probe(path)?;
-        place.settle(access, wait).map_err(|reason| StoreError::new(path, reason))?;
+        let (file, journal) = probe(path)?;
+        file.wait_until_safe(access, wait).map_err(|reason| StoreError::new(path, reason))?;
         let (connection, unlocked) = match access {
-            Access::Read => to_read(path, &place, journal, wait)?,
-            Access::Write => (to_write(path, &place, wait)?, None),
+            Access::Read => connect_to_read(path, &file, journal, wait)?,
+            Access::Write => (connect_to_write(path, &file, wait)?, None),
         };
         Ok(Database { path: path.to_owned(), access, wait, journal, connection, unlocked })
     }
 
-    /// Starts the one transaction in which all is read and written.
+    /// Starts the transaction. Writers wait for the write lock.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, StoreError> {
         let behavior = match self.access {
             Access::Read => TransactionBehavior::Deferred,
@@ -126,29 +126,29 @@ impl Database {
         let transaction = self
             .connection
             .transaction_with_behavior(behavior)
-            .map_err(|error| StoreError::sqlite(path, wait, &error).of(access))?;
+            .map_err(|error| StoreError::sqlite(path, wait, &error).with_access(access))?;
         Ok(Snapshot { path, access, wait, journal, transaction, unlocked })
     }
 }
 
 impl Snapshot<'_> {
     fn fail(&self, error: &rusqlite::Error) -> StoreError {
-        StoreError::sqlite(self.path, self.wait, error).of(self.access)
+        StoreError::sqlite(self.path, self.wait, error).with_access(self.access)
     }
 
     fn error(&self, reason: Reason) -> StoreError {
         let reason = match reason {
-            // A statement that puts a value right needs the database's path.
+            // The text suggests an SQL statement, which needs the path of the database.
             Reason::Value(text) => {
-                let path = shell_word(&self.path.display().to_string());
+                let path = quote_for_shell(&self.path.display().to_string());
                 Reason::Value(text.replace("`sqlite3 DATABASE ", &format!("`sqlite3 {path} ")))
             }
             reason => reason,
         };
-        StoreError::new(self.path, reason).of(self.access)
+        StoreError::new(self.path, reason).with_access(self.access)
     }
 
-    /// What was read without locks must still be what is there.
+    /// Returns an error if a database that is read without locks was written meanwhile.
     fn check_unchanged(&self) -> Result<(), StoreError> {
         let Some(before) = self.unlocked else { return Ok(()) };
         if stamp(self.path).is_ok_and(|now| now == before) {
@@ -159,17 +159,17 @@ impl Snapshot<'_> {
         Err(self.error(Reason::Unreadable(text.to_owned())))
     }
 
-    /// The database's file.
+    /// Returns the path of the database.
     pub fn path(&self) -> &Path {
         self.path
     }
 
-    /// Ends the transaction and stores all that was written in it: all of it or, on any error, nothing. Only where a write-ahead
-    /// log could not be brought to the disk is it not known which; [`StoreError::left`] says so.
+    /// Ends the transaction and stores all its writes, or none of them after an error. If a write-ahead log could not
+    /// be flushed to disk, the outcome is unknown; [`StoreError::left`] has the outcome.
     pub fn commit(self) -> Result<(), StoreError> {
         let (path, wait, access, journal) = (self.path, self.wait, self.access, self.journal);
         self.transaction.commit().map_err(|error| {
-            let failed = StoreError::sqlite(path, wait, &error).of(access);
+            let failed = StoreError::sqlite(path, wait, &error).with_access(access);
             match (journal, failed.left) {
                 (Journal::WriteAhead, Left::Unchanged) => StoreError { left: Left::WholeOrNot, ..failed },
                 _ => failed,
@@ -177,7 +177,7 @@ impl Snapshot<'_> {
         })
     }
 
-    /// The number in `PRAGMA user_version`; 0 before flux-accounting 0.20.
+    /// Returns `PRAGMA user_version`, which is 0 before flux-accounting 0.20.
     pub fn schema_version(&self) -> Result<i64, StoreError> {
         self.transaction
             .query_row("PRAGMA user_version", [], |row| row.get(0))
@@ -185,30 +185,32 @@ impl Snapshot<'_> {
     }
 }
 
-/// A connection for a reader, and the stamp of what it reads without locks.
+/// Opens a connection for a reader. Returns the stamp of the file if it is read without locks.
 ///
-/// A reader may have to roll back a write that was cut off, so it asks for write access where it may do that; SQLite falls back to
-/// read-only where the system refuses, and query_only keeps a reader from changing anything itself.
-fn to_read(
+/// A reader may have to roll back an interrupted write, so the connection has write access if that is safe. SQLite
+/// falls back to read-only if the system denies it, and `query_only` prevents all other writes.
+fn connect_to_read(
     path: &Path,
-    place: &Place,
+    file: &DatabaseFile,
     journal: Journal,
     wait: Duration,
 ) -> Result<(Connection, Option<Stamp>), StoreError> {
-    let flags = match place.way(journal).map_err(|reason| StoreError::new(path, reason))? {
-        Way::WithoutLog => return without_log(path, place, wait),
-        Way::ReadWrite => OpenFlags::SQLITE_OPEN_READ_WRITE,
-        Way::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    let flags = match file.open_mode(journal).map_err(|reason| StoreError::new(path, reason))? {
+        OpenMode::WithoutLog => return connect_without_log(path, file, wait),
+        OpenMode::ReadWrite => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        OpenMode::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
     };
-    match connect(&place.path, flags, Access::Read, wait) {
+    match connect(&file.path, flags, Access::Read, wait) {
         Ok(connection) => Ok((connection, None)),
-        Err(error) if journal == Journal::WriteAhead && needs_log(&error) => without_log(path, place, wait),
+        Err(error) if journal == Journal::WriteAhead && needs_log(&error) => {
+            connect_without_log(path, file, wait)
+        }
         Err(error) => Err(StoreError::sqlite(path, wait, &error)),
     }
 }
 
-fn to_write(path: &Path, place: &Place, wait: Duration) -> Result<Connection, StoreError> {
-    let connection = connect(&place.path, OpenFlags::SQLITE_OPEN_READ_WRITE, Access::Write, wait)
+fn connect_to_write(path: &Path, file: &DatabaseFile, wait: Duration) -> Result<Connection, StoreError> {
+    let connection = connect(&file.path, OpenFlags::SQLITE_OPEN_READ_WRITE, Access::Write, wait)
         .map_err(|error| StoreError::sqlite(path, wait, &error))?;
     if connection.is_readonly("main").unwrap_or(false) {
         return Err(StoreError::new(path, Reason::ReadOnly("the file can't be written")));
@@ -216,11 +218,11 @@ fn to_write(path: &Path, place: &Place, wait: Duration) -> Result<Connection, St
     Ok(connection)
 }
 
-/// A connection set up for what it is to do, which shows that the file can be read.
+/// Opens and configures a connection. Returns an error if the file can't be read.
 fn connect(path: &Path, flags: OpenFlags, access: Access, wait: Duration) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(wait)?;
-    // An update touches most pages of the table: kept in memory (up to 512 MB) each is read once and written once.
+    // An update modifies most pages of a table. With a cache of 512 MB each page is read once and written once.
     connection.pragma_update(None, "cache_size", -524_288)?;
     connection.pragma_update(None, "query_only", access == Access::Read)?;
     if access == Access::Read {
@@ -229,7 +231,7 @@ fn connect(path: &Path, flags: OpenFlags, access: Access, wait: Duration) -> rus
     Ok(connection)
 }
 
-/// True for what SQLite says where it may not make the files of a write-ahead log.
+/// Returns true if SQLite failed because it may not create the files of a write-ahead log.
 fn needs_log(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| {
         matches!(error.code, ErrorCode::CannotOpen | ErrorCode::ReadOnly)
@@ -237,21 +239,22 @@ fn needs_log(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// A database in WAL mode, which flux-accounting makes, for someone who may not write beside it, or should not. SQLite reads such
-/// a one only if told that nobody else is at it; that is so as long as there is no log, and is checked when all was read.
-fn without_log(
+/// Opens a database in WAL mode (flux-accounting's default) for users that may not or should not create files next to
+/// it. SQLite reads such a database only as immutable. That is valid while no log exists, and is checked again after
+/// reading.
+fn connect_without_log(
     path: &Path,
-    place: &Place,
+    file: &DatabaseFile,
     wait: Duration,
 ) -> Result<(Connection, Option<Stamp>), StoreError> {
     let unreadable = |text: String| StoreError::new(path, Reason::Unreadable(text));
-    let stamp = stamp(&place.path).map_err(|error| unreadable(error.to_string()))?;
-    if place.has("-wal") {
+    let stamp = stamp(&file.path).map_err(|error| unreadable(error.to_string()))?;
+    if file.has_companion("-wal") {
         return Err(unreadable("it is in WAL mode, and reading that needs a writable directory".to_owned()));
     }
-    // A URI must not start with two slashes, which a path without links does not.
+    // A URI must not start with two slashes. A canonical path does not.
     let mut uri = "file:".to_owned();
-    for byte in place.path.as_os_str().as_bytes() {
+    for byte in file.path.as_os_str().as_bytes() {
         match byte {
             b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
                 uri.push(char::from(*byte))
@@ -271,23 +274,23 @@ fn stamp(path: &Path) -> std::io::Result<Stamp> {
     Ok((metadata.len(), metadata.modified().ok()))
 }
 
-/// True for a file that starts as SQLite databases do.
+/// Returns true if `head` is the start of an SQLite database.
 pub fn looks_like_database(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// How a database keeps writes apart until they are whole, by its header.
+/// The journal mode in the header of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Journal {
     Rollback,
     WriteAhead,
 }
 
-/// What can be said before SQLite sees the file. SQLite takes an empty file, or one cut off within its first page, for a
-/// new database without tables.
-fn probe(path: &Path) -> Result<(Place, Journal), StoreError> {
+/// Checks a file before SQLite opens it, because SQLite treats an empty file, or one that ends within its first page,
+/// as a new database without tables.
+fn probe(path: &Path) -> Result<(DatabaseFile, Journal), StoreError> {
     let fail = |reason| Err(StoreError::new(path, reason));
-    // What is not there, and what has no name of its own like a pipe, is told of below.
+    // A path that does not exist or has no canonical form (a pipe) causes an error below.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut file = match File::open(&real) {
         Ok(file) => file,
@@ -307,17 +310,19 @@ fn probe(path: &Path) -> Result<(Place, Journal), StoreError> {
         Ok(metadata) => metadata,
         Err(error) => return fail(Reason::Unreadable(error.to_string())),
     };
-    let place = Place { path: real, owner: metadata.uid(), own: rustix::process::geteuid().as_raw() };
-    // While another process's journal or log lies beside the file its size proves nothing.
-    let beside = ["-journal", "-wal"].iter().any(|suffix| place.has(suffix));
+    let database =
+        DatabaseFile { path: real, owner: metadata.uid(), own: rustix::process::geteuid().as_raw() };
+    // While a journal or a log exists, the size of the file has no meaning.
+    let has_companion = ["-journal", "-wal"].iter().any(|suffix| database.has_companion(suffix));
     let (expected, found) = (expected_size(&head).unwrap_or(512), metadata.len());
-    if found < expected && !beside {
+    if found < expected && !has_companion {
         return fail(Reason::Truncated { expected, found });
     }
-    Ok((place, if head.get(19) == Some(&2) { Journal::WriteAhead } else { Journal::Rollback }))
+    Ok((database, if head.get(19) == Some(&2) { Journal::WriteAhead } else { Journal::Rollback }))
 }
 
-/// The size a database's header promises: page size times page count, if the count is current.
+/// Returns the file size according to the header, page size times page count, or one page if the count is not
+/// current.
 fn expected_size(head: &[u8]) -> Option<u64> {
     let word =
         |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What usage counts in a database, and how it is forgotten.
+//! Reads the weights of usage and its decay at period boundaries.
 
 use std::collections::HashMap;
 
@@ -9,28 +9,28 @@ use rusqlite::types::Value;
 use super::{Snapshot, StoreError};
 use fairshare::periods::Weights;
 
-/// How usage is forgotten: at the end of each period all that was recorded loses a part of itself, and what is older than the
-/// last period kept is dropped.
+/// The decay of usage: at each period boundary all stored usage is multiplied by a factor, and usage older than the
+/// last period is dropped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Seconds in a period.
+    /// Length of a period in seconds.
     pub period: f64,
-    /// What is left after each.
+    /// Factor by which usage decays at a boundary.
     pub factor: f64,
-    /// Periods kept, the current one included, of who has no rows of them yet.
+    /// Number of periods, including the present one, for an association without stored periods.
     pub periods: u32,
-    /// Periods kept of whoever has most rows; 0 as long as nobody looked.
+    /// Highest number of stored periods of any association; 0 if it was not read.
     pub longest: u32,
-    /// An instant at which one ended or will end, in seconds since 1970; `None` where the database does not say.
+    /// Time of a boundary in seconds since the epoch; `None` if the database has none.
     pub boundary: Option<f64>,
-    /// Boundaries that passed and that nobody counted yet: what is stored is as it was before them. Counting knows them.
+    /// Number of boundaries that passed and are not counted yet.
     pub due: u32,
-    /// What a node-, core- and GPU-second counts.
+    /// Usage of a node-, core- and GPU-second.
     pub weights: Weights,
 }
 
 impl Default for Pace {
-    /// flux-accounting's own figures.
+    /// flux-accounting's defaults.
     fn default() -> Self {
         Pace {
             period: 604_800.0,
@@ -45,49 +45,51 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Whether usage is plain node-seconds.
+    /// Returns true if usage is in node-seconds.
     pub fn is_node_seconds(&self) -> bool {
         self.weights == Weights::default()
     }
 
-    /// In how many seconds a usage that decays by the same law at every instant halves; 0 where it does not decay. A
-    /// boundary that leaves nothing has no such law: after a period of 50 halvings as good as nothing is left.
+    /// Returns the half-life in seconds of the continuous decay with the same factor per period; 0 if usage does not
+    /// decay. A factor of 0 has no such half-life; it is treated as 50 halvings per period, which leaves almost
+    /// nothing.
     pub fn half_life(&self) -> f64 {
         let halvings = (-self.factor.log2()).min(50.0);
         if halvings > 0.0 { self.period / halvings } else { 0.0 }
     }
 
-    /// When the period that `now` belongs to ends.
+    /// Returns the end of the period that contains `now`.
     pub fn next_boundary(&self, now: f64) -> f64 {
         let boundary = self.boundary.unwrap_or(now);
         boundary + ((now - boundary) / self.period).floor().max(-1e9) * self.period + self.period
     }
 
-    /// How many boundaries lie between two instants.
-    pub fn boundaries(&self, now: f64, later: f64) -> u32 {
+    /// Returns the number of boundaries between two instants.
+    pub fn count_boundaries(&self, now: f64, later: f64) -> u32 {
         let first = self.next_boundary(now);
         if later < first { 0 } else { ((later - first) / self.period).floor().min(1e9) as u32 + 1 }
     }
 
-    /// The pace of an association whose oldest row is of this period. Programs differ in how they round the number of periods;
-    /// counting goes by the rows, as far as there are any.
-    pub fn of_rows(self, oldest: Option<i64>) -> Pace {
+    /// Returns the decay of an association whose oldest row is of period `oldest`. flux-accounting's programs round
+    /// the number of periods differently; counting uses the number of stored rows.
+    pub fn for_rows(self, oldest: Option<i64>) -> Pace {
         let rows = oldest.and_then(|oldest| u32::try_from(oldest.saturating_add(1)).ok());
         Pace { periods: rows.map_or(self.periods, |rows| rows.max(1)), ..self }
     }
 
-    /// The pace of a bank: nothing is dropped before it is of whoever keeps most.
-    pub fn of_bank(self) -> Pace {
+    /// Returns the decay of a bank, whose usage is dropped only when that of every association is.
+    pub fn for_bank(self) -> Pace {
         Pace { periods: self.periods.max(self.longest), ..self }
     }
 
-    /// What is left of (period, usage) after so many boundaries to come, and those that passed without being counted.
-    pub fn left_then(&self, bins: &[(i64, f64)], crossed: u32) -> f64 {
-        self.left(bins, self.due.saturating_add(crossed))
+    /// Returns the usage that is left of the bins after `crossed` future boundaries and those that are not counted
+    /// yet.
+    pub fn remaining_later(&self, bins: &[(i64, f64)], crossed: u32) -> f64 {
+        self.remaining(bins, self.due.saturating_add(crossed))
     }
 
-    /// What is left of (period, usage) after so many boundaries.
-    pub fn left(&self, bins: &[(i64, f64)], boundaries: u32) -> f64 {
+    /// Returns the usage that is left of the bins, as (period, usage), after `boundaries` boundaries.
+    pub fn remaining(&self, bins: &[(i64, f64)], boundaries: u32) -> f64 {
         let kept = |period: i64| period + i64::from(boundaries) < i64::from(self.periods);
         let factor = self.factor.powi(i32::try_from(boundaries).unwrap_or(i32::MAX));
         bins.iter().filter(|(period, _)| kept(*period)).map(|(_, usage)| usage * factor).sum()
@@ -95,7 +97,7 @@ impl Pace {
 }
 
 impl Snapshot<'_> {
-    /// What the database says about it; flux-accounting's defaults where it says nothing.
+    /// Reads the decay from the database. Missing settings have flux-accounting's defaults.
     pub fn pace(&self) -> Result<Pace, StoreError> {
         let mut pace = Pace::default();
         let read = |sql: &str| -> rusqlite::Result<HashMap<String, f64>> {
@@ -131,7 +133,7 @@ impl Snapshot<'_> {
         Ok(pace)
     }
 
-    /// The oldest period that anybody has a row of, however little is in it; `None` where nothing is recorded.
+    /// Returns the oldest period of any association that has a row, or `None` if there are no rows.
     pub fn oldest_period(&self) -> Result<Option<i64>, StoreError> {
         if self.table("job_usage_per_association_table")?.is_none() {
             let columns = i64::try_from(self.bin_columns()?).unwrap_or(i64::MAX);
@@ -157,34 +159,36 @@ mod tests {
     use super::Pace;
 
     #[test]
-    fn boundaries_are_a_period_apart() {
+    fn boundaries_are_one_period_apart() {
         let pace = Pace { period: 10.0, boundary: Some(103.0), ..Pace::default() };
         let next = [80.0, 93.0, 99.9, 103.0, 112.9, 113.0].map(|now| pace.next_boundary(now));
         assert_eq!(next, [83.0, 103.0, 103.0, 113.0, 113.0, 123.0]);
-        let crossed = [99.0, 102.9, 103.0, 112.9, 113.0, 123.5].map(|later| pace.boundaries(99.0, later));
+        let crossed =
+            [99.0, 102.9, 103.0, 112.9, 113.0, 123.5].map(|later| pace.count_boundaries(99.0, later));
         assert_eq!(crossed, [0, 0, 1, 1, 2, 3]);
     }
 
     #[test]
-    fn a_half_life_is_as_long_as_the_factor_says() {
+    fn the_half_life_follows_from_period_and_factor() {
         let half_life = |factor| Pace { period: 10.0, factor, ..Pace::default() }.half_life();
         assert_eq!([0.5, 0.25, 1.0].map(half_life), [10.0, 5.0, 0.0]);
         assert_eq!(half_life(0.0), 0.2);
     }
 
     #[test]
-    fn what_is_too_old_is_dropped() {
+    fn usage_of_old_periods_is_dropped() {
         let pace = Pace::default();
         let bins = [(0, 8.0), (1, 4.0), (3, 2.0)];
-        assert_eq!([0, 1, 3, 4].map(|crossed| pace.left(&bins, crossed)), [14.0, 6.0, 1.0, 0.0]);
+        assert_eq!([0, 1, 3, 4].map(|crossed| pace.remaining(&bins, crossed)), [14.0, 6.0, 1.0, 0.0]);
     }
 
     #[test]
-    fn rows_say_how_much_is_kept() {
+    fn the_number_of_rows_is_the_number_of_periods() {
         let pace = Pace::default();
-        let of_rows = [None, Some(-2), Some(-1), Some(0), Some(4)].map(|oldest| pace.of_rows(oldest).periods);
-        assert_eq!(of_rows, [4, 4, 1, 1, 5]);
-        let of_bank = [0, 3, 5].map(|longest| Pace { longest, ..pace }.of_bank().periods);
-        assert_eq!(of_bank, [4, 4, 5]);
+        let for_rows =
+            [None, Some(-2), Some(-1), Some(0), Some(4)].map(|oldest| pace.for_rows(oldest).periods);
+        assert_eq!(for_rows, [4, 4, 1, 1, 5]);
+        let for_bank = [0, 3, 5].map(|longest| Pace { longest, ..pace }.for_bank().periods);
+        assert_eq!(for_bank, [4, 4, 5]);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the priority plugin is told: the records of its RPCs, out of the database or an `export-json` document.
+//! Reads the site document of a push: records for the plugin, from the database or from an `export-json` document.
 
 use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
@@ -16,39 +16,39 @@ use fairshare_protocol::records::{
     AssociationRecord, BankRecord, FactorRecord, ProjectRecord, QueueRecord, UNLIMITED,
 };
 
-/// Everything the plugin needs to know, in the shape `flux account export-json` prints.
+/// The site document, in the format of `flux account export-json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PolicyData {
-    /// One per user and bank.
+    /// One record per user and bank.
     pub associations: Vec<AssociationRecord>,
-    /// One per queue.
+    /// One record per queue.
     pub queues: Vec<QueueRecord>,
-    /// One per project.
+    /// One record per project.
     pub projects: Vec<ProjectRecord>,
-    /// One per bank.
+    /// One record per bank.
     pub banks: Vec<BankRecord>,
     /// Switches.
     #[serde(default)]
     pub config: ConfigRecord,
-    /// One per factor of the priority.
+    /// One record per priority factor.
     pub priority_factors: Vec<FactorRecord>,
     /// Limits beyond flux-accounting's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitRecord>,
-    /// What a tree of the banks and associations is ranked by; `None` where they are no tree.
+    /// How the tree of banks and associations is ranked; `None` if they do not form a tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeRecord>,
-    /// What stood in for columns and tables newer than the database, as `table.column: value`.
+    /// Substitutes for columns and tables that the database lacks, as `table.column: value`.
     #[serde(skip)]
     pub notes: Vec<String>,
-    /// Limits on users who are not there any more: these are not sent.
+    /// Limits on users that are no longer in the database. They are not sent.
     #[serde(skip)]
     pub lost_limits: Vec<StoredLimit>,
 }
 
 impl PolicyData {
-    /// The limits that queues put on the jobs of all associations together, as queue, bank above all, measure and value. A
-    /// value below 0 admits nothing, as 0.
+    /// Returns the limits of queues on all associations together, as queue, root bank, measure and value. Values
+    /// below 0 become 0.
     fn limits_of_queues(&self) -> impl Iterator<Item = (&str, &str, &'static str, i64)> {
         let is_root = |bank: &&BankRecord| bank.parent.as_ref().is_some_and(String::is_empty);
         let root = self.banks.iter().find(is_root).map(|bank| bank.bank.as_str());
@@ -60,7 +60,7 @@ impl PolicyData {
         })
     }
 
-    /// Adds the limits of queues to those that are sent. Where the site set such a limit itself, the lower one counts.
+    /// Adds the limits of queues to those that are sent. If the site set the same limit, the lower value counts.
     pub fn add_limits_of_queues(&mut self) {
         let all: Vec<(String, String, &str, i64)> = self
             .limits_of_queues()
@@ -90,10 +90,11 @@ impl PolicyData {
 /// Switches of the plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConfigRecord {
-    /// Refuse jobs in queues the database does not know.
+    /// True if jobs in unknown queues are rejected.
     #[serde(default)]
     pub deny_unknown_queues: bool,
-    /// What a score of 0 or less means; only sent where the database sets it (upstream's plugin has no such switch).
+    /// The meaning of a score of 0 or less; sent only if the database has it (flux-accounting's plugin has no such
+    /// switch).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_score: Option<String>,
 }
@@ -101,7 +102,7 @@ pub struct ConfigRecord {
 const FACTORS: [(&str, i64); 4] = [("fairshare", 100_000), ("queue", 10_000), ("bank", 0), ("urgency", 1000)];
 
 impl Snapshot<'_> {
-    /// Reads everything the plugin is told at the time `now`, in seconds since the epoch; rows in the order of the tables.
+    /// Reads the site document at the time `now`, in seconds since the epoch. Rows are in the order of the tables.
     pub fn policy_data(&self, now: f64) -> Result<PolicyData, StoreError> {
         let mut notes = Vec::new();
         let mut associations: Vec<AssociationRecord> = self.needed_records(&mut notes)?;
@@ -141,12 +142,12 @@ impl Snapshot<'_> {
         Ok(data)
     }
 
-    /// The limits of [`PolicyData::limits_of_queues`], as they would be stored.
+    /// Returns the limits of [`PolicyData::limits_of_queues`], in the form of the database.
     pub fn limits_of_queues(&self) -> Result<Vec<StoredLimit>, StoreError> {
         let mut notes = Vec::new();
         let queues = self.records(&mut notes)?.unwrap_or_default();
         let data = PolicyData { queues, banks: self.needed_records(&mut notes)?, ..PolicyData::default() };
-        let one = |(queue, root, measure, value): (&str, &str, &str, i64)| StoredLimit {
+        let to_limit = |(queue, root, measure, value): (&str, &str, &str, i64)| StoredLimit {
             scope: "bank".to_owned(),
             name: root.to_owned(),
             queue: queue.to_owned(),
@@ -154,7 +155,7 @@ impl Snapshot<'_> {
             value,
             is_given: false,
         };
-        Ok(data.limits_of_queues().map(one).collect())
+        Ok(data.limits_of_queues().map(to_limit).collect())
     }
 
     fn config_record(&self, notes: &mut Vec<String>) -> Result<ConfigRecord, StoreError> {
@@ -192,9 +193,10 @@ impl Snapshot<'_> {
         Ok(self.records(notes)?.unwrap_or_default())
     }
 
-    /// Reads the records of a table; `None` if there is no such table. Adds to `notes` what stands in for missing columns.
+    /// Reads the records of a table, or returns `None` if there is no such table. Adds the substitutes for missing
+    /// columns to `notes`.
     ///
-    /// Optional fields are read if the table has all of them or substitutes. A database that lacks them is no worse for it.
+    /// Optional fields are read only if the table has all of them or substitutes.
     fn records<R: Record + DeserializeOwned>(
         &self,
         notes: &mut Vec<String>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a plugin needs to compute fair-shares itself: the tree with its usages, what those count, and up to when.
+//! Computes the part of a site document that the plugin needs to compute fair-shares: policy, usages, weights and
+//! times.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,34 +10,34 @@ use super::{Marks, Pace, Snapshot, StoreError};
 use fairshare::accrual::MAX_TIME;
 use fairshare_protocol::records::{AssociationRecord, BankRecord};
 
-/// Clocks of two machines may differ by so many seconds: a time further ahead is of a clock that is wrong.
+/// Clocks of two machines may differ by this many seconds. A later time shows that a clock is wrong.
 pub const AHEAD: f64 = 60.0;
 
-/// How the tree is ranked, and what its usages are.
+/// The ranking policy and the properties of the usages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TreeRecord {
-    /// The site's policy.
+    /// Name of the ranking policy.
     pub policy: String,
-    /// Its options, as text.
+    /// Options of the ranking policy, as text.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// The instant at which the usages were what they are, in seconds since the epoch.
+    /// The time of the usages, in seconds since the epoch.
     pub at: f64,
-    /// Seconds in which a usage halves; 0: it stays.
+    /// Half-life in seconds; 0 if usage does not decay.
     pub half_life: f64,
-    /// Seconds after which usage is forgotten.
+    /// Seconds after which usage is dropped.
     pub reset: f64,
-    /// What a node-second counts.
+    /// Usage of a node-second.
     pub node_weight: f64,
-    /// What a core-second counts.
+    /// Usage of a core-second.
     pub core_weight: f64,
-    /// What a GPU-second counts.
+    /// Usage of a GPU-second.
     pub gpu_weight: f64,
 }
 
 impl Snapshot<'_> {
-    /// What a tree of these banks and associations is ranked by; also tells the leaves up to when jobs are counted. `None`
-    /// if any has no place in a tree. `now` is in seconds since the epoch.
+    /// Returns the ranking of a tree of these banks and associations, and sets the usage and `counted_until` of the
+    /// associations. Returns `None` if a record has no place in a tree. `now` is in seconds since the epoch.
     pub(super) fn tree_record(
         &self,
         banks: &[BankRecord],
@@ -50,10 +51,10 @@ impl Snapshot<'_> {
         }
         self.check_usage_rule()?;
         let marks = self.marks()?;
-        let newest = self.tell_counted(associations, marks.as_ref(), now)?;
+        let newest = self.set_counted_until(associations, marks.as_ref(), now)?;
         let (site, pace) = (self.site_policy()?, self.pace()?);
-        // By a clock that was set back, the last count is yet to come.
-        let at = self.counted_by(marks.as_ref(), &pace, now)?.map(|at| at.min(now));
+        // If the clock was set back, the time of the last count may be in the future.
+        let at = self.last_count(marks.as_ref(), &pace, now)?.map(|at| at.min(now));
         match (at, &marks) {
             (Some(at), Some(marks)) => decay_counted(associations, marks, &pace, at),
             _ => decay_stored(associations, &newest, &pace, now),
@@ -72,16 +73,17 @@ impl Snapshot<'_> {
         }))
     }
 
-    /// When usage was last counted by the exact rule, in seconds since the epoch; `None` if it never was, or if flux-accounting
-    /// has counted since.
+    /// Returns the time of the last count by the exact rule, in seconds since the epoch. `None` if there was none or
+    /// if flux-accounting has counted since.
     pub fn counted_at(&self, now: f64) -> Result<Option<f64>, StoreError> {
         let (marks, pace) = (self.marks()?, self.pace()?);
-        self.counted_by(marks.as_ref(), &pace, now)
+        self.last_count(marks.as_ref(), &pace, now)
     }
 
-    /// Whoever counts moves the end of a half-life period on, or an association's newest job. One that ended in the future shows a clock
-    /// that is wrong, and nothing else.
-    fn counted_by(&self, marks: Option<&Marks>, pace: &Pace, now: f64) -> Result<Option<f64>, StoreError> {
+    /// Returns the time of the last run of the exact rule, unless flux-accounting has counted since: then the end of
+    /// the half-life period or the newest job of an association is later. An end in the future only shows that a
+    /// clock is wrong.
+    fn last_count(&self, marks: Option<&Marks>, pace: &Pace, now: f64) -> Result<Option<f64>, StoreError> {
         const NAME: &str = "job_usage_factor_table";
         let Some(marks) = marks.filter(|marks| pace.boundary == Some(marks.period_end)) else {
             return Ok(None);
@@ -96,9 +98,9 @@ impl Snapshot<'_> {
         Ok((newer == 0).then_some(marks.ran))
     }
 
-    /// Tells the leaves up to when jobs are counted: the newest that is in their usage, and whatever ended too early to count.
-    /// Returns for each association when its newest counted job ended.
-    fn tell_counted(
+    /// Sets for each leaf the time until which its jobs are counted or cut off. Returns for each association the end
+    /// of its newest counted job.
+    fn set_counted_until(
         &self,
         associations: &mut [AssociationRecord],
         marks: Option<&Marks>,
@@ -116,22 +118,23 @@ impl Snapshot<'_> {
                 Ok(())
             })?;
         }
-        let (of_banks, of_site) = (self.cut_offs_of_banks()?, self.cut_off_of_site(marks)?);
+        let (bank_cut_offs, site_cut_off) = (self.bank_cut_offs()?, self.site_cut_off(marks)?);
         let mut all = Vec::with_capacity(associations.len());
         for association in associations {
             let Some(username) = &association.username else { continue };
             let key = (username.clone(), association.bank.clone());
             let newest = counted.get(&key).copied().unwrap_or(0.0);
             all.push(newest);
-            let cut_off = of_banks.get(&association.bank).copied().unwrap_or(0.0).max(of_site);
-            let counted = believed(newest, marks, Marks::key(username, &association.bank), now);
+            let cut_off = bank_cut_offs.get(&association.bank).copied().unwrap_or(0.0).max(site_cut_off);
+            let counted = counted_until(newest, marks, Marks::key(username, &association.bank), now);
             association.counted_until = Some(counted.max(cut_off.min(MAX_TIME)));
         }
         Ok(all)
     }
 
-    /// Jobs of a bank that ended up to then never count: what `flux account clear-usage` sets.
-    fn cut_offs_of_banks(&self) -> Result<HashMap<String, f64>, StoreError> {
+    /// Returns the cut-off of each bank, as `flux account clear-usage` sets it. Jobs that ended until then do not
+    /// count.
+    fn bank_cut_offs(&self) -> Result<HashMap<String, f64>, StoreError> {
         const NAME: &str = "bank_table";
         let mut cut_offs = HashMap::new();
         if let Some(table) = self.table(NAME)?.filter(|table| table.has("ignore_older_than")) {
@@ -146,9 +149,9 @@ impl Snapshot<'_> {
         Ok(cut_offs)
     }
 
-    /// Jobs of anybody that ended up to then don't count in the usages that are stored. If flux-accounting wrote them: its
-    /// `reconfigure_time`. If we did: `since` of the marks.
-    fn cut_off_of_site(&self, marks: Option<&Marks>) -> Result<f64, StoreError> {
+    /// Returns the cut-off of the site: jobs that ended until then are not in the stored usages. It is
+    /// flux-accounting's `reconfigure_time`, or `since` of the marks if our last run has seen that time.
+    fn site_cut_off(&self, marks: Option<&Marks>) -> Result<f64, StoreError> {
         const NAME: &str = "config_table";
         let mut reconfigured = 0.0;
         if self.table(NAME)?.is_some() {
@@ -163,10 +166,10 @@ impl Snapshot<'_> {
     }
 }
 
-/// Sets the usage of each leaf to its usage at `at` with continuous decay, which is the time of the last count. A usage that somebody else
-/// has changed since is taken as it is stored.
+/// Sets the usage of each leaf to its usage with continuous decay at `at`, the time of the last count. A usage that
+/// another program has changed since is not decayed.
 fn decay_counted(associations: &mut [AssociationRecord], marks: &Marks, pace: &Pace, at: f64) {
-    let left = left_after(at - marks.period_start, pace);
+    let left = remaining_after(at - marks.period_start, pace);
     for association in associations {
         let (Some(username), Some(usage)) = (&association.username, association.usage) else { continue };
         if let Some(known) = marks.continuous(Marks::key(username, &association.bank), usage) {
@@ -175,35 +178,37 @@ fn decay_counted(associations: &mut [AssociationRecord], marks: &Marks, pace: &P
     }
 }
 
-/// Decays the stored usage of each leaf from the end of its newest job, or from the last boundary if that came later, to `now`.
+/// Decays the stored usage of each leaf to `now`, from the end of its newest job or from the last boundary, whichever
+/// is later.
 ///
-/// flux-accounting does not store when it counted. As long as an association is idle, neither time changes before the next boundary,
-/// at which its stored usage decays. So its usage never rises.
+/// flux-accounting does not store the time of its last count. While an association is idle, neither of the two times
+/// changes before the next boundary, where its stored usage decays. So its usage never rises.
 fn decay_stored(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
     let Some(boundary) = pace.boundary else { return };
     let passed = (now - boundary) / pace.period;
-    // A boundary that is more than a period overdue shows that nobody counts.
+    // A boundary that is overdue by more than a period shows that no program counts.
     if passed >= 2.0 {
         return;
     }
     let began = if passed >= 0.0 { boundary } else { pace.next_boundary(now) - pace.period };
     for (association, newest) in associations.iter_mut().zip(newest) {
         if let Some(usage) = &mut association.usage {
-            *usage *= left_after(now - newest.max(began).min(now), pace);
+            *usage *= remaining_after(now - newest.max(began).min(now), pace);
         }
     }
 }
 
-/// Returns the part of a usage that continuous decay leaves after `seconds`.
-fn left_after(seconds: f64, pace: &Pace) -> f64 {
+/// Returns the part of a usage that is left after `seconds` of continuous decay.
+fn remaining_after(seconds: f64, pace: &Pace) -> f64 {
     let half_life = pace.half_life();
     if half_life > 0.0 { (-seconds.max(0.0) / half_life).exp2() } else { 1.0 }
 }
 
-/// Up to when jobs are counted where the newest counted one ended then, by whatever clock. No count has jobs in it that ended
-/// after it: one far ahead would have the plugin drop all that ends until then.
-fn believed(newest: f64, marks: Option<&Marks>, key: u64, now: f64) -> f64 {
-    // What differs from what we left was counted by somebody else, some time until now.
+/// Returns the time until which jobs are counted, given the end of the newest counted job. No count includes jobs
+/// that ended after it, so an end far in the future is replaced by the time of the count. Else the plugin would drop
+/// all jobs that end before it.
+fn counted_until(newest: f64, marks: Option<&Marks>, key: u64, now: f64) -> f64 {
+    // A different time was stored by another program at an unknown time until now.
     let ours = marks.filter(|marks| marks.newest(key) == newest);
     let counted = ours.map_or(now, |marks| marks.ran.min(now));
     if newest > counted + AHEAD { counted } else { newest }

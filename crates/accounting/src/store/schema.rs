@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which tables and columns there are, which are needed, and what stands in for those newer than the database.
+//! The tables and columns of a database, those that are needed, and the substitutes for columns that an older
+//! database lacks.
 
 use rusqlite::OptionalExtension;
 
 use super::{Reason, Snapshot, StoreError};
 
-/// The columns of one table of the open database.
+/// The columns of a table in the open database.
 #[derive(Debug)]
 pub(super) struct Table {
     name: &'static str,
     columns: Vec<String>,
-    /// False for a view, and for a table made WITHOUT ROWID.
+    /// True if rows have numbers: not for a view or a table WITHOUT ROWID.
     numbered: bool,
 }
 
-/// A column to select: its name and the SQL literal that stands in where the table does not have it.
+/// A column to select: its name, and the SQL literal to use if the table lacks it.
 pub(super) type Column = (&'static str, Option<&'static str>);
 
 impl Table {
@@ -22,13 +23,13 @@ impl Table {
         self.columns.iter().any(|known| known.eq_ignore_ascii_case(column))
     }
 
-    /// SQLite's number of a row, by the one of its names that no column has taken for itself.
+    /// Returns a name of SQLite's row number that no column uses, or `None` if rows have no numbers.
     pub(super) fn row_number(&self) -> Option<&'static str> {
         let free = |name: &&str| self.numbered && !self.has(name);
         ["rowid", "_rowid_", "oid"].into_iter().find(free)
     }
 
-    /// SQL for "this row is in use". flux-accounting before 0.15 marked deleted rows instead.
+    /// Returns SQL that is true for active rows. flux-accounting before 0.15 marked deleted rows instead.
     pub(super) fn active(&self) -> &'static str {
         if self.has("active") {
             "active"
@@ -39,10 +40,10 @@ impl Table {
         }
     }
 
-    /// Returns the ` WHERE` that leaves out historical rows; empty where the table has none.
+    /// Returns a ` WHERE` clause that excludes historical rows, or an empty text if the table has none.
     ///
-    /// `flux account delete-bank` marks a bank inactive, and `add-bank` below another parent then adds a second row with that
-    /// name. An inactive row is history if another row with its name is active or newer.
+    /// `flux account delete-bank` marks a bank inactive, and `add-bank` below another parent then adds a second row
+    /// with the same name. An inactive row is historical if another row with its name is active or newer.
     pub(super) fn without_history(&self) -> String {
         let (active, Some(row)) = (self.active(), self.row_number()) else { return String::new() };
         if self.name != "bank_table" || active == "1" {
@@ -55,7 +56,7 @@ impl Table {
         )
     }
 
-    /// Returns the SQL that selects a column; `None` if the table does not have it.
+    /// Returns SQL that selects a column, or `None` if the table lacks it.
     pub(super) fn expression(&self, column: &str) -> Option<String> {
         let is_old = column == "active" && !self.has(column) && self.has("deleted");
         if is_old {
@@ -65,7 +66,8 @@ impl Table {
         }
     }
 
-    /// Returns the `SELECT` of these columns, each in its place, without historical rows. Columns without a stand-in must exist.
+    /// Returns a `SELECT` of these columns without historical rows, or an error that names missing columns without a
+    /// substitute.
     pub(super) fn select(&self, columns: &[Column]) -> Result<String, String> {
         let mut missing = Vec::new();
         let mut list = Vec::with_capacity(columns.len());
@@ -84,7 +86,7 @@ impl Table {
 }
 
 impl Snapshot<'_> {
-    /// The columns of a table; `None` if there is no such table.
+    /// Returns the columns of a table, or `None` if the table does not exist.
     pub(super) fn table(&self, name: &'static str) -> Result<Option<Table>, StoreError> {
         let read = || -> rusqlite::Result<Table> {
             let mut statement = self.transaction.prepare("SELECT name FROM pragma_table_info(?1)")?;
@@ -98,12 +100,13 @@ impl Snapshot<'_> {
         Ok((!table.columns.is_empty()).then_some(table))
     }
 
-    /// As [`Snapshot::table`], for a table that must exist.
+    /// Returns the columns of a table, or an error if the table does not exist.
     pub(super) fn needed_table(&self, name: &'static str) -> Result<Table, StoreError> {
         self.table(name)?.ok_or_else(|| self.schema_error(&format!("no table {name}")))
     }
 
-    /// A table and the `SELECT` of these columns; what makes it unusable is added to `faults`.
+    /// Returns a table and a `SELECT` of these columns. If the table is unusable, adds the reason to `faults` and
+    /// returns `None`.
     pub(super) fn selection(
         &self,
         name: &'static str,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The limits a site sets beyond flux-accounting's: in a table of our own, made when the first is set. flux-accounting's
-//! tools leave tables alone that they don't know, and so does its `update-db`.
+//! Reads and writes the limits that a site sets beyond flux-accounting's. They are in a table of our own, created
+//! with the first limit. flux-accounting's tools, including `update-db`, leave unknown tables unchanged.
 
 use std::collections::BTreeMap;
 
@@ -15,41 +15,42 @@ const TABLE: &str = "fairshare_limit_table";
 const COLUMNS: [Column; 6] =
     [("scope", None), ("name", None), ("queue", None), ("measure", None), ("value", None), ("counts", None)];
 
-/// Limits on one association, bank or user, as the plugin is told: users by id.
+/// Limits on one association, bank or user, in the form that the plugin reads, with user ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LimitRecord {
     /// `association`, `bank` or `user`.
     pub scope: String,
-    /// Whom; `*` is each.
+    /// Name in the scope; `*` means each.
     pub name: String,
-    /// In which queue; empty: over all.
+    /// Name of the queue; empty means all queues.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub queue: String,
-    /// Whether running jobs count what they were `given`; else what they asked for.
+    /// `given` if running jobs count with their allocated resources; else they count with those of their jobspec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<String>,
-    /// How much of what.
+    /// Limit by measure.
     #[serde(flatten)]
     pub caps: BTreeMap<String, i64>,
 }
 
-/// One limit as it is stored: users by name.
+/// A limit in the form of the database, with user names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct StoredLimit {
     pub scope: String,
     pub name: String,
-    /// Empty: over all queues.
+    /// Name of the queue; empty means all queues.
     pub queue: String,
-    /// Such as `run-gpus`.
+    /// Name of the measure, for example `run-gpus`.
     pub measure: String,
     pub value: i64,
     pub is_given: bool,
 }
 
 impl StoredLimit {
-    /// What the plugin would refuse, and how to take it back. Only another program can have written that.
-    fn fault(&self) -> Option<String> {
+    /// Returns an error text, with a remedy, for a limit that the plugin would reject. Only another program can have
+    /// stored such a limit.
+    fn find_fault(&self) -> Option<String> {
         let StoredLimit { scope, name, measure, value, .. } = self;
         let what = match Amount::parse(measure) {
             None => format!("measure is \"{measure}\", expected one of {}", measures().join(", ")),
@@ -68,7 +69,7 @@ impl StoredLimit {
 }
 
 impl Snapshot<'_> {
-    /// All limits that are stored, in order.
+    /// Returns all stored limits, sorted.
     pub fn stored_limits(&self) -> Result<Vec<StoredLimit>, StoreError> {
         let Some(table) = self.table(TABLE)? else { return Ok(Vec::new()) };
         let sql = table.select(&COLUMNS).map_err(|text| self.schema_error(&text))?;
@@ -88,7 +89,7 @@ impl Snapshot<'_> {
         Ok(limits)
     }
 
-    /// Stores a limit in the place of the one on the same.
+    /// Stores a limit, replacing one with the same scope, name, queue and measure.
     pub fn set_limit(&self, limit: &StoredLimit) -> Result<(), StoreError> {
         let write = || -> rusqlite::Result<()> {
             self.transaction.execute(
@@ -109,7 +110,7 @@ impl Snapshot<'_> {
         write().map_err(|error| self.fail(&error))
     }
 
-    /// Forgets a limit.
+    /// Removes a limit.
     pub fn unset_limit(&self, limit: &StoredLimit) -> Result<(), StoreError> {
         let StoredLimit { scope, name, queue, measure, .. } = limit;
         let sql = "DELETE FROM fairshare_limit_table WHERE scope = ?1 AND name = ?2 AND queue = ?3 AND measure = ?4";
@@ -119,18 +120,18 @@ impl Snapshot<'_> {
             .map_err(|error| self.fail(&error))
     }
 
-    /// Whether there is such a bank.
+    /// Returns true if the bank exists.
     pub fn has_bank(&self, bank: &str) -> Result<bool, StoreError> {
         self.has_row("SELECT EXISTS (SELECT 1 FROM bank_table WHERE bank = ?1)", &[bank])
     }
 
-    /// Whether there is such a queue.
+    /// Returns true if the queue exists.
     pub fn has_queue(&self, queue: &str) -> Result<bool, StoreError> {
         Ok(self.table("queue_table")?.is_some()
             && self.has_row("SELECT EXISTS (SELECT 1 FROM queue_table WHERE queue = ?1)", &[queue])?)
     }
 
-    /// Whether a user is in any bank, or in one.
+    /// Returns true if the user is in `bank`, or in any bank if `bank` is `None`.
     pub fn has_user(&self, user: &str, bank: Option<&str>) -> Result<bool, StoreError> {
         let sql =
             "SELECT EXISTS (SELECT 1 FROM association_table WHERE username = ?1 AND (?2 = '' OR bank = ?2))";
@@ -142,10 +143,10 @@ impl Snapshot<'_> {
         self.transaction.query_row(sql, values, |row| row.get(0)).map_err(|error| self.fail(&error))
     }
 
-    /// The limits as the plugin is told, and those on users whom the database does not know any more.
+    /// Returns the limits in the form that the plugin reads, and those on users that are no longer in the database.
     pub(super) fn limit_records(&self) -> Result<(Vec<LimitRecord>, Vec<StoredLimit>), StoreError> {
         let stored = self.stored_limits()?;
-        if let Some(fault) = stored.iter().find_map(StoredLimit::fault) {
+        if let Some(fault) = stored.iter().find_map(StoredLimit::find_fault) {
             return Err(self.error(Reason::Value(fault)));
         }
         let mut lost = Vec::new();
@@ -160,7 +161,7 @@ impl Snapshot<'_> {
         })?;
         let mut records: Vec<LimitRecord> = Vec::new();
         for limit in stored {
-            // An id that no job can have is in no limit: the plugin takes none.
+            // The plugin rejects a user id that no job can have.
             let is_user = |id: &&i64| (0..i64::from(u32::MAX)).contains(*id);
             let id = |user: &str| ids.get(user).filter(is_user).map(i64::to_string);
             let name = match (limit.scope.as_str(), limit.name.as_str()) {

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The policy a site chose: rows of our own in `config_table`, which flux-accounting's tools list, edit and keep like any
-//! other row, and otherwise leave alone.
+//! Reads and writes the ranking policy of a site: rows of our own in `config_table`. flux-accounting's tools list,
+//! edit and preserve them like other rows, and otherwise ignore them.
 
 use super::{Snapshot, StoreError};
 use fairshare::{Options, ParsePolicyError, Policy};
 
-/// What the keys of our rows begin with.
+/// Prefix of the keys of our rows.
 const PREFIX: &str = "fairshare.";
-/// The key of the row that names the policy; the others are named as the options are.
+/// Key of the row with the name of the policy. The other keys are the names of options.
 const POLICY: &str = "fairshare.policy";
 
-/// How a site ranks. Nothing stored: flux-accounting's rule.
+/// The ranking policy of a site. The default is flux-accounting's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SitePolicy {
     /// The policy.
     pub policy: Policy,
-    /// Its options, and what was stored for other policies.
+    /// Its options, and those stored for other policies.
     pub options: Options,
 }
 
 impl Snapshot<'_> {
-    /// What the site chose.
+    /// Reads the ranking policy of the site. Returns an error for an unknown policy or option.
     pub fn site_policy(&self) -> Result<SitePolicy, StoreError> {
         let mut site = SitePolicy::default();
         if self.table("config_table")?.is_none() {
@@ -44,7 +44,7 @@ impl Snapshot<'_> {
         Ok(site)
     }
 
-    /// Stores what the site chose; options at their defaults take no row.
+    /// Stores the ranking policy of the site. Options with default values get no row.
     pub fn write_site_policy(&self, site: &SitePolicy) -> Result<(), StoreError> {
         if self.table("config_table")?.is_none() {
             return Err(self.schema_error("no table config_table to keep the site's policy in"));

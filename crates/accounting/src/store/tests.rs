@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a snapshot promises of all that is read through it.
+//! Guarantees of a snapshot for all its reads.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const SCHEMA: &str = "
 type Reading<'a> = &'a dyn Fn(&Snapshot<'_>) -> Result<(), StoreError>;
 
 #[test]
-fn whatever_is_read_without_locks_is_checked_when_it_was_read() {
+fn reads_without_locks_are_checked_for_changes_afterwards() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("unlocked.db");
     Connection::open(&path).and_then(|database| database.execute_batch(SCHEMA)).expect("a database");
@@ -30,7 +30,7 @@ fn whatever_is_read_without_locks_is_checked_when_it_was_read() {
     for (what, read) in readings {
         let mut database = Database::open(&path, Access::Read, Duration::ZERO).expect("a database");
         read(&database.snapshot().expect("a snapshot")).expect(what);
-        // As of a file that was read without locks and has another size now.
+        // As for a file that is read without locks and now has another size.
         database.unlocked = Some((0, None));
         let error = read(&database.snapshot().expect("a snapshot")).expect_err(what);
         assert!(error.to_string().contains("it was written to meanwhile"), "{what}: {error}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Banks, associations and usage out of the database; fair-shares back into it.
+//! Reads banks, associations and usage, and writes fair-shares.
 
 use std::collections::HashSet;
 
@@ -8,32 +8,32 @@ use super::values::Cells;
 use super::{Reason, Snapshot, StoreError};
 use fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
 
-/// The tree as stored, not yet checked, and what is needed to write fair-shares back.
+/// The stored tree before its check, and the rows for writing fair-shares.
 #[derive(Debug)]
 pub struct StoredTree {
-    /// Banks and associations; list order is the order of the tables.
+    /// Banks and associations in the order of the tables.
     pub builder: Builder,
-    /// By list index of the associations.
+    /// The associations in the same order.
     pub associations: Vec<StoredAssociation>,
     /// Inactive banks that are not in the tree.
     pub left_out: Vec<String>,
 }
 
-/// Where an association is stored, and its fair-share there.
+/// Row and stored fair-share of an association.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredAssociation {
-    /// SQLite's number of the row, valid within the snapshot; 0 where rows have none.
+    /// SQLite's row number, valid within the snapshot; 0 if rows have no numbers.
     pub rowid: i64,
-    /// `None` if it is no number.
+    /// The stored fair-share; `None` if it is not a number.
     pub fairshare: Option<f64>,
 }
 
 /// The usage of one association in one half-life period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsageBin {
-    /// 0 is the current period, larger is older.
+    /// Age of the period; 0 is the present one.
     pub period: i64,
-    /// Node-seconds unless weighted, as stored.
+    /// Stored usage; node-seconds unless weighted.
     pub usage: f64,
 }
 
@@ -41,22 +41,22 @@ const BANK_COLUMNS: [Column; 3] = [("bank", None), ("parent_bank", None), ("shar
 const ASSOCIATION_COLUMNS: [Column; 5] =
     [("username", None), ("bank", None), ("shares", None), ("job_usage", None), ("fairshare", None)];
 
-/// A bank as stored.
+/// A stored bank.
 #[derive(Debug)]
 pub struct BankRow {
-    /// The bank's name.
+    /// Name of the bank.
     pub name: String,
-    /// `None` for the root.
+    /// Name of the parent bank; `None` for the root.
     pub parent: Option<String>,
-    /// Of its parent's usage.
+    /// Number of shares.
     pub shares: u64,
-    /// Whether its users may submit.
+    /// True if users of the bank may submit jobs.
     pub active: bool,
 }
 
 impl Snapshot<'_> {
-    /// Reads the tree. Below an inactive bank nobody is active; [`InactiveUsage::Ignore`] leaves such a bank out
-    /// altogether, as flux-accounting does. `progress` hears how many associations were read, now and then.
+    /// Reads the tree. All associations below an inactive bank are inactive. [`InactiveUsage::Ignore`] leaves such a
+    /// bank out, as flux-accounting does. Calls `progress` with the number of associations read.
     pub fn tree(
         &self,
         inactive: InactiveUsage,
@@ -132,7 +132,7 @@ impl Snapshot<'_> {
         Ok(banks)
     }
 
-    /// About how many associations there are, at no cost; for a progress bar.
+    /// Returns the estimated number of associations, for a progress bar.
     pub fn association_estimate(&self) -> u64 {
         self.transaction
             .query_row("SELECT max(_rowid_) FROM association_table", [], |row| row.get::<_, Option<i64>>(0))
@@ -142,8 +142,8 @@ impl Snapshot<'_> {
             .unwrap_or(0)
     }
 
-    /// The recorded usage of an association by half-life period, the current one first. Empty where the database keeps
-    /// none.
+    /// Returns the stored usage of an association by half-life period, the present one first, or an empty list if the
+    /// database has no periods.
     pub fn usage_bins(&self, user: &str, bank: &str) -> Result<Vec<UsageBin>, StoreError> {
         let mut bins = Vec::new();
         let mut collect = |sql: &str, periods: &[i64]| -> rusqlite::Result<()> {
@@ -186,7 +186,7 @@ impl Snapshot<'_> {
         Ok(bins)
     }
 
-    /// As [`Snapshot::usage_bins`], of everyone, in no order.
+    /// Calls `take` with user, bank and usage of every stored bin, in no particular order.
     pub fn all_usage_bins(&self, take: &mut dyn FnMut(&str, &str, UsageBin)) -> Result<(), StoreError> {
         let table = self.table("job_usage_per_association_table")?;
         let old = self.table("job_usage_factor_table")?;
@@ -217,7 +217,7 @@ impl Snapshot<'_> {
         self.check_unchanged()
     }
 
-    /// Writes fair-shares into the transaction. `changes` are (row, fair-share), fastest in ascending order of rows.
+    /// Writes fair-shares into the transaction. `changes` are (row, fair-share); ascending rows are fastest.
     pub fn write_fairshare(
         &self,
         changes: &[(i64, f64)],
@@ -244,8 +244,8 @@ impl Snapshot<'_> {
     }
 }
 
-/// Adds the banks to the tree (with [`InactiveUsage::Ignore`] only those in use) and returns the names of those inactive
-/// or below an inactive one.
+/// Adds the banks to the tree, with [`InactiveUsage::Ignore`] only active ones. Returns the names of the banks that
+/// are inactive or below an inactive bank.
 pub fn add_banks<'a>(
     banks: &'a [BankRow],
     inactive: InactiveUsage,

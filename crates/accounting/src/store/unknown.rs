@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Columns that a newer flux-accounting added: what they say is neither sent nor enforced.
+//! Finds columns that a newer flux-accounting added. Their values are neither sent nor enforced.
 
 use rusqlite::types::{Value, ValueRef};
 
@@ -7,16 +7,16 @@ use super::{Snapshot, StoreError};
 use fairshare_protocol::field::Record;
 use fairshare_protocol::records::{AssociationRecord, BankRecord, FactorRecord, ProjectRecord, QueueRecord};
 
-/// A column that this version does not know, in which some rows hold other than its default.
+/// An unknown column with a value other than its default in some rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownColumn {
-    /// The table.
+    /// Name of the table.
     pub table: &'static str,
-    /// The column.
+    /// Name of the column.
     pub column: String,
-    /// The SQL literal of its default; `NULL` where it has none.
+    /// SQL literal of its default; `NULL` if it has none.
     pub default: String,
-    /// How many rows hold something else.
+    /// Number of rows with another value.
     pub rows: usize,
 }
 
@@ -36,7 +36,7 @@ fn known_columns() -> [(&'static str, Vec<&'static str>); 5] {
 }
 
 impl Snapshot<'_> {
-    /// The columns that this version does not know and that hold other than their defaults.
+    /// Returns the unknown columns that have values other than their defaults.
     pub fn unknown_columns(&self) -> Result<Vec<UnknownColumn>, StoreError> {
         let mut unknown = Vec::new();
         for (table, known) in known_columns() {
@@ -71,7 +71,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// The value of an SQL literal. Any other expression is taken for NULL.
+/// Returns the value of an SQL literal, or NULL for any other expression.
 fn literal(text: &str) -> Value {
     let text = text.trim();
     let quoted = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
@@ -81,7 +81,7 @@ fn literal(text: &str) -> Value {
     }
 }
 
-/// Whether a cell holds the default. NULL and nothing at all are a default too.
+/// Returns true if a cell has the default value. NULL and an empty text count as defaults too.
 fn is_same(cell: ValueRef<'_>, standard: &Value) -> bool {
     let number = match standard {
         Value::Real(number) => Some(*number),
@@ -114,7 +114,7 @@ mod tests {
             (ValueRef::Integer(0), "NULL", false),
             (ValueRef::Null, "7", true),
         ] {
-            assert_eq!(is_same(cell, &literal(default)), same, "{cell:?} beside {default}");
+            assert_eq!(is_same(cell, &literal(default)), same, "{cell:?} with default {default}");
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Typed reading of SQLite's loosely typed cells; a cell that can't be read is named by table, row and column.
+//! Reads SQLite's loosely typed cells as typed values. Errors name the table, the row, the column and the command
+//! that corrects it.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -8,38 +9,42 @@ use serde_json::Value;
 use fairshare::accrual::MAX_PUSHED;
 use fairshare_protocol::field::Kind;
 
-/// One row being read: which table, and how to name the row in a message.
+/// The row that is read, and the names for error messages.
 pub(super) struct Cells<'a, 'stmt> {
     pub(super) table: &'static str,
     pub(super) row: &'a Row<'stmt>,
-    /// Which row of the query this is, from 1: all there is to name a row without a key.
+    /// Number of the row in the query, from 1. It identifies a row without a key.
     pub(super) number: usize,
-    /// Names of the columns in the order of the query.
+    /// Names of the columns, in the order of the query.
     pub(super) columns: &'a [&'static str],
 }
 
 impl<'a> Cells<'a, '_> {
     fn value(&self, index: usize) -> ValueRef<'a> {
-        // The index comes from the query beside the call.
+        // The indices belong to the query of the caller.
         self.row.get_ref(index).unwrap_or(ValueRef::Null)
     }
 
-    fn complain(&self, index: usize, expected: &str) -> String {
+    fn describe_fault(&self, index: usize, expected: &str) -> String {
         let column = self.columns.get(index).copied().unwrap_or("?");
-        let mut who = String::new();
+        let mut record = String::new();
         for key in ["username", "userid", "bank", "queue", "project", "factor", "key"] {
             let Some(at) = self.columns.iter().position(|name| *name == key) else { continue };
             if at != index {
-                who.push_str(&format!(" {key} {}", show(self.value(at))));
+                record.push_str(&format!(" {key} {}", format_value(self.value(at))));
             }
         }
-        let who = if who.is_empty() { format!(", row {}", self.number) } else { format!(":{who}") };
-        let mend = self.mend(column).map_or(String::new(), |mend| format!("; {mend}"));
-        format!("{}{who}: {column} is {}, expected {expected}{mend}", self.table, show(self.value(index)))
+        let record = if record.is_empty() { format!(", row {}", self.number) } else { format!(":{record}") };
+        let mend = self.suggest_command(column).map_or(String::new(), |mend| format!("; {mend}"));
+        format!(
+            "{}{record}: {column} is {}, expected {expected}{mend}",
+            self.table,
+            format_value(self.value(index))
+        )
     }
 
-    /// The command of flux-accounting's that puts such a value right.
-    fn mend(&self, column: &str) -> Option<String> {
+    /// Returns the command that corrects the value of a column, as a clause.
+    fn suggest_command(&self, column: &str) -> Option<String> {
         let named = |key: &str| {
             let at = self.columns.iter().position(|name| *name == key)?;
             self.value(at).as_str().ok().map(|name| format!("'{}'", name.replace('\'', "'\\''")))
@@ -57,7 +62,7 @@ impl<'a> Cells<'a, '_> {
                 return Some("\"flux fairshare update\" computes it again".to_owned());
             }
             ("association_table", "username" | "userid" | "bank" | "active") => {
-                return self.statement(column);
+                return self.suggest_statement(column);
             }
             ("association_table", _) => {
                 format!(
@@ -74,13 +79,13 @@ impl<'a> Cells<'a, '_> {
             ("priority_factor_weight_table", "weight") => {
                 format!("edit-factor --factor={} --weight=VALUE", named("factor")?)
             }
-            _ => return self.statement(column),
+            _ => return self.suggest_statement(column),
         };
         Some(format!("\"flux account {command}\" puts it right"))
     }
 
-    /// The SQL statement that puts a value right where no command does: it removes a row without a name.
-    fn statement(&self, column: &str) -> Option<String> {
+    /// Returns the SQL statement that corrects the value if no command can: it removes a row without a name.
+    fn suggest_statement(&self, column: &str) -> Option<String> {
         let keys = ["username", "bank", "queue", "project", "factor", "key", "scope", "name"];
         let equals = |key: &&str| {
             let at = self.columns.iter().position(|name| name == key)?;
@@ -98,7 +103,7 @@ impl<'a> Cells<'a, '_> {
         Some(format!("`sqlite3 DATABASE \"{statement}\"` puts it right"))
     }
 
-    /// A cell as the value of a record's field.
+    /// Reads a cell as a field of a record.
     pub(super) fn read(&self, index: usize, kind: Kind) -> Result<Value, String> {
         Ok(match kind {
             Kind::UserId => self.user_id(index).into(),
@@ -112,70 +117,70 @@ impl<'a> Cells<'a, '_> {
         })
     }
 
-    /// Text, borrowed from the row.
+    /// Reads a text.
     pub(super) fn text(&self, index: usize) -> Result<&'a str, String> {
-        self.value(index).as_str().map_err(|_| self.complain(index, "text"))
+        self.value(index).as_str().map_err(|_| self.describe_fault(index, "text"))
     }
 
-    /// Text, or `None` for NULL.
+    /// Reads a text, or `None` for NULL.
     pub(super) fn optional_text(&self, index: usize) -> Result<Option<&'a str>, String> {
         match self.value(index) {
             ValueRef::Null => Ok(None),
-            value => value.as_str().map(Some).map_err(|_| self.complain(index, "text")),
+            value => value.as_str().map(Some).map_err(|_| self.describe_fault(index, "text")),
         }
     }
 
-    /// A whole number; a real without fraction will do.
+    /// Reads an integer. A real without fraction is accepted.
     pub(super) fn integer(&self, index: usize) -> Result<i64, String> {
         let parsed = match self.value(index) {
             ValueRef::Integer(number) => Some(number),
-            // 2^53: beyond it a double is no exact count.
+            // 2^53: above it f64 can't represent all integers.
             ValueRef::Real(number) if number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0 => {
                 Some(number as i64)
             }
             ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok()),
             _ => None,
         };
-        parsed.ok_or_else(|| self.complain(index, "a whole number"))
+        parsed.ok_or_else(|| self.describe_fault(index, "a whole number"))
     }
 
-    /// A user id. Whatever is no whole number is read as the id that flux-accounting stores for an unknown user: like that id, it
-    /// is nobody's.
+    /// Reads a user id. If it is not an integer, returns the id that flux-accounting stores for an unknown user,
+    /// which no user has.
     pub(super) fn user_id(&self, index: usize) -> i64 {
         self.integer(index).unwrap_or(i64::from(u32::MAX))
     }
 
-    /// A whole number >= 0.
+    /// Reads an integer >= 0.
     pub(super) fn count(&self, index: usize) -> Result<u64, String> {
-        u64::try_from(self.integer(index)?).map_err(|_| self.complain(index, "a whole number >= 0"))
+        u64::try_from(self.integer(index)?).map_err(|_| self.describe_fault(index, "a whole number >= 0"))
     }
 
-    /// A finite number.
+    /// Reads a finite number.
     pub(super) fn number(&self, index: usize) -> Result<f64, String> {
-        number(self.value(index)).ok_or_else(|| self.complain(index, "a finite number"))
+        parse_number(self.value(index)).ok_or_else(|| self.describe_fault(index, "a finite number"))
     }
 
-    /// A usage that the plugin accepts, in the unit of the site's weights.
+    /// Reads a usage in the range that the plugin accepts, in the unit of the site's weights.
     pub(super) fn usage(&self, index: usize) -> Result<f64, String> {
-        let usage = number(self.value(index)).filter(|usage| (0.0..=MAX_PUSHED).contains(usage));
-        usage.ok_or_else(|| self.complain(index, "a number from 0 to 1e250"))
+        let usage = parse_number(self.value(index)).filter(|usage| (0.0..=MAX_PUSHED).contains(usage));
+        usage.ok_or_else(|| self.describe_fault(index, "a number from 0 to 1e250"))
     }
 
-    /// A name: text that is not empty, without the character NUL.
+    /// Reads a name: text that is not empty and has no NUL character.
     pub(super) fn name(&self, index: usize) -> Result<&'a str, String> {
         let name = self.text(index)?;
         let is_name = !name.is_empty() && !name.contains('\0');
-        is_name.then_some(name).ok_or_else(|| self.complain(index, "a name"))
+        is_name.then_some(name).ok_or_else(|| self.describe_fault(index, "a name"))
     }
 
-    /// A finite number, or `None` for anything else.
+    /// Reads a finite number, or returns `None` for any other value.
     pub(super) fn number_if_any(&self, index: usize) -> Option<f64> {
-        number(self.value(index))
+        parse_number(self.value(index))
     }
 }
 
-/// A path or name as a shell reads it.
-pub fn shell_word(text: &str) -> String {
+/// Quotes a path or name for a shell.
+pub fn quote_for_shell(text: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_=./".contains(letter);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
@@ -183,14 +188,14 @@ pub fn shell_word(text: &str) -> String {
     }
 }
 
-/// The command of flux-accounting's that sets a key of `config_table`, as the end of a message.
+/// Returns flux-accounting's command that sets a key of `config_table`, as the end of a message.
 pub(super) fn edit_config(key: &str) -> String {
     let pair = format!("{key}=VALUE");
-    let pair = shell_word(&pair);
+    let pair = quote_for_shell(&pair);
     format!("\"flux account edit-config {pair}\" puts it right")
 }
 
-fn number(value: ValueRef<'_>) -> Option<f64> {
+fn parse_number(value: ValueRef<'_>) -> Option<f64> {
     let number = match value {
         ValueRef::Integer(number) => Some(number as f64),
         ValueRef::Real(number) => Some(number),
@@ -200,7 +205,7 @@ fn number(value: ValueRef<'_>) -> Option<f64> {
     number.filter(|number| number.is_finite())
 }
 
-fn show(value: ValueRef<'_>) -> String {
+fn format_value(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => "NULL".to_owned(),
         ValueRef::Integer(number) => number.to_string(),

@@ -16,7 +16,7 @@ use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Rows, Style, column};
-use fairshare_accounting::pipeline::Present;
+use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::pipeline::report::{self, Query, Unknown, Usage, Used};
 use fairshare_accounting::store::Access;
 use fairshare_client::user_name;
@@ -221,17 +221,17 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
     let settings = snapshot.usage_settings().map_err(failure)?;
     let ledger = snapshot.ledger(&mut |_| ()).map_err(failure)?;
     let bins = snapshot.bins(&ledger).map_err(failure)?;
-    let bins_of = Present::of(&snapshot, present).map_err(failure)?;
+    let bins_of = StoredPeriods::read(&snapshot, present).map_err(failure)?;
     drop(snapshot);
     drop(database);
     // It would write over what is said from here on.
     drop(progress);
-    if names_nobody(args, &Unknown::of(&ledger, &args.user, &args.bank)) {
+    if names_nobody(args, &Unknown::find(&ledger, &args.user, &args.bank)) {
         return Ok(Answer::No);
     }
-    let banks = report::below(&ledger, &args.bank);
+    let banks = report::banks_below(&ledger, &args.bank);
     let mut rows = Vec::new();
-    for (account, bins) in ledger.accounts.iter().zip(&bins.of) {
+    for (account, bins) in ledger.accounts.iter().zip(&bins.by_account) {
         let bank = ledger.bank_name(account);
         if !(args.user.is_empty() || args.user.contains(&account.user))
             || !(args.bank.is_empty() || banks.contains(bank))
@@ -240,7 +240,7 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
         }
         let kept = bins.last().map_or(1, |bin| bin.period + 1);
         for bin in bins.iter().filter(|bin| bin.value != 0.0) {
-            let began = bins_of.began(bin.period);
+            let began = bins_of.start(bin.period);
             let part = if account.usage > 0.0 { bin.value / account.usage } else { 0.0 };
             rows.push(vec![
                 Cell::Text(account.user.clone()),
@@ -251,8 +251,8 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
                 Cell::Number(bin.value),
                 Cell::Number(part),
                 Cell::Bar { usage: (part * BAR as f64).round() as usize, share: BAR + 1 },
-                Cell::Text(moment(bins_of.began(-1), zone)),
-                Cell::Text(moment(bins_of.began(bin.period - kept), zone)),
+                Cell::Text(moment(bins_of.start(-1), zone)),
+                Cell::Text(moment(bins_of.start(bin.period - kept), zone)),
             ]);
         }
     }
@@ -261,13 +261,13 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
     notes.push(format!(
         "at each boundary {} of a usage is left; the next is at {}",
         settings.decay,
-        moment(bins_of.began(-1), zone)
+        moment(bins_of.start(-1), zone)
     ));
     args.output.print(Report {
         facts: vec![
             ("half_life", settings.half_life.into()),
             ("decay_factor", settings.decay.into()),
-            ("next_boundary", bins_of.began(-1).into()),
+            ("next_boundary", bins_of.start(-1).into()),
         ],
         rows: Rows {
             key: "periods",

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::site::database::command_directories;
-use fairshare_accounting::store::shell_word;
+use fairshare_accounting::store::quote_for_shell;
 
 /// The name that every plugin of this kind has.
 const NAME: &str = "mf_priority.so";
@@ -30,7 +30,7 @@ fn load_in(prefix: &Path) -> Option<String> {
 /// The command that loads the plugin in place of `loaded`, the plugin that answers now, if any does.
 pub(crate) fn load_command(loaded: Option<&str>) -> String {
     match loaded {
-        Some(loaded) => format!("flux jobtap load -r {loaded} {}", shell_word(&plugin())),
-        None => format!("flux jobtap load {}", shell_word(&plugin())),
+        Some(loaded) => format!("flux jobtap load -r {loaded} {}", quote_for_shell(&plugin())),
+        None => format!("flux jobtap load {}", quote_for_shell(&plugin())),
     }
 }

@@ -8,7 +8,7 @@ use crate::outcome::{Failure, failure};
 use crate::ui::printable::printable;
 use fairshare::TreeError;
 use fairshare_accounting::pipeline::PipelineError;
-use fairshare_accounting::store::{Access, Reason, StoreError, StoredLimit, shell_word};
+use fairshare_accounting::store::{Access, Reason, StoreError, StoredLimit, quote_for_shell};
 
 /// What of a database the plugin tells its users too. Sites keep the file private.
 const STANDING: &str = "\"flux fairshare standing\" and \"flux fairshare why JOBID\" ask the plugin instead";
@@ -117,7 +117,7 @@ pub(crate) fn unset_limit(scope: &str, name: &str, queue: &str) -> String {
 
 /// A statement to be run on the database, in quotes.
 fn sqlite3(database: &Path, statement: &str) -> String {
-    let path = shell_word(&database.display().to_string());
+    let path = quote_for_shell(&database.display().to_string());
     format!("`sqlite3 {path} \"{statement}\"`")
 }
 
@@ -128,6 +128,6 @@ fn flux(words: &[&str]) -> String {
 
 /// A command in quotes; names with blanks or worse in them are quoted as a shell wants it.
 fn command(of: &str, words: &[&str]) -> String {
-    let quoted = |word: &&str| shell_word(&printable(word));
+    let quoted = |word: &&str| quote_for_shell(&printable(word));
     format!("\"flux {of} {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use fairshare_accounting::pipeline::watch::alive;
+use fairshare_accounting::pipeline::watch::notify_watchdog;
 
 /// The progress of one command through its phases.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Progress {
 
     /// The next phase; `total` is only asked for on a terminal, 0 is unknown.
     pub(crate) fn phase(&mut self, phase: &'static str, total: impl FnOnce() -> u64) {
-        alive();
+        notify_watchdog();
         let Some(Shown { bar, .. }) = &self.shown else { return };
         let total = total();
         let template =
@@ -80,7 +80,7 @@ impl Progress {
 
     /// How much of the phase is done.
     pub(crate) fn at(&mut self, done: u64) {
-        alive();
+        notify_watchdog();
         if let Some(Shown { bar, .. }) = &self.shown {
             bar.set_position(done);
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Records of ended jobs from flux-core's job archive.
+//! Reads the records of ended jobs from flux-core's job archive.
 //!
-//! The archive has the jobspec as it was submitted and, beside it, the eventlog: what was changed later, such as the default
-//! bank that the priority plugin filled in, is in there.
+//! The archive contains the submitted jobspec and the eventlog. Later changes of the jobspec, for example the default
+//! bank set by the priority plugin, are in the eventlog.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,8 +14,10 @@ use super::list::Listed;
 use super::{BATCH, FetchError, Fetched, Unreadable, record};
 use crate::store::{Access, ArchivedJob, Database, JobRecord, StoreError};
 
-/// Reads the records of the jobs in an archive. They go to `sink` in batches, in the order of the archive. Locks held by others are waited for up to `wait`. `progress` is told how many jobs of about how many are read.
-pub fn archive(
+/// Reads the records of the jobs in an archive and calls `sink` with batches in the order of the archive. Waits up to
+/// `wait` for locks of other processes. Calls `progress` with the number of jobs read and the estimated total.
+/// Returns the error of `sink` or of the database.
+pub fn read_archive(
     path: &Path,
     wait: Duration,
     sink: &mut dyn FnMut(Vec<JobRecord>) -> Result<(), StoreError>,
@@ -33,7 +35,7 @@ pub fn archive(
             fetched.never_ran += 1;
             return Ok(());
         }
-        match of_archive(job) {
+        match from_archive(job) {
             Ok(record) => batch.push(record),
             Err(unreadable) => fetched.unreadable.push(unreadable),
         }
@@ -52,7 +54,7 @@ pub fn archive(
     Ok(fetched)
 }
 
-/// One line of an eventlog, as far as it matters here.
+/// One line of an eventlog, with the fields that are needed here.
 #[derive(Deserialize)]
 struct Event {
     name: String,
@@ -60,11 +62,11 @@ struct Event {
     context: Value,
 }
 
-pub(super) fn of_archive(job: ArchivedJob) -> Result<JobRecord, Unreadable> {
+pub(super) fn from_archive(job: ArchivedJob) -> Result<JobRecord, Unreadable> {
     let fail = |reason: String| Unreadable { id: job.id.clone(), reason };
     let id = job.id.parse().map_err(|_| fail("its id is not a number".to_owned()))?;
     let userid = u32::try_from(job.userid).map_err(|_| fail(format!("its user id is {}", job.userid)))?;
-    let jobspec = updated(&job.jobspec, &job.eventlog).map_err(&fail)?;
+    let jobspec = apply_updates(&job.jobspec, &job.eventlog).map_err(&fail)?;
     let listed = Listed {
         id,
         userid,
@@ -73,11 +75,11 @@ pub(super) fn of_archive(job: ArchivedJob) -> Result<JobRecord, Unreadable> {
         t_inactive: job.t_inactive,
         ranks: job.ranks.into(),
     };
-    record::of_texts(listed, job.r, jobspec)
+    record::from_texts(listed, job.r, jobspec)
 }
 
-/// The jobspec with the `jobspec-update` events applied; the very text where there are none.
-fn updated(jobspec: &str, eventlog: &str) -> Result<String, String> {
+/// Applies the `jobspec-update` events to the jobspec. Returns the unchanged text if there are none.
+fn apply_updates(jobspec: &str, eventlog: &str) -> Result<String, String> {
     const UPDATE: &str = "jobspec-update";
     if !eventlog.contains(UPDATE) {
         return Ok(jobspec.to_owned());
@@ -89,16 +91,16 @@ fn updated(jobspec: &str, eventlog: &str) -> Result<String, String> {
             && let Value::Object(changes) = event.context
         {
             for (path, to) in changes {
-                set(&mut value, &path, to);
+                set_path(&mut value, &path, to);
             }
         }
     }
     Ok(value.to_string())
 }
 
-/// Sets what a dotted path leads to, and makes the way there. What is no object on the way can't be entered: as in Flux, the
-/// change is dropped.
-fn set(value: &mut Value, path: &str, to: Value) {
+/// Sets the value at a dotted path and adds missing objects on the path. If the path leads through a value that is
+/// not an object, the change is dropped, as in Flux.
+fn set_path(value: &mut Value, path: &str, to: Value) {
     let mut at = value;
     let (way, last) = path.rsplit_once('.').unwrap_or(("", path));
     for step in way.split('.').filter(|step| !step.is_empty()) {

@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! From when on Flux is asked, so that no job is left out that ended while a clock was behind. Also says which jobs are not
-//! fetched again: their records were here once and have been removed.
+//! Determines the time from which jobs are fetched, such that no job is missed that ended while the clock was behind.
+//! Also determines which jobs are not fetched again because their records were stored once and have been removed.
 //!
-//! At each time all is fetched that ended before it. What is on record and ended later says nothing: a clock was ahead, and
-//! jobs that end now do so before that.
+//! The database stores the time of the last complete fetch; all jobs that ended before that time have been fetched. A
+//! record with a later end proves nothing: it comes from a clock that was ahead, and jobs that end now have earlier
+//! ends.
 
 use std::ops::Range;
 
 use super::OVERLAP;
 use crate::store::{FetchMarks, Snapshot, StoreError};
 
-/// When all was fetched is written again after so many seconds, also if nothing was new: too early a time only makes the
-/// next answer longer.
+/// The time of the last fetch is rewritten after this many seconds even if the fetch found no new job. An old time
+/// only makes the next response longer.
 const STALE: f64 = 600.0;
 
-/// The end of the newest job on record that is a bound: all that ended before it are on record too.
-pub fn newest(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
+/// Returns the end of the newest job on record for which all jobs that ended earlier are on record too.
+pub fn newest_complete(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
     match snapshot.fetch_marks()? {
-        // The clock was set back since: what ended meanwhile may have ended at any time.
+        // The clock was set back since the last fetch, so jobs that ended in between may have any end time.
         Some(marks) if marks.fetched > now => Ok(None),
         Some(marks) => snapshot.newest_inactive(marks.fetched),
         None => Ok(snapshot.newest_inactive(f64::INFINITY)?.filter(|newest| *newest <= now)),
     }
 }
 
-/// Jobs that ended in this range had a record that was removed since; they have counted. It begins at the oldest job that
-/// ever had a record and ends at the oldest that has one. What ended before the range never had a record, so it is taken:
-/// a job that ended while the clock was behind, at a site that is young.
-pub fn removed(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreError> {
+/// Returns the range of end times of jobs whose record was stored, counted and removed. It begins at the oldest job
+/// that ever had a record and ends at the oldest that has one now. A job that ended before the range never had a
+/// record (it ended while the clock of a new site was behind) and is fetched.
+pub fn removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreError> {
     let Some(FetchMarks { fetched, oldest: Some(oldest) }) = snapshot.fetch_marks()? else {
         return Ok(0.0..0.0);
     };
-    // Nobody removes records this new; a job that ended within the last minutes may still be on its way.
+    // Records this new are not removed, and a job of the last minutes may not be on record yet.
     let recent = fetched.min(now) - OVERLAP;
     Ok(oldest..snapshot.oldest_inactive()?.map_or(recent, |kept| kept.min(recent)))
 }
 
-/// Remembers that all was fetched that had ended `now`; `new` records came of it. Writes nothing where that would say nothing new:
-/// whoever watches the database takes each writing for a change.
-pub fn remember(snapshot: &Snapshot<'_>, now: f64, new: u64) -> Result<(), StoreError> {
+/// Stores that all jobs that ended before `now` are fetched, of which `new` records were new. Writes nothing if the
+/// stored time is recent, because each write wakes programs that watch the database.
+pub fn record_fetch(snapshot: &Snapshot<'_>, now: f64, new: u64) -> Result<(), StoreError> {
     let before = snapshot.fetch_marks()?;
     let known = before.and_then(|marks| marks.oldest);
     let is_said =
@@ -46,7 +47,7 @@ pub fn remember(snapshot: &Snapshot<'_>, now: f64, new: u64) -> Result<(), Store
     if is_said && known.is_some() {
         return Ok(());
     }
-    // Others bring records too.
+    // Other programs add records too.
     let oldest = known.into_iter().chain(snapshot.oldest_inactive()?).reduce(f64::min);
     if is_said && oldest.is_none() {
         return Ok(());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which jobs ended, from `job-list`, in pages: one answer for all of a site's jobs would hold up everybody else's.
+//! Lists ended jobs with `job-list`, in pages. One response with all jobs of a site would delay the requests of other
+//! users.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,10 +11,10 @@ use fairshare_client::{Flux, Requests};
 const LIST: &str = "job-list.list";
 const ATTRIBUTES: [&str; 5] = ["userid", "t_submit", "t_run", "t_inactive", "ranks"];
 const INACTIVE: u32 = 64;
-/// Jobs in one answer.
+/// Number of jobs in a page.
 const PAGE: usize = 10_000;
 
-/// An ended job that ran, as `job-list` knows it.
+/// An ended job that ran, with the attributes of `job-list`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Listed {
     pub id: u64,
@@ -29,7 +30,7 @@ struct Page {
     jobs: Vec<Entry>,
 }
 
-/// One job in the answer. A job that never ran lacks the time of that and the ranks.
+/// A job in a response. A job that never ran has neither `t_run` nor `ranks`.
 #[derive(Deserialize)]
 struct Entry {
     id: u64,
@@ -40,21 +41,21 @@ struct Entry {
     ranks: Option<Box<str>>,
 }
 
-/// What `job-list` says of ended jobs.
+/// The ended jobs in `job-list`.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
-    /// Those that ran, ordered by their end.
+    /// Jobs that ran, in the order in which they ended.
     pub jobs: Vec<Listed>,
-    /// How many never ran.
+    /// Number of jobs that never ran.
     pub never_ran: usize,
-    /// Those that ran and of which it does not know where.
+    /// Jobs that ran and whose ranks are unknown.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// The jobs that ended after `since`.
-pub(super) fn ended(flux: &mut Flux, since: f64) -> Result<Ended, FetchError> {
+/// Lists the jobs that ended after `since`.
+pub(super) fn list_ended(flux: &mut Flux, since: f64) -> Result<Ended, FetchError> {
     let mut ended = Ended::default();
-    for entry in pages(PAGE, |before, size| ask(flux, since, before, size))? {
+    for entry in fetch_pages(PAGE, |before, size| fetch_page(flux, since, before, size))? {
         let Entry { id, userid, t_submit, t_run, t_inactive, ranks } = entry;
         match (t_run, ranks) {
             (None, _) => ended.never_ran += 1,
@@ -70,14 +71,15 @@ pub(super) fn ended(flux: &mut Flux, since: f64) -> Result<Ended, FetchError> {
     Ok(ended)
 }
 
-/// When the job that ended last did; `None` if Flux knows no ended job.
+/// Returns the end of the job that ended last, or `None` if Flux has no ended job.
 pub fn newest_end(flux: &mut Flux) -> Result<Option<f64>, FetchError> {
-    Ok(ask(flux, 0.0, None, 1)?.first().map(|entry| entry.t_inactive))
+    Ok(fetch_page(flux, 0.0, None, 1)?.first().map(|entry| entry.t_inactive))
 }
 
-/// All pages. `job-list` gives the newest first, and goes on from the end of the oldest one given; those that ended at the
-/// same instant come again, so a page may have to grow to get past them.
-fn pages(
+/// Fetches all pages. `job-list` returns the newest jobs first. Each page begins at the end time of the oldest job of
+/// the last page, so jobs with that end time are returned again. If a page contains no other jobs, the page size is
+/// doubled.
+fn fetch_pages(
     mut size: usize,
     mut ask: impl FnMut(Option<f64>, usize) -> Result<Vec<Entry>, FetchError>,
 ) -> Result<Vec<Entry>, FetchError> {
@@ -101,7 +103,12 @@ fn pages(
     Ok(all)
 }
 
-fn ask(flux: &mut Flux, since: f64, before: Option<f64>, size: usize) -> Result<Vec<Entry>, FetchError> {
+fn fetch_page(
+    flux: &mut Flux,
+    since: f64,
+    before: Option<f64>,
+    size: usize,
+) -> Result<Vec<Entry>, FetchError> {
     let wrong = |text: String| FetchError::Answer { topic: LIST, text };
     let mut requests = Requests::new(flux);
     requests.send(LIST, &request(since, before, size).to_string(), ())?;
@@ -111,7 +118,8 @@ fn ask(flux: &mut Flux, since: f64, before: Option<f64>, size: usize) -> Result<
     Ok(page.jobs)
 }
 
-/// Only inactive jobs have `t_inactive`, so the time alone would do; Flux counts comparisons, and stops at a million.
+/// The constraint on `t_inactive` alone would select inactive jobs, but Flux limits the number of comparisons to a
+/// million.
 fn request(since: f64, before: Option<f64>, size: usize) -> Value {
     let constraint = match before {
         Some(time) => json!({ "t_inactive": [format!("<={time:?}")] }),
@@ -128,7 +136,7 @@ mod tests {
         Entry { id, userid: 1, t_submit: 0.0, t_run: None, t_inactive, ranks: None }
     }
 
-    /// What `job-list` does: newest first, at most `size`, of those that ended at or before a time.
+    /// Behaves like `job-list`: returns at most `size` jobs that ended at or before `before`, newest first.
     fn serve(jobs: &[(u64, f64)], before: Option<f64>, size: usize) -> Vec<Entry> {
         let mut jobs: Vec<_> =
             jobs.iter().filter(|(_, end)| before.is_none_or(|time| *end <= time)).collect();
@@ -137,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn pages_lose_nothing_and_repeat_nothing_whatever_ends_together() {
-        // Ids that are not in the order of the ends; groups that are smaller, as large, and larger than a page.
+    fn fetch_pages_returns_each_job_once_if_many_end_together() {
+        // The ids are not in the order of the ends. Groups are smaller than a page, equal to it, or larger.
         let groups = [1, 2, 3, 4, 9, 1, 30, 2, 8];
         let ends: Vec<f64> = groups
             .iter()
@@ -148,7 +156,7 @@ mod tests {
         let jobs: Vec<(u64, f64)> =
             ends.iter().enumerate().map(|(i, end)| ((i as u64 * 37) % 1009, *end)).collect();
         for size in 1..=70 {
-            let found = pages(size, |before, size| Ok(serve(&jobs, before, size))).expect("pages");
+            let found = fetch_pages(size, |before, size| Ok(serve(&jobs, before, size))).expect("pages");
             let mut want = jobs.clone();
             want.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
             let found: Vec<_> = found.iter().map(|entry| (entry.id, entry.t_inactive)).collect();
@@ -157,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_in_a_constraint_has_all_its_digits() {
+    fn the_constraint_contains_the_time_with_all_digits() {
         let time = 1_700_000_000.123_456_7_f64;
         let request = request(1.5, Some(time), 10);
         let text = request["constraint"]["t_inactive"][0].as_str().expect("text");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Records of ended jobs, out of a Flux instance or a job archive.
+//! Fetches the records of ended jobs from a Flux instance or from a job archive.
 //!
-//! Flux is asked twice: `job-list` for which jobs ended and when, the job manager for what each ran on and its jobspec with all
-//! updates applied. The second takes one request a job, so many are under way at once; the records still come out in the
-//! order in which the jobs ended. Whoever stores them in that order can stop anywhere and go on from the newest stored.
+//! `job-list` returns the ended jobs and their times. The job manager returns R and the updated jobspec of each job,
+//! one request per job, so many requests run at once. The records are delivered in the order in which the jobs ended.
+//! A caller that stores them in that order may stop at any record and continue after the newest stored one.
 
 mod archive;
 mod bound;
@@ -18,59 +18,60 @@ use std::fmt;
 use crate::store::{JobRecord, StoreError};
 use fairshare_client::{Flux, FluxError, Requests};
 
-pub use archive::archive;
-pub use bound::{newest, remember, removed};
+pub use archive::read_archive;
+pub use bound::{newest_complete, record_fetch, removed_range};
 use list::Listed;
 pub use list::newest_end;
 
-/// Lookups under way at once. Flux needs a few dozen to keep all its modules busy; more only wait in its queues.
+/// Number of lookups that run at once. A few dozen keep all modules of Flux busy; more would wait in their queues.
 const WINDOW: usize = 256;
-/// Records handed over at once.
+/// Number of records in a batch.
 const BATCH: usize = 1000;
-/// How far before the newest job on record to look again, in seconds. Several jobs may end at the same instant, and a clock
-/// that is set back a little makes a later job end earlier.
+/// Fetching begins this many seconds before the end of the newest job on record, because several jobs may end at the
+/// same instant, and a clock that is set back a little gives a later job an earlier end.
 pub const OVERLAP: f64 = 300.0;
 
-/// What came of it.
+/// Counts of a fetch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// Records handed over.
+    /// Number of delivered records.
     pub records: usize,
-    /// Jobs that ended without having run: they used nothing, and are left out.
+    /// Number of jobs that ended without running. They have no usage and are left out.
     pub never_ran: usize,
-    /// Jobs that ran and whose record can't be had.
+    /// Jobs that ran and whose record can't be fetched.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A job that ran and whose record can't be had.
+/// A job that ran and whose record can't be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The job's id, in decimal as the database has it.
+    /// The job id in decimal, as in the database.
     pub id: String,
-    /// Why.
+    /// Reason, as a clause.
     pub reason: String,
 }
 
-/// Why no more could be fetched. What was handed over before is good.
+/// Reason why the fetch ended early. The records delivered until then are valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FetchError {
-    /// Flux is gone, or refuses.
+    /// Flux is not reachable or rejects the request.
     #[error("{0}{hint}", hint = owner_hint(.0))]
     Flux(#[from] FluxError),
-    /// An answer is not what the service promises.
+    /// The response of a service is invalid.
     #[error("{topic}: an answer that can't be understood: {text}")]
     Answer {
-        /// The service.
+        /// Name of the service.
         topic: &'static str,
-        /// What is wrong with it.
+        /// Reason.
         text: String,
     },
-    /// A file can't be read, or what is fetched can't be stored.
+    /// The archive can't be read, or the records can't be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Returns the addition to the text of `error` if Flux refuses a user who is not the instance owner, else an empty text.
+/// Returns a hint to append to the text of `error` if Flux rejects users other than the instance owner, else an
+/// empty text.
 fn owner_hint(error: &FluxError) -> &'static str {
     match error {
         FluxError::Request { errno: libc::EPERM, .. } => ": only the instance owner may fetch jobs",
@@ -84,29 +85,29 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// The jobs that ended, before they are asked about one by one.
+/// The ended jobs, before their R and jobspec are fetched.
 #[derive(Debug)]
 pub struct Listing(list::Ended);
 
 impl Listing {
-    /// Asks Flux which jobs ended after `newest`, or up to [`OVERLAP`] before it; all that it still knows if that is `None`.
-    pub fn ask(flux: &mut Flux, newest: Option<f64>) -> Result<Listing, FetchError> {
+    /// Lists the jobs that ended after `newest` minus [`OVERLAP`], or all jobs in job-list if `newest` is `None`.
+    pub fn request(flux: &mut Flux, newest: Option<f64>) -> Result<Listing, FetchError> {
         let since = newest.map_or(0.0, |newest| (newest - OVERLAP).max(0.0));
-        Ok(Listing(list::ended(flux, since)?))
+        Ok(Listing(list::list_ended(flux, since)?))
     }
 
-    /// How many ran.
+    /// Returns the number of jobs that ran.
     pub fn len(&self) -> usize {
         self.0.jobs.len()
     }
 
-    /// True if none ran.
+    /// Returns true if no job ran.
     pub fn is_empty(&self) -> bool {
         self.0.jobs.is_empty()
     }
 
-    /// Leaves out those that are on record already, or were: their ids and when they ended tell.
-    pub fn leave_out(
+    /// Removes the jobs for which `stored`, given the job id and the end of the job, returns true.
+    pub fn remove_stored(
         &mut self,
         mut stored: impl FnMut(u64, f64) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
@@ -120,7 +121,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Begins to ask about each.
+    /// Starts to fetch the records of the jobs.
     pub fn fetch(self, flux: &mut Flux) -> Fetching<'_> {
         let list::Ended { jobs, never_ran, unreadable } = self.0;
         let fetched = Fetched { never_ran, unreadable, ..Fetched::default() };
@@ -129,7 +130,7 @@ impl Listing {
     }
 }
 
-/// Records on their way. Between two batches the lookups go on by themselves.
+/// A fetch in progress. Lookups continue between two batches.
 pub struct Fetching<'a> {
     jobs: std::vec::IntoIter<Listed>,
     lookups: Lookups<'a>,
@@ -137,16 +138,16 @@ pub struct Fetching<'a> {
 }
 
 impl Fetching<'_> {
-    /// The next records, ordered by the ends of their jobs, also from batch to batch; `None` when all have come.
+    /// Returns the next records in the order in which their jobs ended, or `None` after the last one.
     pub fn next_batch(&mut self) -> Result<Option<Vec<JobRecord>>, FetchError> {
         let mut batch = Vec::new();
         while batch.len() < BATCH {
             while self.lookups.order.len() < WINDOW
                 && let Some(job) = self.jobs.next()
             {
-                self.lookups.ask(job)?;
+                self.lookups.start(job)?;
             }
-            match self.lookups.next_in_order() {
+            match self.lookups.pop_front() {
                 Some(Ok(record)) => batch.push(record),
                 Some(Err(unreadable)) => self.fetched.unreadable.push(unreadable),
                 None if self.lookups.receive()? => {}
@@ -157,24 +158,24 @@ impl Fetching<'_> {
         Ok((!batch.is_empty()).then_some(batch))
     }
 
-    /// How many jobs are dealt with.
+    /// Returns the number of jobs whose lookup is complete.
     pub fn done(&self) -> u64 {
         self.lookups.first
     }
 
-    /// What came of it, so far.
+    /// Returns the counts until now.
     pub fn fetched(&self) -> &Fetched {
         &self.fetched
     }
 }
 
-/// Where R and the jobspec of a job are asked for.
+/// The service that returns R and the jobspec of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// The job manager has them in memory, all updates applied, for as long as `job-list` lists the job: a tenth of the
-    /// work. R comes without the scheduler's own part (`scheduling`), which no accounting reads.
+    /// The job manager, which has both in memory with all updates applied as long as `job-list` lists the job. This
+    /// takes a tenth of the time. R lacks the scheduler's own part (`scheduling`), which accounting does not need.
     Manager,
-    /// The job information service puts them together from the KVS, for Flux versions whose job manager does not give R.
+    /// The job information service, which reads the KVS; for versions of Flux whose job manager does not return R.
     Info,
 }
 
@@ -189,50 +190,51 @@ impl Source {
     fn payload(self, id: u64) -> String {
         match self {
             Source::Manager => format!(r#"{{"id":{id},"attrs":["R","jobspec"]}}"#),
-            // The flag is FLUX_JOB_LOOKUP_CURRENT: with what the eventlog says of later changes.
+            // The flag is FLUX_JOB_LOOKUP_CURRENT: apply the later changes of the eventlog.
             Source::Info => format!(r#"{{"id":{id},"keys":["R","jobspec"],"flags":2}}"#),
         }
     }
 }
 
-/// One question under way: its number, where it was asked, and the job.
-struct Question {
+/// A running lookup: its number, the service, and the job.
+struct Lookup {
     number: u64,
     source: Source,
     job: Listed,
 }
 
-/// Lookups under way. Answers come in any order and leave in the order of the questions.
+/// Running lookups. Responses arrive in any order; records are delivered in the order of the lookups.
 struct Lookups<'a> {
-    requests: Requests<'a, Question>,
-    /// One for each job asked for and not handed on yet; `None` where no answer is here.
+    requests: Requests<'a, Lookup>,
+    /// One entry for each lookup whose record is not delivered; `None` until its response arrives.
     order: VecDeque<Option<Result<JobRecord, Unreadable>>>,
-    /// The number of the question at the front.
+    /// Number of the lookup at the front.
     first: u64,
 }
 
 impl Lookups<'_> {
-    fn ask(&mut self, job: Listed) -> Result<(), FetchError> {
+    fn start(&mut self, job: Listed) -> Result<(), FetchError> {
         let number = self.first + self.order.len() as u64;
         self.order.push_back(None);
-        self.send(Question { number, source: Source::Manager, job })
+        self.send(Lookup { number, source: Source::Manager, job })
     }
 
-    fn send(&mut self, question: Question) -> Result<(), FetchError> {
-        let payload = question.source.payload(question.job.id);
-        Ok(self.requests.send(question.source.topic(), &payload, question)?)
+    fn send(&mut self, lookup: Lookup) -> Result<(), FetchError> {
+        let payload = lookup.source.payload(lookup.job.id);
+        Ok(self.requests.send(lookup.source.topic(), &payload, lookup)?)
     }
 
-    /// Waits for one answer; false if none is to come. One that only leads to another question counts.
+    /// Waits for one response, and returns false if no lookup is running. A response that only leads to another
+    /// lookup counts.
     fn receive(&mut self) -> Result<bool, FetchError> {
-        let Some((Question { number, source, job }, answer)) = self.requests.receive()? else {
+        let Some((Lookup { number, source, job }, answer)) = self.requests.receive()? else {
             return Ok(false);
         };
         let record = match (source, answer) {
-            (Source::Manager, Ok(answer)) => Ok(record::of_manager(job, answer.text().unwrap_or_default())),
-            (Source::Info, Ok(answer)) => Ok(record::of_lookup(job, answer.text().unwrap_or_default())),
+            (Source::Manager, Ok(answer)) => Ok(record::from_manager(job, answer.text().unwrap_or_default())),
+            (Source::Info, Ok(answer)) => Ok(record::from_lookup(job, answer.text().unwrap_or_default())),
             (Source::Manager, Err(FluxError::Request { errno, .. })) if errno != libc::EPERM => Err(job),
-            (Source::Info, Err(FluxError::Request { errno, text, .. })) if of_this_job(errno) => {
+            (Source::Info, Err(FluxError::Request { errno, text, .. })) if concerns_one_job(errno) => {
                 Ok(Err(Unreadable { id: job.id.to_string(), reason: text }))
             }
             (_, Err(error)) => return Err(error.into()),
@@ -240,7 +242,7 @@ impl Lookups<'_> {
         let record = match record {
             Ok(record) => record,
             Err(job) => {
-                self.send(Question { number, source: Source::Info, job })?;
+                self.send(Lookup { number, source: Source::Info, job })?;
                 return Ok(true);
             }
         };
@@ -251,15 +253,16 @@ impl Lookups<'_> {
         Ok(true)
     }
 
-    /// The record at the front, if it is here.
-    fn next_in_order(&mut self) -> Option<Result<JobRecord, Unreadable>> {
+    /// Returns the record at the front, if its response has arrived.
+    fn pop_front(&mut self) -> Option<Result<JobRecord, Unreadable>> {
         self.order.front()?.as_ref()?;
         self.first += 1;
         self.order.pop_front().flatten()
     }
 }
 
-/// Whether an error is about the one job: its data are missing or broken. All others are about the service, or who asks.
-fn of_this_job(errno: i32) -> bool {
+/// Returns true if an error concerns one job, whose data are missing or damaged. Other errors concern the service or
+/// the caller.
+fn concerns_one_job(errno: i32) -> bool {
     matches!(errno, libc::ENOENT | libc::EINVAL | libc::EPROTO | libc::EIO)
 }

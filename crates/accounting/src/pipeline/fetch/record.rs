@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! One job's record, from the texts that Flux keeps of it.
+//! Builds a job record from the JSON texts of Flux.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,15 +9,15 @@ use super::Unreadable;
 use super::list::Listed;
 use crate::store::JobRecord;
 
-/// What `job-info.lookup` answers: both are JSON texts within the JSON.
+/// Response of `job-info.lookup`: JSON that contains R and the jobspec as JSON texts.
 #[derive(Deserialize)]
-struct Lookup {
+struct InfoLookup {
     #[serde(rename = "R")]
     r: String,
     jobspec: String,
 }
 
-/// What `job-manager.getattr` answers.
+/// Response of `job-manager.getattr`.
 #[derive(Deserialize)]
 struct Attributes<'a> {
     #[serde(rename = "R", borrow)]
@@ -26,7 +26,7 @@ struct Attributes<'a> {
     jobspec: &'a RawValue,
 }
 
-/// What accounting wants of a jobspec. Flux accepts any value there; what it can't mean is as if it were not there.
+/// Fields of a jobspec that accounting stores. Flux accepts any JSON value for them; invalid values count as missing.
 #[derive(Default, Deserialize)]
 struct Jobspec {
     #[serde(default)]
@@ -47,17 +47,17 @@ struct System {
     duration: Value,
 }
 
-/// The record of a job that `job-list` listed and the job manager knows.
-pub(super) fn of_manager(job: Listed, answer: &str) -> Result<JobRecord, Unreadable> {
+/// Builds the record of a listed job from a response of the job manager.
+pub(super) fn from_manager(job: Listed, answer: &str) -> Result<JobRecord, Unreadable> {
     match serde_json::from_str::<Attributes<'_>>(answer) {
-        Ok(Attributes { r, jobspec }) => of_texts(job, spaced(r.get()), spaced(jobspec.get())),
+        Ok(Attributes { r, jobspec }) => from_texts(job, add_spaces(r.get()), add_spaces(jobspec.get())),
         Err(error) => Err(Unreadable { id: job.id.to_string(), reason: format!("its attributes: {error}") }),
     }
 }
 
-/// Compact JSON with a space after each comma and colon between values: how the job information service writes it, so that
-/// a record is the same text whoever fetched it.
-fn spaced(compact: &str) -> String {
+/// Adds a space after each comma and colon between values, as the job information service writes JSON. A record is
+/// then the same text for each source.
+fn add_spaces(compact: &str) -> String {
     let mut text = String::with_capacity(compact.len() + compact.len() / 8);
     let (mut quoted, mut escaped) = (false, false);
     for character in compact.chars() {
@@ -73,16 +73,16 @@ fn spaced(compact: &str) -> String {
     text
 }
 
-/// The record of a job that `job-list` listed and the job information service knows.
-pub(super) fn of_lookup(job: Listed, answer: &str) -> Result<JobRecord, Unreadable> {
-    match serde_json::from_str::<Lookup>(answer) {
-        Ok(Lookup { r, jobspec }) => of_texts(job, r, jobspec),
+/// Builds the record of a listed job from a response of the job information service.
+pub(super) fn from_lookup(job: Listed, answer: &str) -> Result<JobRecord, Unreadable> {
+    match serde_json::from_str::<InfoLookup>(answer) {
+        Ok(InfoLookup { r, jobspec }) => from_texts(job, r, jobspec),
         Err(error) => Err(Unreadable { id: job.id.to_string(), reason: format!("its lookup: {error}") }),
     }
 }
 
-/// The record of a job from R and the jobspec as they are now.
-pub(super) fn of_texts(job: Listed, r: String, jobspec: String) -> Result<JobRecord, Unreadable> {
+/// Builds the record of a listed job from its present R and jobspec.
+pub(super) fn from_texts(job: Listed, r: String, jobspec: String) -> Result<JobRecord, Unreadable> {
     let system = match serde_json::from_str::<Jobspec>(&jobspec) {
         Ok(jobspec) => jobspec.attributes.system,
         Err(error) => {
@@ -97,15 +97,15 @@ pub(super) fn of_texts(job: Listed, r: String, jobspec: String) -> Result<JobRec
         t_inactive: job.t_inactive,
         ranks: job.ranks.into(),
         r,
-        project: name(system.project),
-        bank: name(system.bank),
+        project: name_or_empty(system.project),
+        bank: name_or_empty(system.bank),
         requested_duration: system.duration.as_f64().unwrap_or_default(),
         actual_duration: job.t_inactive - job.t_run,
         jobspec,
     })
 }
 
-fn name(value: Value) -> String {
+fn name_or_empty(value: Value) -> String {
     match value {
         Value::String(name) => name,
         Value::Null => String::new(),
@@ -118,12 +118,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spaces_go_between_values_and_never_into_a_text() {
+    fn spaces_are_added_between_values_and_not_inside_strings() {
         let compact = r#"{"a":1,"b,c:":[1,-2.5e3,{}],"d\\":"x\",:","e":"\\","f":[]}"#;
         let expected = r#"{"a": 1, "b,c:": [1, -2.5e3, {}], "d\\": "x\",:", "e": "\\", "f": []}"#;
         assert!(serde_json::from_str::<Value>(compact).is_ok());
-        assert_eq!(spaced(compact), expected);
+        assert_eq!(add_spaces(compact), expected);
         let value = |text: &str| serde_json::from_str::<Value>(text).ok();
-        assert_eq!(value(compact), value(&spaced(compact)));
+        assert_eq!(value(compact), value(&add_spaces(compact)));
     }
 }

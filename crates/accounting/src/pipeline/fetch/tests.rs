@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What can be tested of fetching without an instance; the rest is in `t/t5010-fetch.t`.
+//! Tests of fetching without a Flux instance. `t/t5010-fetch.t` tests the rest.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::archive::of_archive;
+use super::archive::from_archive;
 use super::list::Listed;
-use super::record::{of_lookup, of_texts};
+use super::record::{from_lookup, from_texts};
 use super::*;
 use crate::store::ArchivedJob;
 
@@ -19,9 +19,9 @@ fn listed() -> Listed {
 const SPEC: &str = r#"{"attributes":{"system":{"duration":60,"bank":"A","project":"p"}}}"#;
 
 #[test]
-fn a_record_is_made_of_the_list_and_the_lookup() {
+fn a_record_combines_the_list_and_the_lookup() {
     let answer = serde_json::json!({ "id": 7, "R": "{ }", "jobspec": SPEC }).to_string();
-    let record = of_lookup(listed(), &answer).expect("a record");
+    let record = from_lookup(listed(), &answer).expect("a record");
     let expected = JobRecord {
         id: 7,
         userid: 5001,
@@ -40,31 +40,31 @@ fn a_record_is_made_of_the_list_and_the_lookup() {
 }
 
 #[test]
-fn what_a_jobspec_leaves_out_is_empty() {
+fn missing_fields_of_a_jobspec_are_empty() {
     for spec in ["{}", r#"{"attributes":{}}"#, r#"{"attributes":{"system":{"bank":null}}}"#] {
-        let record = of_texts(listed(), String::new(), spec.to_owned()).expect(spec);
+        let record = from_texts(listed(), String::new(), spec.to_owned()).expect(spec);
         assert_eq!((record.bank.as_str(), record.project.as_str()), ("", ""), "{spec}");
         assert_eq!(record.requested_duration, 0.0, "{spec}");
     }
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_the_job() {
-    let told = |result: Result<JobRecord, Unreadable>| result.expect_err("unreadable").to_string();
+fn the_error_about_an_unreadable_record_names_the_job() {
+    let text_of = |result: Result<JobRecord, Unreadable>| result.expect_err("unreadable").to_string();
     assert_eq!(
-        told(of_texts(listed(), String::new(), "{".to_owned())),
+        text_of(from_texts(listed(), String::new(), "{".to_owned())),
         "job 7: its jobspec: EOF while parsing an object at line 1 column 1"
     );
     assert_eq!(
-        told(of_lookup(listed(), r#"{"R":"{}"}"#)),
+        text_of(from_lookup(listed(), r#"{"R":"{}"}"#)),
         "job 7: its lookup: missing field `jobspec` at line 1 column 10"
     );
     assert_eq!(
-        told(of_archive(ArchivedJob { id: "f7".into(), ..ArchivedJob::default() })),
+        text_of(from_archive(ArchivedJob { id: "f7".into(), ..ArchivedJob::default() })),
         "job f7: its id is not a number"
     );
     let stranger = ArchivedJob { id: "9".into(), userid: -1, ..ArchivedJob::default() };
-    assert_eq!(told(of_archive(stranger)), "job 9: its user id is -1");
+    assert_eq!(text_of(from_archive(stranger)), "job 9: its user id is -1");
 }
 
 #[test]
@@ -75,26 +75,26 @@ fn updates_in_an_archived_eventlog_are_applied_in_their_order() {
         line("submit", r#"{"userid":5001}"#),
         line("jobspec-update", r#"{"attributes.system.bank":"B","attributes.system.queue":"q"}"#),
         line("jobspec-update", r#"{"attributes.system.bank":"C"}"#),
-        // No object there: the way is closed.
+        // The duration is not an object, so the change is dropped.
         line("jobspec-update", r#"{"attributes.system.duration.x":1}"#),
         r#"{"timestamp":2,"name":"clean"}"#.to_owned(),
     ]
     .join("\n");
     let job = ArchivedJob { id: "7".into(), jobspec: SPEC.into(), eventlog, ..ArchivedJob::default() };
-    let record = of_archive(job).expect("a record");
+    let record = from_archive(job).expect("a record");
     assert_eq!((record.bank.as_str(), record.requested_duration), ("C", 60.0));
     let spec: serde_json::Value = serde_json::from_str(&record.jobspec).expect("JSON");
     assert_eq!(spec["attributes"]["system"]["queue"], "q");
 }
 
 #[test]
-fn an_archived_jobspec_without_updates_stays_as_it_is_written() {
+fn an_archived_jobspec_without_updates_is_unchanged() {
     let spec = "{ \"attributes\": {\"system\" : {\"bank\":\"A\"}} }";
     let job = ArchivedJob { id: "7".into(), jobspec: spec.into(), ..ArchivedJob::default() };
-    assert_eq!(of_archive(job).expect("a record").jobspec, spec);
+    assert_eq!(from_archive(job).expect("a record").jobspec, spec);
 }
 
-/// A database file that is gone when the test is over.
+/// A database file that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -112,9 +112,9 @@ impl Drop for Scratch {
     }
 }
 
-fn read(scratch: &Scratch) -> (Result<Fetched, String>, Vec<usize>, Vec<u64>) {
+fn read_scratch(scratch: &Scratch) -> (Result<Fetched, String>, Vec<usize>, Vec<u64>) {
     let (mut batches, mut ids) = (Vec::new(), Vec::new());
-    let fetched = archive(
+    let fetched = read_archive(
         &scratch.0,
         Duration::ZERO,
         &mut |batch| {
@@ -137,7 +137,7 @@ fn an_archive_is_read_in_batches_without_jobs_that_never_ran() {
         INSERT INTO jobs SELECT i, 5001, '0', i, iif(i % 10 = 0, 0.0, i + 1), i + 2, i + 2, '', '{}',
         iif(i % 10 = 5, '', '{}') FROM n; UPDATE jobs SET jobspec = 'x' WHERE id = 2002";
     let scratch = Scratch::new("batches", &format!("{ARCHIVE}{fill}"));
-    let (fetched, batches, ids) = read(&scratch);
+    let (fetched, batches, ids) = read_scratch(&scratch);
     let fetched = fetched.expect("an archive");
     assert_eq!((fetched.records, fetched.never_ran), (1999, 500));
     assert_eq!(batches, [1000, 999]);
@@ -146,9 +146,9 @@ fn an_archive_is_read_in_batches_without_jobs_that_never_ran() {
 }
 
 #[test]
-fn a_file_that_is_no_archive_is_told_so() {
+fn the_error_about_another_database_names_the_missing_columns() {
     let scratch = Scratch::new("other", "CREATE TABLE jobs (id text, userid int)");
-    let (fetched, ..) = read(&scratch);
+    let (fetched, ..) = read_scratch(&scratch);
     let text = fetched.expect_err("no archive");
     assert!(
         text.ends_with("not a job archive: table jobs has no t_submit, t_run, t_inactive, ranks, R, jobspec"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The usage that a push carries decays continuously (live 2), whoever counted it and whenever.
+//! The usage in a push decays continuously (live 2), for each program that counted it.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::{Access, Database, END, H, Rule, Site};
 
-/// The beginning of the first period.
+/// Start of the first period.
 const BEGIN: f64 = END - H;
 
-/// A site whose users 1, 2 and 3 can be pushed.
+/// Makes a site whose users 1, 2 and 3 can be pushed.
 fn site(name: &str) -> Site {
     let site = Site::new(name);
     site.sql(
@@ -20,7 +20,7 @@ fn site(name: &str) -> Site {
     site
 }
 
-/// The usage of users 1, 2 and 3 at `now`, in a plugin to which the database is pushed then.
+/// Returns the usage of users 1, 2 and 3 at `now` in a plugin that received a push at `now`.
 fn pushed(site: &Site, now: f64) -> Vec<f64> {
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let data = database.snapshot().expect("a snapshot").policy_data(now).expect("data");
@@ -37,7 +37,7 @@ fn assert_close(found: &[f64], wanted: &[f64], what: &str) {
     );
 }
 
-/// By live 2 #1 and #2: what one node used from `ended - used` to `ended`, at `now`.
+/// Returns the usage at `now` by live 2 #1 and #2 of one node that ran for `used` seconds until `ended`.
 fn defined(ended: f64, used: f64, now: f64) -> f64 {
     let tau = H / std::f64::consts::LN_2;
     tau * (1.0 - (-used / tau).exp()) * (-(now - ended) / tau).exp()
@@ -49,7 +49,7 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
     for (id, user, bank, ended, used) in
         [(1, 1, "A", 100.0, 50.0), (2, 2, "A", 800.0, 700.0), (3, 3, "B", 990.0, 9.0)]
     {
-        site.job(id, user, bank, BEGIN + ended, used);
+        site.add_job(id, user, bank, BEGIN + ended, used);
     }
     site.run(BEGIN + 995.0).expect("a run");
     let jobs = [(100.0, 50.0), (800.0, 700.0), (990.0, 9.0)];
@@ -61,20 +61,20 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
         assert_close(&pushed(&site, now), &wanted, "after a run");
         assert_close(&pushed(&site, now + 50.0), &wanted.map(|used| used * 0.5_f64.powf(50.0 / H)), "later");
     }
-    // A clock that was set back: the last count is yet to come.
+    // If the clock was set back, the last count is in the future.
     let behind = BEGIN + 3000.0;
     let wanted = jobs.map(|(ended, used)| defined(BEGIN + ended, used, behind));
     assert_close(&pushed(&site, behind), &wanted, "by a clock that was set back");
-    // Four periods are kept: nothing is left of what is older.
+    // Only four periods are stored, so older usage is dropped.
     site.run(BEGIN + 5.0 * H).expect("a run");
     assert_eq!(pushed(&site, BEGIN + 5.0 * H), [0.0; 3]);
 }
 
-/// A database that an older version counted, one whose usage somebody has set, and one that is counted anew.
+/// Databases that an older version counted, in which usage was edited, and that were recounted.
 #[test]
-fn usage_that_was_not_counted_continuously_is_taken_as_of_its_newest_job() {
+fn usage_counted_without_continuous_decay_is_that_at_its_newest_job() {
     let site = site("older");
-    site.job(1, 1, "A", BEGIN + 100.0, 64.0);
+    site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.run(BEGIN + 200.0).expect("a run");
     site.sql("ALTER TABLE fairshare_usage_marks DROP COLUMN continuous");
     assert_close(&pushed(&site, BEGIN + 200.0), &[64.0, 0.0, 0.0], "no run since");
@@ -84,7 +84,7 @@ fn usage_that_was_not_counted_continuously_is_taken_as_of_its_newest_job() {
     site.run(BEGIN + 1300.0).expect("a run");
     assert_close(&pushed(&site, BEGIN + 1400.0), &[left(1300.0), 0.0, 0.0], "after a boundary");
     site.sql("UPDATE association_table SET job_usage = 1000 WHERE userid = 2");
-    assert_close(&pushed(&site, BEGIN + 1300.0), &[left(1200.0), 1000.0, 0.0], "somebody set it");
+    assert_close(&pushed(&site, BEGIN + 1300.0), &[left(1200.0), 1000.0, 0.0], "set by an administrator");
     site.run(BEGIN + 1350.0).expect("a run");
     assert_close(&pushed(&site, BEGIN + 1350.0), &[left(1250.0), 1000.0, 0.0], "its bins are empty");
     site.recount(BEGIN + 1400.0).expect("a recount");
@@ -96,19 +96,19 @@ fn usage_that_was_not_counted_continuously_is_taken_as_of_its_newest_job() {
 }
 
 #[test]
-fn usage_that_flux_accounting_counts_never_rises_while_its_user_is_idle() {
+fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
     let site = site("upstream");
-    site.job(1, 1, "A", BEGIN + 100.0, 64.0);
-    site.job(2, 2, "A", BEGIN + 900.0, 64.0);
+    site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
+    site.add_job(2, 2, "A", BEGIN + 900.0, 64.0);
     site.run_by(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
-    // Its first decay comes a half-life late (fault U5 of `docs/design/usage.md`); from then on it decays at each boundary.
-    site.job(3, 3, "B", END + 2.0 * H, 1.0);
+    // The first decay is one half-life late (fault U5 of `docs/design/usage.md`); then usage decays at each boundary.
+    site.add_job(3, 3, "B", END + 2.0 * H, 1.0);
     for step in 0..6 {
         site.run_by(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");
     }
     let begun = END + H + 10.0;
     let mut before = pushed(&site, begun);
-    // The plugin decays what was pushed before.
+    // The plugin decays the usage of the last push.
     let left = 0.5_f64.powf(37.0 / H) * (1.0 + 1e-9);
     for step in 1..100 {
         let now = begun + f64::from(step) * 37.0;
@@ -127,9 +127,9 @@ fn usage_that_flux_accounting_counts_never_rises_while_its_user_is_idle() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whenever runs and records come, the usage pushed is that of the jobs that are counted and whose period is kept.
+    /// At any times of runs and records, the pushed usage is that of the counted jobs in stored periods.
     #[test]
-    fn any_history_gives_the_usage_of_its_jobs(
+    fn the_pushed_usage_is_that_of_the_counted_jobs_for_any_history(
         jobs in proptest::collection::vec((1..=3_i64, 0.0..5.5_f64, 1..=1900_u32, 0.0..1.5_f64), 0..20),
         mut runs in proptest::collection::vec(0.0..6.0_f64, 1..8),
     ) {
@@ -141,14 +141,14 @@ proptest! {
             for (id, (user, ended, used, delay)) in (1..).zip(&jobs) {
                 if ended + delay <= run && !counted.contains(&id) {
                     counted.push(id);
-                    site.job(id, *user, if *user == 3 { "B" } else { "A" }, BEGIN + ended * H, f64::from(*used));
+                    site.add_job(id, *user, if *user == 3 { "B" } else { "A" }, BEGIN + ended * H, f64::from(*used));
                 }
             }
             site.run(now).expect("a run");
             let is_kept = |ended: f64| run.floor() - ended.floor() < 4.0;
             let wanted: Vec<f64> = (1..=3).map(|user| {
-                let of = (1..).zip(&jobs).filter(|(id, job)| counted.contains(id) && job.0 == user && is_kept(job.1));
-                of.map(|(_, (_, ended, used, _))| defined(BEGIN + ended * H, f64::from(*used), now)).sum()
+                let own = (1..).zip(&jobs).filter(|(id, job)| counted.contains(id) && job.0 == user && is_kept(job.1));
+                own.map(|(_, (_, ended, used, _))| defined(BEGIN + ended * H, f64::from(*used), now)).sum()
             }).collect();
             assert_close(&pushed(&site, now), &wanted, "a history");
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Whatever way a history comes in, the usage is that of its jobs.
+//! The usage depends on the jobs only, not on the order in which their records arrive.
 
 use proptest::prelude::*;
 
 use super::{END, H, Site};
 
-/// A job, and how many half-lives its record is under way.
+/// A job, and the delay of its record in half-lives.
 #[derive(Clone, Debug)]
 struct Job {
     user: i64,
@@ -25,7 +25,7 @@ fn jobs() -> impl Strategy<Value = Vec<Job>> {
     proptest::collection::vec(job, 0..25)
 }
 
-/// Times of runs, in half-lives since the beginning; some lie together, some are far apart.
+/// Generates times of runs in half-lives since the start. Some are close together, some far apart.
 fn runs() -> impl Strategy<Value = Vec<f64>> {
     proptest::collection::vec(0.0..6.0_f64, 0..8).prop_map(|mut runs| {
         runs.sort_by(f64::total_cmp);
@@ -33,7 +33,8 @@ fn runs() -> impl Strategy<Value = Vec<f64>> {
     })
 }
 
-/// By the definition: what each job used, halved for each boundary since its end, until its period is forgotten.
+/// Computes the usage by its definition: the usage of each job, halved for each boundary since its end, until its
+/// period is dropped.
 fn defined(jobs: &[Job], user: i64, now: f64) -> f64 {
     let period = |instant: f64| ((instant - END) / H).floor();
     let left = |job: &Job| {
@@ -51,21 +52,21 @@ proptest! {
         let site = Site::new("history");
         let end = END + 5.5 * H;
         let mut under_way: Vec<(u64, Job)> = (1..).zip(jobs.clone()).collect();
-        // Ids come in any order too.
-        under_way.sort_by(|one, other| (one.1.ended + one.1.delay * H).total_cmp(&(other.1.ended + other.1.delay * H)));
+        // Job ids are in any order too.
+        under_way.sort_by(|a, b| (a.1.ended + a.1.delay * H).total_cmp(&(b.1.ended + b.1.delay * H)));
         let times = runs.iter().map(|run| END - H + run * H).chain([end]);
         for (number, now) in times.enumerate() {
             let here = |job: &Job| now >= end || job.ended + job.delay * H <= now;
             let (come, rest): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|(_, job)| here(job));
             under_way = rest;
             for (id, job) in come {
-                site.job(id, job.user, if job.user == 3 { "B" } else { "A" }, job.ended, job.used);
+                site.add_job(id, job.user, if job.user == 3 { "B" } else { "A" }, job.ended, job.used);
             }
             site.run(now).expect("a run");
             if number == 2 && vacuum {
                 site.sql("VACUUM");
             }
-            // A second look finds nothing.
+            // A second run counts nothing.
             prop_assert_eq!(site.run(now).expect("a run").counted, 0);
         }
         let expected: Vec<f64> = (1..=3).map(|user| defined(&jobs, user, end)).collect();

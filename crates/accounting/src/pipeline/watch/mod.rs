@@ -1,82 +1,84 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Staying and doing something whenever jobs ended or the database changed, whatever becomes of Flux or of the database.
+//! Runs a step each time jobs ended or the database changed, and continues after failures of Flux or of the database.
 
-mod pace;
+mod schedule;
 mod system;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use pace::WatchPace;
-pub use pace::{Cause, Look};
-pub use system::{Stamp, System, alive};
+use schedule::Schedule;
+pub use schedule::{Cause, Observation};
+pub use system::{Stamp, System, notify_watchdog};
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// What changed, in a line, if anything did.
+    /// One line about the changes, if there are any.
     pub changed: Option<String>,
-    /// What could not be done beside it, and why. It is tried again at the next step, after a minute at the latest.
-    pub trouble: Option<String>,
+    /// One line about a part of the step that failed, and why. The next step tries that part again, after at most a
+    /// minute.
+    pub problem: Option<String>,
 }
 
-/// What a watch looks at and acts on.
+/// The surroundings of a watch. Tests replace them.
 pub trait World {
-    /// Something that differs when the database does.
+    /// A value that differs if the database has changed.
     type Stamp: Clone + PartialEq;
 
-    /// Time since whenever; it never goes back.
+    /// Returns the time since an arbitrary instant, which never goes back.
     fn now(&self) -> Duration;
-    /// What is there.
-    fn look(&mut self) -> Look<Self::Stamp>;
-    /// Does what is to be done; an error says why nothing is done.
+    /// Observes the database, Flux and requests for a step.
+    fn observe(&mut self) -> Observation<Self::Stamp>;
+    /// Runs a step. An error states why nothing was done.
     fn step(&mut self, cause: Cause) -> Result<Done, String>;
-    /// Says one line.
-    fn tell(&mut self, line: &str);
-    /// Waits for a moment. False: there will be no other.
-    fn rest(&mut self) -> bool;
+    /// Prints one line.
+    fn print_line(&mut self, line: &str);
+    /// Waits until the next observation is due. Returns false if the watch shall end.
+    fn wait(&mut self) -> bool;
 }
 
-/// Watches until the world says it is over. Ended jobs are taken up at most every `jobs_every`.
+/// Watches until `world.wait` returns false. Ended jobs cause a step at most every `jobs_every`.
 ///
-/// A trouble is told when it begins, when it becomes another, and when it is over; never again and again meanwhile.
+/// A problem is printed once when it begins, changes or ends.
 pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
-    let mut pace = WatchPace::new(jobs_every);
-    let mut told = None;
-    // What the last step said of a trouble.
+    let mut schedule = Schedule::new(jobs_every);
+    let mut reported = None;
+    // The problem of the last step.
     let mut lasting = None;
     loop {
-        let look = world.look();
-        let unseen = look.flux.as_ref().err().or(look.database.as_ref().err()).cloned();
-        match pace.due(world.now(), &look) {
+        let seen = world.observe();
+        let unseen = seen.flux.as_ref().err().or(seen.database.as_ref().err()).cloned();
+        match schedule.begin_step_if_due(world.now(), &seen) {
             Some(cause) => {
                 let step = world.step(cause);
-                let lacks = step.as_ref().is_ok_and(|done| done.trouble.is_some());
-                pace.done(world.now(), step.is_ok(), lacks);
-                let Done { changed, trouble } =
-                    step.unwrap_or_else(|text| Done { changed: None, trouble: Some(text) });
-                lasting = trouble;
-                report(world, &mut told, lasting.clone());
+                let lacks = step.as_ref().is_ok_and(|done| done.problem.is_some());
+                schedule.end_step(world.now(), step.is_ok(), lacks);
+                let Done { changed, problem } =
+                    step.unwrap_or_else(|text| Done { changed: None, problem: Some(text) });
+                lasting = problem;
+                report_problem(world, &mut reported, lasting.clone());
                 if let Some(changed) = changed {
-                    world.tell(&format!("{changed} ({cause})"));
+                    world.print_line(&format!("{changed} ({cause})"));
                 }
             }
-            None => report(world, &mut told, unseen.or_else(|| lasting.clone())),
+            None => report_problem(world, &mut reported, unseen.or_else(|| lasting.clone())),
         }
-        if !world.rest() {
+        if !world.wait() {
             return;
         }
     }
 }
 
-fn report<W: World>(world: &mut W, trouble: &mut Option<String>, now: Option<String>) {
-    match (&trouble, &now) {
-        (_, Some(text)) if trouble.as_ref() != Some(text) => {
-            world.tell(&format!("{text}; going on when that is over"))
+/// Prints `now` if it differs from the problem reported last, and records it.
+fn report_problem<W: World>(world: &mut W, reported: &mut Option<String>, now: Option<String>) {
+    match (&reported, &now) {
+        (_, Some(text)) if reported.as_ref() != Some(text) => {
+            world.print_line(&format!("{text}; going on when that is over"))
         }
-        (Some(_), None) => world.tell("all is well again"),
+        (Some(_), None) => world.print_line("all is well again"),
         _ => {}
     }
-    *trouble = now;
+    *reported = now;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The world as a daemon has it: the database's file, Flux, signals, and systemd if it is there.
+//! The surroundings of a watch in a daemon: the database file, Flux, signals, and systemd if it is running.
 //!
-//! Both are looked at once a second: two `stat` and one small request cost less than a watcher of every kind of file system
-//! and of a journal that is cut off at each restart of Flux.
+//! The file and Flux are checked once per second. Two `stat` calls and one small request take less time than file
+//! system watches and a journal that ends at each restart of Flux.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -16,30 +16,30 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::{Cause, Done, Look, World};
+use super::{Cause, Done, Observation, World};
 use crate::pipeline::fetch::newest_end;
 use fairshare_client::Flux;
 
-/// Time between two looks.
+/// Time between two observations.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The files of a database as they are at one moment.
+/// State of the files of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     file: FileStamp,
-    /// In WAL mode what is written goes into a file beside it first.
+    /// State of the write-ahead log, if the database has one.
     log: Option<FileStamp>,
 }
 
 /// Device, inode, size, and the time of the last change.
 type FileStamp = (u64, u64, u64, i64, i64);
 
-/// The world; `step` is what is done, `tell` is where lines go.
+/// The surroundings. `step` runs a step, and `print_line` prints a line.
 pub struct System<F, T> {
     path: PathBuf,
     uri: Option<String>,
     step: F,
-    tell: T,
+    print_line: T,
     flux: Option<Flux>,
     began: Instant,
     stop: Arc<AtomicBool>,
@@ -51,25 +51,25 @@ where
     F: FnMut(Cause) -> Result<Done, String>,
     T: FnMut(&str),
 {
-    /// Takes over the signals and tells systemd that the watch begins. Fails if there is no such database, for then it is
-    /// the name that is wrong.
-    pub fn new(path: &Path, uri: Option<&str>, step: F, tell: T) -> io::Result<Self> {
+    /// Registers signal handlers and notifies systemd that the watch is ready. Returns an error if the database does
+    /// not exist, because then its name is wrong.
+    pub fn new(path: &Path, uri: Option<&str>, step: F, print_line: T) -> io::Result<Self> {
         stamp(path)?;
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT] {
-            // The second one ends a step that takes too long: whatever it was writing is rolled back.
+            // A second signal ends a long step; its transaction is rolled back.
             flag::register_conditional_default(signal, Arc::clone(&stop))?;
             flag::register(signal, Arc::clone(&stop))?;
         }
         flag::register(SIGHUP, Arc::clone(&asked))?;
         notify(NotifyState::Ready);
         let (path, uri) = (path.to_owned(), uri.map(str::to_owned));
-        Ok(System { path, uri, step, tell, flux: None, began: Instant::now(), stop, asked })
+        Ok(System { path, uri, step, print_line, flux: None, began: Instant::now(), stop, asked })
     }
 
-    /// A connection is kept as long as it answers.
-    fn newest(&mut self) -> Result<Option<f64>, String> {
+    /// Returns the end of the job that ended last. The connection is reused as long as it works.
+    fn newest_end(&mut self) -> Result<Option<f64>, String> {
         let mut flux = match self.flux.take() {
             Some(flux) => flux,
             None => Flux::connect(self.uri.as_deref()).map_err(|error| error.to_string())?,
@@ -91,22 +91,22 @@ where
         self.began.elapsed()
     }
 
-    fn look(&mut self) -> Look<Stamp> {
+    fn observe(&mut self) -> Observation<Stamp> {
         let database = stamp(&self.path).map_err(|error| format!("{}: {error}", self.path.display()));
-        Look { database, flux: self.newest(), asked: self.asked.swap(false, Ordering::Relaxed) }
+        Observation { database, flux: self.newest_end(), asked: self.asked.swap(false, Ordering::Relaxed) }
     }
 
     fn step(&mut self, cause: Cause) -> Result<Done, String> {
         (self.step)(cause)
     }
 
-    fn tell(&mut self, line: &str) {
-        notify(NotifyState::Status(&one_line(line)));
-        (self.tell)(line);
+    fn print_line(&mut self, line: &str) {
+        notify(NotifyState::Status(&escape_controls(line)));
+        (self.print_line)(line);
     }
 
-    fn rest(&mut self) -> bool {
-        alive();
+    fn wait(&mut self) -> bool {
+        notify_watchdog();
         let over = || self.stop.load(Ordering::Relaxed);
         if !over() {
             thread::sleep(TICK);
@@ -118,13 +118,14 @@ where
     }
 }
 
-/// Tells systemd's watchdog that things go on: for whatever takes long.
-pub fn alive() {
+/// Notifies systemd's watchdog that the program is alive. Long operations call this function now and then.
+pub fn notify_watchdog() {
     notify(NotifyState::Watchdog);
 }
 
-/// A text without what would begin another field of what systemd is told: names out of a database may be any text.
-fn one_line(text: &str) -> String {
+/// Escapes control characters, because a line break would start another field of the systemd message. Names in a
+/// database may contain any character.
+fn escape_controls(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.chars() {
         if letter.is_control() { line.extend(letter.escape_default()) } else { line.push(letter) }
@@ -132,20 +133,20 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// Without systemd there is nobody to be told.
+/// Sends a message to systemd. Without systemd this fails, and the error is ignored.
 fn notify(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }
 
 fn stamp(path: &Path) -> io::Result<Stamp> {
-    let of = |path: &Path| -> io::Result<FileStamp> {
+    let stamp_file = |path: &Path| -> io::Result<FileStamp> {
         let data = path.metadata()?;
         Ok((data.dev(), data.ino(), data.size(), data.mtime(), data.mtime_nsec()))
     };
-    // SQLite keeps its log beside the file itself, wherever links to it are, and whatever they lead to today.
+    // SQLite puts the log next to the file itself, not next to a link to it.
     let mut log = path.canonicalize()?.into_os_string();
     log.push("-wal");
-    Ok(Stamp { file: of(path)?, log: of(Path::new(&log)).ok() })
+    Ok(Stamp { file: stamp_file(path)?, log: stamp_file(Path::new(&log)).ok() })
 }
 
 #[cfg(test)]
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_tells_writing_and_replacing_and_a_log_beside() {
+    fn a_stamp_changes_if_the_file_or_its_log_is_written_or_replaced() {
         let directory = std::env::temp_dir().join(format!("stamp-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let path = directory.join("a.db");
@@ -174,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_of_a_link_tells_what_is_written_where_it_leads() {
-        let room = tempfile::tempdir().expect("a directory");
-        let at = |name: &str| room.path().join(name);
+    fn a_stamp_of_a_link_changes_if_the_target_is_written() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
         for name in ["there/a.db", "elsewhere/a.db"] {
             std::fs::create_dir_all(at(name).parent().expect("a directory")).expect("made");
             std::fs::write(at(name), "a").expect("written");
@@ -200,9 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn what_systemd_is_told_is_one_field() {
+    fn a_systemd_message_contains_no_control_characters() {
         assert_eq!(
-            one_line("user \"a\nMAINPID=1\r\0\u{85}\": ä"),
+            escape_controls("user \"a\nMAINPID=1\r\0\u{85}\": ä"),
             "user \"a\\nMAINPID=1\\r\\u{0}\\u{85}\": ä"
         );
     }

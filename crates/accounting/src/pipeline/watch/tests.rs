@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A watch in a world that is a script: what is there in each second, and what comes of each step.
+//! Runs a watch in scripted surroundings.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ const GONE: &str = "Flux is gone";
 const MISSING: &str = "no such file";
 const EVERY: Duration = Duration::from_secs(30);
 
-/// What happens in the world, second by second.
+/// An event in the surroundings.
 #[derive(Clone, Copy)]
 enum Happens {
     Ends(f64),
@@ -18,13 +18,13 @@ enum Happens {
     Gone,
     Back,
     Asks,
-    /// From now on steps fail with this.
+    /// From now on steps fail with this text.
     Fails(&'static str),
     Works,
-    /// From now on steps do all but this.
+    /// From now on steps report this text as their problem.
     Lacks(&'static str),
     Whole,
-    /// From now on a step takes so many seconds.
+    /// From now on a step takes this many seconds.
     Takes(u64),
 }
 use Happens::{Asks, Back, Ends, Fails, Gone, Lacks, Missing, Takes, Whole, Works, Writes};
@@ -40,9 +40,9 @@ struct Script {
     failure: Option<&'static str>,
     lack: Option<&'static str>,
     takes: u64,
-    /// What a step saw when it last did something.
+    /// The observations at the last successful step.
     known: (Option<u32>, Option<f64>),
-    /// Seconds and what was said or done then.
+    /// Printed lines and steps, with their second.
     story: Vec<(u64, String)>,
 }
 
@@ -76,8 +76,8 @@ impl World for Script {
         Duration::from_secs(self.second)
     }
 
-    fn look(&mut self) -> Look<u32> {
-        Look {
+    fn observe(&mut self) -> Observation<u32> {
+        Observation {
             database: self.database.ok_or_else(|| MISSING.to_owned()),
             flux: if self.flux { Ok(self.newest) } else { Err(GONE.to_owned()) },
             asked: std::mem::take(&mut self.asked),
@@ -93,20 +93,20 @@ impl World for Script {
         }
         let news = seen != self.known;
         self.known = seen;
-        Ok(Done { changed: news.then(|| "done".to_owned()), trouble: self.lack.map(str::to_owned) })
+        Ok(Done { changed: news.then(|| "done".to_owned()), problem: self.lack.map(str::to_owned) })
     }
 
-    fn tell(&mut self, line: &str) {
+    fn print_line(&mut self, line: &str) {
         self.story.push((self.second, line.to_owned()));
     }
 
-    fn rest(&mut self) -> bool {
+    fn wait(&mut self) -> bool {
         self.advance(1);
         self.second <= self.until
     }
 }
 
-/// The story of a script: what was done and said, with the second in which it was.
+/// Runs a watch until second `until` and returns its steps and lines, each with its second.
 fn story(until: u64, events: &[(u64, Happens)]) -> Vec<String> {
     let mut script = Script {
         second: 0,
@@ -130,12 +130,12 @@ fn story(until: u64, events: &[(u64, Happens)]) -> Vec<String> {
 }
 
 #[test]
-fn nothing_happens_and_nothing_is_said() {
+fn an_idle_watch_runs_one_step_and_prints_one_line() {
     assert_eq!(story(299, &[]), ["0 step: start", "0 done (start)"]);
 }
 
 #[test]
-fn what_is_not_seen_to_happen_is_looked_for_from_time_to_time() {
+fn an_idle_watch_runs_a_step_every_five_minutes() {
     assert_eq!(
         story(601, &[]),
         ["0 step: start", "0 done (start)", "300 step: time passed", "600 step: time passed"]
@@ -143,7 +143,7 @@ fn what_is_not_seen_to_happen_is_looked_for_from_time_to_time() {
 }
 
 #[test]
-fn a_change_of_the_database_is_taken_up_within_a_second() {
+fn a_change_of_the_database_causes_a_step_within_a_second() {
     assert_eq!(
         story(20, &[(10, Writes(2))])[2..],
         ["10 step: the database changed", "10 done (the database changed)"]
@@ -151,7 +151,7 @@ fn a_change_of_the_database_is_taken_up_within_a_second() {
 }
 
 #[test]
-fn ended_jobs_are_taken_up_in_their_time_and_all_at_once() {
+fn ended_jobs_cause_at_most_one_step_per_interval() {
     let ends = [(5, Ends(1.0)), (6, Ends(2.0)), (31, Ends(3.0)), (100, Ends(4.0))];
     assert_eq!(
         story(120, &ends)[2..],
@@ -167,12 +167,12 @@ fn ended_jobs_are_taken_up_in_their_time_and_all_at_once() {
 }
 
 #[test]
-fn jobs_that_flux_forgets_are_no_news() {
+fn jobs_that_flux_purges_cause_no_step() {
     assert_eq!(story(90, &[(0, Works), (2, Ends(5.0)), (40, Ends(1.0))]).len(), 4);
 }
 
 #[test]
-fn what_changes_during_a_step_makes_another() {
+fn a_change_during_a_step_causes_another_step() {
     assert_eq!(
         story(40, &[(1, Takes(4)), (10, Writes(2)), (12, Writes(3))])[2..],
         [
@@ -185,7 +185,7 @@ fn what_changes_during_a_step_makes_another() {
 }
 
 #[test]
-fn a_restart_of_flux_is_told_once_and_makes_a_step() {
+fn a_restart_of_flux_is_reported_once_and_causes_a_step() {
     assert_eq!(
         story(40, &[(5, Gone), (8, Writes(2)), (20, Back)])[2..],
         [
@@ -198,8 +198,8 @@ fn a_restart_of_flux_is_told_once_and_makes_a_step() {
 }
 
 #[test]
-fn without_flux_at_the_start_it_is_waited_for() {
-    assert_eq!(story(10, &[(4, Back)]).len(), 2, "the script begins with Flux there: the start");
+fn a_watch_waits_for_flux_at_the_start() {
+    assert_eq!(story(10, &[(4, Back)]).len(), 2, "Flux is reachable at the start");
     assert_eq!(
         story(10, &[(1, Gone), (2, Back)])[2..],
         ["1 Flux is gone; going on when that is over", "2 step: Flux is back", "2 all is well again"]
@@ -207,7 +207,7 @@ fn without_flux_at_the_start_it_is_waited_for() {
 }
 
 #[test]
-fn a_database_that_is_replaced_is_read_anew_and_one_that_comes_back_is_none() {
+fn a_replaced_database_causes_a_step_and_a_restored_one_does_not() {
     assert_eq!(
         story(40, &[(5, Missing), (9, Writes(2))])[2..],
         [
@@ -224,7 +224,7 @@ fn a_database_that_is_replaced_is_read_anew_and_one_that_comes_back_is_none() {
 }
 
 #[test]
-fn a_failed_step_is_tried_again_less_and_less_often_and_told_once() {
+fn a_failed_step_is_retried_at_growing_intervals_and_reported_once() {
     let events = [(10, Fails("locked")), (10, Writes(2)), (30, Fails("full")), (100, Works)];
     assert_eq!(
         story(200, &events)[2..],
@@ -245,7 +245,7 @@ fn a_failed_step_is_tried_again_less_and_less_often_and_told_once() {
 }
 
 #[test]
-fn a_step_that_does_all_but_one_thing_is_none_that_failed() {
+fn a_step_with_a_partial_problem_is_not_retried_as_failed() {
     let events =
         [(10, Lacks("behind")), (10, Writes(2)), (15, Writes(3)), (20, Gone), (30, Back), (40, Whole)];
     assert_eq!(
@@ -266,7 +266,7 @@ fn a_step_that_does_all_but_one_thing_is_none_that_failed() {
 }
 
 #[test]
-fn whoever_asks_gets_a_step_at_once_or_as_soon_as_flux_is_back() {
+fn a_request_causes_a_step_at_once_even_after_a_failure() {
     assert_eq!(story(20, &[(7, Asks)])[2..], ["7 step: asked to"]);
     assert_eq!(
         story(30, &[(1, Fails("no")), (3, Asks), (4, Asks)])[2..][..2],

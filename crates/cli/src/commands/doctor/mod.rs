@@ -15,7 +15,7 @@ use crate::site::database::{DatabaseArg, Found};
 use crate::site::input::Wait;
 use crate::ui::messages::say;
 use crate::ui::printable::{printable, printable_json};
-use fairshare_accounting::store::{Access, Database, StoreError, shell_word};
+use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
 use findings::{Books, Finding, Weight, of_books, of_instance};
 use instance::Instance;
 use refusals::{of_commands, unreadable};
@@ -106,7 +106,7 @@ fn read(args: &Args, now: f64) -> Result<(Option<Books>, Option<Finding>), Store
 
 /// The commands in a remedy that read the database, with its name where an option gave it.
 fn of_database(remedy: &str, found: &Found) -> String {
-    let path = shell_word(&found.path.display().to_string());
+    let path = quote_for_shell(&found.path.display().to_string());
     let remedy = remedy.replace("sqlite3 DATABASE ", &format!("sqlite3 {path} "));
     if found.by.is_some() {
         return remedy;

@@ -9,7 +9,7 @@ use crate::outcome::{Failure, failure};
 use crate::site::mending;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan, Rule};
-use fairshare_accounting::store::{Reason, Snapshot, StoreError, shell_word};
+use fairshare_accounting::store::{Reason, Snapshot, StoreError, quote_for_shell};
 
 /// Runs the steps of the three commands on what is stored. Returns the first refusal.
 pub(super) fn of_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Finding> {
@@ -50,7 +50,7 @@ fn refused(who: &str, fault: &Failure, path: &Path) -> Finding {
 
 /// A database that can't be opened or read.
 pub(super) fn unreadable(error: &StoreError, by: Option<&str>) -> Finding {
-    let file = shell_word(&error.path.display().to_string());
+    let file = quote_for_shell(&error.path.display().to_string());
     let by = by.map_or(String::new(), |by| format!(" ({by})"));
     let text = format!("{error}{by}");
     let (what, given) = mending::split(&text);

@@ -19,7 +19,7 @@ use crate::site::mending;
 use crate::ui::messages::{remark, say};
 use crate::ui::printable::{count, printable_json};
 use changes::Changes;
-use fairshare_accounting::pipeline::fairshare::checked_tree;
+use fairshare_accounting::pipeline::fairshare::read_checked_tree;
 use fairshare_accounting::store::{Access, PolicyData, Snapshot, StoreError};
 use fairshare_client::{Flux, FluxError, user_name};
 use fairshare_import as formats;
@@ -208,7 +208,7 @@ fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failur
     let data = snapshot.policy_data(now).map_err(failure)?;
     if data.tree.is_some() {
         let inactive = snapshot.site_policy().map_err(failure)?.options.inactive_usage;
-        checked_tree(snapshot, inactive, &mut |_| ()).map_err(mending::failed)?;
+        read_checked_tree(snapshot, inactive, &mut |_| ()).map_err(mending::failed)?;
     }
     Ok(data)
 }

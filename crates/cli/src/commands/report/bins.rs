@@ -8,7 +8,7 @@ use crate::outcome::{Failure, failure};
 use crate::site::input::Loaded;
 use fairshare::periods::Periods;
 use fairshare::{NodeId, Tree};
-use fairshare_accounting::pipeline::Present;
+use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Database, Pace};
 
 /// Numbers of all banks and periods together: nobody looks at more, and a page has to be loaded.
@@ -47,9 +47,9 @@ impl Bins {
         let (tree, Some(pace)) = (&loaded.tree, loaded.pace) else { return Ok(Bins::default()) };
         let snapshot = database.snapshot().map_err(failure)?;
         // Counting may be late: what is called the present period is then an older one.
-        let began = Present::of(&snapshot, now)
-            .map_or_else(|_| pace.next_boundary(now) - pace.period, |present| present.began(0));
-        let pace = Pace { due: Present::due(&snapshot, now), ..pace };
+        let began = StoredPeriods::read(&snapshot, now)
+            .map_or_else(|_| pace.next_boundary(now) - pace.period, |stored| stored.start(0));
+        let pace = Pace { due: StoredPeriods::count_due(&snapshot, now), ..pace };
         let mut of = vec![Vec::new(); tree.leaves().len()];
         let mut oldest = vec![None; of.len()];
         let mut take = |user: &str, bank: &str, period: i64, usage: f64| {
@@ -66,7 +66,7 @@ impl Bins {
             .all_usage_bins(&mut |user, bank, bin| take(user, bank, bin.period, bin.usage))
             .map_err(failure)?;
         of.iter_mut().for_each(|of| of.sort_by_key(|(period, _)| *period));
-        let kept: Vec<u32> = oldest.into_iter().map(|oldest| pace.of_rows(oldest).periods).collect();
+        let kept: Vec<u32> = oldest.into_iter().map(|oldest| pace.for_rows(oldest).periods).collect();
         let pace = Pace { longest: kept.iter().copied().max().unwrap_or(0), ..pace };
         Ok(Bins { of, kept, began, pace: Some(pace) })
     }

@@ -171,7 +171,7 @@ impl Forgetting {
             half_life: half_life.map(Number),
             period: pace.map(|pace| Number(pace.period)),
             factor: pace.map(|pace| Number(pace.factor)),
-            periods: pace.map(|pace| pace.of_bank().periods),
+            periods: pace.map(|pace| pace.for_bank().periods),
             due: pace.map(|pace| pace.due),
             next: pace.map(|pace| Number(pace.next_boundary(now))),
         })

@@ -53,7 +53,7 @@ pub(super) fn of(
     let (own, bins) = (level.node == leaf, recorded.of(leaf));
     let new = [(0, used)];
     let bins = if own && !bins.is_empty() { bins } else { &new };
-    let pace = if own { recorded.pace_of(leaf) } else { forgetting.pace.map(Pace::of_bank) };
+    let pace = if own { recorded.pace_of(leaf) } else { forgetting.pace.map(Pace::for_bank) };
     let even_in = even_usage.and_then(|even| why::when_below(forgetting.half_life, pace, now, even, bins));
     Some(Outlook { lost: level.node, even_usage, even_in })
 }

@@ -79,7 +79,7 @@ fn record(job: &PastJob<'_>, size: Size, history: &mut History) {
         return;
     };
     let few = |many: u64| u32::try_from(many).unwrap_or(u32::MAX);
-    let named = job.jobspec.map(resources::terms).unwrap_or_default();
+    let named = job.jobspec.map(resources::read_terms).unwrap_or_default();
     let bank = job.bank.filter(|bank| !bank.is_empty()).or(named.bank.as_deref()).unwrap_or_default();
     let queue = named.queue.as_deref().filter(|queue| !queue.is_empty());
     let party = Party { user: UserId(user), bank: bank.into(), queue: queue.map(Into::into) };

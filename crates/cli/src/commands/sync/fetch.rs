@@ -58,7 +58,7 @@ impl Fetch<'_> {
         progress.phase("listing jobs", || 0);
         let newest = self.newest()?;
         let mut left_out = 0;
-        let mut listing = Listing::ask(flux, newest).map_err(failure)?;
+        let mut listing = Listing::request(flux, newest).map_err(failure)?;
         if !listing.is_empty() {
             let mut database = self.wait.open(self.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
@@ -70,14 +70,14 @@ impl Fetch<'_> {
                 }
                 let range = match removed.take() {
                     Some(range) => range,
-                    None => fetch::removed(&snapshot, self.now)?,
+                    None => fetch::removed_range(&snapshot, self.now)?,
                 };
                 let was_removed = range.contains(&ended);
                 removed = Some(range);
                 left_out += u64::from(was_removed);
                 Ok(was_removed)
             };
-            listing.leave_out(stored).map_err(failure)?;
+            listing.remove_stored(stored).map_err(failure)?;
         }
         progress.phase("fetching", || listing.len() as u64);
         let (removed, asked) = (left_out, self.now);
@@ -96,7 +96,7 @@ impl Fetch<'_> {
     fn newest(&self) -> Result<Option<f64>, Failure> {
         let mut database = self.wait.open(self.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
-        fetch::newest(&snapshot, self.now).map_err(failure)
+        fetch::newest_complete(&snapshot, self.now).map_err(failure)
     }
 }
 
@@ -117,7 +117,7 @@ impl Begun<'_> {
         let (mut new, mut left_out) = (0, self.removed);
         // Before anything comes in that an archive may have too.
         let archive = match archive {
-            Some(archive) => Some((archive, fetch::removed(snapshot, self.asked).map_err(failure)?)),
+            Some(archive) => Some((archive, fetch::removed_range(snapshot, self.asked).map_err(failure)?)),
             None => None,
         };
         for batch in std::mem::take(&mut self.records) {
@@ -136,10 +136,10 @@ impl Begun<'_> {
                 new += snapshot.insert_jobs(&batch)?;
                 Ok(())
             };
-            let read = fetch::archive(path, wait.wait, &mut sink, &mut |done, _| progress.at(done));
+            let read = fetch::read_archive(path, wait.wait, &mut sink, &mut |done, _| progress.at(done));
             copied = Some(read.map_err(failure)?);
         }
-        fetch::remember(snapshot, self.asked, new).map_err(failure)?;
+        fetch::record_fetch(snapshot, self.asked, new).map_err(failure)?;
         let fetched = self.fetching.fetched().clone();
         Ok(Stored { new, removed: left_out, fetched, copied })
     }

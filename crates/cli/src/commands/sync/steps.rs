@@ -76,7 +76,7 @@ fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Resul
     let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.at(done))?;
     let changes = &plan.changes;
     progress.phase("writing usage", || {
-        (changes.usages.len() + changes.newest.len() + changes.bins.len() + changes.away.len()) as u64
+        (changes.usages.len() + changes.newest.len() + changes.bins.len() + changes.removed.len()) as u64
     });
     plan.write(snapshot, &mut |done| progress.at(done))?;
     Ok(plan)

@@ -57,7 +57,7 @@ fn step(
     }
     // What somebody edits reaches the plugin also while usage can't be counted.
     let trouble = done.is_counted().err().map(|error| error.to_string());
-    Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), trouble })
+    Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), problem: trouble })
 }
 
 /// Returns true if data say something else than those before, apart from the decay of usage since then.

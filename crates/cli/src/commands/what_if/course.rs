@@ -14,7 +14,7 @@ use crate::ui::figures::{date, now, number, ordinal};
 use crate::ui::printable::printable;
 use crate::ui::screen::{FAINT, GOOD, Screen};
 use fairshare::{NodeId, NodeKind, Ranking, Tree};
-use fairshare_accounting::pipeline::Present;
+use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Database, Pace, UsageBin};
 
 /// Steps on the way at most, the beginning aside.
@@ -138,14 +138,15 @@ impl Forecast {
         match &self.pace {
             UsageDecay::Bins { pace, .. } => {
                 // Between two boundaries nothing changes.
-                let crossed = pace.boundaries(self.now, self.now + length);
+                let crossed = pace.count_boundaries(self.now, self.now + length);
                 let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
                 // A little after it, whichever way sums are rounded.
                 let first = pace.next_boundary(self.now) - self.now + 0.001;
                 let boundary = |at: u32| first + f64::from(at) * pace.period;
                 let mut moments: Vec<f64> = (0..crossed).step_by(every).map(boundary).collect();
-                let is_end =
-                    |last: &f64| pace.boundaries(self.now, self.now + last) == crossed && length - last < DAY;
+                let is_end = |last: &f64| {
+                    pace.count_boundaries(self.now, self.now + last) == crossed && length - last < DAY
+                };
                 if !moments.last().is_some_and(is_end) {
                     moments.push(length);
                 }
@@ -161,18 +162,19 @@ impl Forecast {
             UsageDecay::Steady { half_life } if *half_life > 0.0 => used * (-at / half_life).exp2(),
             UsageDecay::Steady { .. } => 0.0,
             UsageDecay::Bins { pace, bins } => {
-                let crossed = pace.boundaries(self.now, self.now + at);
+                let crossed = pace.count_boundaries(self.now, self.now + at);
                 let key = (tree.name(leaf).to_owned(), bank_of(tree, leaf).to_owned());
                 let own = bins.get(&key).map(Vec::as_slice).unwrap_or_default();
-                let pace = pace.of_rows(own.iter().map(|(period, _)| *period).max());
-                let recorded = pace.left(own, 0);
+                let pace = pace.for_rows(own.iter().map(|(period, _)| *period).max());
+                let recorded = pace.remaining(own, 0);
                 // What is not in the bins is taken for new.
                 if recorded > 0.0 && recorded <= used {
-                    pace.left_then(own, crossed) + pace.left_then(&[(0, used - recorded)], crossed)
+                    pace.remaining_later(own, crossed)
+                        + pace.remaining_later(&[(0, used - recorded)], crossed)
                 } else if recorded > 0.0 {
-                    used * pace.left_then(own, crossed) / recorded
+                    used * pace.remaining_later(own, crossed) / recorded
                 } else {
-                    pace.left_then(&[(0, used)], crossed)
+                    pace.remaining_later(&[(0, used)], crossed)
                 }
             }
         }
@@ -187,7 +189,7 @@ fn bins(
     now: f64,
 ) -> Result<(u32, PeriodUsages), Failure> {
     let snapshot = database.snapshot().map_err(failure)?;
-    let due = Present::due(&snapshot, now);
+    let due = StoredPeriods::count_due(&snapshot, now);
     let mut bins = PeriodUsages::new();
     let mut take = |user: &str, bank: &str, bin: UsageBin| {
         bins.entry((user.to_owned(), bank.to_owned())).or_default().push((bin.period, bin.usage));

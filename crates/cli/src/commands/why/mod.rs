@@ -28,7 +28,7 @@ use crate::ui::progress::Progress;
 use crate::ui::suggest::did_you_mean;
 pub(super) use arguments::Args;
 use fairshare::{NodeId, NodeKind, Tree};
-use fairshare_accounting::pipeline::Present;
+use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Pace, UsageBin};
 pub(super) use one::lost;
 pub(super) use outlook::when_below;
@@ -205,8 +205,8 @@ fn pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failu
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
     let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;
-    let longest = pace.of_rows(snapshot.oldest_period().map_err(failure)?).periods;
-    Ok(Some(Pace { due: Present::due(&snapshot, now), longest, ..pace }))
+    let longest = pace.for_rows(snapshot.oldest_period().map_err(failure)?).periods;
+    Ok(Some(Pace { due: StoredPeriods::count_due(&snapshot, now), longest, ..pace }))
 }
 
 /// The recorded usage by period, where the tree comes from a database that keeps it.

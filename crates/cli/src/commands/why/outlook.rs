@@ -141,7 +141,7 @@ impl Site<'_> {
             vec![(0, used)]
         };
         let halvings = (used / even).log2();
-        let pace = if bank { self.pace.map(Pace::of_bank) } else { self.pace_of(recorded) };
+        let pace = if bank { self.pace.map(Pace::for_bank) } else { self.pace_of(recorded) };
         let when = match self.when_below(even, pace, &bins) {
             Some((seconds, date)) => format!("in {} ({date})", duration(seconds)),
             None => format!("once it has halved {halvings:.1} times"),
@@ -160,7 +160,7 @@ impl Site<'_> {
 
     /// How the usage of an association with these bins is forgotten.
     fn pace_of(&self, bins: &[UsageBin]) -> Option<Pace> {
-        Some(self.pace?.of_rows(bins.last().map(|bin| bin.period)))
+        Some(self.pace?.for_rows(bins.last().map(|bin| bin.period)))
     }
 
     /// When a usage of these bins is at most `wanted`: seconds from now, and the date.
@@ -200,8 +200,8 @@ impl Site<'_> {
             .extend(KEYS.iter().zip(&titles).map(|(key, title)| column(key, title, Style::Usage(self.unit))));
         let row = |name: String, bins: &[(i64, f64)]| {
             let mut row = vec![Cell::Text(name)];
-            row.push(Cell::Number(pace.left(bins, 0)));
-            row.extend((1..=BOUNDARIES).map(|crossed| Cell::Number(pace.left_then(bins, crossed))));
+            row.push(Cell::Number(pace.remaining(bins, 0)));
+            row.extend((1..=BOUNDARIES).map(|crossed| Cell::Number(pace.remaining_later(bins, crossed))));
             row
         };
         let all: Vec<(i64, f64)> = bins.iter().map(|bin| (bin.period, bin.usage)).collect();
@@ -245,9 +245,9 @@ pub(crate) fn when_below(
     }
     let pace = pace?;
     // Boundaries that nobody counted yet may do alone, as soon as somebody counts.
-    if pace.due > 0 && pace.left_then(bins, 0) <= wanted {
+    if pace.due > 0 && pace.remaining_later(bins, 0) <= wanted {
         return Some(0.0);
     }
-    let crossed = (1..=pace.periods).find(|crossed| pace.left_then(bins, *crossed) <= wanted)?;
+    let crossed = (1..=pace.periods).find(|crossed| pace.remaining_later(bins, *crossed) <= wanted)?;
     Some(pace.next_boundary(now) + f64::from(crossed - 1) * pace.period - now)
 }

@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When a watch has to act. Time and what was seen come in as values; what is due goes out.
+//! Decides when a watch runs a step, from the time and the observations alone.
 
 use std::time::Duration;
 
-/// Why a step is due.
+/// The reason for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Cause {
-    /// The watch begins.
+    /// The watch started.
     #[strum(serialize = "start")]
     Start,
     /// A job ended.
     #[strum(serialize = "jobs ended")]
     Jobs,
-    /// Somebody wrote to the database, or put another in its place.
+    /// Another program wrote to the database or replaced the file.
     #[strum(serialize = "the database changed")]
     Database,
-    /// Flux answers again: the instance, and with it the plugin, may be a new one.
+    /// Flux is reachable again. The instance and its plugin may be new.
     #[strum(serialize = "Flux is back")]
     Flux,
-    /// Somebody asked (SIGHUP).
+    /// The user requested a step (SIGHUP).
     #[strum(serialize = "asked to")]
     Asked,
-    /// Nothing happened for a while. Usage decays all the same, and a plugin may have been loaded without data.
+    /// Nothing happened for a while. Usage decays anyway, and a plugin may have been loaded without data.
     #[strum(serialize = "time passed")]
     Time,
-    /// The step before failed.
+    /// The last step failed.
     #[strum(serialize = "tried again")]
     Again,
 }
 
-/// What is there at one moment.
+/// The state at one moment.
 #[derive(Clone, Debug)]
-pub struct Look<S> {
-    /// Something that differs when the database does; or why it can't be seen.
+pub struct Observation<S> {
+    /// A value that differs if the database has changed, or the reason why it can't be read.
     pub database: Result<S, String>,
-    /// When the job that ended last did, if one has; or why Flux can't be asked.
+    /// The end of the job that ended last, if any; or the reason why Flux is not reachable.
     pub flux: Result<Option<f64>, String>,
-    /// Somebody asks for a step.
+    /// True if the user requests a step.
     pub asked: bool,
 }
 
-/// The shortest time between two steps that others' writing causes.
+/// Shortest time between two steps that writes of other programs cause.
 const REST: Duration = Duration::from_secs(1);
-/// The longest between any two.
+/// Longest time between two steps.
 const IDLE: Duration = Duration::from_secs(300);
-/// The longest until a failed step is tried again.
+/// Longest time until a failed step is tried again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What was when the last step began, and how it went.
+/// The state at the beginning of the last step, and the result of that step.
 #[derive(Debug)]
-pub(super) struct WatchPace<S> {
-    /// Ended jobs are taken up no more often than this.
+pub(super) struct Schedule<S> {
+    /// Shortest time between two steps that ended jobs cause.
     jobs_every: Duration,
     /// `None` before the first step.
     last: Option<Last<S>>,
@@ -64,23 +64,23 @@ struct Last<S> {
     ended: Duration,
     database: S,
     newest: Option<f64>,
-    /// Steps that failed, one after the other.
+    /// Number of failed steps in a row.
     failures: u32,
-    /// The step could not do all that it should.
+    /// True if a part of the step failed.
     lacks: bool,
 }
 
-impl<S: Clone + PartialEq> WatchPace<S> {
+impl<S: Clone + PartialEq> Schedule<S> {
     pub(super) fn new(jobs_every: Duration) -> Self {
-        WatchPace { jobs_every, last: None, gone: false, asked: false }
+        Schedule { jobs_every, last: None, gone: false, asked: false }
     }
 
-    /// Whether a step is due at `now`. If so it is taken as begun: what is seen now counts as known from here on, so
-    /// whatever changes during the step makes another. So does what the step itself writes; that one finds nothing to do.
-    pub(super) fn due(&mut self, now: Duration, look: &Look<S>) -> Option<Cause> {
-        self.asked |= look.asked;
-        self.gone |= look.flux.is_err();
-        let (Ok(database), Ok(newest)) = (&look.database, &look.flux) else { return None };
+    /// Returns the reason for a step, if one is due at `now`, and records that the step begins. Changes during the
+    /// step cause another step, including those that the step itself makes; that step then finds nothing to do.
+    pub(super) fn begin_step_if_due(&mut self, now: Duration, seen: &Observation<S>) -> Option<Cause> {
+        self.asked |= seen.asked;
+        self.gone |= seen.flux.is_err();
+        let (Ok(database), Ok(newest)) = (&seen.database, &seen.flux) else { return None };
         let cause = self.cause(now, database, *newest)?;
         let (failures, lacks) = self.last.as_ref().map_or((0, false), |last| (last.failures, last.lacks));
         let database = database.clone();
@@ -102,24 +102,24 @@ impl<S: Clone + PartialEq> WatchPace<S> {
             let wait = REST.saturating_mul(1 << last.failures.min(10)).min(PATIENCE);
             return (now >= last.ended + wait).then_some(Cause::Again);
         }
-        // Somebody who writes all the time gets half of ours.
+        // If another program writes all the time, our steps take at most half of the time.
         let rest = REST.max(last.ended - last.began);
         if *database != last.database && now >= last.ended + rest {
             return Some(Cause::Database);
         }
-        // Ended jobs are purged some day: only a later one is news.
+        // Flux purges ended jobs, so only a later end is a new job.
         if newest > last.newest && now >= last.began + self.jobs_every {
             return Some(Cause::Jobs);
         }
-        // While a clock is behind, none that ends is later.
+        // While the clock is behind, new jobs have no later end.
         if last.lacks && now >= last.began + self.jobs_every.max(PATIENCE) {
             return Some(Cause::Jobs);
         }
         (now >= last.began + IDLE).then_some(Cause::Time)
     }
 
-    /// The step that was due came to its end; it may have done all but something.
-    pub(super) fn done(&mut self, now: Duration, success: bool, lacks: bool) {
+    /// Records the end of the step. `lacks` is true if a part of it failed.
+    pub(super) fn end_step(&mut self, now: Duration, success: bool, lacks: bool) {
         if let Some(last) = &mut self.last {
             last.ended = now;
             last.lacks = lacks;
