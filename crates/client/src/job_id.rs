@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Job ids in the forms that Flux writes them in: f58, decimal, hexadecimal, dotted, words, the place in the KVS.
+//! Parses and formats job ids in the forms of Flux: f58, decimal, hexadecimal, dotted, words, KVS path.
 
 use std::ffi::{CStr, CString, c_char};
 
 use super::Flux;
 
-/// Room for the longest form, which is words.
+/// Buffer size for the longest form, which is words.
 const LONGEST: usize = 256;
 
 impl Flux {
-    /// The id that a text names in any form that Flux knows; `None` if it names none.
-    pub fn job_id(&self, text: &str) -> Option<u64> {
+    /// Parses a job id in any form of Flux. Returns `None` for any other text.
+    pub fn parse_job_id(&self, text: &str) -> Option<u64> {
         let text = CString::new(text).ok()?;
         let mut id = 0;
         // SAFETY: flux_job_id_parse(3) reads a C string and writes the id; both outlive the call.
@@ -18,8 +18,8 @@ impl Flux {
         (status == 0).then_some(id)
     }
 
-    /// The id as Flux's own commands show it: f58, with the letter that the locale has.
-    pub fn job_name(&self, id: u64) -> String {
+    /// Formats a job id as Flux's own commands do: f58, with the prefix that the locale allows.
+    pub fn format_job_id(&self, id: u64) -> String {
         let mut buffer: [c_char; LONGEST] = [0; LONGEST];
         // SAFETY: flux_job_id_encode(3) writes a C string of at most the length given.
         let status =

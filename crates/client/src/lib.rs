@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A small Flux client: libflux-core is looked for when it is needed, so that the command runs where Flux is not
-//! installed. JSON text in, JSON text out; every failure says what was asked and what Flux answered.
+//! A small Flux client. It loads libflux-core at run time, so that the command also runs on machines without Flux.
+//! Requests and responses are JSON texts. Each error names the request and contains the response of Flux.
 
 mod job_id;
 mod library;
@@ -27,56 +27,56 @@ pub struct Flux {
     handle: NonNull<FluxHandle>,
 }
 
-/// Why Flux could not be asked, or what it answered.
+/// Reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FluxError {
-    /// libflux-core is not on this machine, or not the one expected.
+    /// libflux-core can't be loaded, or lacks a function.
     #[error("Flux is needed for this but can't be loaded: {0}")]
     Library(String),
-    /// No instance answers at that address, or it refuses.
+    /// The instance is not reachable, or rejects the connection.
     #[error("can't connect to Flux: {text}")]
     Connect {
         /// `errno` of the attempt; 0 if unknown.
         errno: i32,
-        /// Flux's words, or the system's for that `errno`.
+        /// The error text of Flux, or of the system.
         text: String,
     },
-    /// A request failed.
+    /// The service returned an error.
     #[error("{topic}: {text}")]
     Request {
-        /// The service asked.
+        /// Name of the service.
         topic: String,
-        /// `errno` of the answer; 0 if unknown.
+        /// `errno` of the response; 0 if unknown.
         errno: i32,
-        /// The service's words, or the system's for that `errno`.
+        /// The error text of the service, or of the system.
         text: String,
     },
-    /// The connection broke while something was asked: the instance ended, or its broker died.
+    /// The connection was closed during the request, because the instance or its broker ended.
     #[error("the connection to Flux is lost ({topic}: {text})")]
     Lost {
-        /// The service asked.
+        /// Name of the service.
         topic: String,
-        /// The system's words.
+        /// The error text of the system.
         text: String,
     },
-    /// A request was taken, and nothing was answered to it or to any other for so long.
+    /// Flux accepted the request and sent no response, to this or any other request, for a long time.
     #[error("{topic}: Flux took the request and has not answered for {} s", .waited.as_secs())]
     Silent {
-        /// The service asked.
+        /// Name of the service.
         topic: String,
-        /// How long it was waited for.
+        /// The time without a response.
         waited: Duration,
     },
-    /// A broker attribute is not set.
+    /// The broker has no such attribute.
     #[error("Flux has no attribute {0}")]
     Attribute(String),
-    /// Text with a NUL byte can't be sent.
+    /// A text contains a NUL byte, so it can't be sent.
     #[error("{0} contains a NUL byte")]
     Nul(&'static str),
 }
 
 impl Flux {
-    /// Connects to the instance at `uri`, or to the enclosing one (`FLUX_URI`, else the system's).
+    /// Connects to the instance at `uri`, or else to the enclosing instance (`FLUX_URI`) or that of the system.
     pub fn connect(uri: Option<&str>) -> Result<Flux, FluxError> {
         let api = Api::load().map_err(FluxError::Library)?;
         let uri = uri.map(CString::new).transpose().map_err(|_| FluxError::Nul("the URI"))?;
@@ -94,7 +94,8 @@ impl Flux {
         }
     }
 
-    /// Sends a request to any rank and waits for the answer. `payload` and answer are JSON text; an empty answer is `None`.
+    /// Sends a request to any rank and waits for the response. `payload` and response are JSON texts; `None` is an
+    /// empty response.
     pub fn rpc(&self, topic: &str, payload: &str) -> Result<Option<String>, FluxError> {
         let c_topic = CString::new(topic).map_err(|_| FluxError::Nul("the topic"))?;
         let payload = CString::new(payload).map_err(|_| FluxError::Nul("the payload"))?;
@@ -112,14 +113,14 @@ impl Flux {
         // SAFETY: flux_rpc_get(3) waits, then stores NULL or a C string that lives as long as the future.
         if unsafe { (self.api.rpc_get)(future.future.as_ptr(), &raw mut answer) } < 0 {
             let error = std::io::Error::last_os_error();
-            return Err(fail(future.error(&error), error.raw_os_error().unwrap_or(0)));
+            return Err(fail(future.error_text(&error), error.raw_os_error().unwrap_or(0)));
         }
         // SAFETY: as above; copied before the future is destroyed.
-        Ok(unsafe { library::owned_text(answer) })
+        Ok(unsafe { library::copy_text(answer) })
     }
 
-    /// From now on speaks as this user, with the owner's rights (so that a signature of mechanism `none` will do). Only
-    /// the owner of an instance can; it is meant for tests.
+    /// Sends further requests as user `userid` with the rights of the instance owner (which allows signatures with
+    /// mechanism `none`). Only the instance owner may do this; it is for tests.
     pub fn act_as(&self, userid: u32) -> Result<(), FluxError> {
         self.set_option(c"flux::testing_userid", userid)?;
         self.set_option(c"flux::testing_rolemask", ROLE_OWNER)
@@ -143,33 +144,33 @@ impl Flux {
         Err(FluxError::Connect { errno: error.raw_os_error().unwrap_or(0), text })
     }
 
-    /// A broker attribute, such as `security.owner`.
+    /// Returns a broker attribute, for example `security.owner`.
     pub fn attribute(&self, name: &'static str) -> Result<String, FluxError> {
         let c_name = CString::new(name).map_err(|_| FluxError::Nul("the attribute's name"))?;
         // SAFETY: flux_attr_get(3) returns NULL or a string that lives as long as the handle; it is copied at once.
-        let value =
-            unsafe { library::owned_text((self.api.attr_get)(self.handle.as_ptr(), c_name.as_ptr())) };
+        let value = unsafe { library::copy_text((self.api.attr_get)(self.handle.as_ptr(), c_name.as_ptr())) };
         value.ok_or_else(|| FluxError::Attribute(name.to_owned()))
     }
 }
 
 impl Drop for Flux {
     fn drop(&mut self) {
-        // SAFETY: the handle was opened by flux_open_ex and is closed once; no future of it is left, they borrow `self`.
+        // SAFETY: flux_open_ex opened the handle, and it is closed once. All futures borrow `self`, so none exists
+        // any more.
         unsafe { (self.api.close)(self.handle.as_ptr()) }
     }
 }
 
-/// An answer to come.
+/// A response that may not have arrived yet.
 struct Future<'a> {
     api: &'a Api,
     future: NonNull<FluxFuture>,
 }
 
 impl Future<'_> {
-    fn error(&self, system: &std::io::Error) -> String {
+    fn error_text(&self, system: &std::io::Error) -> String {
         // SAFETY: flux_future_error_string(3) returns NULL or a string that lives as long as the future.
-        let text = unsafe { library::owned_text((self.api.error_string)(self.future.as_ptr())) };
+        let text = unsafe { library::copy_text((self.api.error_string)(self.future.as_ptr())) };
         text.filter(|text| !text.is_empty()).unwrap_or_else(|| system.to_string())
     }
 }

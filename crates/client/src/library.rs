@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The functions of libflux-core that the client calls, looked up by name.
+//! The functions of libflux-core that the client calls, loaded by name.
 
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-/// `flux_msg_t`, only ever behind a pointer.
+/// `flux_msg_t`, used only through pointers.
 pub(super) type FluxMessage = c_void;
-/// `flux_t`, only ever behind a pointer.
+/// `flux_t`, used only through pointers.
 pub(super) type FluxHandle = c_void;
-/// `flux_future_t`, only ever behind a pointer.
+/// `flux_future_t`, used only through pointers.
 pub(super) type FluxFuture = c_void;
 
-/// `FLUX_NODEID_ANY`: let Flux choose the rank that answers.
+/// `FLUX_NODEID_ANY`: Flux chooses the rank.
 pub(super) const NODEID_ANY: u32 = 0xFFFF_FFFF;
 
-/// `FLUX_MATCHTAG_NONE`: no tag was to be had, or none is asked for.
+/// `FLUX_MATCHTAG_NONE`: no tag.
 pub(super) const MATCHTAG_NONE: u32 = 0;
 /// `FLUX_O_NONBLOCK`.
 pub(super) const NONBLOCK: c_int = 4;
 /// `FLUX_MSGTYPE_RESPONSE`.
 const MSGTYPE_RESPONSE: c_int = 2;
 
-/// `struct flux_match`: which message is wanted.
+/// `struct flux_match`: a selection of messages.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Match {
@@ -33,7 +33,7 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// Any response at all.
+    /// Selects all responses.
     pub(super) fn any_response() -> Match {
         Match { typemask: MSGTYPE_RESPONSE, matchtag: MATCHTAG_NONE, topic_glob: std::ptr::null() }
     }
@@ -58,7 +58,7 @@ impl ErrorText {
     }
 }
 
-/// The functions, as flux-core's headers declare them.
+/// The functions, with the types of flux-core's headers.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) open: unsafe extern "C" fn(*const c_char, c_int, *mut ErrorText) -> *mut FluxHandle,
@@ -87,11 +87,11 @@ pub(super) struct Api {
     pub(super) job_id_encode: unsafe extern "C" fn(u64, *const c_char, *mut c_char, usize) -> c_int,
 }
 
-/// This program defines some of the library's names itself, for the plugins of the embedded job manager. The library
-/// must keep using its own.
+/// The embedded job manager defines some of the library's names for its plugins. With RTLD_DEEPBIND the library uses
+/// its own definitions.
 const FLAGS: c_int = RTLD_NOW | RTLD_LOCAL | libc::RTLD_DEEPBIND;
 
-/// Where to look: the run-time name first, then the one of a development install.
+/// File names of the library: the run-time name first, then that of a development install.
 const NAMES: [&str; 4] = [
     "libflux-core.so.2",
     "libflux-core.so",
@@ -100,17 +100,17 @@ const NAMES: [&str; 4] = [
 ];
 
 impl Api {
-    /// Loads libflux-core and looks up every function, or says what is missing.
+    /// Loads libflux-core and all functions. The error names a missing library or function.
     pub(super) fn load() -> Result<Api, String> {
-        // Which letter an id of a job begins with the library tells by the locale, which a C program sets as it starts.
-        // SAFETY: setlocale(3) reads a C string; it is called before any thread of ours is started.
+        // The library chooses the prefix of job ids by the locale, which a C program sets at its start.
+        // SAFETY: setlocale(3) reads a C string; it is called before any other thread is started.
         unsafe { libc::setlocale(libc::LC_CTYPE, c"".as_ptr()) };
         let mut first_error = None;
         for name in NAMES {
             // SAFETY: libflux-core's initialisers are those of an ordinary C library.
             match unsafe { Library::open(Some(name), FLAGS) } {
                 Ok(library) => return Api::look_up(library).map_err(|text| format!("{name}: {text}")),
-                Err(error) => first_error = first_error.or_else(|| Some(with_cause(&error))),
+                Err(error) => first_error = first_error.or_else(|| Some(text_with_cause(&error))),
             }
         }
         Err(first_error.unwrap_or_default())
@@ -119,8 +119,8 @@ impl Api {
     fn look_up(library: Library) -> Result<Api, String> {
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the field's type is the function's declaration in flux-core's headers.
-                *unsafe { library.get($name) }.map_err(|error| with_cause(&error))?
+                // SAFETY: the type of the field is the declaration of the function in flux-core's headers.
+                *unsafe { library.get($name) }.map_err(|error| text_with_cause(&error))?
             };
         }
         let api = Api {
@@ -147,22 +147,22 @@ impl Api {
             job_id_parse: symbol!(b"flux_job_id_parse\0"),
             job_id_encode: symbol!(b"flux_job_id_encode\0"),
         };
-        // The pointers must stay good as long as any copy of them: the library is never unloaded.
+        // The library is never unloaded, so that the function pointers stay valid.
         std::mem::forget(library);
         Ok(api)
     }
 }
 
-/// An error and its cause: alone, libloading's says only which call failed, not what the loader had against it.
-pub(super) fn with_cause(error: &dyn Error) -> String {
+/// Returns the text of an error with its cause. Without the cause, libloading's text lacks the reason of the loader.
+pub(super) fn text_with_cause(error: &dyn Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
-/// A copy of a C string; `None` for NULL.
+/// Copies a C string; returns `None` for NULL.
 ///
 /// # Safety
-/// `text` is NULL or points to a C string that is alive now.
-pub(super) unsafe fn owned_text(text: *const c_char) -> Option<String> {
-    // SAFETY: the caller's promise, once NULL is excluded.
+/// `text` must be NULL or point to a valid C string.
+pub(super) unsafe fn copy_text(text: *const c_char) -> Option<String> {
+    // SAFETY: the caller guarantees a valid C string unless it is NULL.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

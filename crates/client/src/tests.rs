@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What can be tested of the client without an instance; the rest is in `t/`.
+//! Tests of the client without a Flux instance. `t/` tests the rest.
 
 use super::*;
 
 #[test]
-fn root_is_known_and_a_wild_id_is_not() {
+fn user_lookups_find_root_and_no_unknown_user() {
     assert_eq!(user_name(0).as_deref(), Some("root"));
     assert_eq!(user_name(4_294_967_290), None);
     assert_eq!(user_id("root"), Some(0));
-    assert_eq!(user_id("nobody of this name"), None);
+    assert_eq!(user_id("unknown user"), None);
     assert_eq!(user_id("a NUL \0"), None);
 }
 
 #[test]
-fn connecting_to_nothing_says_so() {
-    let error = Flux::connect(Some("local:///nonexistent/flux")).expect_err("nobody listens there");
+fn the_error_about_an_unreachable_instance_gives_the_reason() {
+    let error = Flux::connect(Some("local:///nonexistent/flux")).expect_err("unreachable");
     let text = error.to_string();
     assert!(
         text.starts_with("can't connect to Flux: ")
@@ -33,10 +33,10 @@ fn a_request_error_names_the_service() {
 }
 
 #[test]
-fn a_library_that_is_not_there_is_named_with_the_loaders_reason() {
-    // SAFETY: there is no such library, so nothing of it runs.
+fn the_error_about_a_missing_library_gives_the_reason_of_the_loader() {
+    // SAFETY: the library does not exist, so none of its code runs.
     let error =
         unsafe { libloading::os::unix::Library::new("/nonexistent/library.so") }.expect_err("missing");
-    let text = library::with_cause(&error);
+    let text = library::text_with_cause(&error);
     assert!(text.contains("/nonexistent/library.so: cannot open shared object file"), "{text}");
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! User names by id, and ids by name, from whatever source the system is set up with (files, LDAP, ..).
+//! Looks up user names and user ids in the system's databases (files, LDAP, ...).
 
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 
-use super::library::owned_text;
+use super::library::copy_text;
 
-/// The name of a user id; `None` if the system knows none.
+/// Returns the name of a user id, or `None` if it is unknown.
 pub fn user_name(uid: u32) -> Option<String> {
     look_up(
         |entry, buffer, length, found| {
-            // SAFETY: getpwuid_r(3) writes the entry, its strings into the buffer of that length, and where the entry is.
+            // SAFETY: getpwuid_r(3) writes the entry, its strings into the buffer of `length` bytes, and the address
+            // of the entry.
             unsafe { libc::getpwuid_r(uid, entry, buffer, length, found) }
         },
-        // SAFETY: pw_name of an entry that was found points into the buffer, which is still here.
-        |entry| unsafe { owned_text(entry.pw_name) },
+        // SAFETY: pw_name of a found entry points into the buffer, which is still valid.
+        |entry| unsafe { copy_text(entry.pw_name) },
     )?
 }
 
-/// The id of a user name; `None` if the system knows none.
+/// Returns the id of a user name, or `None` if it is unknown.
 pub fn user_id(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     look_up(
@@ -30,7 +31,7 @@ pub fn user_id(name: &str) -> Option<u32> {
     )
 }
 
-/// Calls one of the reentrant look-ups, with as much memory as it asks for, and reads the entry it finds.
+/// Calls a reentrant lookup with a buffer that grows as needed, and reads the entry.
 fn look_up<T>(
     ask: impl Fn(*mut libc::passwd, *mut c_char, usize, *mut *mut libc::passwd) -> i32,
     read: impl Fn(&libc::passwd) -> T,
@@ -47,7 +48,7 @@ fn look_up<T>(
         if status != 0 || found.is_null() {
             return None;
         }
-        // SAFETY: the entry was found, so it was filled in.
+        // SAFETY: the lookup found the entry, so the entry is initialized.
         return Some(read(unsafe { entry.assume_init_ref() }));
     }
 }

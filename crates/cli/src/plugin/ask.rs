@@ -85,7 +85,7 @@ fn warned<'a>(flux: &Flux, answer: &'a str) -> &'a str {
     }
     if let Ok(Heading { overruled: Some(overruled) }) = serde_json::from_str(answer) {
         WARNED.call_once(|| {
-            let text = overruled.sentence(&flux.job_name(overruled.job.0));
+            let text = overruled.sentence(&flux.format_job_id(overruled.job.0));
             remark(format_args!(
                 "warning: {text}; \"flux jobtap list\", by the owner of the instance, names the plugins"
             ));

@@ -24,7 +24,7 @@ pub(crate) struct Words<'a> {
 impl<'a> Words<'a> {
     /// Those of the machine and the instance.
     pub(crate) fn of(flux: &'a Flux, now: f64) -> Words<'a> {
-        Words::new(|id| flux.job_name(id), user_name, TimeZone::system(), now)
+        Words::new(|id| flux.format_job_id(id), user_name, TimeZone::system(), now)
     }
 
     /// These.

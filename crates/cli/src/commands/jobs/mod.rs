@@ -130,7 +130,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// A job's id in any of Flux's forms.
 pub(super) fn id(flux: &Flux, text: &str) -> Result<u64, String> {
-    flux.job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is no job id"))
+    flux.parse_job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is no job id"))
 }
 
 /// Whether the caller owns the instance, and so sees everybody's jobs.

@@ -53,7 +53,7 @@ fn may_be_job(text: &str) -> bool {
 pub(super) fn is_live_job(args: &Args, text: &str) -> bool {
     let explained = || {
         let flux = args.instance.connect().ok()?;
-        let answer: Value = ask(&flux, "explain", &json!({ "jobs": [flux.job_id(text)?] })).ok()?;
+        let answer: Value = ask(&flux, "explain", &json!({ "jobs": [flux.parse_job_id(text)?] })).ok()?;
         let explained: Explained = serde_json::from_value(answer).ok()?;
         Some(!explained.jobs.is_empty())
     };
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let texts: Vec<&str> = std::iter::once(args.first.as_str()).chain(args.second.as_deref()).collect();
     let mut ids = Vec::new();
     for text in &texts {
-        let id = if may_be_job(text) { flux.job_id(text) } else { None };
+        let id = if may_be_job(text) { flux.parse_job_id(text) } else { None };
         ids.push(id.ok_or_else(|| {
             let text = printable(text);
             Failure::Message(match texts.len() {
@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let explained: Explained = serde_json::from_value(answer.clone()).map_err(failure)?;
     for refused in &explained.refused {
         let text = Words::of(&flux, explained.heading.now).named(&refused.reason.text);
-        remark(format_args!("{}: {text}", flux.job_name(refused.id.0)));
+        remark(format_args!("{}: {text}", flux.format_job_id(refused.id.0)));
     }
     if !explained.refused.is_empty() {
         return Ok(Answer::No);
