@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the system that a document comes from had computed itself: claims to compare ours with.
+//! Values that the source system of a document had computed, for the comparison with our values.
 
-/// Whose value it is: the place in the builder's list of banks, or of associations.
+/// The node of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimant {
-    /// A bank, by its list index.
+    /// A bank, by its index in the builder's list.
     Bank(usize),
-    /// An association, by its list index.
+    /// An association, by its index in the builder's list.
     Association(usize),
 }
 
-/// Which value. `Display` writes the name that Slurm or PBS uses.
+/// The kind of a value. `Display` writes the name in Slurm or PBS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub enum Quantity {
-    /// Slurm's FairShare: six decimals.
+    /// Slurm's FairShare, with six decimals.
     FairShare,
-    /// Slurm's LevelFS: six decimals, from usages that the document shows without theirs.
+    /// Slurm's LevelFS, with six decimals. Slurm computed it from usages whose decimals are not in the document.
     #[strum(serialize = "LevelFS")]
     LevelFs,
-    /// PBS's percentage of the tree, here from 0 to 1.
+    /// PBS's percentage of the tree, as a fraction from 0 to 1.
     #[strum(serialize = "Percentage")]
     TreePercentage,
-    /// PBS's `fairshare_tree_usage`: six decimals.
+    /// PBS's `fairshare_tree_usage`, with six decimals.
     #[strum(serialize = "fairshare_tree_usage")]
     TreeUsage,
     /// PBS's usage of a group, a whole number.
@@ -29,15 +29,15 @@ pub enum Quantity {
     GroupUsage,
 }
 
-/// One value that the document holds.
+/// A value of the source system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
-    /// Whose.
-    pub of: Claimant,
-    /// Which.
+    /// The node of the value.
+    pub node: Claimant,
+    /// The kind of the value.
     pub quantity: Quantity,
-    /// As printed.
+    /// The value as printed.
     pub value: f64,
-    /// Half a unit of its last printed digit.
+    /// Half a unit of the last printed digit.
     pub half_unit: f64,
 }

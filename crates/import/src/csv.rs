@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The tables `flux account export-db` writes, as CSV.
+//! Reads the CSV tables that `flux account export-db` writes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use fairshare::{Builder, InactiveUsage, Shares};
 use fairshare_accounting::store::{BankRow, add_banks};
 use fairshare_accounting::store::{Reason, StoreError};
 
-/// The associations' file; the banks' lies beside it.
+/// File name of the associations; the file of the banks is in the same directory.
 pub(super) const ASSOCIATIONS: &str = "association_table.csv";
 const BANKS: &str = "bank_table.csv";
 
@@ -18,13 +18,18 @@ pub(super) fn is_header(line: &str) -> bool {
     has("username") && has("bank") && has("shares")
 }
 
-/// Reads both tables: from a directory, or the associations' from `text`, read from `path`, and the banks' beside it.
-pub(super) fn read(path: &Path, text: Option<&str>, inactive: InactiveUsage) -> Result<Builder, StoreError> {
+/// Reads both tables from a directory, or the associations from `text` (the content of `path`) and the banks from its
+/// directory.
+pub(super) fn read_tables(
+    path: &Path,
+    text: Option<&str>,
+    inactive: InactiveUsage,
+) -> Result<Builder, StoreError> {
     let (directory, table) = match text {
         Some(text) => (path.parent().unwrap_or(Path::new("")), Table::parse(path, text.to_owned())?),
         None => (path, Table::read(&path.join(ASSOCIATIONS))?),
     };
-    let banks = banks_of(&directory.join(BANKS))?;
+    let banks = read_banks(&directory.join(BANKS))?;
     let mut builder = Builder::default();
     let dead = add_banks(&banks, inactive, &mut builder);
 
@@ -43,7 +48,7 @@ pub(super) fn read(path: &Path, text: Option<&str>, inactive: InactiveUsage) -> 
     Ok(builder)
 }
 
-fn banks_of(path: &Path) -> Result<Vec<BankRow>, StoreError> {
+fn read_banks(path: &Path) -> Result<Vec<BankRow>, StoreError> {
     let table = Table::read(path)?;
     let [name, parent, shares] = table.columns(["bank", "parent_bank", "shares"])?;
     let active = table.column("active");
@@ -60,8 +65,8 @@ fn banks_of(path: &Path) -> Result<Vec<BankRow>, StoreError> {
     Ok(banks)
 }
 
-/// Removes the historical rows of banks, as `Table::without_history` does in a database: an inactive row is history if
-/// another row with its name is active or newer.
+/// Removes the historical rows of banks, like `Table::without_history` in a database: an inactive row is historical
+/// if another row with its name is active or newer.
 fn drop_history(banks: &mut Vec<BankRow>) {
     let mut current: HashMap<String, (bool, usize)> = HashMap::new();
     for (index, bank) in banks.iter().enumerate() {
@@ -85,7 +90,7 @@ struct Table {
 
 impl Table {
     fn read(path: &Path) -> Result<Table, StoreError> {
-        Self::parse(path, super::text_of(path, super::read_bytes(path)?)?)
+        Self::parse(path, super::decode_utf_8(path, super::read_bytes(path)?)?)
     }
 
     fn parse(path: &Path, text: String) -> Result<Table, StoreError> {
@@ -95,7 +100,7 @@ impl Table {
         let mut rows = records.into_iter().filter(|row| row.iter().any(|field| !field.is_empty()));
         let header = rows.next().unwrap_or_default();
         let table = Table { path: path.to_owned(), header, rows: rows.collect(), text };
-        // The reader accepts a quote that is not closed: the last record then contains the rest of the file.
+        // The reader accepts a missing end quote; the last record then contains the rest of the file.
         let last = table.rows.last().unwrap_or(&table.header);
         if table.text.get(table.start(last)..).is_some_and(|text| text.matches('"').count() % 2 == 1) {
             return Err(table.fail(last, "a quote is not closed"));
@@ -121,7 +126,7 @@ impl Table {
         Ok(names.map(|name| self.column(name).unwrap_or_default()))
     }
 
-    /// A column that older exports do not have: there, all are active.
+    /// Reads a flag. A missing column means true, because older exports lack it.
     fn flag(&self, row: &StringRecord, column: Option<usize>) -> Result<bool, StoreError> {
         let Some(column) = column else { return Ok(true) };
         match field(row, column).trim() {
@@ -148,8 +153,8 @@ impl Table {
         self.text.get(..self.start(row)).map_or(0, |before| before.matches('\n').count()) + 1
     }
 
-    /// Returns the byte offset at which `row` starts. `StringRecord::position` can be earlier: before the second byte of CRLF
-    /// and before empty lines (issues 395 and 208 of rust-csv).
+    /// Returns the byte offset at which `row` starts. `StringRecord::position` can be earlier: before the second byte of
+    /// CRLF and before empty lines (issues 395 and 208 of rust-csv).
     fn start(&self, row: &StringRecord) -> usize {
         let start = row.position().map_or(0, |position| position.byte() as usize);
         let rest = self.text.get(start..).unwrap_or_default();
@@ -178,8 +183,8 @@ mod tests {
         let text = "a,b\r\n1,2\r\n\r\n,\r\n\"x\n\"\"y, z\",3\r\n4,5";
         let record = |line, a: &str, b: &str| (line, vec![a.to_owned(), b.to_owned()]);
         let expected = [record(2, "1", "2"), record(5, "x\n\"y, z", "3"), record(7, "4", "5")];
-        assert_eq!(parsed(text).expect("both ends of a line are read"), expected);
-        assert_eq!(parsed(&text.replace("\r\n", "\n")).expect("a line ends in \\n alone"), expected);
+        assert_eq!(parsed(text).expect("CRLF line ends are accepted"), expected);
+        assert_eq!(parsed(&text.replace("\r\n", "\n")).expect("LF line ends are accepted"), expected);
     }
 
     #[test]

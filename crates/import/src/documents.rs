@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The JSON documents: which is which, our plain tree, and flux-accounting's export for the plugin.
+//! Reads JSON documents: detects their kind, and reads our plain tree and flux-accounting's site document for the
+//! plugin.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use super::fields::{self, Raw};
 use fairshare::{Builder, Shares};
 use fairshare_accounting::store::{PolicyData, Reason, StoreError};
 
-/// The plain document. Unknown keys are ignored, list order is kept.
+/// The plain document. Unknown keys are ignored; the order of lists is preserved.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow)]
@@ -47,7 +48,7 @@ struct Association<'a> {
     active: Raw<'a>,
 }
 
-/// The top-level keys of a document; values are skipped, not kept.
+/// The top-level keys of a document. Values are skipped.
 #[derive(Deserialize)]
 struct Keys {
     shares: Option<de::IgnoredAny>,
@@ -61,10 +62,10 @@ struct Keys {
     config: Option<de::IgnoredAny>,
 }
 
-/// Which JSON document a text is; `None` if it holds no tree.
-pub(super) fn detect(text: &str) -> Option<Format> {
+/// Detects the kind of a JSON document. Returns `None` if it contains no tree.
+pub(super) fn detect_format(text: &str) -> Option<Format> {
     let Ok(keys) = serde_json::from_str::<Keys>(text) else {
-        // The reader of the format names the place of a syntax error. sshare writes its shares first.
+        // The reader of the format reports the position of a syntax error. sshare writes its shares first.
         let start = text.trim_start_matches(|letter: char| letter == '{' || letter.is_whitespace());
         let of_sshare = start.starts_with("\"shares\"");
         return Some(if of_sshare { Format::SshareJson } else { Format::Tree });
@@ -82,8 +83,8 @@ pub(super) fn detect(text: &str) -> Option<Format> {
     }
 }
 
-/// What a JSON document that holds no tree looks like.
-pub(super) fn looks_like(text: &str) -> Option<&'static str> {
+/// Returns a hint about a JSON document that contains no tree.
+pub(super) fn describe_content(text: &str) -> Option<&'static str> {
     let keys: Keys = serde_json::from_str(text).ok()?;
     Some(if keys.jobs.is_some() {
         "looks like a list of jobs: \"sshare -a --json\" prints the tree"
@@ -94,39 +95,40 @@ pub(super) fn looks_like(text: &str) -> Option<&'static str> {
     })
 }
 
-/// The plain document.
-pub(super) fn tree(text: &str) -> Result<Builder, String> {
+/// Reads the plain document.
+pub(super) fn read_tree(text: &str) -> Result<Builder, String> {
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut builder = Builder::default();
     for (index, bank) in document.banks.iter().enumerate() {
-        let name = fields::text(bank.name).map_err(|fault| format!("bank {}: name {fault}", index + 1))?;
+        let name =
+            fields::parse_text(bank.name).map_err(|fault| format!("bank {}: name {fault}", index + 1))?;
         let fail = |key: &str, fault: String| format!("bank \"{name}\": {key} {fault}");
-        let parent = fields::optional_text(bank.parent).map_err(|fault| fail("parent", fault))?;
+        let parent = fields::parse_optional_text(bank.parent).map_err(|fault| fail("parent", fault))?;
         let shares = match (bank.shares, &parent) {
-            // Nothing competes with the root: its shares need not be given.
+            // The root has no siblings, so its shares are optional.
             (None, None) => Shares::Count(1),
-            (shares, _) => fields::shares(shares).map_err(|fault| fail("shares", fault))?,
+            (shares, _) => fields::parse_shares(shares).map_err(|fault| fail("shares", fault))?,
         };
-        let usage = fields::usage(bank.usage).map_err(|fault| fail("usage", fault))?;
+        let usage = fields::parse_usage(bank.usage).map_err(|fault| fail("usage", fault))?;
         builder.bank(&name, parent.as_deref(), shares, usage);
     }
     for (index, leaf) in document.associations.iter().enumerate() {
-        let nameless = |key: &str, fault: String| format!("association {}: {key} {fault}", index + 1);
-        let user = fields::text(leaf.user).map_err(|fault| nameless("user", fault))?;
-        let bank = fields::text(leaf.bank)
+        let fail = |key: &str, fault: String| format!("association {}: {key} {fault}", index + 1);
+        let user = fields::parse_text(leaf.user).map_err(|fault| fail("user", fault))?;
+        let bank = fields::parse_text(leaf.bank)
             .map_err(|fault| format!("association {}: user \"{user}\": bank {fault}", index + 1))?;
         let fail = |key: &str, fault: String| format!("user \"{user}\" in bank \"{bank}\": {key} {fault}");
-        let shares = fields::shares(leaf.shares).map_err(|fault| fail("shares", fault))?;
-        let usage = fields::usage(leaf.usage).map_err(|fault| fail("usage", fault))?;
-        let active = fields::flag(leaf.active).map_err(|fault| fail("active", fault))?;
+        let shares = fields::parse_shares(leaf.shares).map_err(|fault| fail("shares", fault))?;
+        let usage = fields::parse_usage(leaf.usage).map_err(|fault| fail("usage", fault))?;
+        let active = fields::parse_flag(leaf.active).map_err(|fault| fail("active", fault))?;
         builder.association(&user, &bank, shares, usage, active.unwrap_or(true));
     }
     Ok(builder)
 }
 
-/// The text of what `flux account export-json` printed, for a push without the database; `None` if the file is a database.
-/// A file that is no plain one is read once, to its end, and must be a document.
-pub fn policy_text(path: &Path) -> Result<Option<String>, StoreError> {
+/// Reads the text of a `flux account export-json` document, for a push without the database. Returns `None` if the
+/// file is a database. A pipe is read to its end and must contain a document.
+pub fn read_site_text(path: &Path) -> Result<Option<String>, StoreError> {
     if path.is_file() && !super::starts_like_json(path) {
         return Ok(None);
     }
@@ -135,11 +137,11 @@ pub fn policy_text(path: &Path) -> Result<Option<String>, StoreError> {
         let text = "a database is read from its own file, not through a pipe".to_owned();
         return Err(StoreError::new(path, Reason::Unreadable(text)));
     }
-    super::text_of(path, bytes).map(Some)
+    super::decode_utf_8(path, bytes).map(Some)
 }
 
-/// The records of such a text.
-pub fn policy_data(path: &Path, text: &str) -> Result<PolicyData, StoreError> {
+/// Parses the text of a site document.
+pub fn parse_site_text(path: &Path, text: &str) -> Result<PolicyData, StoreError> {
     let mut data: PolicyData = serde_json::from_str(text)
         .map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))?;
     data.add_limits_of_queues();

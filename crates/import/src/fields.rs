@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Single values of JSON documents. They are taken out of the document unread, and read when it is known whose they are:
-//! so a fault can name the node, which serde's own messages can't.
+//! Parses single values of JSON documents. The values are parsed after the node is known, so that errors can name the
+//! node. Messages of serde do not.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use serde_json::value::RawValue;
 
 use fairshare::{MAX_USAGE, Shares};
 
-/// A value of any type, unread; `None` if it is absent or null.
+/// An unparsed value of any type; `None` if it is missing or null.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
-/// Longest value that a message repeats in full.
+/// Longest value that a message shows in full, in characters.
 const SHOWN: usize = 40;
 
-/// Puts quotes around `Infinity`, `-Infinity` and `NaN`, which JSON does not have but Slurm's programs and Python write. Each is then
-/// a text that the reader of the value judges.
+/// Adds quotes around `Infinity`, `-Infinity` and `NaN`, which JSON lacks but Slurm's programs and Python write. Each
+/// is then a text for the parser of the value.
 pub(super) fn quote_bare_numbers(text: &str) -> Cow<'_, str> {
     let mut quoted = String::new();
     let mut done = 0;
@@ -53,45 +53,45 @@ pub(super) fn quote_bare_numbers(text: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// Text that must be there. Faults begin with a verb: the caller puts node and key before them.
-pub(super) fn text(raw: Raw<'_>) -> Result<String, String> {
+/// Parses a required text. Errors begin with a verb, because the caller prefixes node and key.
+pub(super) fn parse_text(raw: Raw<'_>) -> Result<String, String> {
     let value = raw.ok_or_else(missing)?;
-    serde_json::from_str(value.get()).map_err(|_| fault(value, "text"))
+    serde_json::from_str(value.get()).map_err(|_| type_error(value, "text"))
 }
 
-/// Text, if any.
-pub(super) fn optional_text(raw: Raw<'_>) -> Result<Option<String>, String> {
-    raw.map(|_| text(raw)).transpose()
+/// Parses an optional text.
+pub(super) fn parse_optional_text(raw: Raw<'_>) -> Result<Option<String>, String> {
+    raw.map(|_| parse_text(raw)).transpose()
 }
 
-/// A number of shares or `"parent"`.
-pub(super) fn shares(raw: Raw<'_>) -> Result<Shares, String> {
+/// Parses a number of shares or `"parent"`.
+pub(super) fn parse_shares(raw: Raw<'_>) -> Result<Shares, String> {
     let value = raw.ok_or_else(missing)?;
     if value.get() == "\"parent\"" {
         return Ok(Shares::Parent);
     }
-    // Below 2^53 a double without fraction is an exact count.
+    // Below 2^53 an f64 without fraction is an exact integer.
     let whole = |number: &f64| number.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(number);
     let count = value.get().parse().ok();
     let count = count.or_else(|| value.get().parse().ok().filter(whole).map(|number: f64| number as u64));
     let expected = "a whole number from 0 to 18446744073709551615 or \"parent\"";
-    count.map(Shares::Count).ok_or_else(|| fault(value, expected))
+    count.map(Shares::Count).ok_or_else(|| type_error(value, expected))
 }
 
-/// A usage, if any.
-pub(super) fn usage(raw: Raw<'_>) -> Result<Option<f64>, String> {
+/// Parses an optional usage.
+pub(super) fn parse_usage(raw: Raw<'_>) -> Result<Option<f64>, String> {
     let Some(value) = raw else { return Ok(None) };
     let usage = value.get().parse().ok().filter(|usage| (0.0..=MAX_USAGE).contains(usage));
-    usage.map(Some).ok_or_else(|| fault(value, "a number from 0 to 1e298"))
+    usage.map(Some).ok_or_else(|| type_error(value, "a number from 0 to 1e298"))
 }
 
-/// `true`, `false`, 1 or 0, if any.
-pub(super) fn flag(raw: Raw<'_>) -> Result<Option<bool>, String> {
+/// Parses an optional `true`, `false`, 1 or 0.
+pub(super) fn parse_flag(raw: Raw<'_>) -> Result<Option<bool>, String> {
     let Some(value) = raw else { return Ok(None) };
     match value.get() {
         "true" | "1" => Ok(Some(true)),
         "false" | "0" => Ok(Some(false)),
-        _ => Err(fault(value, "true, false, 1 or 0")),
+        _ => Err(type_error(value, "true, false, 1 or 0")),
     }
 }
 
@@ -99,7 +99,7 @@ fn missing() -> String {
     "is missing".to_owned()
 }
 
-pub(super) fn fault(value: &RawValue, expected: &str) -> String {
+pub(super) fn type_error(value: &RawValue, expected: &str) -> String {
     let text = value.get();
     let shown: String = text.chars().take(SHOWN).collect();
     let more = if shown.len() < text.len() { ".." } else { "" };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a text that can't be read looks like, and which command prints it so that it can be.
+//! Describes texts that can't be read, with the command that prints a readable form.
 
 use super::slurm;
 
 const SSHARE: &str = "\"sshare -a -l -P\" prints what can be read";
 
-/// The lines of sreport's reports that no other program prints.
+/// Returns true for a report of sreport, which has lines that no other program prints.
 fn is_sreport(text: &str) -> bool {
     let is_title = |line: &str| {
         line.contains("Utilization ") || line.ends_with("Utilization") || line.contains("Usage reported in")
@@ -18,8 +18,8 @@ fn is_sreport(text: &str) -> bool {
     text.lines().take(10).any(|line| is_title(line.trim()) || has_columns(line))
 }
 
-/// A sentence about a text that is given as a list of usages and holds none.
-pub(super) fn no_usages(text: &str) -> Option<String> {
+/// Returns a sentence about a text that is given as a list of usages and contains none.
+pub(super) fn describe_wrong_usages(text: &str) -> Option<String> {
     if is_sreport(text) {
         return Some(format!("{SREPORT}: a list of usages has a name and a usage per line"));
     }
@@ -31,8 +31,8 @@ pub(super) fn no_usages(text: &str) -> Option<String> {
 const SREPORT: &str =
     "looks like a report of sreport, usage within a span of time that does not decay, without shares";
 
-/// A sentence about a text of no known format, where there is one to say.
-pub(super) fn looks_like(text: &str) -> Option<String> {
+/// Returns a sentence about a text of an unknown format, if its content is recognized.
+pub(super) fn describe_text(text: &str) -> Option<String> {
     if is_sreport(text) {
         return Some(format!("{SREPORT}: {SSHARE}"));
     }
@@ -49,7 +49,7 @@ pub(super) fn looks_like(text: &str) -> Option<String> {
     let columns: Vec<&str> = line.split('|').map(str::trim).collect();
     let first = words.first().copied().unwrap_or_default();
     let has = |name: &str| words.contains(&name) || columns.contains(&name);
-    let told = if slurm::is_table_for_people(line) {
+    let hint = if slurm::is_fixed_width_table(line) {
         if has("RawShares") {
             format!("looks like sshare's table for people, which cuts names short: {SSHARE}")
         } else {
@@ -86,11 +86,11 @@ pub(super) fn looks_like(text: &str) -> Option<String> {
     } else {
         return None;
     };
-    Some(told)
+    Some(hint)
 }
 
-/// A sentence about bytes that are no text.
-pub(super) fn looks_like_bytes(bytes: &[u8]) -> &'static str {
+/// Returns a sentence about bytes that are not text.
+pub(super) fn describe_bytes(bytes: &[u8]) -> &'static str {
     match bytes {
         [0x1f, 0x8b, ..] | [b'B', b'Z', b'h', ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0xfd, b'7', b'z', ..] => {
             "not text (UTF-8) but compressed: unpack it, through a pipe if you like (-t - reads standard input)"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Trees from files that are no accounting database: documents of ours, flux-accounting's exports, PBS, Slurm.
+//! Reads trees from files other than an accounting database: our own document, flux-accounting's exports, and files
+//! of PBS and Slurm.
 #![forbid(unsafe_code)]
 
 mod claims;
@@ -22,44 +23,45 @@ use fairshare_accounting::store::{Reason, StoreError, looks_like_database};
 use strum::{Display, EnumString, VariantNames};
 
 pub use claims::{Claim, Claimant, Quantity};
-pub use documents::{policy_data, policy_text};
+pub use documents::{parse_site_text, read_site_text};
 pub use slurm::SLURM_FORMULAS;
 
-/// What stands for standard input.
+/// The path that means standard input.
 const STDIN: &str = "-";
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// What a file holds.
+/// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = String, parse_err_fn = unknown_format)]
 pub enum Format {
     /// flux-accounting's SQLite database.
     Database,
-    /// The plain document: `{"banks": [..], "associations": [..]}`.
+    /// Our plain document: `{"banks": [..], "associations": [..]}`.
     Tree,
     /// `flux account export-db --fairshare-emulate`: `{"root": {..}}`.
     #[strum(serialize = "export-db")]
     Emulate,
-    /// `flux account export-json`: what the plugin is loaded with. It has neither shares nor usage.
+    /// `flux account export-json`: the site document for the plugin. It has neither shares nor usage.
     ExportJson,
-    /// `flux account export-db`: a directory with `association_table.csv` and `bank_table.csv`, or the former's path.
+    /// `flux account export-db`: a directory with `association_table.csv` and `bank_table.csv`, or the path of the
+    /// former.
     Csv,
-    /// PBS's `resource_group` file, usages in a list of their own.
+    /// PBS's `resource_group` file. Usages are in a separate list.
     ResourceGroup,
-    /// What `pbsfs` prints.
+    /// Output of `pbsfs`.
     Pbsfs,
-    /// What `sshare -a -l -P` prints.
+    /// Output of `sshare -a -l -P`.
     Sshare,
-    /// What `sshare -a --json` prints.
+    /// Output of `sshare -a --json`.
     SshareJson,
-    /// The file of `sacctmgr dump`: shares, usages in a list of their own.
+    /// Output of `sacctmgr dump`. It has shares; usages are in a separate list.
     SacctmgrDump,
-    /// What `sacctmgr show assoc tree -P` prints: shares, usages in a list of their own.
+    /// Output of `sacctmgr show assoc tree -P`. It has shares; usages are in a separate list.
     SacctmgrAssoc,
 }
 
 impl Format {
-    /// The rule of the system that the format comes from.
+    /// Returns the ranking policy of the system that the format comes from.
     pub fn policy(self) -> Policy {
         match self {
             Format::ResourceGroup | Format::Pbsfs => Policy::Pbs,
@@ -72,46 +74,46 @@ impl Format {
 }
 
 impl Format {
-    /// True where usages are in a list of their own, if there are any.
+    /// Returns true if the format has no usages, so that a separate list may provide them.
     fn lacks_usages(self) -> bool {
         matches!(self, Format::ResourceGroup | Format::SacctmgrDump | Format::SacctmgrAssoc)
     }
 }
 
-/// Returns the error for a name that no format has.
+/// Returns the error for an unknown format.
 fn unknown_format(name: &str) -> String {
     format!("unknown format \"{name}\"; known are {}", Format::VARIANTS.join(", "))
 }
 
-/// A tree that was read from a document.
+/// A tree from a document.
 #[derive(Debug)]
 pub struct Document {
     /// Banks and associations, not yet checked.
     pub builder: Builder,
-    /// What the document is.
+    /// Format of the document.
     pub format: Format,
-    /// The rule of the system it comes from, by the format or, better, by what is in it.
+    /// Ranking policy of the source system, according to the content or else to the format.
     pub policy: Policy,
-    /// Why the document does not show which rule its system used, if it does not.
+    /// Set if the document does not show the ranking policy of its system: the reason.
     pub undecided: Option<String>,
-    /// What was left out of the tree, and why.
+    /// Notes about input that was left out, each with its reason.
     pub notes: Vec<String>,
-    /// What that system had computed itself.
+    /// Values that the source system computed.
     pub claims: Vec<Claim>,
-    /// How many FairShares are 0 because that system had not computed them yet.
+    /// Number of FairShare values that are 0 because the source system had not computed them yet.
     pub uncomputed: usize,
 }
 
-/// What one format's reader makes of a text.
+/// The result of the reader of a format.
 #[derive(Debug)]
 struct Parsed {
     builder: Builder,
-    /// `None`: that of the format.
+    /// `None` means the policy of the format.
     policy: Option<Policy>,
     undecided: Option<String>,
     notes: Vec<String>,
     claims: Vec<Claim>,
-    /// How many values the system had not computed yet.
+    /// Number of values that the source system had not computed yet.
     uncomputed: usize,
 }
 
@@ -129,31 +131,31 @@ impl From<Builder> for Parsed {
 }
 
 impl Parsed {
-    fn of(self, format: Format) -> Document {
+    fn into_document(self, format: Format) -> Document {
         let Parsed { builder, policy, undecided, notes, claims, uncomputed } = self;
         let policy = policy.unwrap_or(format.policy());
         Document { builder, format, policy, undecided, notes, claims, uncomputed }
     }
 }
 
-/// What goes with a tree's file and is not in it.
+/// Input in addition to the file of the tree.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Beside<'a> {
-    /// The list of usages, where the file has none.
+pub struct Extras<'a> {
+    /// List of usages, if the file has none.
     pub usage: Option<&'a Path>,
-    /// PBS: the shares of the group `unknown`, which `sched_config` sets.
+    /// PBS: shares of the group `unknown`, as set in `sched_config`.
     pub unknown_shares: Option<u64>,
 }
 
-/// Reads a tree from a file of the given format, or of the one it looks like. The file is read once, so that a pipe will do;
-/// `-` is standard input. Returns `None` for a database, which is opened as such.
+/// Reads a tree from a file of the given format, or of the detected one. The file is read once, so a pipe is
+/// possible; `-` is standard input. Returns `None` for a database, which the caller opens.
 pub fn load(
     path: &Path,
     format: Option<Format>,
-    beside: Beside<'_>,
+    extras: Extras<'_>,
     inactive: InactiveUsage,
 ) -> Result<Option<Document>, StoreError> {
-    let usage = beside.usage;
+    let usage = extras.usage;
     if path.is_dir() {
         if !path.join(csv::ASSOCIATIONS).exists() {
             let text = format!(
@@ -163,13 +165,13 @@ pub fn load(
             );
             return Err(StoreError::new(path, Reason::Format(text)));
         }
-        refuse_format(path, format, &[Format::Csv])?;
-        refuse_beside(path, Format::Csv, beside)?;
-        let builder = csv::read(path, None, inactive)?;
-        return Ok(Some(Parsed::from(builder).of(Format::Csv)));
+        check_format(path, format, &[Format::Csv])?;
+        check_extras(path, Format::Csv, extras)?;
+        let builder = csv::read_tables(path, None, inactive)?;
+        return Ok(Some(Parsed::from(builder).into_document(Format::Csv)));
     }
     if format == Some(Format::Database) {
-        refuse_beside(path, Format::Database, beside)?;
+        check_extras(path, Format::Database, extras)?;
         return Ok(None);
     }
     if usage == Some(path) && !path.is_file() {
@@ -178,8 +180,8 @@ pub fn load(
     }
     let bytes = read_bytes(path)?;
     if looks_like_database(&bytes) {
-        refuse_format(path, format, &[])?;
-        refuse_beside(path, Format::Database, beside)?;
+        check_format(path, format, &[])?;
+        check_extras(path, Format::Database, extras)?;
         return Ok(None);
     }
     if pbs::is_usage_file(&bytes) {
@@ -188,30 +190,32 @@ pub fn load(
         return Err(StoreError::new(path, Reason::Format(text.to_owned())));
     }
     let mut notes = Vec::new();
-    let text = text_of_program(path, bytes, &mut notes)?;
+    let text = decode_output(path, bytes, &mut notes)?;
     let named = || (path.file_name()? == "resource_group").then_some(Format::ResourceGroup);
-    let format = format.or_else(|| detect(&text)).or_else(named).ok_or_else(|| unknown(path, &text))?;
-    let mut document = read(path, format, &text, beside, inactive)?;
+    let format =
+        format.or_else(|| detect_format(&text)).or_else(named).ok_or_else(|| unknown_content(path, &text))?;
+    let mut document = read_document(path, format, &text, extras, inactive)?;
     document.notes.splice(0..0, notes);
     Ok(Some(document))
 }
 
-/// The text that a program printed, as [`tidy::tidy`] leaves it. `notes` hears of another encoding.
-fn text_of_program(path: &Path, bytes: Vec<u8>, notes: &mut Vec<String>) -> Result<String, StoreError> {
-    let text = match tidy::latin_1(&bytes).filter(|_| std::str::from_utf8(&bytes).is_err()) {
+/// Decodes the output of a program and cleans it with [`tidy::blank_surroundings`]. Adds a note if the text is not
+/// UTF-8.
+fn decode_output(path: &Path, bytes: Vec<u8>, notes: &mut Vec<String>) -> Result<String, StoreError> {
+    let text = match tidy::decode_latin_1(&bytes).filter(|_| std::str::from_utf8(&bytes).is_err()) {
         Some(text) => {
             notes.push("not UTF-8: read as Latin-1 (ISO 8859-1)".to_owned());
             text
         }
-        None => text_of(path, bytes)?,
+        None => decode_utf_8(path, bytes)?,
     };
-    let text = tidy::tidy(&text);
+    let text = tidy::blank_surroundings(&text);
     let is_json = text.trim_start().starts_with('{');
     Ok(if is_json { fields::quote_bare_numbers(&text).into_owned() } else { text.into_owned() })
 }
 
-/// A format that was named, but can't be what the file is.
-fn refuse_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Result<(), StoreError> {
+/// Returns an error if the user named a format that the file can't have.
+fn check_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Result<(), StoreError> {
     match named.filter(|named| !possible.contains(named)) {
         None => Ok(()),
         Some(named) => {
@@ -222,13 +226,13 @@ fn refuse_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Res
     }
 }
 
-/// Refuses what goes with other formats than `format`.
-fn refuse_beside(path: &Path, format: Format, beside: Beside<'_>) -> Result<(), StoreError> {
-    let text = if beside.usage.is_some() && !format.lacks_usages() {
+/// Returns an error for extra input that does not belong to `format`.
+fn check_extras(path: &Path, format: Format, extras: Extras<'_>) -> Result<(), StoreError> {
+    let text = if extras.usage.is_some() && !format.lacks_usages() {
         format!(
             "holds its usages itself ({format}), so --usage does not apply: it goes with resource_group or what sacctmgr prints"
         )
-    } else if beside.unknown_shares.is_some() && format != Format::ResourceGroup {
+    } else if extras.unknown_shares.is_some() && format != Format::ResourceGroup {
         format!("is no resource_group file ({format}), so --unknown-shares does not apply")
     } else {
         return Ok(());
@@ -236,25 +240,25 @@ fn refuse_beside(path: &Path, format: Format, beside: Beside<'_>) -> Result<(), 
     Err(StoreError::new(path, Reason::Format(text)))
 }
 
-fn unknown(path: &Path, text: &str) -> StoreError {
+fn unknown_content(path: &Path, text: &str) -> StoreError {
     if text.trim().is_empty() {
         return StoreError::new(path, Reason::Empty);
     }
-    let json = text.trim_start().starts_with('{').then(|| documents::looks_like(text)).flatten();
-    let told = json.map(str::to_owned).or_else(|| known::looks_like(text));
-    let text = told.unwrap_or_else(|| "looks like no known format; --format says which it is".to_owned());
+    let json = text.trim_start().starts_with('{').then(|| documents::describe_content(text)).flatten();
+    let hint = json.map(str::to_owned).or_else(|| known::describe_text(text));
+    let text = hint.unwrap_or_else(|| "looks like no known format; --format says which it is".to_owned());
     StoreError::new(path, Reason::Format(text))
 }
 
-/// What a text holds, by its beginning. `None` if it looks like nothing known.
-fn detect(text: &str) -> Option<Format> {
+/// Detects the format of a text by its beginning. Returns `None` for an unknown format.
+fn detect_format(text: &str) -> Option<Format> {
     let start = text.trim_start();
     if start.starts_with('{') {
-        return documents::detect(start);
+        return documents::detect_format(start);
     }
     let line = start.lines().next()?;
-    // What another program printed above the table hides neither of these.
-    let any = |is_header: fn(&str) -> bool| start.lines().take(tidy::BEFORE).any(is_header);
+    // Both headers are also found below lines that another program printed.
+    let any = |is_header: fn(&str) -> bool| start.lines().take(tidy::MAX_LINES_BEFORE).any(is_header);
     if any(slurm::is_header) {
         Some(Format::Sshare)
     } else if any(slurm::is_assoc_header) {
@@ -272,31 +276,32 @@ fn detect(text: &str) -> Option<Format> {
     }
 }
 
-fn read(
+fn read_document(
     path: &Path,
     format: Format,
     text: &str,
-    beside: Beside<'_>,
+    extras: Extras<'_>,
     inactive: InactiveUsage,
 ) -> Result<Document, StoreError> {
-    let usage = beside.usage;
-    refuse_beside(path, format, beside)?;
+    let usage = extras.usage;
+    check_extras(path, format, extras)?;
     let mut notes = Vec::new();
-    let usages = usage.map_or(Ok(Vec::new()), |list| usages(list, &mut notes))?;
+    let usages = usage.map_or(Ok(Vec::new()), |list| read_usages(list, &mut notes))?;
     let parsed = match format {
         Format::Csv => {
-            return csv::read(path, Some(text), inactive).map(|builder| Parsed::from(builder).of(format));
+            return csv::read_tables(path, Some(text), inactive)
+                .map(|builder| Parsed::from(builder).into_document(format));
         }
-        Format::Tree => documents::tree(text).map(Parsed::from),
-        Format::Emulate => emulate::emulate(text).map(Parsed::from),
+        Format::Tree => documents::read_tree(text).map(Parsed::from),
+        Format::Emulate => emulate::read_nested(text).map(Parsed::from),
         Format::ResourceGroup => {
-            pbs::resource_group(text, &usages, beside.unknown_shares, &mut notes).map(Parsed::from)
+            pbs::read_resource_group(text, &usages, extras.unknown_shares, &mut notes).map(Parsed::from)
         }
-        Format::Pbsfs => pbs::pbsfs(text),
-        Format::Sshare => slurm::sshare(text),
-        Format::SshareJson => slurm::json(text),
-        Format::SacctmgrDump => slurm::dump(text, &usages),
-        Format::SacctmgrAssoc => slurm::assoc(text, &usages),
+        Format::Pbsfs => pbs::read_pbsfs(text),
+        Format::Sshare => slurm::read_sshare(text),
+        Format::SshareJson => slurm::read_json(text),
+        Format::SacctmgrDump => slurm::read_dump(text, &usages),
+        Format::SacctmgrAssoc => slurm::read_assoc(text, &usages),
         Format::ExportJson => {
             Err("the output of \"flux account export-json\" has neither a tree nor shares nor usage: it can \
                  only be pushed. \"flux account export-db --fairshare-emulate\" has them"
@@ -304,7 +309,8 @@ fn read(
         }
         Format::Database => Err("not an SQLite database".to_owned()),
     };
-    let mut document = parsed.map_err(|text| StoreError::new(path, Reason::Format(text)))?.of(format);
+    let mut document =
+        parsed.map_err(|text| StoreError::new(path, Reason::Format(text)))?.into_document(format);
     if format.lacks_usages() && format != Format::ResourceGroup && usage.is_none() {
         let text = "has shares, but no usage: everyone's counts as 0 (\"sshare -a -l -P\" has both, --usage takes a list)";
         document.notes.push(text.to_owned());
@@ -313,16 +319,16 @@ fn read(
     Ok(document)
 }
 
-/// PBS's own usage file, or a text.
-fn usages(list: &Path, notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, StoreError> {
+/// Reads a list of usages: PBS's own usage file, or a text.
+fn read_usages(list: &Path, notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, StoreError> {
     let bytes = read_bytes(list)?;
     let usages = if pbs::is_usage_file(&bytes) {
-        pbs::usage_file(&bytes, notes)
+        pbs::read_usage_file(&bytes, notes)
     } else {
-        let text = text_of_program(list, bytes, notes)?;
-        match known::no_usages(&text) {
+        let text = decode_output(list, bytes, notes)?;
+        match known::describe_wrong_usages(&text) {
             Some(text) => Err(text),
-            None => pbs::usages(&text),
+            None => pbs::read_usage_list(&text),
         }
     };
     usages.map_err(|text| StoreError::new(list, Reason::Format(text)))
@@ -340,10 +346,10 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
     read().map_err(|error| StoreError::system(path, &error))
 }
 
-/// The text of a file, without the byte order mark that editors of other systems put before it.
-fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, StoreError> {
+/// Decodes UTF-8 and removes a byte order mark.
+fn decode_utf_8(path: &Path, bytes: Vec<u8>) -> Result<String, StoreError> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
-        let text = known::looks_like_bytes(error.as_bytes());
+        let text = known::describe_bytes(error.as_bytes());
         StoreError::new(path, Reason::Format(text.to_owned()))
     })?;
     if text.starts_with(BYTE_ORDER_MARK) {
@@ -352,7 +358,7 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, StoreError> {
     Ok(text)
 }
 
-/// True for a file that starts like a JSON object. It is read for that: not for pipes.
+/// Returns true if a file starts like a JSON object. Opens the file, so it must not be a pipe.
 fn starts_like_json(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));

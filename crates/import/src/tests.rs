@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Each format: what is read, and what is said about what can't be.
+//! Tests of each format: the resulting tree, and the errors about invalid input.
 
 use super::*;
 use fairshare::{Shares, Tree};
 
-/// A tree as lines "depth name shares usage", siblings in list order.
-fn lines(builder: Builder) -> Vec<String> {
+/// Returns a tree as lines "depth name shares usage", siblings in list order.
+fn to_lines(builder: Builder) -> Vec<String> {
     let tree = builder.build().expect("a tree");
     let line = |(node, depth)| {
         let shares = match tree.shares(node) {
@@ -19,19 +19,19 @@ fn lines(builder: Builder) -> Vec<String> {
     tree.walk_list_order().into_iter().map(line).collect()
 }
 
-fn tree_of(builder: Result<Builder, String>) -> Tree {
+fn build_tree(builder: Result<Builder, String>) -> Tree {
     builder.expect("read").build().expect("a tree")
 }
 
 #[test]
-fn plain_document() {
+fn a_plain_document_is_read() {
     let text = r#"{"source": "ignored",
         "banks": [{"name": "root", "parent": null, "shares": null}, {"name": "z", "parent": "root", "shares": 2.0},
                   {"name": "a", "parent": "root", "shares": "parent", "usage": 1.5}],
         "associations": [{"user": "u2", "bank": "z", "shares": 18446744073709551615, "usage": null},
                          {"user": "u1", "bank": "z", "shares": 0, "usage": 0.1, "active": 0},
                          {"user": "u3", "bank": "a", "shares": 1, "usage": 2, "active": true}]}"#;
-    assert_eq!(detect(text), Some(Format::Tree));
+    assert_eq!(detect_format(text), Some(Format::Tree));
     let expected = [
         "0 root 1 -",
         "1 z 2 -",
@@ -40,11 +40,11 @@ fn plain_document() {
         "1 a parent 1.5",
         "2 u3 1 2",
     ];
-    assert_eq!(lines(documents::tree(text).expect("read")), expected);
+    assert_eq!(to_lines(documents::read_tree(text).expect("read")), expected);
 }
 
 #[test]
-fn plain_document_complaints() {
+fn errors_in_a_plain_document_name_the_node_and_the_value() {
     let wrap = |association: &str| {
         format!(r#"{{"banks":[{{"name":"root","parent":null}}],"associations":[{association}]}}"#)
     };
@@ -77,33 +77,36 @@ fn plain_document_complaints() {
         ("{".to_owned(), "EOF while parsing an object at line 1 column 1".to_owned()),
     ];
     for (text, expected) in rows {
-        assert_eq!(documents::tree(&text).expect_err(&text), expected, "{text}");
+        assert_eq!(documents::read_tree(&text).expect_err(&text), expected, "{text}");
     }
 }
 
 #[test]
-fn minus_zero_is_zero() {
+fn a_usage_of_minus_zero_becomes_zero() {
     let text = r#"{"banks":[{"name":"root","parent":null}],"associations":[{"user":"u","bank":"root","shares":1,"usage":-0.0}]}"#;
-    assert_eq!(lines(documents::tree(text).expect("read")), ["0 root 1 -", "1 u 1 0"]);
+    assert_eq!(to_lines(documents::read_tree(text).expect("read")), ["0 root 1 -", "1 u 1 0"]);
 }
 
 #[test]
-fn nested_export() {
+fn a_nested_export_is_read() {
     let text = r#"{"root": {"bank": "root", "shares": 1, "usage": 3.0, "children": [
         {"bank": "A", "shares": 2, "usage": 3.0, "children": [{"username": "u", "shares": 5, "usage": 3.0}]},
         {"username": "v", "shares": 1, "usage": 0}]}}"#;
-    assert_eq!(detect(text), Some(Format::Emulate));
-    assert_eq!(lines(emulate::emulate(text).expect("read")), ["0 root 1 -", "1 v 1 0", "1 A 2 -", "2 u 5 3"]);
-    let error = emulate::emulate(r#"{"root": {"bank": "r", "shares": 1, "children": [{"shares": 1}]}}"#);
+    assert_eq!(detect_format(text), Some(Format::Emulate));
+    assert_eq!(
+        to_lines(emulate::read_nested(text).expect("read")),
+        ["0 root 1 -", "1 v 1 0", "1 A 2 -", "2 u 5 3"]
+    );
+    let error = emulate::read_nested(r#"{"root": {"bank": "r", "shares": 1, "children": [{"shares": 1}]}}"#);
     assert_eq!(error.expect_err("nameless"), "a child of bank \"r\" has neither bank nor username");
-    // Keys in any order, and values that look like structure.
+    // Keys in any order, and names that look like JSON.
     let text = r#"{"root": {"children": [{"username": "}]", "extra": {"children": [{}]}, "usage": 2, "shares": 1},
         {"children": [], "bank": "A[{", "shares": 1}], "shares": 1, "bank": "root"}}"#;
-    assert_eq!(lines(emulate::emulate(text).expect("read")), ["0 root 1 -", "1 }] 1 2", "1 A[{ 1 -"]);
+    assert_eq!(to_lines(emulate::read_nested(text).expect("read")), ["0 root 1 -", "1 }] 1 2", "1 A[{ 1 -"]);
 }
 
 #[test]
-fn nested_export_complaints() {
+fn errors_in_a_nested_export_name_the_node_and_the_value() {
     let below = |child: &str| format!(r#"{{"root": {{"bank": "r", "shares": 1, "children": [{child}]}}}}"#);
     let user = |more: &str| below(&format!(r#"{{"username": "u"{more}}}"#));
     for (text, expected) in [
@@ -124,13 +127,13 @@ fn nested_export_complaints() {
         (r#"{"root": {"username": "u"}}"#.to_owned(), "the root is a user (\"u\"), not a bank"),
         (r#"{"root": {"bank": "r"}"#.to_owned(), "EOF while parsing an object at line 1"),
     ] {
-        let error = emulate::emulate(&text).expect_err(&text);
+        let error = emulate::read_nested(&text).expect_err(&text);
         assert!(error.starts_with(expected), "{text}: {error}");
     }
 }
 
 #[test]
-fn a_nested_export_100_000_banks_deep() {
+fn a_nested_export_with_a_depth_of_100000_is_read() {
     let deepest = 100_000;
     let mut text = String::from("{\"root\":");
     for bank in 0..deepest {
@@ -138,17 +141,17 @@ fn a_nested_export_100_000_banks_deep() {
     }
     text.push_str("{\"username\":\"u\",\"shares\":1,\"usage\":5}");
     text.push_str(&"]}".repeat(deepest));
-    assert!(emulate::emulate(&text).expect_err("cut off").starts_with("EOF"));
+    assert!(emulate::read_nested(&text).expect_err("cut off").starts_with("EOF"));
     text.push('}');
-    assert_eq!(detect(&text), Some(Format::Emulate));
-    let tree = tree_of(emulate::emulate(&text));
+    assert_eq!(detect_format(&text), Some(Format::Emulate));
+    let tree = build_tree(emulate::read_nested(&text));
     assert_eq!(tree.len(), deepest + 1);
 }
 
 #[test]
-fn an_export_for_the_plugin_is_told_apart() {
+fn a_site_document_is_detected() {
     let text = r#"{"associations": [], "queues": [], "projects": [], "banks": [], "config": {}, "priority_factors": []}"#;
-    assert_eq!(detect(text), Some(Format::ExportJson));
+    assert_eq!(detect_format(text), Some(Format::ExportJson));
 }
 
 const SSHARE: &str = "\
@@ -163,17 +166,17 @@ root|||0.000000|1000||1.000000||||cpu=0
 ";
 
 #[test]
-fn sshare_with_usage_of_deleted_users() {
-    assert_eq!(detect(SSHARE), Some(Format::Sshare));
-    // c has no users left: its 100 are its own. b's one unit is rounding, and so is nothing else of a's missing 100.
+fn usage_of_deleted_users_is_own_usage_of_their_account() {
+    assert_eq!(detect_format(SSHARE), Some(Format::Sshare));
+    // c has no users left, so its 100 are its own usage. The difference of 1 in b is rounding; the 100 of a is not.
     let expected =
         ["0 root 1 -", "1 root 1 0", "1 a 10 100", "2 u1 parent 400", "2 b 3 -", "3 u1 7 399", "1 c 5 100"];
-    assert_eq!(lines(slurm::sshare(SSHARE).expect("read").builder), expected);
+    assert_eq!(to_lines(slurm::read_sshare(SSHARE).expect("read").builder), expected);
 }
 
 #[test]
-fn sshare_complaints() {
-    // Within its last line: what is left of it must not pass for a user without usage.
+fn errors_in_sshare_output_name_the_line_and_the_value() {
+    // Cut within the last line. The rest of that line must not count as a user without usage.
     let cut = SSHARE.split_inclusive('\n').take(6).chain(["   b|u2"]).collect::<String>();
     let flat = SSHARE.replace("\n ", "\n").replace("\n ", "\n").replace("\n ", "\n");
     let rows = [
@@ -188,7 +191,7 @@ fn sshare_complaints() {
         ),
     ];
     for (text, expected) in rows {
-        let error = slurm::sshare(text).expect_err(text);
+        let error = slurm::read_sshare(text).expect_err(text);
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -202,26 +205,26 @@ Suzy 54 TREEROOT 60
 ";
 
 #[test]
-fn resource_group_and_usages() {
-    assert_eq!(detect(RESOURCE_GROUP), Some(Format::ResourceGroup));
-    let usages = pbs::usages("Bob 100\nmallory: 3.5\n").expect("usages");
+fn a_resource_group_file_is_read_with_usages() {
+    assert_eq!(detect_format(RESOURCE_GROUP), Some(Format::ResourceGroup));
+    let usages = pbs::read_usage_list("Bob 100\nmallory: 3.5\n").expect("usages");
     let expected =
         ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -", "2 mallory 1 3.5"];
     assert_eq!(
-        lines(pbs::resource_group(RESOURCE_GROUP, &usages, None, &mut Vec::new()).expect("read")),
+        to_lines(pbs::read_resource_group(RESOURCE_GROUP, &usages, None, &mut Vec::new()).expect("read")),
         expected
     );
 }
 
 #[test]
-fn pbs_complaints() {
+fn errors_in_pbs_files_name_the_line_and_the_value() {
     let rows = [
         ("g1 50 root\n", "line 1: expected name, id, parent and shares"),
         ("g1 x root 1\n", "line 1: \"g1\": id is \"x\""),
         ("\ng1 1 root -4\n", "line 2: \"g1\": shares is \"-4\""),
     ];
     for (text, expected) in rows {
-        let error = pbs::resource_group(text, &[], None, &mut Vec::new()).expect_err(text);
+        let error = pbs::read_resource_group(text, &[], None, &mut Vec::new()).expect_err(text);
         assert!(error.contains(expected), "{error}");
     }
     let rows = [
@@ -231,7 +234,7 @@ fn pbs_complaints() {
         ("# names\na 1\nb 2\na 3\n", "line 4: \"a\" is listed twice"),
     ];
     for (text, expected) in rows {
-        assert_eq!(pbs::usages(text).expect_err(text), expected);
+        assert_eq!(pbs::read_usage_list(text).expect_err(text), expected);
     }
     let row =
         |shares, group, usage| format!("x : Grp: {group} cgrp: 5 Shares: {shares} Usage: {usage} Perc: 1%\n");
@@ -243,12 +246,12 @@ fn pbs_complaints() {
         (row("1", "0", "-2"), "line 2: \"x\": usage is \"-2\", expected a number from 0 to 1e298"),
         ("x : Grp: 1\n".to_owned(), "line 2: not a row of pbsfs's table"),
     ] {
-        assert_eq!(pbs::pbsfs(&format!("{head}{text}")).expect_err(&text), expected);
+        assert_eq!(pbs::read_pbsfs(&format!("{head}{text}")).expect_err(&text), expected);
     }
 }
 
 #[test]
-fn one_bad_line_does_not_hide_what_a_file_is() {
+fn a_file_with_one_bad_line_is_still_detected() {
     let bad_first = format!("g0 none root 1\n{RESOURCE_GROUP}");
     let bad_last = format!("{RESOURCE_GROUP}too few\n");
     for (text, expected) in [
@@ -256,24 +259,27 @@ fn one_bad_line_does_not_hide_what_a_file_is() {
         (bad_last, "line 6: expected name, id, parent and shares"),
         ("g1 50 root -4\n".to_owned(), "line 1: \"g1\": shares is \"-4\", expected a whole number >= 0"),
     ] {
-        assert_eq!(detect(&text), Some(Format::ResourceGroup), "{text}");
-        assert_eq!(pbs::resource_group(&text, &[], None, &mut Vec::new()).expect_err(&text), expected);
+        assert_eq!(detect_format(&text), Some(Format::ResourceGroup), "{text}");
+        assert_eq!(pbs::read_resource_group(&text, &[], None, &mut Vec::new()).expect_err(&text), expected);
     }
 }
 
 #[test]
 fn a_usage_of_a_group_is_left_out_with_a_note() {
-    let usages = pbs::usages("g1 7\nBob 100\nunknown 3\n").expect("usages");
+    let usages = pbs::read_usage_list("g1 7\nBob 100\nunknown 3\n").expect("usages");
     let mut notes = Vec::new();
-    let builder = pbs::resource_group(RESOURCE_GROUP, &usages, None, &mut notes).expect("read");
-    assert_eq!(lines(builder), ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -"]);
+    let builder = pbs::read_resource_group(RESOURCE_GROUP, &usages, None, &mut notes).expect("read");
+    assert_eq!(
+        to_lines(builder),
+        ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -"]
+    );
     let note =
         |name| format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one");
     assert_eq!(notes, [note("g1"), note("unknown")]);
 }
 
 #[test]
-fn pbsfs_table() {
+fn a_pbsfs_table_is_read() {
     let text = "\
 Fairshare usage units are in: cput
 TREEROOT  : Grp: -1     cgrp: 0    Shares: -1     Usage: 34     Perc: 100.000%
@@ -282,26 +288,27 @@ ga        : Grp: 0      cgrp: 103  Shares: 30     Usage: 34     Perc: 30.000%
 x         : Grp: 103    cgrp: 111  Shares: 0      Usage: 33     Perc:  0.000%
 unknown   : Grp: 0      cgrp: 1    Shares: 0      Usage: 1      Perc:  0.000%
 ";
-    assert_eq!(detect(text), Some(Format::Pbsfs));
-    // A usage of 1 is what PBS shows for none.
+    assert_eq!(detect_format(text), Some(Format::Pbsfs));
+    // PBS shows a missing usage as 1.
     assert_eq!(
-        lines(pbs::pbsfs(text).expect("read").builder),
+        to_lines(pbs::read_pbsfs(text).expect("read").builder),
         ["0 root 1 -", "1 p 20 -", "1 ga 30 -", "2 x 0 33", "1 unknown 0 -"]
     );
-    assert_eq!(pbs::usages(text).expect("usages"), [("x".to_owned(), 33.0)]);
-    // Entities that are in no resource_group file all have the number -1, which is the root's group as well.
+    assert_eq!(pbs::read_usage_list(text).expect("usages"), [("x".to_owned(), 33.0)]);
+    // Entities that are not in the resource_group file all have the number -1, which is also the group of the root.
     let unlisted = "\
 eve       : Grp: 1      cgrp: -1   Shares: 1      Usage: 300    Perc:  0.000%
 mallory   : Grp: 1      cgrp: -1   Shares: 1      Usage: 30     Perc:  0.000%
 ";
-    let usages = pbs::usages(&format!("{text}{unlisted}")).expect("usages");
+    let usages = pbs::read_usage_list(&format!("{text}{unlisted}")).expect("usages");
     assert_eq!(usages, [("x".to_owned(), 33.0), ("eve".to_owned(), 300.0), ("mallory".to_owned(), 30.0)]);
 }
 
 #[test]
-fn what_is_nothing_known() {
-    assert_eq!(detect("hello\nworld\n"), None);
-    assert_eq!(detect(""), None);
-    let tree = tree_of(documents::tree(r#"{"banks":[{"name":"root","parent":null}],"associations":[]}"#));
+fn unknown_texts_have_no_format() {
+    assert_eq!(detect_format("hello\nworld\n"), None);
+    assert_eq!(detect_format(""), None);
+    let tree =
+        build_tree(documents::read_tree(r#"{"banks":[{"name":"root","parent":null}],"associations":[]}"#));
     assert_eq!(tree.len(), 1);
 }

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What terminals, mails and editors put around and into the output of a program.
+//! Removes what terminals, mails and editors add before, after and inside the output of a program.
 
 use std::borrow::Cow;
 
-/// How many lines before the first line of the output are looked at.
-pub(super) const BEFORE: usize = 40;
-/// Prefix of the line that a program for several clusters prints above the output of each.
+/// Number of lines that may precede the output.
+pub(super) const MAX_LINES_BEFORE: usize = 40;
+/// Prefix of the line that a program prints above the output of each of several clusters.
 pub(super) const CLUSTER: &str = "CLUSTER:";
 
-/// Decodes bytes that are not UTF-8 but can be Latin-1. Returns `None` for UTF-16 and for bytes that no text contains.
-pub(super) fn latin_1(bytes: &[u8]) -> Option<String> {
+/// Decodes bytes that are not UTF-8 as Latin-1. Returns `None` for UTF-16 and for control characters that no text
+/// contains.
+pub(super) fn decode_latin_1(bytes: &[u8]) -> Option<String> {
     let is_text = |byte: &u8| *byte >= 0x20 || matches!(*byte, b'\t' | b'\n' | b'\r' | 0x0c);
     let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     (!is_utf_16 && bytes.iter().all(is_text)).then(|| bytes.iter().copied().map(char::from).collect())
 }
 
-/// Blanks the lines before and after the output, and replaces every no-break space by a space. Line numbers stay.
-pub(super) fn tidy(text: &str) -> Cow<'_, str> {
+/// Blanks the lines before and after the output, and replaces no-break spaces by spaces. Line numbers do not change.
+pub(super) fn blank_surroundings(text: &str) -> Cow<'_, str> {
     const NO_BREAK_SPACE: char = '\u{a0}';
     let spaced: Cow<'_, str> = if text.contains(NO_BREAK_SPACE) {
         Cow::Owned(text.replace(NO_BREAK_SPACE, " "))
@@ -30,7 +31,7 @@ pub(super) fn tidy(text: &str) -> Cow<'_, str> {
         let names_json = line.starts_with(CLUSTER) && next().is_some_and(|line| line.starts_with('{'));
         !line.trim().is_empty() && !is_around(line) && !names_json
     };
-    let first = (0..lines.len().min(BEFORE)).find(|at| is_output(*at));
+    let first = (0..lines.len().min(MAX_LINES_BEFORE)).find(|at| is_output(*at));
     let last = (0..lines.len()).rev().find(|at| is_output(*at));
     let (Some(first), Some(last)) = (first, last) else { return spaced };
     let blank = |line: &&str| line.trim().is_empty();
@@ -39,12 +40,12 @@ pub(super) fn tidy(text: &str) -> Cow<'_, str> {
     if before.iter().all(blank) && after.iter().all(blank) {
         return spaced;
     }
-    let kept = rest.get(..=last - first).unwrap_or_default();
-    Cow::Owned("\n".repeat(first) + &kept.join("\n") + "\n")
+    let output = rest.get(..=last - first).unwrap_or_default();
+    Cow::Owned("\n".repeat(first) + &output.join("\n") + "\n")
 }
 
-/// True for a line that belongs to the terminal, the mail or the log around the output: a fence, a comment, a prompt, a message of
-/// a program.
+/// Returns true for a line that belongs to the terminal, the mail or the log around the output: a fence, a comment, a
+/// prompt, a message of a program.
 pub(super) fn is_around(line: &str) -> bool {
     let line = line.trim();
     if line.contains('|') || line.contains(" Grp:") || line.contains(" - '") {
@@ -54,13 +55,13 @@ pub(super) fn is_around(line: &str) -> bool {
     let (first, second) = (words.next().unwrap_or_default(), words.next());
     ["```", "~~~", "#", "[SNIP", "==="].iter().any(|mark| line.starts_with(mark))
         || is_prompt(line)
-        || (second.is_some() && is_speaker(first))
+        || (second.is_some() && is_program_prefix(first))
         || line.to_lowercase().starts_with("warning")
         || ["Users requested:", "Accounts requested:"].contains(&line)
         || first == ":"
 }
 
-/// True for a prompt of a shell, with or without a command behind it.
+/// Returns true for a shell prompt, with or without a command.
 fn is_prompt(line: &str) -> bool {
     let signs = ['$', '#', '%', '>'];
     let ends = |part: &str| part.ends_with(signs);
@@ -73,8 +74,8 @@ fn is_prompt(line: &str) -> bool {
     is_host && words.any(ends)
 }
 
-/// True for `sshare:`, `sacctmgr:`, `bash:` and the like, with which a program's message begins.
-fn is_speaker(word: &str) -> bool {
+/// Returns true for the start of a program's message, for example `sshare:`, `sacctmgr:` or `bash:`.
+fn is_program_prefix(word: &str) -> bool {
     let Some(name) = word.strip_suffix(':') else { return false };
     let name = name.to_lowercase();
     let known = [

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use fairshare::{InactiveUsage, NodeId, Options, Policy, Shares, Tree};
-use fairshare_import::{Beside, Format, load};
+use fairshare_import::{Extras, Format, load};
 use serde_json::{Value, json};
 
 use super::drive::{Rng, bytes, fuzz, gist, seen};
@@ -129,7 +129,7 @@ fn read(files: &Files, input: &[u8]) -> Vec<u64> {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let named = String::from_utf8_lossy(&input[..end]).parse::<Format>().ok();
     std::fs::write(&files.input, input.get(end + 1..).unwrap_or_default()).unwrap();
-    let document = match load(&files.input, named, Beside::default(), InactiveUsage::Count) {
+    let document = match load(&files.input, named, Extras::default(), InactiveUsage::Count) {
         Ok(Some(document)) => document,
         Ok(None) => return vec![seen("a database")],
         Err(error) => {
@@ -151,7 +151,7 @@ fn read(files: &Files, input: &[u8]) -> Vec<u64> {
     features.push(seen((kind, tree.len().min(20))));
     let first = printed(&tree);
     std::fs::write(&files.document, first.to_string()).unwrap();
-    let again = load(&files.document, Some(Format::Tree), Beside::default(), InactiveUsage::Count);
+    let again = load(&files.document, Some(Format::Tree), Extras::default(), InactiveUsage::Count);
     let again = again.expect("the document is read").expect("it is none of a database").builder.build();
     let again = again.expect("it is a tree");
     assert_eq!(printed(&again), first, "read, written, and read otherwise");
@@ -177,7 +177,7 @@ fn any_list_of_usages() {
     let seeds = vec![binary, b"ann 12\nben = 13.5\n".to_vec(), b"ann:1e300\n# none\n".to_vec()];
     fuzz("usages", seeds, bytes, |input| {
         std::fs::write(&list, input).unwrap();
-        let beside = Beside { usage: Some(&list), unknown_shares: None };
+        let beside = Extras { usage: Some(&list), unknown_shares: None };
         match load(&groups, Some(Format::ResourceGroup), beside, InactiveUsage::Count) {
             Err(error) => vec![seen(gist(&error.to_string()))],
             Ok(document) => {

@@ -144,7 +144,7 @@ fn claims(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
             let value = loaded.stored.get(index)?.fairshare.filter(|_| tree.is_active(node))?;
             let of = Claimant::Association(index);
             // flux-accounting's own program stores six decimals.
-            Some((node, Claim { of, quantity: Quantity::FairShare, value, half_unit: 5e-7 }))
+            Some((node, Claim { node: of, quantity: Quantity::FairShare, value, half_unit: 5e-7 }))
         };
         return tree.leaves().filter_map(stored).collect();
     }
@@ -159,7 +159,7 @@ fn claims(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
             }
         }
     }
-    let place = |claim: &Claim| match claim.of {
+    let place = |claim: &Claim| match claim.node {
         Claimant::Bank(index) => banks.get(index).copied().flatten(),
         Claimant::Association(index) => leaves.get(index).copied().flatten(),
     };

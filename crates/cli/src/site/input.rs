@@ -20,7 +20,7 @@ use crate::ui::progress::Progress;
 use crate::ui::suggest::did_you_mean;
 use fairshare::{OptionError, Options, Policy, Ranking, Tree};
 use fairshare_accounting::store::{Access, Database, Pace, SitePolicy, StoredAssociation};
-use fairshare_import::{self as formats, Beside, Claim, Format};
+use fairshare_import::{self as formats, Claim, Extras, Format};
 
 /// Which tree.
 #[derive(Debug, clap::Args)]
@@ -263,8 +263,8 @@ impl Input {
         let document = match &self.tree {
             None => None,
             Some(file) => {
-                let beside = Beside { usage: self.usage.as_deref(), unknown_shares: self.unknown_shares };
-                formats::load(file, self.format, beside, options.inactive_usage).map_err(failure)?
+                let extras = Extras { usage: self.usage.as_deref(), unknown_shares: self.unknown_shares };
+                formats::load(file, self.format, extras, options.inactive_usage).map_err(failure)?
             }
         };
         let is_document = document.is_some();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! PBS: the `resource_group` file with a list of usages, and what `pbsfs` prints.
+//! Reads PBS's `resource_group` file with a list of usages, and the output of `pbsfs`.
 
 mod table;
 mod usage;
@@ -9,15 +9,16 @@ use std::collections::{HashMap, HashSet};
 use super::tidy::is_around;
 use fairshare::{Builder, Shares};
 
-pub(super) use table::{is_table_line, pbsfs};
-pub(super) use usage::{is_usage_file, usage_file, usages};
+pub(super) use table::{is_table_line, read_pbsfs};
+pub(super) use usage::{is_usage_file, read_usage_file, read_usage_list};
 
-/// The name of the tree's root in the builder. `resource_group` files call the root so where they name a group; an entity may have
-/// this name, too.
+/// Name of the root in the builder. `resource_group` files use this name for the root as a group. An entity may have
+/// the same name.
 const ROOT: &str = "root";
 /// The scheduler's own name of the root.
 const TREEROOT: &str = "TREEROOT";
-/// The group of entities with usage that no file lists. The scheduler makes it; `unknown_shares` in its `sched_config` gives it shares.
+/// The group of entities that have usage but are not in the file. The scheduler creates it; `unknown_shares` in
+/// `sched_config` sets its shares.
 const UNKNOWN: &str = "unknown";
 
 struct Node<'a> {
@@ -28,8 +29,8 @@ struct Node<'a> {
     shares: u64,
 }
 
-/// True if the first line that says something, or most of them, could stand in a `resource_group` file: one bad line is
-/// to be named, not to hide what the file is.
+/// Returns true if the first line with content, or most of them, could be in a `resource_group` file. A file with a
+/// bad line is still detected, so that the error can name the line.
 pub(super) fn is_resource_group(text: &str) -> bool {
     let could = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().take(4).collect();
@@ -41,15 +42,15 @@ pub(super) fn is_resource_group(text: &str) -> bool {
 }
 
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let says_nothing = |line: &str| line.is_empty() || line.starts_with('#') || line.starts_with('*');
+    let is_empty = |line: &str| line.is_empty() || line.starts_with('#') || line.starts_with('*');
     text.lines()
         .enumerate()
         .map(|(index, line)| (index + 1, line.trim()))
-        .filter(move |(_, line)| !says_nothing(line))
+        .filter(move |(_, line)| !is_empty(line))
 }
 
-/// `name id parent shares`, words beyond are ignored as PBS does.
-fn node((line, entry): (usize, &str)) -> Result<Node<'_>, String> {
+/// Parses `name id parent shares`. Further words are ignored, as by PBS.
+fn parse_node((line, entry): (usize, &str)) -> Result<Node<'_>, String> {
     let mut words = entry.split_whitespace();
     let (Some(name), Some(id), Some(parent), Some(shares)) =
         (words.next(), words.next(), words.next(), words.next())
@@ -64,9 +65,9 @@ fn node((line, entry): (usize, &str)) -> Result<Node<'_>, String> {
     Ok(Node { line, name, id, parent, shares })
 }
 
-/// The tree of a `resource_group` file: who has others below is a group, all others are entities. `notes` hears of lines and usages
-/// that are left out.
-pub(super) fn resource_group(
+/// Reads a `resource_group` file. A node with children is a group, all others are entities. Adds a note for each line
+/// and usage that is left out.
+pub(super) fn read_resource_group(
     text: &str,
     usages: &[(String, f64)],
     unknown_shares: Option<u64>,
@@ -74,7 +75,7 @@ pub(super) fn resource_group(
 ) -> Result<Builder, String> {
     let mut nodes = Vec::new();
     for (line, entry) in entries(text).filter(|(_, entry)| !is_around(entry)) {
-        let node = node((line, entry)).map_err(|text| format!("line {line}: {text}"))?;
+        let node = parse_node((line, entry)).map_err(|text| format!("line {line}: {text}"))?;
         if node.name == TREEROOT || node.name == UNKNOWN {
             let advice = if node.name == UNKNOWN {
                 "; its shares are unknown_shares in sched_config (--unknown-shares here)"
@@ -94,19 +95,19 @@ pub(super) fn resource_group(
                     PBS_HOME/sched_priv/resource_group, and pbsfs prints its tree"
             .to_owned());
     }
-    check(&nodes, notes)?;
+    check_nodes(&nodes, notes)?;
     let usages: Vec<(&str, f64)> = usages.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
     let groups = groups(&nodes);
-    let lost = usages.iter().filter(|(name, _)| groups.contains(name));
-    notes.extend(lost.map(|(name, _)| {
+    let ignored = usages.iter().filter(|(name, _)| groups.contains(name));
+    notes.extend(ignored.map(|(name, _)| {
         format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one")
     }));
     Ok(build(&nodes, &usages, unknown_shares.unwrap_or(0)))
 }
 
-/// What PBS refuses line by line, and then goes on without the line: a name twice, and a group that no line above names. The
-/// scheduler itself goes by names, so a number that stands twice is only told.
-fn check(nodes: &[Node<'_>], notes: &mut Vec<String>) -> Result<(), String> {
+/// Returns an error for a line that PBS rejects and skips: a name that occurs twice, or a group that no earlier line
+/// defines. Numbers that occur twice only cause a note, because the scheduler uses names.
+fn check_nodes(nodes: &[Node<'_>], notes: &mut Vec<String>) -> Result<(), String> {
     let mut names: HashMap<&str, usize> = HashMap::with_capacity(nodes.len());
     let mut ids: HashMap<i64, &Node<'_>> = HashMap::with_capacity(nodes.len());
     let all: HashMap<&str, usize> = nodes.iter().rev().map(|node| (node.name, node.line)).collect();
@@ -140,18 +141,18 @@ fn groups<'a>(nodes: &[Node<'a>]) -> HashSet<&'a str> {
     nodes.iter().map(|node| node.parent).chain([TREEROOT, UNKNOWN]).collect()
 }
 
-/// Entities with usage that are not among the nodes go below `unknown`, in the order of the usages.
+/// Builds the tree. Entities with usage that are not among the nodes go below `unknown`, in the order of the usages.
 fn build(nodes: &[Node<'_>], usages: &[(&str, f64)], unknown_shares: u64) -> Builder {
     let groups = groups(nodes);
     let usage: HashMap<&str, f64> = usages.iter().copied().collect();
     let names: HashSet<&str> = nodes.iter().map(|node| node.name).collect();
-    let of_root = |group| if group == TREEROOT { ROOT } else { group };
+    let bank_name = |group| if group == TREEROOT { ROOT } else { group };
     let mut builder = Builder::default();
     builder.bank(ROOT, None, Shares::Count(1), None);
     for node in nodes {
-        let (shares, parent) = (Shares::Count(node.shares), of_root(node.parent));
+        let (shares, parent) = (Shares::Count(node.shares), bank_name(node.parent));
         if groups.contains(node.name) {
-            // PBS keeps usages of entities only.
+            // PBS stores usages of entities only.
             builder.bank(node.name, Some(parent), shares, None);
         } else {
             builder.association(node.name, parent, shares, usage.get(node.name).copied(), true);

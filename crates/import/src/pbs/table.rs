@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What `pbsfs` prints: its table of all nodes, and what `pbsfs -g` prints of single ones, one after the other.
+//! Reads the output of `pbsfs`: its table of all nodes, and the output of `pbsfs -g` for single nodes after it.
 
 use std::collections::{HashMap, HashSet};
 
-use super::usage::usage_of;
+use super::usage::parse_usage;
 use super::{Node, TREEROOT, UNKNOWN, build, entries, groups};
 use crate::Parsed;
 use crate::claims::{Claim, Claimant, Quantity};
@@ -20,18 +20,18 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// PBS never stores a usage of 1: such an entity has none recorded.
+    /// Returns the recorded usage. PBS never stores a usage of 1, so such an entity has none.
     fn recorded(&self) -> Option<f64> {
         (self.usage != 1.0).then_some(self.usage)
     }
 }
 
 pub(crate) fn is_table_line(line: &str) -> bool {
-    line.starts_with("Fairshare usage units") || cells(line).is_some()
+    line.starts_with("Fairshare usage units") || split_row(line).is_some()
 }
 
-/// Name, group, own number, shares, usage and percentage of a row of pbsfs's table.
-fn cells(line: &str) -> Option<[&str; 6]> {
+/// Splits a row of pbsfs's table into name, group, own number, shares, usage and percentage.
+fn split_row(line: &str) -> Option<[&str; 6]> {
     let (name, rest) = line.split_once(" Grp:").or_else(|| line.split_once(":Grp:"))?;
     let (group, rest) = rest.split_once("cgrp:")?;
     let (id, rest) = rest.split_once("Shares:")?;
@@ -41,50 +41,51 @@ fn cells(line: &str) -> Option<[&str; 6]> {
     Some([name, group.trim(), id.trim(), shares.trim(), usage.trim(), percentage.trim()])
 }
 
-fn row(line: usize, text: &str) -> Result<Row<'_>, String> {
+fn parse_row(line: usize, text: &str) -> Result<Row<'_>, String> {
     let [name, group, id, shares, usage, percentage] =
-        cells(text).ok_or_else(|| format!("line {line}: not a row of pbsfs's table"))?;
+        split_row(text).ok_or_else(|| format!("line {line}: not a row of pbsfs's table"))?;
     let number = |what: &str, text: &str| {
         let parsed = text.parse::<i64>();
         parsed.map_err(|_| format!("line {line}: \"{name}\": {what} is \"{text}\", expected a whole number"))
     };
     let (group, id) = (number("Grp", group)?, number("cgrp", id)?);
     let percentage = percentage.strip_suffix('%').and_then(|text| text.trim().parse().ok());
-    Ok(Row { line, name, group, id, shares, usage: usage_of(line, name, usage)?, percentage })
+    Ok(Row { line, name, group, id, shares, usage: parse_usage(line, name, usage)?, percentage })
 }
 
-/// A line that says something, and its number.
+/// A line with content, and its number.
 type Line<'a> = (usize, &'a str);
 
-/// The table's rows, and the lines of `pbsfs -g` behind it.
-fn parts(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
-    // The second is what it says on stderr where nobody has used anything yet.
+/// Returns the rows of the table, and the lines of `pbsfs -g` after it.
+fn split_output(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
+    // pbsfs prints the second remark on stderr if there is no usage yet.
     let remarks = ["Fairshare usage units", "Creating usage database"];
-    let said = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
-    let mut table: Vec<_> = entries(text).filter(|(_, entry)| !said(entry) && !is_around(entry)).collect();
+    let is_remark = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
+    let mut table: Vec<_> =
+        entries(text).filter(|(_, entry)| !is_remark(entry) && !is_around(entry)).collect();
     let first = table.iter().position(|(_, entry)| entry.starts_with(ENTITY)).unwrap_or(table.len());
     let single = table.split_off(first);
     (table, single)
 }
 
-fn rows<'a>(table: &[Line<'a>]) -> Result<Vec<Row<'a>>, String> {
-    table.iter().map(|(line, entry)| row(*line, entry)).collect()
+fn parse_rows<'a>(table: &[Line<'a>]) -> Result<Vec<Row<'a>>, String> {
+    table.iter().map(|(line, entry)| parse_row(*line, entry)).collect()
 }
 
-/// Line, name and recorded usage of each entity in the table.
+/// Returns line, name and recorded usage of each entity in the table.
 pub(super) fn entity_usages(text: &str) -> Result<Vec<(usize, &str, f64)>, String> {
-    let rows = rows(&parts(text).0)?;
-    let groups: HashSet<&str> = above(&rows)?.into_iter().flatten().collect();
+    let rows = parse_rows(&split_output(text).0)?;
+    let groups: HashSet<&str> = find_groups(&rows)?.into_iter().flatten().collect();
     let entities =
         rows.iter().filter(|row| row.group >= 0 && row.name != UNKNOWN && !groups.contains(row.name));
     Ok(entities.filter_map(|row| Some((row.line, row.name, row.recorded()?))).collect())
 }
 
-/// The table `pbsfs` prints: it names each node's group by number.
-pub(crate) fn pbsfs(text: &str) -> Result<Parsed, String> {
-    let (table, single) = parts(text);
-    let rows = rows(&table)?;
-    let above = above(&rows)?;
+/// Reads the output of `pbsfs`, in which each row has the number of its group.
+pub(crate) fn read_pbsfs(text: &str) -> Result<Parsed, String> {
+    let (table, single) = split_output(text);
+    let rows = parse_rows(&table)?;
+    let above = find_groups(&rows)?;
     let mut nodes = Vec::new();
     let mut usages = Vec::new();
     for (row, parent) in rows.iter().zip(above).filter(|(row, _)| row.group >= 0) {
@@ -98,25 +99,26 @@ pub(crate) fn pbsfs(text: &str) -> Result<Parsed, String> {
         usages.extend(row.recorded().map(|amount| (row.name, amount)));
     }
     let mut parsed = Parsed::from(build(&nodes, &usages, 0));
-    let places = places(&nodes);
+    let places = map_nodes(&nodes);
     for row in &rows {
-        let Some(of) = places.get(row.name).copied() else { continue };
+        let Some(node) = places.get(row.name).copied() else { continue };
         let mut claim =
-            |quantity, value, half_unit| parsed.claims.push(Claim { of, quantity, value, half_unit });
+            |quantity, value, half_unit| parsed.claims.push(Claim { node, quantity, value, half_unit });
         if let (Some(percentage), true) = (row.percentage, row.name != TREEROOT) {
             claim(Quantity::TreePercentage, percentage / 100.0, 0.5e-5);
         }
-        if matches!(of, Claimant::Bank(_)) {
+        if matches!(node, Claimant::Bank(_)) {
             claim(Quantity::GroupUsage, row.usage, 0.5);
         }
     }
-    single_nodes(&single, &places, &mut parsed)?;
+    add_single_nodes(&single, &places, &mut parsed)?;
     Ok(parsed)
 }
 
-/// The name of the group of each row. pbsfs names groups by numbers, which need not be unique; it prints every node right before
-/// what is below, so of several rows with a group's number the one counts that the row is still below.
-fn above<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
+/// Returns the name of the group of each row. pbsfs identifies groups by numbers, which need not be unique. It prints
+/// each node right before its children, so among several rows with the number the right one is on the path to the
+/// present row.
+fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     let mut numbers: HashMap<i64, Vec<&Row<'a>>> = HashMap::new();
     for row in rows {
         numbers.entry(row.id).or_default().push(row);
@@ -154,8 +156,9 @@ fn above<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     Ok(above)
 }
 
-/// Where [`build`] puts each node: the root first, groups among the banks, entities among the associations.
-fn places<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
+/// Returns the position at which [`build`] puts each node: the root first, groups among the banks, entities among the
+/// associations.
+fn map_nodes<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
     let groups = groups(nodes);
     let mut places = HashMap::from([(TREEROOT, Claimant::Bank(0))]);
     let (mut banks, mut associations) = (1, 0);
@@ -171,10 +174,10 @@ fn places<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
     places
 }
 
-/// What each node's lines of `pbsfs -g` begin with.
+/// First words of the lines of `pbsfs -g` about a node.
 pub(super) const ENTITY: &str = "fairshare entity:";
 
-fn single_nodes(
+fn add_single_nodes(
     lines: &[Line<'_>],
     places: &HashMap<&str, Claimant>,
     parsed: &mut Parsed,
@@ -192,14 +195,14 @@ fn single_nodes(
             "Percentage" => Quantity::TreePercentage,
             _ => continue,
         };
-        let Some(of) = current else { continue };
+        let Some(node) = current else { continue };
         let number: f64 = value
             .trim_end_matches('%')
             .parse()
             .map_err(|_| format!("line {line}: {} is \"{value}\", expected a number", key.trim()))?;
         let (value, half_unit) =
             if quantity == Quantity::TreePercentage { (number / 100.0, 0.5e-8) } else { (number, 0.5e-6) };
-        parsed.claims.push(Claim { of, quantity, value, half_unit });
+        parsed.claims.push(Claim { node, quantity, value, half_unit });
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Usages of PBS's entities: as a list, as pbsfs prints them, or as the scheduler's own file holds them.
+//! Reads usages of PBS's entities from a list, from the output of pbsfs, or from the scheduler's own file.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,9 @@ use super::entries;
 use super::table::{entity_usages, is_table_line};
 use fairshare::MAX_USAGE;
 
-/// A list of usages: `name value` per line (a colon or equals sign between them is left out), or what `pbsfs` prints.
-pub(crate) fn usages(text: &str) -> Result<Vec<(String, f64)>, String> {
+/// Reads a list of usages with `name value` per line (a colon or equals sign in between is ignored), or the output of
+/// `pbsfs`.
+pub(crate) fn read_usage_list(text: &str) -> Result<Vec<(String, f64)>, String> {
     let mut list = List::default();
     if text.lines().take(3).any(is_table_line) {
         for (line, name, amount) in entity_usages(text)? {
@@ -18,14 +19,15 @@ pub(crate) fn usages(text: &str) -> Result<Vec<(String, f64)>, String> {
     }
     for (line, entry) in entries(text).filter(|(_, entry)| !entry.starts_with("```")) {
         let (name, amount) =
-            name_and_amount(entry).ok_or_else(|| format!("line {line}: expected a name and a usage"))?;
-        list.add(&format!("line {line}"), name, usage_of(line, name, amount)?)?;
+            split_entry(entry).ok_or_else(|| format!("line {line}: expected a name and a usage"))?;
+        list.add(&format!("line {line}"), name, parse_usage(line, name, amount)?)?;
     }
     Ok(list.usages)
 }
 
-/// Splits an entry at white space, and only where there is none at the last colon or equals sign: names such as `phys:u1` hold colons.
-fn name_and_amount(entry: &str) -> Option<(&str, &str)> {
+/// Splits an entry at white space, or else at the last colon or equals sign, because names such as `phys:u1` contain
+/// colons.
+fn split_entry(entry: &str) -> Option<(&str, &str)> {
     let is_sign = |letter: char| matches!(letter, ':' | '=');
     let (name, amount) = match entry.split_once(char::is_whitespace) {
         Some((name, amount)) => {
@@ -38,7 +40,7 @@ fn name_and_amount(entry: &str) -> Option<(&str, &str)> {
     (is_amount && !name.is_empty()).then_some((name, amount))
 }
 
-pub(super) fn usage_of(line: usize, name: &str, text: &str) -> Result<f64, String> {
+pub(super) fn parse_usage(line: usize, name: &str, text: &str) -> Result<f64, String> {
     let usage = text.parse().ok().filter(|usage| (0.0..=MAX_USAGE).contains(usage));
     usage.ok_or_else(|| {
         format!("line {line}: \"{name}\": usage is \"{text}\", expected a number from 0 to 1e298")
@@ -61,23 +63,24 @@ impl List {
     }
 }
 
-/// How the scheduler's file begins: 9 bytes, the last of them 0.
+/// The first 9 bytes of the scheduler's file.
 const MAGIC: &[u8; 9] = b"PBS_MAG!\0";
-/// The compiler puts the version, a double, on a multiple of 8; the time of the last decay follows.
+/// Offsets of the version (an f64, aligned to 8 bytes) and of the first record. The time of the last decay is in
+/// between.
 const VERSION_AT: usize = 16;
 const RECORDS_AT: usize = 32;
-/// A record: a name of 50 bytes that ends in 0, and on the next multiple of 8 a double.
+/// A record: a name of 50 bytes that ends with 0, and an f64 aligned to 8 bytes.
 const NAME: usize = 50;
 const AMOUNT_AT: usize = 56;
 const RECORD: usize = 64;
 
-/// True for the file that PBS's scheduler keeps usages in (`sched_priv/usage`).
+/// Returns true for the file in which PBS's scheduler stores usages (`sched_priv/usage`).
 pub(crate) fn is_usage_file(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Reads that file, as a machine of 64 bits writes it. `notes` hears what PBS itself passes over.
-pub(crate) fn usage_file(bytes: &[u8], notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, String> {
+/// Reads that file as a 64-bit machine writes it. Adds a note for each entry that PBS skips.
+pub(crate) fn read_usage_file(bytes: &[u8], notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, String> {
     let version = double(bytes, VERSION_AT).ok_or("the header of PBS's usage file is cut off")?;
     let read: fn([u8; 8]) -> f64 = match (f64::from_le_bytes(version), f64::from_be_bytes(version)) {
         (2.0, _) => f64::from_le_bytes,

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Whether everybody is listed. Without `-a`, sshare lists all accounts but only one's own users: shares made of those few
-//! would be wrong, and the NormShares that it prints beside them say so.
+//! Checks that a document lists all users. Without `-a`, sshare lists all accounts but only the users of one user.
+//! Sums of these shares would be wrong, and differ from the NormShares in the document.
 
-use super::rule::{Rule, rule};
+use super::rule::{Rule, find_rule};
 use super::{HALF_UNIT, ROOT, Sheet};
 use fairshare::Shares;
 
-/// How to get everybody.
+/// The remedy for an incomplete output of sshare.
 pub(super) const ALL: &str =
     "\"sshare -a -l -P\" lists everybody (where PrivateData hides others: for an operator, or root)";
 
-/// How to get everybody from `sacctmgr show assoc`.
+/// The remedy for an incomplete output of `sacctmgr show assoc`.
 pub(super) const ALL_OF_SACCTMGR: &str =
     "\"sacctmgr show assoc tree -P\" lists everybody; leave conditions such as user= and account= away";
 
-/// A row that competes with its siblings, and what of the level it says it has.
+/// The shares listed in one account, and the sum according to NormShares.
 #[derive(Clone, Copy)]
 struct Level {
-    /// The shares listed.
+    /// Sum of the listed shares.
     sum: u64,
-    /// Shares and NormShares of the row whose NormShares has most digits.
+    /// Shares and NormShares of the row whose NormShares has the most significant digits.
     witness: Option<(u64, f64)>,
 }
 
-/// Refuses a sheet in which somebody is missing.
-pub(super) fn check(sheet: &Sheet<'_>) -> Result<(), String> {
+/// Returns an error if a row is missing.
+pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
     let first = sheet.accounts.first().map_or("", |account| account.name.as_ref());
     if first != ROOT {
         return Err(if sheet.from_sacctmgr {
@@ -52,16 +52,16 @@ pub(super) fn check(sheet: &Sheet<'_>) -> Result<(), String> {
             level.witness = Some((count, norm));
         }
     }
-    let rule = rule(sheet);
+    let rule = find_rule(sheet);
     for (account, level) in sheet.accounts.iter().zip(&levels) {
         let Some((shares, norm)) = level.witness else { continue };
-        // Under Fair Tree a part of the level, otherwise that part of what the account has.
+        // Under Fair Tree NormShares is a part of the level, otherwise that part times the NormShares of the account.
         let whole = match (rule, account.printed.norm_shares, account.parent) {
             (Rule::FairTree, ..) | (_, _, None) => 1.0,
             (_, Some(norm), _) => norm + HALF_UNIT,
             (_, None, _) => continue,
         };
-        // The least sum that six decimals admit.
+        // The lowest sum that is consistent with six decimals.
         let least = shares as f64 * (whole - 2.0 * HALF_UNIT) / (norm + HALF_UNIT);
         if (level.sum as f64) < least * (1.0 - 1e-9) {
             let said = shares as f64 * whole / norm;
@@ -74,7 +74,7 @@ pub(super) fn check(sheet: &Sheet<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The account in which a row right below `account` competes: the nearest whose own shares are not "parent".
+/// Returns the account in which a row right below `account` competes: the nearest one whose shares are not "parent".
 pub(super) fn competes_below(sheet: &Sheet<'_>, account: usize) -> usize {
     let mut at = account;
     while let Some(found) = sheet.accounts.get(at)

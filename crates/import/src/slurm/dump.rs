@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The file of `sacctmgr dump`, as `sacctmgr load` reads it: lines of `What - 'name':Option=value:...`, accounts and users below a
-//! `Parent` line. Since 25.05 the lines of all QOS come first.
+//! Reads the file of `sacctmgr dump` as `sacctmgr load` does: lines of `What - 'name':Option=value:...`, accounts and
+//! users below a `Parent` line. Since 25.05 the lines of all QOS come first.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::{Account, Printed, ROOT, Sheet, User, shares};
+use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
 use crate::Parsed;
 use fairshare::Shares;
 
-/// What a line is about. `FromStr` reads the first word of the line in any case; Slurm has an older word for two objects.
+/// The object of a line. `FromStr` parses the first word of the line in any case. Slurm has an older word for two
+/// objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(ascii_case_insensitive, serialize_all = "lowercase")]
 enum Object {
@@ -22,7 +23,7 @@ enum Object {
     User,
 }
 
-/// Names of all options that `sacctmgr load` takes on lines of accounts and users, in lower case.
+/// Names of all options that `sacctmgr load` accepts on lines of accounts and users, in lower case.
 const OPTIONS: [&str; 43] = [
     "adminlevel",
     "coordinator",
@@ -69,33 +70,33 @@ const OPTIONS: [&str; 43] = [
     "wckeys",
 ];
 
-/// True for a text whose first line that says something could stand in such a file.
+/// Returns true if the first line that is neither empty nor a comment is a line of such a file.
 pub(crate) fn is_dump(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.next().and_then(split).is_some_and(|(object, _)| object.is_some())
+    lines.next().and_then(split_line).is_some_and(|(object, _)| object.is_some())
 }
 
-/// The object of a line, and what follows the hyphen. Returns `None` for a line without a hyphen.
-fn split(line: &str) -> Option<(Option<Object>, &str)> {
+/// Returns the object of a line and the text after the hyphen, or `None` if the line has no hyphen.
+fn split_line(line: &str) -> Option<(Option<Object>, &str)> {
     let (word, rest) = line.split_once('-')?;
     Some((word.trim().parse().ok(), rest.trim()))
 }
 
-/// A line that others continue has an odd number of backslashes at its end.
+/// Returns true if the next line continues this one: it ends with an odd number of backslashes.
 fn is_continued(line: &str) -> bool {
     let line = line.trim_end();
     (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
 }
 
-/// The lines of a file, each with the number of its first one, those joined that a backslash continues.
-fn joined(text: &str) -> Vec<(usize, String)> {
+/// Returns the lines of a file with their numbers. Continued lines are joined and have the number of the first one.
+fn join_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut continues = false;
     for (index, line) in text.lines().enumerate() {
         match lines.last_mut().filter(|_| continues) {
             Some((_, last)) => {
-                let kept = last.trim_end().len() - 1;
-                last.truncate(kept);
+                let length = last.trim_end().len() - 1;
+                last.truncate(length);
                 last.push_str(line);
             }
             None => lines.push((index + 1, line.to_owned())),
@@ -105,11 +106,11 @@ fn joined(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// One letter of a line, and whether a backslash stood before it.
+/// A character of a line, and true if it was escaped by a backslash.
 type Letter = (char, bool);
 
-/// Removes backslashes; each makes the next letter one without meaning as the begin of a comment.
-fn letters(text: &str) -> Vec<Letter> {
+/// Removes backslashes. An escaped character does not start a comment.
+fn unescape(text: &str) -> Vec<Letter> {
     let mut letters = Vec::with_capacity(text.len());
     let mut rest = text.chars();
     while let Some(letter) = rest.next() {
@@ -121,10 +122,10 @@ fn letters(text: &str) -> Vec<Letter> {
     letters
 }
 
-/// sacctmgr reads lines of 4,096 bytes: no value is longer, and so a closing quote is not looked for beyond.
+/// sacctmgr reads lines of at most 4,096 bytes, so no value is longer and a closing quote is within this distance.
 const LONGEST: usize = 4096;
 
-/// Reads the name and the options of a line.
+/// Parses the name and the options of a line.
 struct Scanner<'a> {
     letters: &'a [Letter],
     at: usize,
@@ -141,7 +142,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Takes letters up to one that `ends` accepts, or to the end of the line.
+    /// Takes characters up to one that `ends` accepts, or to the end of the line.
     fn take_until(&mut self, ends: impl Fn(char) -> bool) -> String {
         let mut taken = String::new();
         while let Some(letter) = self.peek().filter(|letter| !ends(*letter)) {
@@ -151,13 +152,13 @@ impl Scanner<'_> {
         taken.trim().to_owned()
     }
 
-    /// Takes a name or a value: in quotes, or up to the next colon.
-    fn value(&mut self) -> Result<String, String> {
+    /// Takes a name or a value, in quotes or up to the next colon.
+    fn take_value(&mut self) -> Result<String, String> {
         self.skip_spaces();
         let Some(quote) = self.peek().filter(|letter| matches!(letter, '\'' | '"')) else {
             return Ok(self.take_until(|letter| letter == ':'));
         };
-        let end = self.closing(quote).ok_or("a quote is not closed")?;
+        let end = self.find_closing(quote).ok_or("a quote is not closed")?;
         let inside = self.letters.get(self.at + 1..end).unwrap_or_default();
         let value: String = inside.iter().map(|(letter, _)| *letter).collect();
         self.at = end + 1;
@@ -165,9 +166,10 @@ impl Scanner<'_> {
         Ok(value.trim().to_owned())
     }
 
-    /// The place of the quote that closes the one here. `sacctmgr dump` does not escape quotes within a value, so this is the first
-    /// one with an option or the end of the line behind it, else the first with a colon, else the first.
-    fn closing(&self, quote: char) -> Option<usize> {
+    /// Returns the position of the closing quote. `sacctmgr dump` does not escape quotes within a value, so it is the
+    /// first quote that is followed by an option or the end of the line, else the first one followed by a colon, else
+    /// the first one.
+    fn find_closing(&self, quote: char) -> Option<usize> {
         let quotes = || {
             let rest = self.letters.iter().enumerate().skip(self.at + 1).take(LONGEST);
             rest.filter(|(_, (letter, _))| *letter == quote).map(|(at, _)| at)
@@ -195,17 +197,17 @@ impl Scanner<'_> {
     }
 }
 
-/// A line's name, and its options by key in lower case.
+/// The name of a line, and its options with keys in lower case.
 struct Entry {
     name: String,
     options: Vec<(String, String)>,
 }
 
 impl Entry {
-    fn of(rest: &str) -> Result<Entry, String> {
-        let letters = letters(rest);
+    fn parse(rest: &str) -> Result<Entry, String> {
+        let letters = unescape(rest);
         let mut scanner = Scanner { letters: &letters, at: 0 };
-        let name = scanner.value()?;
+        let name = scanner.take_value()?;
         if name.is_empty() {
             return Err("a name is missing".to_owned());
         }
@@ -221,31 +223,32 @@ impl Entry {
             }
             scanner.at += 1;
             let key = key.trim_end_matches(['+', '-']).trim().to_lowercase();
-            options.push((key, scanner.value()?));
+            options.push((key, scanner.take_value()?));
         }
         Ok(Entry { name, options })
     }
 
-    /// The value of the last option that `is_key` accepts; sacctmgr discards one without a value.
-    fn value(&self, is_key: impl Fn(&str) -> bool) -> Option<&str> {
+    /// Returns the value of the last option whose key `is_key` accepts. Options without a value are ignored, as by
+    /// sacctmgr.
+    fn find_value(&self, is_key: impl Fn(&str) -> bool) -> Option<&str> {
         let mut options = self.options.iter().rev().filter(|(_, value)| !value.is_empty());
         options.find(|(key, _)| is_key(key)).map(|(_, value)| value.as_str())
     }
 
-    /// sacctmgr takes any beginning of the keys FairShare and Shares, even one letter.
+    /// Returns the shares. sacctmgr accepts any prefix of the keys FairShare and Shares, even a single letter.
     fn shares(&self) -> Result<Shares, String> {
         let is_key =
             |key: &str| !key.is_empty() && ["fairshare", "shares"].iter().any(|name| name.starts_with(key));
-        self.value(is_key).map_or(Ok(Shares::Count(1)), |text| shares("Fairshare", text))
+        self.find_value(is_key).map_or(Ok(Shares::Count(1)), |text| parse_shares("Fairshare", text))
     }
 
     fn partition(&self) -> &str {
         let is_key = |key: &str| !key.is_empty() && "partition".starts_with(key);
-        self.value(is_key).unwrap_or_default()
+        self.find_value(is_key).unwrap_or_default()
     }
 
-    /// Options that no version of sacctmgr has.
-    fn unknown(&self) -> impl Iterator<Item = &str> {
+    /// Returns the options that no version of sacctmgr has.
+    fn unknown_options(&self) -> impl Iterator<Item = &str> {
         let is_known = |key: &str| {
             !key.is_empty() && OPTIONS.iter().chain(&["shares"]).any(|name| name.starts_with(key))
         };
@@ -253,26 +256,26 @@ impl Entry {
     }
 }
 
-fn account<'a>(name: String, parent: Option<usize>, shares: Shares) -> Account<'a> {
+fn new_account<'a>(name: String, parent: Option<usize>, shares: Shares) -> Account<'a> {
     Account { name: Cow::Owned(name), parent, shares, usage: None, printed: Printed::default() }
 }
 
-/// Reads the file: shares without usage. The root account is there without a line. As sacctmgr does, the first line of an account or
-/// a user counts, and names of accounts are in lower case.
-pub(crate) fn dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, String> {
+/// Reads shares without usages. The root account needs no line. As in sacctmgr, only the first line of an account or
+/// a user counts, and names of accounts are converted to lower case.
+pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, String> {
     let mut sheet = Sheet { has_partitions: true, from_sacctmgr: true, ..Sheet::default() };
-    sheet.accounts.push(account(ROOT.to_owned(), None, Shares::Count(1)));
+    sheet.accounts.push(new_account(ROOT.to_owned(), None, Shares::Count(1)));
     let mut by_name: HashMap<String, usize> = HashMap::from([(ROOT.to_owned(), 0)]);
     let mut seen: HashSet<(usize, String, String)> = HashSet::new();
     let mut above = 0;
     let mut cluster: Option<String> = None;
-    for (number, line) in joined(text) {
+    for (number, line) in join_lines(text) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         let fail = |text: String| format!("line {number}: {text}");
-        let Some((object, rest)) = split(line) else {
+        let Some((object, rest)) = split_line(line) else {
             sheet
                 .notes
                 .push(fail("left out, it has no hyphen behind Cluster, Parent, Account or User".to_owned()));
@@ -283,9 +286,9 @@ pub(crate) fn dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, Strin
         if object == Object::Qos {
             continue;
         }
-        let entry = Entry::of(rest).map_err(fail)?;
+        let entry = Entry::parse(rest).map_err(fail)?;
         let name = entry.name.clone();
-        for key in entry.unknown() {
+        for key in entry.unknown_options() {
             sheet.notes.push(fail(format!("\"{name}\": sacctmgr has no option \"{key}\": left out")));
         }
         match object {
@@ -317,7 +320,7 @@ pub(crate) fn dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, Strin
                     continue;
                 }
                 by_name.insert(name.clone(), sheet.accounts.len());
-                sheet.accounts.push(account(name, Some(above), shares));
+                sheet.accounts.push(new_account(name, Some(above), shares));
             }
             Object::User => {
                 let shares = entry.shares().map_err(|text| fail(format!("user \"{name}\": {text}")))?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `sshare --json`, which Slurm has since 23.11. Its parsers write numbers in three ways: plain, with bare `Infinity` and `NaN`
-//! (v0.0.40 and v0.0.41), as objects `{"set", "infinite", "number"}` (v0.0.42 and later), or plain with `"Infinity"` and `null`
-//! (`+complex`).
+//! Reads `sshare --json` (Slurm 23.11 and later). Slurm's serializers write numbers in three forms: plain, with bare
+//! `Infinity` and `NaN` (v0.0.40 and v0.0.41); as objects `{"set", "infinite", "number"}` (v0.0.42 and later); or
+//! plain with `"Infinity"` and `null` (`+complex`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{Account, Printed, Sheet, USE_PARENT, User};
 use crate::Parsed;
-use crate::fields::{Raw, fault};
+use crate::fields::{Raw, type_error};
 use crate::tidy::CLUSTER;
 use fairshare::{MAX_USAGE, Shares};
 
@@ -62,7 +62,7 @@ struct Fairshare<'a> {
     level: Raw<'a>,
 }
 
-/// How data_parser writes a number that may be none.
+/// An optional number in the form of data_parser.
 #[derive(Deserialize)]
 struct Number<'a> {
     #[serde(default)]
@@ -73,8 +73,8 @@ struct Number<'a> {
     number: Raw<'a>,
 }
 
-/// Reads a number. Returns `None` for one that is not set and for NaN.
-fn number(raw: Raw<'_>) -> Result<Option<f64>, String> {
+/// Parses a number. Returns `None` if it is not set or NaN.
+fn parse_number(raw: Raw<'_>) -> Result<Option<f64>, String> {
     let Some(value) = raw else { return Ok(None) };
     let text = value.get();
     let word = text.trim_matches('"').to_ascii_lowercase();
@@ -91,29 +91,30 @@ fn number(raw: Raw<'_>) -> Result<Option<f64>, String> {
         Ok(Number { infinite: true, .. }) => Ok(Some(f64::INFINITY)),
         Ok(Number { set: Some(false), .. }) => Ok(None),
         Ok(Number { number: Some(inner), .. }) if inner.get().starts_with('{') => {
-            Err(fault(value, "a number"))
+            Err(type_error(value, "a number"))
         }
-        Ok(Number { number: inner, .. }) => number(inner),
-        Err(_) => Err(fault(value, "a number")),
+        Ok(Number { number: inner, .. }) => parse_number(inner),
+        Err(_) => Err(type_error(value, "a number")),
     }
 }
 
-/// What stands for infinity where a serializer can't write it: Slurm's own of 25.05 and later writes 2^64, jq the largest double.
+/// Numbers that serializers write for infinity: Slurm 25.05 and later 2^64, jq the largest f64.
 const INFINITE: [f64; 2] = [18_446_744_073_709_551_616.0, f64::MAX];
 /// Slurm's numbers for "not set" and "no limit".
 const NOT_SET: [f64; 2] = [4_294_967_294.0, 4_294_967_295.0];
 
-/// Reads a number that Slurm computed from shares and usage.
-fn computed(raw: Raw<'_>) -> Result<Option<f64>, String> {
-    let number = number(raw)?.filter(|number| !NOT_SET.contains(number));
+/// Parses a number that Slurm computed from shares and usage.
+fn parse_computed(raw: Raw<'_>) -> Result<Option<f64>, String> {
+    let number = parse_number(raw)?.filter(|number| !NOT_SET.contains(number));
     Ok(number.map(|number| if INFINITE.contains(&number) { f64::INFINITY } else { number }))
 }
 
-fn shares(raw: Raw<'_>) -> Result<Shares, String> {
-    let fail =
-        || raw.map_or_else(|| "is missing".to_owned(), |raw: &RawValue| fault(raw, "a whole number >= 0"));
-    match number(raw)? {
-        // The root account has none.
+fn parse_shares(raw: Raw<'_>) -> Result<Shares, String> {
+    let fail = || {
+        raw.map_or_else(|| "is missing".to_owned(), |raw: &RawValue| type_error(raw, "a whole number >= 0"))
+    };
+    match parse_number(raw)? {
+        // The root account has no shares.
         None => Ok(Shares::Count(1)),
         Some(count) if count == USE_PARENT as f64 => Ok(Shares::Parent),
         Some(count) if count.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(&count) => {
@@ -124,7 +125,7 @@ fn shares(raw: Raw<'_>) -> Result<Shares, String> {
 }
 
 /// Reads the document.
-pub(crate) fn json(text: &str) -> Result<Parsed, String> {
+pub(crate) fn read_json(text: &str) -> Result<Parsed, String> {
     let several = text.lines().skip(1).any(|line| line.starts_with(CLUSTER));
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| match several {
         true => "several clusters, and each is a tree of its own: \"sshare -M NAME -a --json\" prints one"
@@ -155,19 +156,24 @@ pub(crate) fn json(text: &str) -> Result<Parsed, String> {
                 fail("parent", format!("\"{parent}\" is not above it; \"sshare -a --json\" lists all"))
             })?),
         };
-        let usage = number(share.usage).map_err(|fault| fail("usage", fault))?;
+        let usage = parse_number(share.usage).map_err(|fault| fail("usage", fault))?;
         if usage.is_some_and(|usage| !(0.0..=MAX_USAGE).contains(&usage)) {
-            let fault = share.usage.map_or_else(String::new, |raw| fault(raw, "a number from 0 to 1e298"));
-            return Err(fail("usage", fault));
+            let error =
+                share.usage.map_or_else(String::new, |raw| type_error(raw, "a number from 0 to 1e298"));
+            return Err(fail("usage", error));
         }
-        let shares = shares(share.shares).map_err(|fault| fail("shares", fault))?;
+        let shares = parse_shares(share.shares).map_err(|fault| fail("shares", fault))?;
         let printed = Printed {
-            norm_shares: computed(share.shares_normalized)
+            norm_shares: parse_computed(share.shares_normalized)
                 .map_err(|fault| fail("shares_normalized", fault))?,
-            norm_usage: computed(share.usage_normalized).map_err(|fault| fail("usage_normalized", fault))?,
-            effective: computed(share.effective_usage).map_err(|fault| fail("effective_usage", fault))?,
-            fairshare: computed(share.fairshare.factor).map_err(|fault| fail("fairshare.factor", fault))?,
-            level_fs: computed(share.fairshare.level).map_err(|fault| fail("fairshare.level", fault))?,
+            norm_usage: parse_computed(share.usage_normalized)
+                .map_err(|fault| fail("usage_normalized", fault))?,
+            effective: parse_computed(share.effective_usage)
+                .map_err(|fault| fail("effective_usage", fault))?,
+            fairshare: parse_computed(share.fairshare.factor)
+                .map_err(|fault| fail("fairshare.factor", fault))?,
+            level_fs: parse_computed(share.fairshare.level)
+                .map_err(|fault| fail("fairshare.level", fault))?,
         };
         if kind.contains("USER") {
             let account = above.ok_or_else(|| fail("parent", "is missing".to_owned()))?;
@@ -178,12 +184,13 @@ pub(crate) fn json(text: &str) -> Result<Parsed, String> {
             sheet.accounts.push(Account { name, parent: above, shares, usage, printed });
         }
     }
-    forget_what_is_not_computed(&mut sheet);
+    remove_uncomputed(&mut sheet);
     sheet.into_parsed(&[])
 }
 
-/// Fair Tree computes no factor for accounts, the other rules no levels: both stand there as 0.
-fn forget_what_is_not_computed(sheet: &mut Sheet<'_>) {
+/// Removes values that Slurm did not compute and prints as 0: factors of accounts under Fair Tree, levels under the
+/// other rules.
+fn remove_uncomputed(sheet: &mut Sheet<'_>) {
     let is_zero = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
     let accounts = sheet.accounts.iter_mut().map(|account| &mut account.printed);
     let all: Vec<_> = accounts.chain(sheet.users.iter_mut().map(|user| &mut user.printed)).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Slurm: what `sshare` and `sacctmgr` print, as one sheet of accounts and users, whatever the form.
+//! Reads the output of Slurm's `sshare` and `sacctmgr` in all its forms as a sheet of accounts and users.
 
 mod complete;
 mod dump;
@@ -15,19 +15,19 @@ use super::Parsed;
 use super::claims::{Claim, Claimant, Quantity};
 use fairshare::{Builder, Policy, Shares};
 
-pub(super) use dump::{dump, is_dump};
-pub(super) use json::json;
+pub(super) use dump::{is_dump, read_dump};
+pub(super) use json::read_json;
 use rule::Rule;
-pub(super) use table::{assoc, is_assoc_header, is_header, is_table_for_people, sshare};
+pub(super) use table::{is_assoc_header, is_fixed_width_table, is_header, read_assoc, read_sshare};
 
-/// The account that Slurm puts above all others.
+/// Slurm's root account.
 const ROOT: &str = "root";
-/// How Slurm's programs write `fairshare=parent` where they write it as a number.
+/// The number that Slurm's programs print for `fairshare=parent`.
 const USE_PARENT: u64 = 0x7FFF_FFFF;
-/// Numbers are printed with six decimals.
+/// Half a unit of the sixth decimal, the last one that Slurm prints.
 const HALF_UNIT: f64 = 5e-7;
 
-/// What Slurm itself made of the shares and usages, as far as it is there.
+/// The values that Slurm computed from shares and usages, if they are in the document.
 #[derive(Clone, Copy, Debug, Default)]
 struct Printed {
     norm_shares: Option<f64>,
@@ -41,52 +41,52 @@ struct Account<'a> {
     name: Cow<'a, str>,
     parent: Option<usize>,
     shares: Shares,
-    /// Its own and all below.
+    /// Usage of the account and of all rows below.
     usage: Option<f64>,
     printed: Printed,
 }
 
 struct User<'a> {
     name: Cow<'a, str>,
-    /// Place of its account in the sheet.
+    /// Index of its account in the sheet.
     account: usize,
-    /// Slurm keeps associations per partition too; empty where it is for all.
+    /// Partition of the association; empty if it is for all partitions.
     partition: Cow<'a, str>,
     shares: Shares,
     usage: Option<f64>,
     printed: Printed,
 }
 
-/// Slurm's ranking policies with a formula. Its output does not always show by which of them Slurm computed a FairShare.
+/// Slurm's formula policies. Its output does not always show which of them Slurm used.
 pub const SLURM_FORMULAS: [Policy; 2] = [Policy::Classic, Policy::DepthOblivious];
 
-/// All rows of a document. Accounts come after those above them.
+/// All rows of a document. Each account comes after its parent.
 #[derive(Default)]
 struct Sheet<'a> {
     accounts: Vec<Account<'a>>,
     users: Vec<User<'a>>,
-    /// The document says of which partition an association is.
+    /// True if the document has a column for partitions.
     has_partitions: bool,
-    /// FairShare and LevelFS have all their digits, not six decimals.
+    /// True if FairShare and LevelFS have all digits instead of six decimals.
     in_full: bool,
-    /// The document shows otherwise that the rule is not Fair Tree.
+    /// True if the document shows in another way that the policy is not Fair Tree.
     is_formula: bool,
-    /// The document is the output of `sacctmgr`, which prints shares only.
+    /// True if the document is from `sacctmgr`, which prints only shares.
     from_sacctmgr: bool,
-    /// What was left out, and why.
+    /// Notes about input that was left out, each with its reason.
     notes: Vec<String>,
 }
 
 impl Sheet<'_> {
-    /// The sheet as a tree. `usages` are of users, or of `user/account`, where the document has none.
+    /// Converts the sheet to a tree. `usages` have users or `user/account` as names, for documents without usages.
     fn into_parsed(self, usages: &[(String, f64)]) -> Result<Parsed, String> {
         if self.accounts.is_empty() {
-            // The tree says that it has no banks.
+            // Building the tree will return the error that there are no banks.
             return Ok(Builder::default().into());
         }
-        complete::check(&self)?;
+        complete::check_complete(&self)?;
         let mut parsed = Parsed::from(Builder::default());
-        let rule = rule::rule(&self);
+        let rule = rule::find_rule(&self);
         parsed.policy = Some(match rule {
             Rule::Formula if rule::is_depth_oblivious(&self) => Policy::DepthOblivious,
             Rule::Formula => Policy::Classic,
@@ -104,7 +104,7 @@ impl Sheet<'_> {
             half_unit: if self.in_full { 1e-12 } else { HALF_UNIT },
             has_zero: !self.in_full && rule != Rule::FairTree,
         };
-        let names = self.names(&mut parsed.notes);
+        let names = self.association_names(&mut parsed.notes);
         for (index, (user, name)) in self.users.iter().zip(&names).enumerate() {
             let Some(account) = self.accounts.get(user.account) else { continue };
             let both = format!("{name}/{}", account.name);
@@ -119,23 +119,24 @@ impl Sheet<'_> {
                 *children += 1;
             }
             parsed.builder.association(name, &account.name, user.shares, usage, true);
-            parsed.claim(Claimant::Association(index), user.shares, &user.printed, precision);
+            parsed.add_claims(Claimant::Association(index), user.shares, &user.printed, precision);
         }
         let missing: Vec<&str> =
             usages.iter().map(|(name, _)| name.as_str()).filter(|name| !used.contains(name)).collect();
-        parsed.notes.extend(unmatched(&missing));
+        parsed.notes.extend(note_unmatched(&missing));
         for account in &self.accounts {
             if let Some((sum, children)) = account.parent.and_then(|parent| below.get_mut(parent)) {
                 *sum += account.usage.unwrap_or(0.0);
                 *children += 1;
             }
         }
-        for (index, place) in ties::visited(&self).into_iter().enumerate() {
+        for (index, place) in ties::visit_order(&self).into_iter().enumerate() {
             let Some((account, (below, children))) = self.accounts.get(place).zip(below.get(place)) else {
                 continue;
             };
             let parent = account.parent.and_then(|parent| self.accounts.get(parent));
-            // Each row is cut to a whole number, so up to one unit per row is rounding. The rest is of users who are gone.
+            // Slurm truncates each usage to a whole number, so up to one unit per row is rounding. The rest belongs
+            // to removed users.
             let own = account.usage.map(|usage| usage - below).filter(|own| *own > *children as f64 + 1.0);
             parsed.builder.bank(
                 &account.name,
@@ -143,17 +144,17 @@ impl Sheet<'_> {
                 account.shares,
                 own,
             );
-            // What is printed of the root is an artefact.
+            // The printed values of the root have no meaning.
             if account.parent.is_some() {
-                parsed.claim(Claimant::Bank(index), account.shares, &account.printed, precision);
+                parsed.add_claims(Claimant::Bank(index), account.shares, &account.printed, precision);
             }
         }
         Ok(parsed)
     }
 
-    /// A name for each user's association. Where a user has several in one account, as Slurm has them per partition, each
-    /// is a leaf of its own there and here: `user:partition`.
-    fn names(&self, notes: &mut Vec<String>) -> Vec<Cow<'_, str>> {
+    /// Returns the names of all associations. If a user has several associations in an account, one per partition,
+    /// each is a leaf with the name `user:partition`.
+    fn association_names(&self, notes: &mut Vec<String>) -> Vec<Cow<'_, str>> {
         let mut count: HashMap<(usize, &str), usize> = HashMap::with_capacity(self.users.len());
         for user in &self.users {
             *count.entry((user.account, user.name.as_ref())).or_default() += 1;
@@ -187,36 +188,36 @@ impl Sheet<'_> {
 }
 
 impl Parsed {
-    /// Keeps what Slurm printed of a row.
-    fn claim(&mut self, of: Claimant, shares: Shares, printed: &Printed, precision: Precision) {
-        // Fair Tree ranks from 1 upward: 0 is what Slurm prints before its first calculation.
+    /// Adds the values that Slurm printed for a row.
+    fn add_claims(&mut self, node: Claimant, shares: Shares, printed: &Printed, precision: Precision) {
+        // Fair Tree ranks begin with 1, so 0 means that Slurm had not computed the value yet.
         let computed = printed.fairshare.filter(|fairshare| precision.has_zero || *fairshare != 0.0);
         self.uncomputed += usize::from(computed != printed.fairshare);
         let half_unit = precision.half_unit;
         let mut add = |quantity, value: Option<f64>| {
-            self.claims.extend(value.map(|value| Claim { of, quantity, value, half_unit }));
+            self.claims.extend(value.map(|value| Claim { node, quantity, value, half_unit }));
         };
         add(Quantity::FairShare, computed);
-        // Of fairshare=parent it prints none, or a number without meaning.
+        // With fairshare=parent Slurm prints no LevelFS or a number without meaning.
         if shares != Shares::Parent {
             add(Quantity::LevelFs, printed.level_fs);
         }
     }
 }
 
-/// How Slurm's values were printed.
+/// The precision of Slurm's values in a document.
 #[derive(Clone, Copy)]
 struct Precision {
     half_unit: f64,
-    /// A FairShare of 0 is a value that Slurm computed.
+    /// True if 0 is a valid FairShare.
     has_zero: bool,
 }
 
-/// Most names that a note lists.
+/// Most names in a note.
 const LISTED: usize = 10;
 
-/// A note about usages of names that the tree does not have.
-fn unmatched(names: &[&str]) -> Option<String> {
+/// Returns a note about usages whose names are not in the tree.
+fn note_unmatched(names: &[&str]) -> Option<String> {
     let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("\"{name}\"")).collect();
     let more = names.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -230,12 +231,12 @@ fn unmatched(names: &[&str]) -> Option<String> {
     }
 }
 
-/// Shares as text: a number, "parent", or the number that stands for it. Slurm's programs take a word that begins with "parent" in
-/// any case, and clear the shares by a negative number; an association without shares of its own has 1.
-fn shares(column: &str, text: &str) -> Result<Shares, String> {
+/// Parses shares: a number, "parent", or the number that stands for it. As in Slurm, any word that begins with
+/// "parent" is accepted, and a negative number clears the shares. An association without shares has 1.
+fn parse_shares(column: &str, text: &str) -> Result<Shares, String> {
     let is_parent = |text: &str| text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("parent"));
     match text {
-        // The root account has none.
+        // The root account has no shares.
         "" => Ok(Shares::Count(1)),
         _ if is_parent(text) => Ok(Shares::Parent),
         _ if text.parse::<i64>().is_ok_and(|count| count < 0) => Ok(Shares::Count(1)),

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which rule of Slurm printed a document. Until 25.05 sshare printed a FairShare of accounts under `NO_FAIR_TREE` and none under
-//! Fair Tree; since 25.11 it prints none under either.
+//! Determines the ranking policy by which Slurm computed a document. Until 25.05 sshare printed FairShare for
+//! accounts under `NO_FAIR_TREE` but not under Fair Tree; since 25.11 it prints none in both cases.
 
 use super::complete::competes_below;
 use super::{HALF_UNIT, Sheet};
 use fairshare::Shares;
 
-/// How Slurm ranks, as far as a document shows it.
+/// The ranking policy of Slurm, as far as a document shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     FairTree,
     /// Classic or depth-oblivious.
     Formula,
-    /// Slurm computed the FairShares in the document, by a rule that the document does not show.
+    /// Slurm computed the FairShares, but the document does not show the policy.
     Undecided,
-    /// The document has no values that Slurm computed.
+    /// The document contains no values that Slurm computed.
     Unknown,
 }
 
-/// What to say of a document whose rule is [`Rule::Undecided`].
+/// The text about a document with [`Rule::Undecided`].
 pub(super) const UNDECIDED: &str = "neither its columns nor its NormShares show by which rule Slurm computed FairShare: \
     \"sshare -a -l -P\" shows it, or --policy says it: fair-tree is Slurm's default, classic goes with \
     PriorityFlags=NO_FAIR_TREE, depth-oblivious with DEPTH_OBLIVIOUS";
 
-/// Finds the rule by the columns that are filled, then by NormShares.
-pub(super) fn rule(sheet: &Sheet<'_>) -> Rule {
+/// Determines the policy by the columns that have values, then by NormShares.
+pub(super) fn find_rule(sheet: &Sheet<'_>) -> Rule {
     let accounts = || sheet.accounts.iter().map(|account| &account.printed);
     let users = || sheet.users.iter().map(|user| &user.printed);
     if sheet.is_formula || accounts().any(|printed| printed.fairshare.is_some()) {
         return Rule::Formula;
     }
     let has_norm_shares = accounts().skip(1).chain(users()).any(|printed| printed.norm_shares > Some(0.0));
-    // Only Fair Tree computes levels; the other rules leave 0.
+    // Only Fair Tree computes levels; the other policies print 0.
     let levels: Vec<f64> = accounts().chain(users()).filter_map(|printed| printed.level_fs).collect();
     if levels.iter().any(|level| *level != 0.0) {
         return Rule::FairTree;
@@ -39,7 +39,7 @@ pub(super) fn rule(sheet: &Sheet<'_>) -> Rule {
     if !levels.is_empty() && has_norm_shares {
         return Rule::Formula;
     }
-    // Nothing is above the root: of its level Fair Tree computes no part, and prints 0; the other rules begin with 1.
+    // The root has no siblings: Fair Tree prints 0 as its NormShares, the other policies print 1.
     let of_root = sheet.accounts.first().and_then(|root| root.printed.norm_shares);
     if of_root == Some(0.0) && has_norm_shares {
         return Rule::FairTree;
@@ -51,14 +51,14 @@ pub(super) fn rule(sheet: &Sheet<'_>) -> Rule {
     }
 }
 
-/// A row with shares: the account in whose level it competes, its shares and its values.
+/// A row with shares of its own: the account in which it competes, its shares and its printed values.
 struct Row {
     level: usize,
     shares: u64,
     norm: Option<f64>,
     effective: Option<f64>,
     usage: Option<f64>,
-    /// By how much `usage` may be too small.
+    /// Maximum error of `usage` due to truncation.
     cut: f64,
 }
 
@@ -88,14 +88,14 @@ fn sums(sheet: &Sheet<'_>, rows: &[Row]) -> Vec<f64> {
     sums
 }
 
-/// The part of the tree that an account has under the rules other than Fair Tree.
+/// Returns the part of the tree that belongs to an account under the policies other than Fair Tree.
 fn whole(sheet: &Sheet<'_>, account: usize) -> Option<f64> {
     let account = sheet.accounts.get(account)?;
     if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }
 }
 
-/// Under Fair Tree NormShares is a part of the level, under the other rules the product of the parts down from the root. Returns
-/// `None` where both would print the same.
+/// Determines the policy by NormShares, which is a part of the level under Fair Tree and the product of the parts
+/// from the root down under the other policies. Returns `None` if both are equal.
 fn by_norm_shares(sheet: &Sheet<'_>) -> Option<Rule> {
     let rows = rows(sheet);
     let sums = sums(sheet, &rows);
@@ -113,13 +113,13 @@ fn by_norm_shares(sheet: &Sheet<'_>) -> Option<Rule> {
         (true, true) => None,
         (false, true) => Some(Rule::Formula),
         (true, false) => Some(Rule::FairTree),
-        // Somebody is missing. A part of the whole that is larger than the whole is none.
+        // Rows are missing. A part that is larger than the part of its account is not a product.
         (false, false) if beyond => Some(Rule::FairTree),
         (false, false) => None,
     }
 }
 
-/// True if a row that Slurm printed by a formula has an effective usage that the classic formula does not give.
+/// Returns true if a row has an effective usage that differs from the classic formula.
 pub(super) fn is_depth_oblivious(sheet: &Sheet<'_>) -> bool {
     let rows = rows(sheet);
     let sums = sums(sheet, &rows);

@@ -1,51 +1,52 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tables with `|` between columns: `sshare -a -l -P`, and `sacctmgr show assoc tree -P`.
+//! Reads tables with `|` between columns: `sshare -a -l -P` and `sacctmgr show assoc tree -P`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::complete::{ALL, ALL_OF_SACCTMGR};
-use super::{Account, Printed, ROOT, Sheet, User, shares};
+use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
 use crate::Parsed;
 use crate::tidy::{CLUSTER, is_around};
 
-/// A column's name as it is compared: before 15.08 sshare wrote "Raw Shares", and sacctmgr "Par Name" until 25.05.
-fn plain(name: &str) -> String {
+/// Normalizes the name of a column. sshare before 15.08 wrote "Raw Shares", and sacctmgr until 25.05 "Par Name".
+fn normalize_name(name: &str) -> String {
     name.split_whitespace().collect::<String>().to_lowercase()
 }
 
-/// The character between columns: `|`, or a tab where an editor or a terminal put tabs in its place.
+/// Returns the separator of columns: `|`, or a tab if an editor or a terminal replaced it.
 fn separator(header: &str) -> char {
     if header.contains('|') { '|' } else { '\t' }
 }
 
 fn has(line: &str, separator: char, names: &[&str]) -> bool {
-    let columns: Vec<String> = line.split(separator).map(plain).collect();
-    names.iter().all(|name| columns.contains(&plain(name)))
+    let columns: Vec<String> = line.split(separator).map(normalize_name).collect();
+    names.iter().all(|name| columns.contains(&normalize_name(name)))
 }
 
 fn is_sshare(line: &str) -> bool {
     has(line, separator(line), &["Account", "User", "RawShares", "RawUsage"])
 }
 
-/// True for the header of `sshare -P`, and for what it prints above the header for several clusters.
+/// Returns true for the header of `sshare -P`, and for the line that precedes the header with several clusters.
 pub(crate) fn is_header(line: &str) -> bool {
     line.starts_with(CLUSTER) || is_sshare(line)
 }
 
-/// True for the header of `sacctmgr show assoc -P`.
+/// Returns true for the header of `sacctmgr show assoc -P`.
 pub(crate) fn is_assoc_header(line: &str) -> bool {
     has(line, separator(line), &["Account", "User", "Share"])
 }
 
-/// True for the header of the tables that sshare and sacctmgr print unless told otherwise, which cut names short.
-pub(crate) fn is_table_for_people(line: &str) -> bool {
+/// Returns true for the header of the default tables of sshare and sacctmgr, which have columns of fixed width and
+/// truncate names.
+pub(crate) fn is_fixed_width_table(line: &str) -> bool {
     let line = line.replace("Raw Shares", "RawShares");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     has(&line, ' ', &["Account", "User", "RawShares"]) || has(&line, ' ', &["Account", "User", "Share"])
 }
 
-/// Where the columns are.
+/// Indices of the columns.
 struct Columns {
     account: usize,
     user: usize,
@@ -59,14 +60,14 @@ struct Columns {
     effective: Option<usize>,
     fairshare: Option<usize>,
     level_fs: Option<usize>,
-    /// How many a row must have.
+    /// Number of columns that a row must have.
     number: usize,
     separator: char,
-    /// These are the columns that `-l` prints under `NO_FAIR_TREE`.
+    /// True if these are the columns of `-l` under `NO_FAIR_TREE`.
     is_long_formula: bool,
 }
 
-/// What `sshare -l` prints without Fair Tree: since 15.08, and before.
+/// The columns of `sshare -l` without Fair Tree: since 15.08, and before.
 const LONG_FORMULA: [[&str; 10]; 2] = [
     [
         "account",
@@ -95,10 +96,10 @@ const LONG_FORMULA: [[&str; 10]; 2] = [
 ];
 
 impl Columns {
-    fn of(header: &str, shares: &'static str) -> Result<Columns, String> {
+    fn parse(header: &str, shares: &'static str) -> Result<Columns, String> {
         let separator = separator(header);
-        let names: Vec<String> = header.split(separator).map(plain).collect();
-        let optional = |name: &str| names.iter().position(|column| *column == plain(name));
+        let names: Vec<String> = header.split(separator).map(normalize_name).collect();
+        let optional = |name: &str| names.iter().position(|column| *column == normalize_name(name));
         let needed = |name: &str| optional(name).ok_or_else(|| format!("no column {name} in the header"));
         let printed: Vec<&str> = names
             .iter()
@@ -118,7 +119,7 @@ impl Columns {
             effective: optional("EffectvUsage"),
             fairshare: optional("FairShare"),
             level_fs: optional("LevelFS"),
-            // With -p a line ends in a separator, and editors cut that off.
+            // With -p a line ends with a separator, which some editors remove.
             number: names.len() - usize::from(names.last().is_some_and(String::is_empty)),
             separator,
             is_long_formula: LONG_FORMULA.iter().any(|columns| printed == columns),
@@ -126,21 +127,22 @@ impl Columns {
     }
 }
 
-/// Reads what sshare printed. RawUsage of an account holds all below it; what remains beyond rounding is its own.
-pub(crate) fn sshare(text: &str) -> Result<Parsed, String> {
-    read(text, "RawShares", &[], "sshare -M NAME -a -l -P")
+/// Reads the output of sshare. RawUsage of an account includes all rows below; a rest beyond rounding is the
+/// account's own usage.
+pub(crate) fn read_sshare(text: &str) -> Result<Parsed, String> {
+    read_table(text, "RawShares", &[], "sshare -M NAME -a -l -P")
 }
 
-/// Reads what `sacctmgr show assoc` printed: shares without usage.
-pub(crate) fn assoc(text: &str, usages: &[(String, f64)]) -> Result<Parsed, String> {
-    read(text, "Share", usages, "sacctmgr show assoc tree -P where cluster=NAME")
+/// Reads the output of `sacctmgr show assoc`: shares without usages.
+pub(crate) fn read_assoc(text: &str, usages: &[(String, f64)]) -> Result<Parsed, String> {
+    read_table(text, "Share", usages, "sacctmgr show assoc tree -P where cluster=NAME")
 }
 
-fn read(
+fn read_table(
     text: &str,
     shares_column: &'static str,
     usages: &[(String, f64)],
-    of_one_cluster: &str,
+    command_for_one: &str,
 ) -> Result<Parsed, String> {
     let mut clusters: Vec<&str> = Vec::new();
     let mut left_out: Vec<usize> = Vec::new();
@@ -155,13 +157,13 @@ fn read(
         }
     }
     let (_, header) = lines.next().ok_or("empty")?;
-    let columns = Columns::of(header, shares_column)?;
+    let columns = Columns::parse(header, shares_column)?;
     let mut rows: Vec<(usize, Vec<&str>)> = Vec::new();
     for (index, line) in lines {
         let fail = |text: String| format!("line {}: {text}", index + 1);
         if line.starts_with(CLUSTER) {
             clusters.push(line.trim_start_matches(CLUSTER).trim());
-            return Err(fail(several(&clusters, of_one_cluster)));
+            return Err(fail(several_clusters(&clusters, command_for_one)));
         }
         let fields: Vec<&str> = line.split(columns.separator).collect();
         if fields.len() < columns.number {
@@ -180,7 +182,8 @@ fn read(
         from_sacctmgr: shares_column != "RawShares",
         ..Sheet::default()
     };
-    let indents = Indents::of(rows.iter().filter_map(|(_, fields)| fields.get(columns.account).copied()));
+    let indents =
+        Indents::measure(rows.iter().filter_map(|(_, fields)| fields.get(columns.account).copied()));
     let mut place = Place { indents, ..Place::default() };
     for (line, fields) in rows {
         let fail = |text: String| format!("line {line}: {text}");
@@ -188,10 +191,10 @@ fn read(
         if !clusters.contains(&cluster) && !cluster.is_empty() {
             clusters.push(cluster);
             if clusters.len() > 1 {
-                return Err(fail(several(&clusters, of_one_cluster)));
+                return Err(fail(several_clusters(&clusters, command_for_one)));
             }
         }
-        row(&fields, &columns, &mut sheet, &mut place).map_err(fail)?;
+        add_row(&fields, &columns, &mut sheet, &mut place).map_err(fail)?;
     }
     if let Some(first) = left_out.first() {
         let lines = if left_out.len() == 1 {
@@ -204,12 +207,14 @@ fn read(
     sheet.into_parsed(usages)
 }
 
-fn several(clusters: &[&str], of_one: &str) -> String {
+fn several_clusters(clusters: &[&str], command_for_one: &str) -> String {
     let names = clusters.join(" and ");
-    format!("there are several clusters, {names}, and each is a tree of its own: \"{of_one}\" prints one")
+    format!(
+        "there are several clusters, {names}, and each is a tree of its own: \"{command_for_one}\" prints one"
+    )
 }
 
-/// How far each level is indented. Slurm writes one space a level; editors write more, or tabs.
+/// The indentation of the levels. Slurm writes one space per level; editors write more, or tabs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Indents {
     base: usize,
@@ -217,14 +222,14 @@ struct Indents {
 }
 
 impl Indents {
-    fn of<'a>(accounts: impl Iterator<Item = &'a str>) -> Indents {
+    fn measure<'a>(accounts: impl Iterator<Item = &'a str>) -> Indents {
         let widths: Vec<usize> = accounts.map(indent).collect();
         let base = widths.first().copied().unwrap_or_default();
         let unit = widths.iter().filter_map(|width| width.checked_sub(base)).filter(|more| *more > 0).min();
         Indents { base, unit: unit.unwrap_or(0) }
     }
 
-    /// The level of a field, or `None` if its indentation is no multiple of that of one level.
+    /// Returns the level of a field, or `None` if its indentation is not a multiple of that of one level.
     fn depth(self, field: &str) -> Option<usize> {
         let more = indent(field).checked_sub(self.base)?;
         if self.unit == 0 { Some(0) } else { (more % self.unit == 0).then_some(more / self.unit) }
@@ -235,17 +240,17 @@ fn indent(field: &str) -> usize {
     field.chars().take_while(|letter| letter.is_whitespace()).count()
 }
 
-/// Where in the tree the reader is.
+/// The position of the reader in the tree.
 #[derive(Default)]
 struct Place<'a> {
     indents: Indents,
-    /// The account last seen at each depth: the path to the current row.
+    /// The last account at each depth, which is the path to the present row.
     path: Vec<usize>,
     depths: Vec<usize>,
     by_name: HashMap<&'a str, usize>,
 }
 
-fn row<'a>(
+fn add_row<'a>(
     fields: &[&'a str],
     columns: &Columns,
     sheet: &mut Sheet<'a>,
@@ -267,7 +272,7 @@ fn row<'a>(
         (None, Some(_)) => 0,
         (None, None) => return Err(format!("account \"{name}\": {SPACES}")),
     };
-    let shares = shares(columns.shares.1, field(columns.shares.0).trim())?;
+    let shares = parse_shares(columns.shares.1, field(columns.shares.0).trim())?;
     let usage: Option<f64> = number(columns.usage, "RawUsage")?;
     let usage = usage.or(columns.usage.map(|_| 0.0));
     let printed = Printed {
@@ -280,8 +285,8 @@ fn row<'a>(
     let user = field(columns.user).trim();
     if user.is_empty() {
         let parent = match named {
-            Some(parent) => named_parent(name, parent, place)?,
-            None => indented_parent(name, depth, sheet, place)?,
+            Some(parent) => find_named_parent(name, parent, place)?,
+            None => find_indented_parent(name, depth, sheet, place)?,
         };
         place.path.truncate(depth);
         place.path.push(sheet.accounts.len());
@@ -293,7 +298,7 @@ fn row<'a>(
     let account = if named.is_some() {
         place.by_name.get(name).copied()
     } else {
-        // Of a user, sshare indents the account by one more.
+        // sshare indents the account of a user by one more.
         place.path.truncate(depth.max(1));
         let last = place.path.last().copied();
         let is_above = |at: &usize| {
@@ -316,10 +321,10 @@ fn row<'a>(
     Ok(())
 }
 
-/// What to say of a row whose level is unknown.
+/// The text about a row whose level is unknown.
 const SPACES: &str = "its indentation does not show what it is below; keep the spaces sshare prints";
 
-fn named_parent(name: &str, parent: &str, place: &Place<'_>) -> Result<Option<usize>, String> {
+fn find_named_parent(name: &str, parent: &str, place: &Place<'_>) -> Result<Option<usize>, String> {
     match place.by_name.get(parent) {
         Some(parent) => Ok(Some(*parent)),
         None if parent.is_empty() && name == ROOT => Ok(None),
@@ -327,7 +332,7 @@ fn named_parent(name: &str, parent: &str, place: &Place<'_>) -> Result<Option<us
     }
 }
 
-fn indented_parent(
+fn find_indented_parent(
     name: &str,
     depth: usize,
     sheet: &Sheet<'_>,

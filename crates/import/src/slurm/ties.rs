@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! In which order Slurm visited tied accounts. It is that of its own list, which no program prints; but who is in them was
-//! ranked one after the other, and that is printed.
+//! Determines the order in which Slurm visited tied accounts. It is the order of an internal list that no program
+//! prints, but the ranks of the users in these accounts reveal it.
 
 use std::collections::HashMap;
 
 use super::{Account, Sheet};
 use fairshare::Shares;
 
-/// The accounts' places in the sheet, in the order of the sheet, but tied siblings in the order in which Slurm ranked those
-/// below them.
-pub(super) fn visited(sheet: &Sheet<'_>) -> Vec<usize> {
+/// Returns the indices of the accounts in the order of the sheet, with tied siblings in the order in which Slurm
+/// ranked the users below them.
+pub(super) fn visit_order(sheet: &Sheet<'_>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
     let ranks = ranks_below(sheet);
-    let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NOBODY);
+    let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NO_USERS);
     let mut tied: HashMap<(Option<usize>, u64), Vec<usize>> = HashMap::new();
     for (at, account) in sheet.accounts.iter().enumerate() {
         if let Some(level) = account.printed.level_fs.or_else(|| level_of(account)) {
@@ -21,7 +21,8 @@ pub(super) fn visited(sheet: &Sheet<'_>) -> Vec<usize> {
     }
     for places in tied.into_values().filter(|places| places.len() > 1) {
         let mut accounts = places.clone();
-        // The first of the later account may share the rank of the last of the earlier one: then that one's worst decides.
+        // The first user of the later account may share the rank of the last user of the earlier one; then the worst
+        // ranks decide.
         accounts.sort_by(|a, b| {
             let ((best_a, worst_a), (best_b, worst_b)) = (rank(a), rank(b));
             best_b.total_cmp(&best_a).then(worst_b.total_cmp(&worst_a))
@@ -35,7 +36,7 @@ pub(super) fn visited(sheet: &Sheet<'_>) -> Vec<usize> {
     order
 }
 
-/// Shares by usage: LevelFS but for a factor that all siblings have in common. `sshare` without `-l` prints no LevelFS.
+/// Returns shares / usage, which is proportional to LevelFS among siblings. `sshare` without `-l` prints no LevelFS.
 fn level_of(account: &Account<'_>) -> Option<f64> {
     match (account.shares, account.usage) {
         (Shares::Count(0), Some(_)) => Some(0.0),
@@ -44,12 +45,12 @@ fn level_of(account: &Account<'_>) -> Option<f64> {
     }
 }
 
-/// Best and worst of no fair-shares.
-const NOBODY: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+/// Best and worst fair-share of an account without users.
+const NO_USERS: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
-/// The best and the worst fair-share below each account.
+/// Returns the best and the worst fair-share below each account.
 fn ranks_below(sheet: &Sheet<'_>) -> Vec<(f64, f64)> {
-    let mut ranks = vec![NOBODY; sheet.accounts.len()];
+    let mut ranks = vec![NO_USERS; sheet.accounts.len()];
     for user in &sheet.users {
         if let (Some(fairshare), Some((best, worst))) = (user.printed.fairshare, ranks.get_mut(user.account))
         {
@@ -57,7 +58,7 @@ fn ranks_below(sheet: &Sheet<'_>) -> Vec<(f64, f64)> {
             *worst = worst.min(fairshare);
         }
     }
-    // Accounts come after those above them, so backwards each is complete when its turn comes.
+    // Accounts come after their parents, so in reverse order each account is complete before its parent.
     for (at, account) in sheet.accounts.iter().enumerate().rev() {
         let Some((best, worst)) = ranks.get(at).copied() else { continue };
         if let Some((above_best, above_worst)) = account.parent.and_then(|parent| ranks.get_mut(parent)) {

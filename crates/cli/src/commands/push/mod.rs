@@ -177,11 +177,11 @@ pub(super) fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
 fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
     let path = push.found.path.as_path();
     let missing = |error: StoreError| mending::unopened(&error, push.found, Access::Write, false);
-    let data = if let Some(text) = formats::policy_text(path).map_err(missing)? {
+    let data = if let Some(text) = formats::read_site_text(path).map_err(missing)? {
         if dry_run {
             judge(path, &text)?;
         }
-        formats::policy_data(path, &text).map_err(failure)?
+        formats::parse_site_text(path, &text).map_err(failure)?
     } else {
         let data = {
             let mut database = push.wait.open(push.found, Access::Read)?;
