@@ -69,7 +69,8 @@ fn fetch(archive: PathBuf) -> Act {
                 Database::open(path, Access::Write, wait).map_err(|error| error.to_string())?;
             let snapshot = database.snapshot().map_err(|error| error.to_string())?;
             let mut sink = |batch: Vec<_>| snapshot.insert_jobs(&batch).map(drop);
-            fetch::read_archive(&archive, wait, &mut sink, &mut |_, _| ()).map_err(|error| error.to_string())?;
+            fetch::read_archive(&archive, wait, &mut sink, &mut |_, _| ())
+                .map_err(|error| error.to_string())?;
             snapshot.commit().map_err(|error| error.to_string())
         };
         act().map_or_else(|error| (2, format!("flux-fairshare: {error}\n")), |()| (0, String::new()))

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What banks were promised, and what they got while they wanted any.
+//! Computes the share of each bank, and the core-seconds that it got while it had jobs.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Promised;
+use super::BankShares;
 use fairshare::Shares;
 use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::{Bank, SitePart};
 
-/// Of each bank its part of the whole: the product of its part among its siblings and those of the banks above.
-pub(super) fn promised(site: &SitePart) -> Promised {
+/// Returns by bank its part of the whole: the product of its part among its siblings and the parts of the banks
+/// above.
+pub(super) fn bank_shares(site: &SitePart) -> BankShares {
     let count = |shares: Shares| match shares {
         Shares::Count(shares) => shares as f64,
         Shares::Parent => 0.0,
@@ -27,7 +28,7 @@ pub(super) fn promised(site: &SitePart) -> Promised {
     let part = |bank: &Bank| {
         let mut part = 1.0;
         let mut at = Some(bank);
-        // The engine has refused trees that go round; here nothing may hang on that.
+        // The engine rejects cycles, but this loop must end in any case.
         for _ in 0..by_name.len() {
             let Some((bank, parent)) = at.and_then(|bank| Some((bank, bank.parent.as_ref()?))) else { break };
             let all = below.get(parent).copied().unwrap_or(0.0);
@@ -39,23 +40,23 @@ pub(super) fn promised(site: &SitePart) -> Promised {
     site.banks.iter().map(|bank| (bank.name.clone(), part(bank))).collect()
 }
 
-/// What one bank got, in core-seconds.
+/// The usage of one bank, in core-seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivered {
-    /// Its jobs.
+    /// Usage of its own jobs.
     pub(super) own: f64,
-    /// All jobs while it wanted any.
+    /// Usage of all jobs while the bank had jobs.
     pub(super) all: f64,
     active: u32,
-    /// What all had got when it began to want some.
+    /// Usage of all jobs when the bank got its first present job.
     since: f64,
 }
 
-/// Cores in use over time.
+/// Counts the cores in use over time.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     busy: u64,
-    /// Core-seconds up to `now`.
+    /// Core-seconds until `now`.
     total: f64,
     now: f64,
     banks: Vec<Delivered>,
@@ -66,14 +67,14 @@ impl Meter {
         Meter { now, banks: vec![Delivered::default(); banks], ..Meter::default() }
     }
 
-    /// Time goes on.
-    pub(super) fn go_to(&mut self, now: f64) {
+    /// Advances the time.
+    pub(super) fn advance_to(&mut self, now: f64) {
         self.total += self.busy as f64 * (now - self.now);
         self.now = now;
     }
 
-    /// A job of a bank was taken.
-    pub(super) fn wanted(&mut self, bank: usize) {
+    /// Counts a job of a bank that was accepted.
+    pub(super) fn add_job(&mut self, bank: usize) {
         let total = self.total;
         let Some(bank) = self.banks.get_mut(bank) else { return };
         if bank.active == 0 {
@@ -82,8 +83,8 @@ impl Meter {
         bank.active += 1;
     }
 
-    /// A job is gone, and had used so many core-seconds.
-    pub(super) fn gone(&mut self, bank: usize, used: f64) {
+    /// Counts the end of a job of a bank, which had used `used` core-seconds.
+    pub(super) fn remove_job(&mut self, bank: usize, used: f64) {
         let total = self.total;
         let Some(bank) = self.banks.get_mut(bank) else { return };
         bank.own += used;
@@ -93,16 +94,16 @@ impl Meter {
         }
     }
 
-    pub(super) fn start(&mut self, cores: u32) {
+    pub(super) fn add_cores(&mut self, cores: u32) {
         self.busy += u64::from(cores);
     }
 
-    pub(super) fn end(&mut self, cores: u32) {
+    pub(super) fn remove_cores(&mut self, cores: u32) {
         self.busy = self.busy.saturating_sub(cores.into());
     }
 
-    /// Core-seconds of all, and what each bank got.
-    pub(super) fn read(mut self) -> (f64, Vec<Delivered>) {
+    /// Returns the core-seconds of all jobs, and the usage of each bank.
+    pub(super) fn into_usage(mut self) -> (f64, Vec<Delivered>) {
         let total = self.total;
         for bank in self.banks.iter_mut().filter(|bank| bank.active > 0) {
             bank.all += total - bank.since;

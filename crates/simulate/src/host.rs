@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The job manager of a simulation: it takes jobs through their states as Flux does, asks the engine where Flux would,
-//! and carries out what the engine wants. Here is what time brings; `jobs.rs` has a job's way, `effects.rs` what the engine wants.
+//! The job manager of a simulation. It takes jobs through their states like Flux, sends events to the engine where
+//! Flux calls the plugin, and carries out the engine's effects. This file advances the time; `jobs.rs` has the states
+//! of a job, `effects.rs` the effects.
 
 mod effects;
 mod jobs;
@@ -18,25 +19,25 @@ use fairshare_engine::ids::{BankName, JobId, UserId};
 use fairshare_engine::limits::HoldName;
 use fairshare_engine::standing::Memory;
 
-/// The instance owner: nobody that has jobs.
+/// User id of the instance owner. The owner has no jobs.
 const OWNER: UserId = UserId(u32::MAX - 1);
-/// The urgency of a job for which nothing is said.
+/// Urgency of a job by default.
 const URGENCY: i64 = 16;
-/// No push takes usage apart again, so that the engine need not remember ended jobs.
+/// No later push changes the usage, so the engine need not store ended jobs.
 const MEMORY: Memory = Memory { jobs: 0, each: 16 };
-/// Jobs between two looks at who counts them.
+/// Number of completed jobs after which the shared counter is updated.
 const COUNTED: u64 = 1024;
 
-/// A job that was taken and is not over.
+/// A job that was accepted and has not ended.
 #[derive(Debug)]
 struct Active {
     state: State,
-    /// 0 as long as it has none, or may not start.
+    /// 0 if the job has no priority yet or may not start.
     priority: u32,
     holds: Vec<HoldName>,
 }
 
-/// What a callback was answered.
+/// The engine's answer to a callback.
 #[derive(Clone, Debug, PartialEq)]
 enum Answer {
     Nothing,
@@ -44,15 +45,15 @@ enum Answer {
     Priority(u32),
 }
 
-/// What became of a history.
+/// The result of a replay.
 #[derive(Debug)]
 pub(super) struct Finished {
-    /// When each job started; [`NEVER`] or [`REJECTED`] for one that did not.
+    /// Start of each job, or [`NEVER`] or [`REJECTED`].
     pub(super) starts: Vec<f64>,
     pub(super) begin: f64,
     pub(super) end: f64,
     pub(super) cores: u64,
-    /// Core-seconds.
+    /// Core-seconds of all jobs.
     pub(super) used: f64,
     pub(super) banks: Vec<(BankName, Delivered)>,
     pub(super) refreshes: u64,
@@ -60,7 +61,7 @@ pub(super) struct Finished {
 
 /// The start of a job that never started.
 pub(super) const NEVER: f64 = f64::INFINITY;
-/// The start of a job that was not taken.
+/// The start of a job that was rejected.
 pub(super) const REJECTED: f64 = f64::NEG_INFINITY;
 
 /// A cluster that replays a history.
@@ -73,38 +74,38 @@ pub(super) struct Host<'a> {
     depth: usize,
     nodes: u64,
     pub(super) now: f64,
-    /// When something happened last.
+    /// Time of the last event.
     last: f64,
-    /// The next that is submitted.
+    /// The next job to submit.
     next: Number,
     active: BTreeMap<Number, Active>,
-    /// How many wait for nothing but another priority than 0.
-    priceless: usize,
+    /// Number of jobs in SCHED with priority 0.
+    with_priority_0: usize,
     ends: BinaryHeap<Reverse<(Time, Number)>>,
     pub(super) starts: Vec<f64>,
-    /// When the next refresh is due, and how far they are apart.
+    /// Time of the next refresh, and the period of refreshes.
     refresh: Option<(f64, f64)>,
     turns: bool,
     slices: bool,
     refused: Option<String>,
     pub(super) meter: Meter,
-    /// The bank of each party, by its place among all.
+    /// Index of the bank of each party.
     bank_of: Vec<usize>,
     banks: Vec<BankName>,
     pub(super) refreshes: u64,
-    is_last_look_taken: bool,
-    /// No refresh is left out.
+    is_last_refresh_done: bool,
+    /// If true, no refresh is skipped.
     #[cfg(test)]
     pub(super) is_diligent: bool,
     done: Option<&'a AtomicU64>,
     uncounted: u64,
 }
 
-fn id_of(number: Number) -> JobId {
+fn to_id(number: Number) -> JobId {
     JobId(u64::from(number) + 1)
 }
 
-fn number_of(id: JobId) -> Number {
+fn to_number(id: JobId) -> Number {
     u32::try_from(id.0.saturating_sub(1)).unwrap_or(Number::MAX)
 }
 
@@ -137,7 +138,7 @@ impl<'a> Host<'a> {
             last: begin,
             next: 0,
             active: BTreeMap::new(),
-            priceless: 0,
+            with_priority_0: 0,
             ends: BinaryHeap::new(),
             starts: vec![NEVER; trace.jobs().len()],
             refresh: None,
@@ -148,14 +149,14 @@ impl<'a> Host<'a> {
             bank_of,
             banks,
             refreshes: 0,
-            is_last_look_taken: false,
+            is_last_refresh_done: false,
             #[cfg(test)]
             is_diligent: false,
             done,
             uncounted: 0,
         };
-        host.tell(Event::Settings(settings));
-        host.tell(Event::Policy(policy, site));
+        host.send(Event::Settings(settings));
+        host.send(Event::Policy(policy, site));
         host.settle();
         host.refused.take().map_or(Ok(host), Err)
     }
@@ -164,16 +165,18 @@ impl<'a> Host<'a> {
         self.trace.jobs().get(number as usize)
     }
 
-    /// Goes on to the next event. False if all is over.
+    /// Advances to the next event. Returns false if the replay is complete.
     pub(super) fn step(&mut self) -> bool {
         let submission = self.job(self.next).map(|job| job.submit);
         let end = self.ends.peek().map(|Reverse((Time(end), _))| *end);
-        let Some(next) = submission.into_iter().chain(end).reduce(f64::min) else { return self.look_last() };
+        let Some(next) = submission.into_iter().chain(end).reduce(f64::min) else {
+            return self.refresh_last();
+        };
         if let Some(at) = self.refresh_before(next, submission == Some(next)) {
             self.refresh_at(at);
             return true;
         }
-        self.go_to(next);
+        self.advance_to(next);
         self.last = next;
         while let Some(Reverse((Time(end), number))) = self.ends.peek().copied()
             && end <= next
@@ -190,10 +193,10 @@ impl<'a> Host<'a> {
         true
     }
 
-    /// Gives what became of it all.
+    /// Returns the result of the replay.
     pub(super) fn finish(self) -> Finished {
         let begin = self.trace.jobs().first().map_or(0.0, |job| job.submit);
-        let (used, delivered) = self.meter.read();
+        let (used, delivered) = self.meter.into_usage();
         let banks = self.banks.into_iter().zip(delivered).collect();
         let (end, cores, refreshes) = (self.last, self.cluster.cores, self.refreshes);
         if let Some(done) = self.done {
@@ -202,23 +205,24 @@ impl<'a> Host<'a> {
         Finished { starts: self.starts, begin, end, cores, used, banks, refreshes }
     }
 
-    fn go_to(&mut self, now: f64) {
+    fn advance_to(&mut self, now: f64) {
         self.now = now;
-        self.meter.go_to(now);
+        self.meter.advance_to(now);
     }
 
-    /// Whatever waits now waits for time alone: it is looked at once more, as of the next refresh.
-    fn look_last(&mut self) -> bool {
-        let Some((at, _)) = self.refresh.filter(|_| !self.active.is_empty() && !self.is_last_look_taken)
+    /// Refreshes once more if jobs are pending and no other event is left, because time alone may change their
+    /// priorities.
+    fn refresh_last(&mut self) -> bool {
+        let Some((at, _)) = self.refresh.filter(|_| !self.active.is_empty() && !self.is_last_refresh_done)
         else {
             return false;
         };
-        self.is_last_look_taken = true;
+        self.is_last_refresh_done = true;
         self.refresh_at(at);
         !self.ends.is_empty()
     }
 
-    /// When the next refresh is due that anybody could tell from none, if it is before the next event.
+    /// Returns the time of the next refresh before the next event that can change the outcome.
     fn refresh_before(&self, next: f64, is_submission: bool) -> Option<f64> {
         let (at, period) = self.refresh.filter(|(at, _)| *at <= next)?;
         #[cfg(test)]
@@ -229,39 +233,41 @@ impl<'a> Host<'a> {
         if waiting == 0 && !is_submission {
             return None;
         }
-        // What has no priority may get one, and whoever finds room may come first, at any of them; else the last will do.
-        let is_any = waiting > 0 && (self.priceless > 0 || self.queue.has_room(self.cluster.free));
+        // If a job has priority 0, or if a job fits, each refresh may change the next start; otherwise the last
+        // refresh suffices.
+        let is_any =
+            waiting > 0 && (self.with_priority_0 > 0 || self.queue.has_fitting_job(self.cluster.free));
         let skipped = if is_any { 0.0 } else { ((next - at) / period).floor() };
         Some(at + skipped * period)
     }
 
-    /// A refresh as of then. One that was due while nothing waited may come after what happened since: what has been used at an
-    /// instant does not depend on when that is asked.
+    /// Refreshes as of the time `at`. A refresh that was due while no job was pending may run after later events,
+    /// because usage at an instant does not depend on when it is computed.
     fn refresh_at(&mut self, at: f64) {
         self.refresh = None;
         self.refreshes += 1;
         let now = self.now.max(at);
-        self.meter.go_to(now);
+        self.meter.advance_to(now);
         self.now = at;
-        self.tell(Event::Timer(Timer::Refresh));
+        self.send(Event::Timer(Timer::Refresh));
         self.settle();
         self.now = now;
         self.schedule();
     }
 
-    /// Reactor turns until none is asked for.
+    /// Runs reactor turns until the engine requests no more.
     fn settle(&mut self) {
         while self.turns || self.slices {
             if std::mem::take(&mut self.slices) {
-                self.tell(Event::Timer(Timer::Slice));
+                self.send(Event::Timer(Timer::Slice));
             }
             if std::mem::take(&mut self.turns) {
-                self.tell(Event::Timer(Timer::Turn));
+                self.send(Event::Timer(Timer::Turn));
             }
         }
     }
 
-    /// Starts whoever may start; that may release others.
+    /// Starts all jobs that can start. Starting a job may release others.
     fn schedule(&mut self) {
         loop {
             let jobs = (self.trace.jobs(), self.depth);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A cluster in virtual time around the engine: what would have become of a job history under other rules.
+//! A cluster in virtual time around the engine: replays a job history under other rules.
 //!
 //! ```text
-//! Trace ──> Host ── Event ──> Engine     the same as in the plugin: prices, live usage, limits, release
+//! Trace ──> Host ── Event ──> Engine     the same as in the plugin: priorities, live usage, limits, release
 //!            │  └── Effect <──┘
-//!            └───> Scheduler             who starts: FCFS or EASY backfill, in the order of the priorities
+//!            └───> Scheduler             starts jobs: FCFS or EASY backfill, in the order of priorities
 //! ```
 //!
 //! # Rules
-//! - Time goes from event to event. Of one instant first the ends come, then the submissions, then whoever starts.
-//! - A refresh of live fair-share is given to the engine when it is due, but not where nobody could tell: while nothing
-//!   waits, and, while no waiting job finds room, only the last before the next event.
-//! - Nothing depends on a clock, on threads or on the order of a hash: the same history gives the same outcome.
+//! - Time advances from event to event. At one instant jobs end first, then jobs are submitted, then jobs start.
+//! - The engine gets a refresh of live fair-share when it is due, except where it can't change the outcome: if no job
+//!   is pending, it is skipped; if no pending job fits, only the last refresh before the next event is run.
+//! - The outcome depends on the history only, not on a clock, on threads or on the order of a hash table.
 #![forbid(unsafe_code)]
 
 mod delivery;
@@ -35,18 +35,18 @@ use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::SitePart;
 use host::Host;
 
-/// Under which rules a history is replayed.
+/// The rules under which a history is replayed.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Associations, limits, weights: what a push brings.
+    /// Associations, limits and weights, as in a push.
     pub policy: Policy,
-    /// The tree and how it is ranked: of the same push.
+    /// Tree and ranking policy, as in the same push.
     pub site: SitePart,
     /// The plugin's settings.
     pub settings: Settings,
-    /// Who starts.
+    /// Scheduling algorithm.
     pub scheduler: Scheduler,
-    /// How many pending jobs behind the first are looked at for backfill.
+    /// Number of pending jobs behind the first that backfill considers.
     pub depth: usize,
     /// Nodes of the cluster.
     pub nodes: u64,
@@ -54,13 +54,13 @@ pub struct Scenario {
     pub cores: u64,
 }
 
-/// Replays a history, and counts the jobs that are done with. `Err` says why the engine refused the site.
+/// Replays a history. `done` counts completed jobs. Returns an error with the engine's reason if it rejects the site.
 pub fn replay(trace: &Trace, scenario: Scenario, done: &AtomicU64) -> Result<Measures, String> {
-    let promised = delivery::promised(&scenario.site);
+    let shares = delivery::bank_shares(&scenario.site);
     let mut host = Host::new(trace, scenario, Some(done))?;
     while host.step() {}
-    Ok(measures::of(trace, host.finish(), &promised))
+    Ok(measures::compute(trace, host.finish(), &shares))
 }
 
-/// What a bank was promised of the whole, by its name.
-type Promised = BTreeMap<BankName, f64>;
+/// Part of the whole by bank.
+type BankShares = BTreeMap<BankName, f64>;

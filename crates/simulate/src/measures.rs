@@ -1,77 +1,77 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a replay came to, for people: waits, slowdowns, shares.
+//! Summarizes a replay: waits, slowdowns, shares.
 
 use std::collections::BTreeMap;
 
-use super::Promised;
+use super::BankShares;
 use super::delivery::Delivered;
 use super::host::{Finished, NEVER, REJECTED};
 use super::trace::{Job, Trace};
 use fairshare_engine::ids::BankName;
 
-/// Run times below this count as this in slowdowns: who waits a minute for a second is not sixty times as badly off.
+/// Shortest run time in slowdowns, in seconds, so that very short jobs do not dominate.
 const TAU: f64 = 10.0;
 
-/// How a value is distributed.
+/// Distribution of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// The least value that half of all do not exceed.
+    /// 50th percentile: the lowest value that at least 50 % of the values do not exceed.
     pub p50: f64,
-    /// The same of 95 %.
+    /// 95th percentile.
     pub p95: f64,
-    /// The same of 99 %.
+    /// 99th percentile.
     pub p99: f64,
 }
 
-/// Jobs that are looked at together.
+/// Summary of a set of jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    /// How many started.
+    /// Number of jobs that started.
     pub jobs: usize,
     /// Seconds from submission to start.
     pub wait: Spread,
-    /// Time from submission to end over run time, 10 seconds at least.
+    /// Time from submission to end divided by run time (at least 10 seconds).
     pub slowdown: Spread,
 }
 
-/// What a bank was promised, and what it got.
+/// The share of a bank, and the part that it got.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BankShare {
-    /// Its part of the whole, as the tree has it.
+    /// Part of the whole according to the tree.
     pub promised: f64,
-    /// Its part of all core-seconds in the time in which it had jobs, waiting or running.
+    /// Part of all core-seconds during the time in which the bank had pending or running jobs.
     pub delivered: Option<f64>,
 }
 
-/// What a replay came to.
+/// Summary of a replay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measures {
     /// All jobs that started.
     pub all: Group,
     /// By bank.
     pub banks: BTreeMap<BankName, (Group, BankShare)>,
-    /// By cores: the most of each class, and its jobs.
+    /// By number of cores: the upper bound of each class, and its jobs.
     pub sizes: BTreeMap<u32, Group>,
-    /// Jobs that were not taken.
+    /// Number of rejected jobs.
     pub rejected: usize,
-    /// Jobs that never started.
+    /// Number of jobs that never started.
     pub never: usize,
-    /// Part of the cluster's core-seconds that was used, from the first submission to the last end.
+    /// Used part of the cluster's core-seconds from the first submission to the last end.
     pub utilisation: f64,
-    /// Jain's index of what banks got over what they were promised: 1 where all got the same part, 1/n where one got all.
+    /// Jain's index of delivered / promised over banks: 1 if all are equal, 1/n if one bank got everything.
     pub jain: Option<f64>,
-    /// The longest time after its submission at which a job was overtaken by a later one of equal size.
+    /// The longest time from the submission of a job until a later job of equal size started before it, in seconds.
     pub behind: f64,
     /// Seconds from the first submission to the last end.
     pub makespan: f64,
-    /// Refreshes of live fair-share.
+    /// Number of refreshes of live fair-share.
     pub refreshes: u64,
 }
 
-/// The most cores of the class that a job is in: 1, 4, 16, 64, ...
-fn class(cores: u32) -> u32 {
+/// Returns the upper bound of a job's size class: 1, 4, 16, 64, ... cores.
+fn size_class(cores: u32) -> u32 {
     let mut most = 1u32;
     while most < cores {
         most = most.saturating_mul(4);
@@ -79,7 +79,7 @@ fn class(cores: u32) -> u32 {
     most
 }
 
-pub(super) fn of(trace: &Trace, finished: Finished, promised: &Promised) -> Measures {
+pub(super) fn compute(trace: &Trace, finished: Finished, bank_shares: &BankShares) -> Measures {
     let Finished { starts, begin, end, cores, used, banks, refreshes } = finished;
     let jobs = trace.jobs();
     let (mut all, mut sizes) = (Values::default(), BTreeMap::<u32, Values>::new());
@@ -91,7 +91,7 @@ pub(super) fn of(trace: &Trace, finished: Finished, promised: &Promised) -> Meas
             REJECTED => rejected += 1,
             start => {
                 all.add(job, start);
-                sizes.entry(class(job.cores)).or_default().add(job, start);
+                sizes.entry(size_class(job.cores)).or_default().add(job, start);
                 if let Some(values) = parties.get_mut(trace.party_of(job)) {
                     values.add(job, start);
                 }
@@ -100,37 +100,37 @@ pub(super) fn of(trace: &Trace, finished: Finished, promised: &Promised) -> Meas
     }
     let mut by_bank: BTreeMap<BankName, Values> = BTreeMap::new();
     for (party, values) in trace.parties().iter().zip(parties) {
-        by_bank.entry(party.bank.clone()).or_default().absorb(values);
+        by_bank.entry(party.bank.clone()).or_default().append(values);
     }
     let delivered: BTreeMap<BankName, Delivered> = banks.into_iter().collect();
     let share = |bank: &BankName| BankShare {
-        promised: promised.get(bank).copied().unwrap_or(0.0),
+        promised: bank_shares.get(bank).copied().unwrap_or(0.0),
         delivered: delivered.get(bank).filter(|got| got.all > 0.0).map(|got| got.own / got.all),
     };
     let banks: BTreeMap<_, _> = by_bank
         .into_iter()
         .map(|(bank, values)| {
             let share = share(&bank);
-            (bank, (values.group(), share))
+            (bank, (values.into_group(), share))
         })
         .collect();
     let makespan = end - begin;
     let whole = cores as f64 * makespan;
     Measures {
-        all: all.group(),
-        jain: jain(banks.values().map(|(_, share)| *share)),
+        all: all.into_group(),
+        jain: jain_index(banks.values().map(|(_, share)| *share)),
         banks,
-        sizes: sizes.into_iter().map(|(most, values)| (most, values.group())).collect(),
+        sizes: sizes.into_iter().map(|(most, values)| (most, values.into_group())).collect(),
         rejected,
         never,
         utilisation: if whole > 0.0 { used / whole } else { 0.0 },
-        behind: behind(jobs, &starts),
+        behind: longest_overtaking(jobs, &starts),
         makespan,
         refreshes,
     }
 }
 
-/// Waits and slowdowns of some jobs.
+/// Waits and slowdowns of a set of jobs.
 #[derive(Clone, Debug, Default)]
 struct Values {
     waits: Vec<f64>,
@@ -144,17 +144,21 @@ impl Values {
         self.slowdowns.push(((wait + job.run) / job.run.max(TAU)).max(1.0));
     }
 
-    fn absorb(&mut self, other: Values) {
+    fn append(&mut self, other: Values) {
         self.waits.extend(other.waits);
         self.slowdowns.extend(other.slowdowns);
     }
 
-    fn group(mut self) -> Group {
-        Group { jobs: self.waits.len(), wait: spread(&mut self.waits), slowdown: spread(&mut self.slowdowns) }
+    fn into_group(mut self) -> Group {
+        Group {
+            jobs: self.waits.len(),
+            wait: compute_spread(&mut self.waits),
+            slowdown: compute_spread(&mut self.slowdowns),
+        }
     }
 }
 
-fn spread(values: &mut [f64]) -> Spread {
+fn compute_spread(values: &mut [f64]) -> Spread {
     if values.is_empty() {
         return Spread::default();
     }
@@ -168,7 +172,7 @@ fn spread(values: &mut [f64]) -> Spread {
     Spread { mean, p50: nearest(0.5), p95: nearest(0.95), p99: nearest(0.99) }
 }
 
-fn jain(shares: impl Iterator<Item = BankShare>) -> Option<f64> {
+fn jain_index(shares: impl Iterator<Item = BankShare>) -> Option<f64> {
     let (mut sum, mut squares, mut many) = (0.0, 0.0, 0.0);
     for share in shares.filter(|share| share.promised > 0.0) {
         let Some(delivered) = share.delivered else { continue };
@@ -180,8 +184,9 @@ fn jain(shares: impl Iterator<Item = BankShare>) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (many * squares))
 }
 
-/// The longest time after its submission at which a job was overtaken by a later one of equal size.
-fn behind(jobs: &[Job], starts: &[f64]) -> f64 {
+/// Returns the longest time from the submission of a job until a later job of equal size started before it, in
+/// seconds.
+fn longest_overtaking(jobs: &[Job], starts: &[f64]) -> f64 {
     let mut of_size: BTreeMap<(u32, u32, u32), Vec<usize>> = BTreeMap::new();
     for (number, (job, start)) in jobs.iter().zip(starts).enumerate() {
         if *start != REJECTED {
@@ -196,7 +201,7 @@ fn behind(jobs: &[Job], starts: &[f64]) -> f64 {
         by_start.sort_by(|a, b| start(*a).total_cmp(&start(*b)).then(a.cmp(b)));
         let mut oldest = by_submission.iter().copied().peekable();
         for number in by_start.into_iter().filter(|number| start(*number) < NEVER) {
-            // Whoever started by then waits no more.
+            // Jobs that have started by then are not overtaken any more.
             while oldest.next_if(|old| start(*old) <= start(number)).is_some() {}
             if let Some(old) = oldest.peek().copied().filter(|old| *old < number) {
                 worst = worst.max(start(number) - submit(old));
@@ -211,31 +216,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_those_of_values_that_there_are() {
+    fn percentiles_are_existing_values() {
         let mut hundred: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        assert_eq!(spread(&mut hundred), Spread { mean: 50.5, p50: 50.0, p95: 95.0, p99: 99.0 });
-        assert_eq!(spread(&mut [7.0]), Spread { mean: 7.0, p50: 7.0, p95: 7.0, p99: 7.0 });
-        assert_eq!(spread(&mut []), Spread::default());
+        assert_eq!(compute_spread(&mut hundred), Spread { mean: 50.5, p50: 50.0, p95: 95.0, p99: 99.0 });
+        assert_eq!(compute_spread(&mut [7.0]), Spread { mean: 7.0, p50: 7.0, p95: 7.0, p99: 7.0 });
+        assert_eq!(compute_spread(&mut []), Spread::default());
     }
 
     #[test]
-    fn classes_are_apart_by_fours() {
-        let classes = [1, 2, 4, 5, 16, 17, 1000, u32::MAX].map(class);
+    fn size_classes_are_powers_of_four() {
+        let classes = [1, 2, 4, 5, 16, 17, 1000, u32::MAX].map(size_class);
         assert_eq!(classes, [1, 4, 4, 16, 16, 64, 1024, u32::MAX]);
     }
 
     #[test]
-    fn equal_parts_of_what_was_promised_are_fair() {
-        let of = |pairs: &[(f64, f64)]| {
-            jain(pairs.iter().map(|&(promised, got)| BankShare { promised, delivered: Some(got) }))
+    fn the_jain_index_is_1_if_all_banks_get_equal_parts_of_their_share() {
+        let index_of = |pairs: &[(f64, f64)]| {
+            jain_index(pairs.iter().map(|&(promised, got)| BankShare { promised, delivered: Some(got) }))
         };
-        assert_eq!(of(&[(0.5, 0.25), (0.25, 0.125)]), Some(1.0));
-        assert_eq!(of(&[(0.5, 1.0), (0.5, 0.0)]), Some(0.5));
-        assert_eq!(of(&[(0.0, 1.0)]), None);
+        assert_eq!(index_of(&[(0.5, 0.25), (0.25, 0.125)]), Some(1.0));
+        assert_eq!(index_of(&[(0.5, 1.0), (0.5, 0.0)]), Some(0.5));
+        assert_eq!(index_of(&[(0.0, 1.0)]), None);
     }
 
     #[test]
-    fn who_is_overtaken_longest_is_found() {
+    fn longest_overtaking_compares_jobs_of_equal_size() {
         let job = |submit, cores| {
             let mut trace = Trace::default();
             let party =
@@ -244,10 +249,10 @@ mod tests {
             trace.jobs()[0]
         };
         let jobs = [job(0.0, 1), job(5.0, 1), job(6.0, 2), job(7.0, 1)];
-        // The first is overtaken by the last at 30; the job of two cores is of another size.
-        assert_eq!(behind(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
-        assert_eq!(behind(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
-        assert_eq!(behind(&jobs, &[NEVER, 20.0, 6.0, REJECTED]), 20.0, "one that never starts");
-        assert_eq!(behind(&jobs, &[REJECTED, 20.0, 6.0, 30.0]), 0.0, "one that was not taken");
+        // The last job overtakes the first at 30. The job with two cores has another size.
+        assert_eq!(longest_overtaking(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
+        assert_eq!(longest_overtaking(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
+        assert_eq!(longest_overtaking(&jobs, &[NEVER, 20.0, 6.0, REJECTED]), 20.0, "a job that never starts");
+        assert_eq!(longest_overtaking(&jobs, &[REJECTED, 20.0, 6.0, 30.0]), 0.0, "a rejected job");
     }
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which pending jobs start now: first come first served by priority, or with EASY backfill behind the first.
+//! Selects the pending jobs to start: first come first served by priority, or with EASY backfill behind the first
+//! job.
 //!
-//! The cluster is a number of cores: where on it a job lies makes no difference.
+//! The cluster is a number of cores; the placement of jobs has no influence.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::trace::Job;
 
-/// How jobs are chosen that need not wait for the first.
+/// Scheduling algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// None: nobody starts before the first.
+    /// First come first served: no job starts before the first.
     Fcfs,
-    /// Those that do not delay the first, as far as run times asked for tell.
+    /// Backfill: jobs start that do not delay the first, according to their time limits.
     #[default]
     Easy,
 }
 
-/// An instant, in an order.
+/// A time with a total order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Time(pub(super) f64);
 
@@ -36,14 +37,14 @@ impl Ord for Time {
     }
 }
 
-/// Jobs by their place in the history.
+/// Index of a job in the history.
 pub(super) type Number = u32;
 
-/// Jobs that may start, the one with the highest priority first; of equal ones the first submitted.
+/// Jobs that may start, ordered by descending priority and then by submission.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     order: BTreeSet<(Reverse<u32>, Number)>,
-    /// How many want so many cores.
+    /// Number of jobs by number of cores.
     sizes: BTreeMap<u32, u32>,
 }
 
@@ -65,8 +66,8 @@ impl Queue {
         }
     }
 
-    /// Whether any job would start if it were the first.
-    pub(super) fn has_room(&self, free: u64) -> bool {
+    /// Returns true if the smallest job fits into `free` cores.
+    pub(super) fn has_fitting_job(&self, free: u64) -> bool {
         self.sizes.first_key_value().is_some_and(|(least, _)| u64::from(*least) <= free)
     }
 
@@ -74,23 +75,22 @@ impl Queue {
         self.order.iter().map(|(_, job)| *job)
     }
 
-    /// The first.
     #[cfg(test)]
     pub(super) fn head(&self) -> Option<Number> {
         self.jobs().next()
     }
 }
 
-/// Cores, and who has them until when.
+/// The cores of the cluster, and the running jobs.
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) cores: u64,
     pub(super) free: u64,
-    /// When running jobs end at the latest, with their cores.
+    /// Latest ends of running jobs, with their cores.
     ends: BTreeMap<(Time, Number), u32>,
 }
 
-/// When the first pending job starts at the latest, and what else is free then.
+/// The latest start of the first pending job, and the cores that are free then in addition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reservation {
     pub(super) start: f64,
@@ -102,23 +102,23 @@ impl Cluster {
         Cluster { cores, free: cores, ends: BTreeMap::new() }
     }
 
-    pub(super) fn take(&mut self, number: Number, job: &Job, now: f64) {
+    pub(super) fn allocate(&mut self, number: Number, job: &Job, now: f64) {
         self.free = self.free.saturating_sub(job.cores.into());
         self.ends.insert((Time(now + job.walltime), number), job.cores);
     }
 
-    pub(super) fn give_back(&mut self, number: Number, job: &Job, started: f64) {
+    pub(super) fn release(&mut self, number: Number, job: &Job, started: f64) {
         if self.ends.remove(&(Time(started + job.walltime), number)).is_some() {
             self.free += u64::from(job.cores);
         }
     }
 
-    /// What is held for a job of so many cores that does not fit now.
-    pub(super) fn reservation(&self, cores: u32) -> Option<Reservation> {
+    /// Returns the reservation for a job of `cores` cores that does not fit now.
+    pub(super) fn reserve(&self, cores: u32) -> Option<Reservation> {
         let wanted = u64::from(cores);
         let (mut free, mut start) = (self.free, None);
         for ((end, _), given) in &self.ends {
-            // What else ends at that very instant is free then, too.
+            // Jobs that end at the same instant free their cores too.
             if start.is_some_and(|start| start < end.0) {
                 break;
             }
@@ -130,7 +130,7 @@ impl Cluster {
 }
 
 impl Scheduler {
-    /// The jobs that start now, in order. So many behind the first are looked at.
+    /// Returns the jobs to start now, in order. Backfill considers `depth` jobs behind the first.
     pub(super) fn choose(
         self,
         queue: &Queue,
@@ -140,7 +140,7 @@ impl Scheduler {
     ) -> Vec<Number> {
         let mut chosen = Vec::new();
         let mut free = cluster.free;
-        if !queue.has_room(free) {
+        if !queue.has_fitting_job(free) {
             return chosen;
         }
         let mut pending = queue.jobs();
@@ -157,7 +157,7 @@ impl Scheduler {
         let Some(head) = blocked.filter(|_| self == Scheduler::Easy && chosen.is_empty()) else {
             return chosen;
         };
-        let Some(Reservation { start, mut extra }) = cluster.reservation(head.cores) else { return chosen };
+        let Some(Reservation { start, mut extra }) = cluster.reserve(head.cores) else { return chosen };
         for number in pending.take(depth) {
             let Some(job) = jobs.get(number as usize) else { continue };
             let cores = u64::from(job.cores);
@@ -169,7 +169,7 @@ impl Scheduler {
                 free -= cores;
                 extra -= if is_over_before { 0 } else { cores };
                 chosen.push(number);
-                if !queue.has_room(free) {
+                if !queue.has_fitting_job(free) {
                     break;
                 }
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Simulations of made-up sites: what holds in any of them, and what is known of queues.
+//! Simulations of generated sites: properties of any replay, and known results of queueing theory.
 
 mod properties;
 mod queues;
@@ -15,10 +15,10 @@ use fairshare_engine::ids::{BankName, Limit, UserId};
 use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 
 const UNLIMITED: Limit = Limit(2_147_483_647);
-/// Half of what was used is forgotten in so many seconds.
+/// Half-life in seconds.
 const HALF_LIFE: f64 = 50_000.0;
 
-/// Numbers from a seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -30,13 +30,13 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// Above 0, up to 1.
-    fn part(&mut self) -> f64 {
+    /// Returns a number above 0, up to 1.
+    fn fraction(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
     fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * self.part().ln()
+        -mean * self.fraction().ln()
     }
 
     fn below(&mut self, end: u64) -> u64 {
@@ -48,7 +48,7 @@ fn party(user: u32, bank: &str) -> Party {
     Party { user: UserId(user), bank: bank.into(), queue: None }
 }
 
-/// Banks below a root, each with its shares; users (id, bank, shares); no limits.
+/// Makes a scenario without limits from banks below the root (name, shares) and users (id, bank, shares).
 fn scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Scenario {
     let root: BankName = "root".into();
     let bank = |name: &str, parent: Option<&BankName>, shares| Bank {
@@ -113,7 +113,7 @@ fn scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Sc
     }
 }
 
-/// All jobs have one priority: who comes first is first.
+/// Sets all weights to 0, so that all jobs have the same priority and start in the order of submission.
 fn without_weights(mut scenario: Scenario) -> Scenario {
     let none = ["fairshare", "queue", "bank", "urgency"].map(|factor| (factor.to_owned(), 0));
     scenario.policy.weights = none.to_vec();

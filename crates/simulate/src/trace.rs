@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A job history in little memory: forty bytes a job, and who they are of once for all.
+//! A compact job history: forty bytes per job, and each party (user, bank, queue) once.
 
 use std::collections::HashMap;
 
 use fairshare_engine::ids::{BankName, QueueName, UserId};
 
-/// A job of the history, in seconds and whole resources.
+/// A job of the history. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Job {
-    /// When it was submitted, since the epoch.
+    /// Time of submission since the epoch.
     pub submit: f64,
-    /// How long it ran.
+    /// Run time.
     pub run: f64,
-    /// How long it asked to run; never less than it ran.
+    /// Time limit, never less than the run time.
     pub walltime: f64,
     /// Cores over all nodes.
     pub cores: u32,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u32,
     /// GPUs over all nodes.
     pub gpus: u32,
     party: u32,
 }
 
-/// Whose jobs they are, and where they were submitted to.
+/// User, bank and queue of jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Party {
-    /// Who.
+    /// User id.
     pub user: UserId,
-    /// The bank.
+    /// Name of the bank.
     pub bank: BankName,
-    /// The queue, if any.
+    /// Name of the queue, if any.
     pub queue: Option<QueueName>,
 }
 
-/// Means over all jobs of a history, by which histories are compared.
+/// Mean values of a history, for comparing histories.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Means {
-    /// Seconds from one submission to the next.
+    /// Seconds between two submissions.
     pub between: f64,
-    /// Seconds that a job ran.
+    /// Run time in seconds.
     pub run: f64,
-    /// Cores of a job.
+    /// Cores per job.
     pub cores: f64,
 }
 
-/// Jobs in the order of their submission.
+/// Jobs in the order of submission.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     jobs: Vec<Job>,
@@ -54,7 +54,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Adds a job of somebody; what `job` says of that is of no account.
+    /// Adds a job of a party.
     pub fn push(&mut self, party: Party, submit: f64, (run, walltime): (f64, f64), size: [u32; 3]) {
         let next = self.parties.len() as u32;
         let number = match self.numbers.get(&party) {
@@ -70,14 +70,14 @@ impl Trace {
         self.jobs.push(Job { submit, run, walltime, cores, nodes, gpus, party: number });
     }
 
-    /// Puts the jobs in the order of their submission; of those submitted at one time the first added comes first.
+    /// Sorts the jobs by time of submission. Jobs with equal times stay in their order.
     pub fn sort(&mut self) {
         self.jobs.sort_by(|a, b| a.submit.total_cmp(&b.submit));
         self.jobs.shrink_to_fit();
     }
 
-    /// Has jobs be of others than they were.
-    pub fn rename(&mut self, to: impl FnMut(&Party) -> Party) {
+    /// Replaces each party.
+    pub fn map_parties(&mut self, to: impl FnMut(&Party) -> Party) {
         self.parties = self.parties.iter().map(to).collect();
         self.numbers.clear();
     }
@@ -87,11 +87,11 @@ impl Trace {
         &self.jobs
     }
 
-    /// What the jobs are like; of two jobs at least, in the order of their submission.
+    /// Returns the mean values of at least two jobs in the order of submission, or `None` for fewer jobs.
     pub fn means(&self) -> Option<Means> {
         let [first, .., last] = self.jobs.as_slice() else { return None };
         let many = self.jobs.len() as f64;
-        let mean = |of: fn(&Job) -> f64| self.jobs.iter().map(of).sum::<f64>() / many;
+        let mean = |value: fn(&Job) -> f64| self.jobs.iter().map(value).sum::<f64>() / many;
         Some(Means {
             between: (last.submit - first.submit) / (many - 1.0),
             run: mean(|job| job.run),
@@ -99,16 +99,16 @@ impl Trace {
         })
     }
 
-    /// All there are jobs of.
+    /// Returns all parties.
     pub fn parties(&self) -> &[Party] {
         &self.parties
     }
 
-    /// Of whom a job is, by its place among all.
+    /// Returns the index of the job's party.
     pub fn party_of(&self, job: &Job) -> usize {
         job.party as usize
     }
 
-    /// Bytes that a job takes.
-    pub const BYTES: usize = size_of::<Job>();
+    /// Size of a job in bytes.
+    pub const BYTES_PER_JOB: usize = size_of::<Job>();
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the engine is told, and what is done about what it wants.
+//! Sends events to the engine and carries out its effects.
 
-use super::{Answer, Host, URGENCY, id_of, number_of};
+use super::{Answer, Host, URGENCY, to_id, to_number};
 use crate::scheduler::Number;
 use fairshare_engine::engine::{Effect, Event, State, Timer};
 
 impl Host<'_> {
-    pub(super) fn tell(&mut self, event: Event<'_>) -> Answer {
+    pub(super) fn send(&mut self, event: Event<'_>) -> Answer {
         let effects = self.engine.handle(self.now, event);
         self.apply(effects)
     }
 
-    /// Carries out what the engine wants, in order; what comes of it is carried out before what is behind it.
+    /// Carries out effects in order. Effects that follow from an effect come before the next one.
     fn apply(&mut self, effects: Vec<Effect>) -> Answer {
         let mut answer = Answer::Nothing;
         let mut todo = vec![effects.into_iter()];
@@ -43,39 +43,40 @@ impl Host<'_> {
         answer
     }
 
-    /// Carries out what is to be done to jobs and timers.
+    /// Carries out an effect on jobs or timers.
     fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::RejectPolicy(text) => self.refused = Some(text),
             Effect::AddDependency(id, name) => {
-                if let Some(active) = self.active.get_mut(&number_of(id)) {
+                if let Some(active) = self.active.get_mut(&to_number(id)) {
                     active.holds.push(name);
                 }
             }
             Effect::RemoveDependency(id, name) => {
-                if let Some(active) = self.active.get_mut(&number_of(id)) {
+                if let Some(active) = self.active.get_mut(&to_number(id)) {
                     active.holds.retain(|hold| *hold != name);
-                    self.go_on(number_of(id));
+                    self.leave_depend(to_number(id));
                 }
             }
             Effect::Prioritize(id, priority) => {
-                self.set_priority(number_of(id), &Answer::Priority(priority));
+                self.set_priority(to_number(id), &Answer::Priority(priority));
             }
             Effect::ReprioritizeAll => {
-                let asked = |state| matches!(state, State::Priority | State::Sched);
-                let jobs = self.active.iter().filter(|(_, job)| asked(job.state));
+                let has_priority = |state| matches!(state, State::Priority | State::Sched);
+                let jobs = self.active.iter().filter(|(_, job)| has_priority(job.state));
                 let jobs: Vec<Number> = jobs.map(|(number, _)| *number).collect();
                 for number in jobs {
-                    let answer = self.tell(Event::PriorityGet(id_of(number), URGENCY));
+                    let answer = self.send(Event::PriorityGet(to_id(number), URGENCY));
                     self.set_priority(number, &answer);
                 }
             }
-            Effect::Raise(id, _) => self.end(number_of(id)),
+            Effect::Raise(id, _) => self.end(to_number(id)),
             Effect::Arm(Timer::Turn) => self.turns = true,
-            // What posting costs Flux takes no time here.
+            // Posting priorities takes no time in a simulation.
             Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _) => self.slices = true,
             Effect::ArmIn(Timer::Refresh, period) => self.refresh = Some((self.now + period, period)),
-            // No job declares dependencies, none is read back, each names its bank, and nobody reads notes, logs and memos.
+            // The other effects are not needed: jobs have no dependencies and name their bank, and there are no
+            // readers of notes, logs and memos.
             _ => {}
         }
     }

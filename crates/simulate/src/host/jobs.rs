@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A job's way through its states, as Flux takes it.
+//! Takes a job through its states like Flux.
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 
-use super::{Active, Answer, COUNTED, Host, REJECTED, URGENCY, id_of};
+use super::{Active, Answer, COUNTED, Host, REJECTED, URGENCY, to_id};
 use crate::scheduler::{Number, Time};
 use crate::trace::Job;
 use fairshare_engine::engine::{Event, JobFacts, State};
@@ -14,7 +14,7 @@ impl<'a> Host<'a> {
     fn facts(&self, number: Number, job: &Job) -> Option<JobFacts<'a>> {
         let party = self.trace.parties().get(self.trace.party_of(job))?;
         Some(JobFacts {
-            id: id_of(number),
+            id: to_id(number),
             user: party.user,
             state: State::New,
             urgency: URGENCY,
@@ -24,7 +24,7 @@ impl<'a> Host<'a> {
             project: None,
             size: Ok(Size { nodes: job.nodes.into(), cores: job.cores.into(), gpus: job.gpus.into() }),
             submitted: Some(job.submit),
-            // 0 is no limit.
+            // 0 means no limit.
             duration: if job.walltime.is_finite() { job.walltime } else { 0.0 },
             resources: Resources::None,
         })
@@ -35,29 +35,29 @@ impl<'a> Host<'a> {
         else {
             return;
         };
-        let id = id_of(number);
-        // Flux's scheduler refuses what it can never place.
+        let id = to_id(number);
+        // Flux's scheduler rejects jobs that it can never start.
         let is_feasible = u64::from(job.cores) <= self.cluster.cores;
-        self.tell(Event::Created { id, state: State::New, has_dependencies: false });
-        if !is_feasible || self.tell(Event::Validate(facts.clone())) == Answer::Rejected {
-            self.tell(Event::Gone(id));
+        self.send(Event::Created { id, state: State::New, has_dependencies: false });
+        if !is_feasible || self.send(Event::Validate(facts.clone())) == Answer::Rejected {
+            self.send(Event::Gone(id));
             self.set_start(number, REJECTED);
-            self.count();
+            self.count_done();
             return;
         }
-        self.meter.wanted(self.bank(job));
+        self.meter.add_job(self.bank_index(job));
         self.active.insert(number, Active { state: State::Depend, priority: 0, holds: Vec::new() });
-        self.tell(Event::New(facts));
-        self.tell(Event::Depend(id));
-        self.go_on(number);
+        self.send(Event::New(facts));
+        self.send(Event::Depend(id));
+        self.leave_depend(number);
     }
 
-    /// A job in DEPEND that nothing holds goes on.
-    pub(super) fn go_on(&mut self, number: Number) {
+    /// Moves a job without holds from DEPEND to PRIORITY.
+    pub(super) fn leave_depend(&mut self, number: Number) {
         let Some(active) = self.active.get_mut(&number) else { return };
         if active.state == State::Depend && active.holds.is_empty() {
             active.state = State::Priority;
-            let answer = self.tell(Event::Priority(id_of(number), URGENCY));
+            let answer = self.send(Event::Priority(to_id(number), URGENCY));
             self.set_priority(number, &answer);
         }
     }
@@ -71,8 +71,8 @@ impl<'a> Host<'a> {
         let before = std::mem::replace(&mut active.priority, priority);
         let is_new = active.state == State::Priority;
         active.state = State::Sched;
-        self.priceless += usize::from(priority == 0);
-        self.priceless -= usize::from(before == 0 && !is_new);
+        self.with_priority_0 += usize::from(priority == 0);
+        self.with_priority_0 -= usize::from(before == 0 && !is_new);
         if before != priority {
             self.queue.remove(before, number, job.cores);
             if priority > 0 {
@@ -80,7 +80,7 @@ impl<'a> Host<'a> {
             }
         }
         if is_new {
-            self.tell(Event::Sched(id_of(number)));
+            self.send(Event::Sched(to_id(number)));
         }
     }
 
@@ -88,8 +88,8 @@ impl<'a> Host<'a> {
         let (Some(job), Some(active)) = (self.job(number), self.active.get_mut(&number)) else { return };
         active.state = State::Run;
         self.queue.remove(active.priority, number, job.cores);
-        self.cluster.take(number, job, self.now);
-        self.meter.start(job.cores);
+        self.cluster.allocate(number, job, self.now);
+        self.meter.add_cores(job.cores);
         self.set_start(number, self.now);
         self.ends.push(Reverse((Time(self.now + job.run), number)));
         let given = Allocation {
@@ -99,32 +99,32 @@ impl<'a> Host<'a> {
             start: Some(self.now),
             expiration: Some(self.now + job.walltime).filter(|end| end.is_finite()),
         };
-        self.tell(Event::Run(id_of(number), Resources::Allocated(given)));
+        self.send(Event::Run(to_id(number), Resources::Allocated(given)));
     }
 
-    /// A job is over, whether it ran or not.
+    /// Ends a job, running or not.
     pub(super) fn end(&mut self, number: Number) {
         let (Some(job), Some(active)) = (self.job(number), self.active.remove(&number)) else { return };
         let mut used = 0.0;
         if active.state == State::Run {
             let started = self.starts.get(number as usize).copied().unwrap_or(self.now);
-            self.cluster.give_back(number, job, started);
-            self.meter.end(job.cores);
+            self.cluster.release(number, job, started);
+            self.meter.remove_cores(job.cores);
             used = f64::from(job.cores) * (self.now - started);
         } else {
             self.queue.remove(active.priority, number, job.cores);
-            self.priceless -= usize::from(active.state == State::Sched && active.priority == 0);
+            self.with_priority_0 -= usize::from(active.state == State::Sched && active.priority == 0);
             self.set_start(number, REJECTED);
         }
-        self.meter.gone(self.bank(job), used);
-        let id = id_of(number);
-        self.tell(Event::Cleanup(id));
-        self.tell(Event::Inactive(id));
-        self.tell(Event::Gone(id));
-        self.count();
+        self.meter.remove_job(self.bank_index(job), used);
+        let id = to_id(number);
+        self.send(Event::Cleanup(id));
+        self.send(Event::Inactive(id));
+        self.send(Event::Gone(id));
+        self.count_done();
     }
 
-    fn bank(&self, job: &Job) -> usize {
+    fn bank_index(&self, job: &Job) -> usize {
         self.bank_of.get(self.trace.party_of(job)).copied().unwrap_or(usize::MAX)
     }
 
@@ -134,7 +134,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn count(&mut self) {
+    fn count_done(&mut self) {
         self.uncounted += 1;
         if let Some(done) = self.done.filter(|_| self.uncounted >= COUNTED) {
             done.fetch_add(std::mem::take(&mut self.uncounted), Ordering::Relaxed);

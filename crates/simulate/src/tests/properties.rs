@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What holds in every simulation, looked at after every step.
+//! Properties of any simulation, checked after each step.
 
 use fairshare_engine::engine::answers;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicU64;
 const CORES: u64 = 16;
 const USERS: [(u32, &str, u64); 4] = [(1, "a", 1), (2, "a", 3), (3, "b", 1), (4, "b", 1)];
 
-/// A history of a loaded site. Times are whole seconds, so that many things happen at once.
+/// Generates the history of a busy site. Times are whole seconds, so that many events are simultaneous.
 fn history(seed: u64, jobs: u64) -> Trace {
     let mut dice = Dice(seed);
     let mut trace = Trace::default();
@@ -42,7 +42,7 @@ fn site(scheduler: Scheduler, policy: Policy, running: i64) -> Scenario {
     for record in &mut scenario.policy.associations {
         record.association.max_running_jobs = Limit(running);
     }
-    // That one holds what comes while so many run; this one also counts what the scheduler has.
+    // The association's limit counts running jobs; this one also counts jobs in SCHED.
     scenario.policy.limits = vec![SiteLimit {
         target: Target::EachUser,
         queue: None,
@@ -52,14 +52,14 @@ fn site(scheduler: Scheduler, policy: Policy, running: i64) -> Scenario {
     scenario
 }
 
-/// What runs, recounted from when jobs started.
+/// Returns the cores of running jobs, computed from their starts.
 fn running(host: &Host<'_>, trace: &Trace) -> u64 {
     let runs = |start: f64, run: f64| start <= host.now && host.now < start + run;
     let jobs = trace.jobs().iter().zip(&host.starts).filter(|(job, start)| runs(**start, job.run));
     jobs.map(|(job, _)| u64::from(job.cores)).sum()
 }
 
-/// What everybody has used by now, worked out from when jobs ran: a core-second that lies so far back counts half.
+/// Returns the decayed usage of each user, computed from the runs of their jobs.
 fn used(host: &Host<'_>, trace: &Trace) -> BTreeMap<u32, f64> {
     let mut used = BTreeMap::new();
     let decay = std::f64::consts::LN_2 / HALF_LIFE;
@@ -72,7 +72,7 @@ fn used(host: &Host<'_>, trace: &Trace) -> BTreeMap<u32, f64> {
     used
 }
 
-fn check(trace: &Trace, scenario: Scenario) -> Vec<f64> {
+fn check_replay(trace: &Trace, scenario: Scenario) -> Vec<f64> {
     let is_limited = scenario.policy.associations[0].association.max_running_jobs.0;
     let mut host = host(trace, scenario);
     let mut steps = 0;
@@ -84,9 +84,9 @@ fn check(trace: &Trace, scenario: Scenario) -> Vec<f64> {
             assert_eq!(answers::check(&host.engine.view()).drift, []);
             assert!(running(&host, trace) <= CORES);
             let wanted = PageWanted { after: None, user: None, most: 10, most_held: 0 };
-            let told = answers::usages(&host.engine.view(), &wanted, host.now).0;
+            let answer = answers::usages(&host.engine.view(), &wanted, host.now).0;
             let recount = used(&host, trace);
-            for user in told {
+            for user in answer {
                 let (live, counted) =
                     (user.usage.unwrap(), recount.get(&user.user.0).copied().unwrap_or(0.0));
                 assert!((live - counted).abs() <= 1e-6 * (1.0 + counted), "{} {live} {counted}", user.user);
@@ -96,7 +96,7 @@ fn check(trace: &Trace, scenario: Scenario) -> Vec<f64> {
     for (job, start) in trace.jobs().iter().zip(&host.starts) {
         assert!(*start >= job.submit && start.is_finite(), "{job:?} starts at {start}");
     }
-    // Limits held whoever they had to.
+    // No user ran more jobs at once than the limit allows.
     for (user, ..) in USERS {
         let own: Vec<(f64, f64)> = (trace.jobs().iter().zip(&host.starts))
             .filter(|(job, _)| trace.parties()[trace.party_of(job)].user.0 == user && job.run > 0.0)
@@ -119,7 +119,7 @@ proptest! {
         let trace = history(seed, 150);
         let scheduler = if easy { Scheduler::Easy } else { Scheduler::Fcfs };
         let scenario = site(scheduler, Policy::ALL[policy], running);
-        check(&trace, if weighty { scenario } else { without_weights(scenario) });
+        check_replay(&trace, if weighty { scenario } else { without_weights(scenario) });
     }
 
     #[test]
@@ -130,30 +130,30 @@ proptest! {
         prop_assert!(host.starts.is_sorted());
     }
 
-    /// Once a job is the first, what is held for it is never put off while it is.
+    /// While a job is the first, its reservation is never postponed.
     #[test]
-    fn backfill_never_delays_the_first(seed: u64) {
+    fn backfill_never_delays_the_first_job(seed: u64) {
         let trace = history(seed, 200);
         let mut host = host(&trace, without_weights(site(Scheduler::Easy, Policy::FairTree, 1_000)));
-        let mut held: Option<(u32, f64)> = None;
+        let mut reserved: Option<(u32, f64)> = None;
         while host.step() {
             let head = host.queue.head();
-            let start = head.and_then(|head| host.cluster.reservation(trace.jobs()[head as usize].cores));
-            if let Some((first, promised)) = held {
+            let start = head.and_then(|head| host.cluster.reserve(trace.jobs()[head as usize].cores));
+            if let Some((first, promised)) = reserved {
                 let started = host.starts[first as usize];
                 if started.is_finite() {
-                    prop_assert!(started <= promised, "job {first} starts at {started}, {promised} was held for it");
+                    prop_assert!(started <= promised, "job {first} starts at {started}, {promised} was reserved");
                 } else if head == Some(first) {
                     prop_assert!(start.unwrap().start <= promised);
                 }
             }
-            held = head.zip(start.map(|it| it.start));
+            reserved = head.zip(start.map(|reservation| reservation.start));
         }
     }
 
-    /// Refreshes that nobody could tell are left out: with all of them the outcome is the same.
+    /// Skipped refreshes do not change the outcome.
     #[test]
-    fn what_is_left_out_changes_nothing(seed: u64, easy: bool) {
+    fn skipped_refreshes_do_not_change_the_starts(seed: u64, easy: bool) {
         let trace = history(seed, 120);
         let scheduler = if easy { Scheduler::Easy } else { Scheduler::Fcfs };
         let mut sparing = host(&trace, site(scheduler, Policy::FairTree, 4));
@@ -167,15 +167,17 @@ proptest! {
 }
 
 #[test]
-fn backfill_starts_some_earlier_and_weights_change_who_goes_first() {
+fn backfill_shortens_waits_and_weights_change_the_order() {
     let trace = history(7, 400);
-    let starts = |scenario| check(&trace, scenario);
-    let of = |scheduler| site(scheduler, Policy::FairTree, 1_000);
+    let starts = |scenario| check_replay(&trace, scenario);
+    let site_with = |scheduler| site(scheduler, Policy::FairTree, 1_000);
     let sum = |starts: &[f64]| starts.iter().sum::<f64>();
-    let (plain, easy) =
-        (starts(without_weights(of(Scheduler::Fcfs))), starts(without_weights(of(Scheduler::Easy))));
+    let (plain, easy) = (
+        starts(without_weights(site_with(Scheduler::Fcfs))),
+        starts(without_weights(site_with(Scheduler::Easy))),
+    );
     assert!(sum(&easy) < sum(&plain), "backfill fills");
-    assert!(!starts(of(Scheduler::Fcfs)).is_sorted(), "fair-share reorders");
+    assert!(!starts(site_with(Scheduler::Fcfs)).is_sorted(), "fair-share reorders");
 }
 
 #[test]
@@ -193,7 +195,7 @@ fn the_same_history_gives_the_same_measures() {
 }
 
 #[test]
-fn what_can_never_run_is_told_apart() {
+fn jobs_that_never_run_are_counted_separately() {
     let mut trace = Trace::default();
     for (user, cores) in [(1, 1), (1, 17), (9, 1), (2, 2)] {
         trace.push(party(user, "a"), 1e9, (5.0, 5.0), [1, cores, 0]);
@@ -201,7 +203,7 @@ fn what_can_never_run_is_told_apart() {
     let mut scenario = site(Scheduler::Easy, Policy::FairTree, 1_000);
     scenario.policy.associations[1].association.max_running_jobs = Limit(0);
     let measures = replay(&trace, scenario, &AtomicU64::new(0)).unwrap();
-    // Too large for the cluster, and of nobody; user 2 may run nothing.
+    // One job is too large for the cluster, one has no association, and user 2 may not run jobs.
     assert_eq!((measures.all.jobs, measures.rejected, measures.never), (1, 2, 1));
-    assert_eq!(measures.makespan, 5.0, "that nothing comes of waiting takes no time");
+    assert_eq!(measures.makespan, 5.0, "a job that never starts does not extend the makespan");
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Against queues of which the mean wait is known: M/M/1, M/D/1 and M/M/c, first come first served.
+//! Compares mean waits with queueing theory: M/M/1, M/D/1 and M/M/c, first come first served.
 
 use super::{Dice, host, party, scenario, without_weights};
 use crate::Trace;
 
 const MEAN_RUN: f64 = 100.0;
 const BATCHES: usize = 30;
-/// Student's t of 29 degrees of freedom, for an interval that holds the mean in 99 of 100 cases.
+/// Student's t with 29 degrees of freedom for a 99 % confidence interval.
 const T99: f64 = 2.756;
 
-/// The mean wait and half the width of its interval, by the means of batches; the first of them is the warm-up.
-fn wait(cores: u64, load: f64, jobs: usize, seed: u64, run: impl Fn(&mut Dice) -> f64) -> (f64, f64) {
-    let mut dice = Dice(seed + asked("SIMULATE_SEED", 0) as u64);
+/// Returns the mean wait and half the width of its confidence interval, from batch means without the first batch
+/// (warm-up).
+fn mean_wait(cores: u64, load: f64, jobs: usize, seed: u64, run: impl Fn(&mut Dice) -> f64) -> (f64, f64) {
+    let mut dice = Dice(seed + number_from_env("SIMULATE_SEED", 0) as u64);
     let mut trace = Trace::default();
     let mut now = 1e9;
     for _ in 0..jobs {
@@ -33,49 +34,49 @@ fn wait(cores: u64, load: f64, jobs: usize, seed: u64, run: impl Fn(&mut Dice) -
         .collect();
     let many = BATCHES as f64;
     let mean = means.iter().sum::<f64>() / many;
-    let variance = means.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / (many - 1.0);
+    let variance = means.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (many - 1.0);
     (mean, T99 * (variance / many).sqrt())
 }
 
 #[track_caller]
-fn agrees(what: &str, (mean, half): (f64, f64), theory: f64) {
+fn assert_mean(what: &str, (mean, half): (f64, f64), theory: f64) {
     println!("{what}: mean wait {mean:.2} s +- {half:.2} (99 %), theory {theory:.2}");
     assert!(half < 0.2 * theory, "{what}: {half} says nothing about {theory}");
     assert!((mean - theory).abs() <= half, "{what}: {mean} +- {half}, theory {theory}");
 }
 
-/// A number from the environment, to see more than a run of the tests does.
-fn asked(variable: &str, otherwise: usize) -> usize {
+/// Reads a number from the environment, for longer runs by hand.
+fn number_from_env(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
 fn jobs() -> usize {
-    asked("SIMULATE_JOBS", 31_000)
+    number_from_env("SIMULATE_JOBS", 31_000)
 }
 
 #[test]
-fn one_core_and_exponential_run_times() {
+fn mean_wait_on_one_core_with_exponential_run_times() {
     for (load, seed) in [(0.5, 1), (0.7, 2)] {
-        let found = wait(1, load, jobs(), seed, |dice| dice.exponential(MEAN_RUN));
-        agrees(&format!("M/M/1 at {load}"), found, load / (1.0 - load) * MEAN_RUN);
+        let found = mean_wait(1, load, jobs(), seed, |dice| dice.exponential(MEAN_RUN));
+        assert_mean(&format!("M/M/1 at {load}"), found, load / (1.0 - load) * MEAN_RUN);
     }
 }
 
 #[test]
-fn one_core_and_equal_run_times() {
+fn mean_wait_on_one_core_with_equal_run_times() {
     let load = 0.7;
-    let found = wait(1, load, jobs(), 3, |_| MEAN_RUN);
-    agrees("M/D/1 at 0.7", found, load / (2.0 * (1.0 - load)) * MEAN_RUN);
+    let found = mean_wait(1, load, jobs(), 3, |_| MEAN_RUN);
+    assert_mean("M/D/1 at 0.7", found, load / (2.0 * (1.0 - load)) * MEAN_RUN);
 }
 
 #[test]
-fn four_cores_and_exponential_run_times() {
+fn mean_wait_on_four_cores_with_exponential_run_times() {
     let (cores, load) = (4u32, 0.8);
-    let found = wait(cores.into(), load, jobs(), 4, |dice| dice.exponential(MEAN_RUN));
+    let found = mean_wait(cores.into(), load, jobs(), 4, |dice| dice.exponential(MEAN_RUN));
     let offered = f64::from(cores) * load;
-    // Erlang's C: the part of jobs that wait.
+    // Erlang's C: the part of jobs that have to wait.
     let term = |n: u32| (1..=n).fold(1.0, |term, k| term * offered / f64::from(k));
     let last = term(cores) / (1.0 - load);
     let waits = last / ((0..cores).map(term).sum::<f64>() + last);
-    agrees("M/M/4 at 0.8", found, waits * MEAN_RUN / (f64::from(cores) * (1.0 - load)));
+    assert_mean("M/M/4 at 0.8", found, waits * MEAN_RUN / (f64::from(cores) * (1.0 - load)));
 }

@@ -150,7 +150,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         ("interarrival_mean", json!(means.map(|means| means.between))),
         ("run_mean", json!(means.map(|means| means.run))),
         ("cores_mean", json!(means.map(|means| means.cores))),
-        ("job_bytes", json!(Trace::BYTES)),
+        ("job_bytes", json!(Trace::BYTES_PER_JOB)),
     ];
     facts.extend(extent(&trace));
     let mut before = vec![format!(

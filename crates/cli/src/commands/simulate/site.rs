@@ -137,7 +137,7 @@ pub(super) fn settle(trace: &mut Trace, data: &PolicyData) {
         data.associations.iter().map(|record| (record.userid, record.bank.as_str())).collect();
     let homes: HashMap<i64, &str> =
         data.associations.iter().map(|record| (record.userid, record.def_bank.as_str())).collect();
-    trace.rename(|party: &Party| {
+    trace.map_parties(|party: &Party| {
         let user = i64::from(party.user.0);
         let is_known = known.contains(&(user, party.bank.as_str()));
         let home = homes.get(&user).filter(|_| !is_known).map(|bank| (*bank).into());
