@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* The Flux C interface as a jobtap plugin sees it, played by the embedded job manager.
+/* The functions of Flux that a jobtap plugin calls, implemented for the embedded job manager.
  *
- * Stable Rust can call variadic functions but not define them, so every flux_* symbol lives here. What is only
- * packing and unpacking of JSON is done here over jansson; each decision is forwarded, with fixed arguments, to
- * the table of functions that the Rust side registers. Convention of that table: >= 0 is success, -errno failure.
+ * Stable Rust can call variadic functions but can't define them, so every flux_* symbol is defined in C. The C side
+ * packs and unpacks JSON with jansson, and forwards everything else, with fixed arguments, to the table of functions
+ * that the Rust side registers. These functions return >= 0 on success and -errno on failure.
  *
  * This object is linked into executables only. The plugin's .so keeps its flux_* symbols undefined.
  */
@@ -17,7 +17,7 @@ int fail (int errnum)
     return -1;
 }
 
-/* Result of a forwarded call: -errno becomes -1 with errno set. */
+/* Converts the result of a forwarded call: for -errno, sets errno and returns -1. */
 int result (int rc)
 {
     return rc < 0 ? fail (-rc) : rc;
@@ -30,7 +30,7 @@ static int plugin_fail (struct plugin *p, int errnum, const char *text)
     return fail (errnum);
 }
 
-/* What the Rust side needs from here; see embedded/abi.rs: Abi. */
+/* The values that the Rust side reads: struct Abi in abi.rs. */
 static struct plugin *plugin_new (void *slot, const char *conf)
 {
     struct plugin *p = calloc (1, sizeof (*p));
@@ -183,7 +183,7 @@ const char *flux_plugin_get_conf (struct plugin *p)
     return p->conf;
 }
 
-/* Strings unpacked from the configuration must stay valid as long as the plugin: the tree is kept in its aux. */
+/* Strings that are unpacked from the configuration must stay valid as long as the plugin, so its aux owns the tree. */
 static void conf_release (void *json)
 {
     json_decref (json);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* Types shared by the C side of the embedded job manager (abi.c: handle and arguments, abi_jobtap.c: the rest). */
+/* Types shared by the C side of the embedded job manager (abi.c: handle and arguments, abi_jobtap.c: all other calls). */
 #ifndef EMBEDDED_ABI_H
 #define EMBEDDED_ABI_H
 
@@ -17,7 +17,7 @@
 #define PRIORITY_UNAVAIL (-2)
 #define NODEID_ANY 0xffffffffu /* FLUX_NODEID_ANY */
 #define NO_RESPONSE 1 /* FLUX_RPC_NORESPONSE */
-#define ERROR_TEXT 160 /* flux_error_t: longer texts are cut */
+#define ERROR_TEXT 160 /* size of flux_error_t.text: longer texts are truncated */
 #define LOG_ERR 3
 
 struct plugin {
@@ -43,8 +43,8 @@ struct msg {
     char *payload; /* text, or NULL for a request without payload */
     json_t *json;  /* decoded on first unpack; strings handed out are borrowed from here */
     struct cred cred;
-    int refs; /* besides the host's own */
-    int is_over; /* the host has dropped its own */
+    int refs; /* references of the plugin */
+    int is_over; /* the host has released its reference */
     char error[256];
 };
 
@@ -60,7 +60,7 @@ struct handler {
     void *data;
 };
 
-/* Filled in by Rust (embedded/abi.rs: HostOps), same order. */
+/* The functions of the Rust side, in the order of HostOps in abi.rs. */
 struct host_ops {
     int (*set_name) (void *slot, const char *name);
     int (*add_handler) (void *slot, const char *topic, plugin_f cb, void *data);
@@ -88,13 +88,13 @@ struct host_ops {
     void (*watcher_destroy) (void *watcher);
     double (*now) (void *host);
     void *(*rpc) (void *host, const char *topic, const char *payload);
-    /* Changes the KVS: texts go under keys, and what is under a key without a text goes away. */
+    /* Commits to the KVS: stores each text at its key, and unlinks each key whose text is NULL. */
     void *(*commit) (void *host, int count, const char **keys, const char **texts);
     void *(*lookup) (void *host, const char *key);
     int (*future_then) (void *future, continuation_f cb, void *arg);
     int (*lookup_get) (void *future, const char **text);
     void (*future_destroy) (void *future);
-    /* -errno if a test has this call fail, which names neither plugin nor host; otherwise 0. */
+    /* Returns -errno if a test injects a fault into this call, otherwise 0. For calls without plugin and host. */
     int (*strikes) (const char *call);
     int (*handle_aux_set) (void *host, const char *key, void *val, free_f destroy);
     void *(*handle_aux_get) (void *host, const char *key);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The boundary to abi.c: the C objects that plugins handle, as owned Rust values.
+//! The boundary to abi.c: the C objects that plugins use, as owned Rust values.
 //!
-//! The C side is found with dlsym in the running executable, so this module links (and unit tests run) without it;
-//! an executable built without it gets an error from [`Abi::load`].
+//! The C side is found with dlsym in the running executable, so this crate links and its unit tests run without it.
+//! In an executable without the C side, [`Abi::load`] returns an error.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -40,12 +40,12 @@ pub(super) type WatcherFn = unsafe extern "C" fn(*mut c_void, *mut c_void, c_int
 /// A future's continuation.
 pub(super) type ContinuationFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
-/// Side of an argument object that callbacks read.
+/// The side of an argument object that callbacks read.
 pub(super) const IN: c_int = 0;
-/// Side of an argument object that callbacks write.
+/// The side of an argument object that callbacks write.
 pub(super) const OUT: c_int = 1;
 
-/// What abi.c offers to the host (`struct abi`).
+/// The functions of abi.c for the host (`struct abi`).
 #[repr(C)]
 pub(super) struct Abi {
     plugin_new: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut CPlugin,
@@ -64,11 +64,11 @@ impl Abi {
     /// Registers the host's functions with the C side.
     ///
     /// # Errors
-    /// A sentence, when this executable was linked without abi.c.
+    /// Returns an error if the executable was linked without abi.c.
     pub(super) fn load() -> Result<&'static Abi, String> {
         let this = libloading::os::unix::Library::this();
         type SetHost = unsafe extern "C" fn(*const HostOps) -> *const Abi;
-        // SAFETY: if the symbol exists it is abi.c's embedded_set_host, whose prototype this is.
+        // SAFETY: the symbol is embedded_set_host of abi.c, which has this prototype.
         let set_host = unsafe { this.get::<SetHost>("embedded_set_host") }
             .map_err(|_| "this program was built without the embedded job manager's C side".to_string())?;
         // SAFETY: the table is copied during the call; the returned table is a static of abi.c.
@@ -76,18 +76,18 @@ impl Abi {
     }
 }
 
-/// Text for C. Interior NUL bytes end it, as they would in C.
+/// Converts text for C. It ends at the first NUL byte, as in C.
 pub(super) fn c_text(text: &str) -> CString {
     let upto = text.split('\0').next().unwrap_or("");
     CString::new(upto).unwrap_or_default()
 }
 
-/// Text from C; invalid UTF-8 is replaced, null is `None`.
+/// Converts text from C. Invalid UTF-8 is replaced; null becomes `None`.
 ///
 /// # Safety
-/// `text` is null or a NUL-terminated string.
+/// `text` must be null or a NUL-terminated string.
 pub(super) unsafe fn rust_text(text: *const c_char) -> Option<String> {
-    // SAFETY: not null here, and the caller vouches for the terminator.
+    // SAFETY: the pointer is not null here, and the caller guarantees the terminator.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
@@ -95,18 +95,18 @@ fn json_text(value: &Value) -> CString {
     CString::new(value.to_string()).unwrap_or_default()
 }
 
-/// An argument object of one callback (or a job lookup).
+/// The argument object of a callback or of a job lookup.
 pub(super) struct Args {
     abi: &'static Abi,
     raw: NonNull<CArgs>,
 }
 
 impl Args {
-    /// IN set to `input`, OUT to `output`. `None` when jansson cannot take the text (out of memory, raw NUL).
+    /// Makes an object with IN and OUT. Returns `None` if jansson rejects the text (out of memory, NUL byte).
     pub(super) fn new(abi: &'static Abi, input: Option<&Value>, output: Option<&Value>) -> Option<Args> {
         let (input, output) = (input.map(json_text), output.map(json_text));
         let pointer = |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
-        // SAFETY: both are null or NUL-terminated and only read during the call.
+        // SAFETY: both pointers are null or NUL-terminated strings that are only read during the call.
         let raw = unsafe { (abi.args_new)(pointer(&input), pointer(&output)) };
         NonNull::new(raw).map(|raw| Args { abi, raw })
     }
@@ -115,7 +115,7 @@ impl Args {
         self.raw.as_ptr()
     }
 
-    /// Hands the object to C, which destroys it with flux_plugin_arg_destroy.
+    /// Passes the object to C, which destroys it with flux_plugin_arg_destroy.
     pub(super) fn into_raw(self) -> *mut CArgs {
         let raw = self.raw.as_ptr();
         std::mem::forget(self);
@@ -126,31 +126,31 @@ impl Args {
         serde_json::from_str(&self.text(side)?).ok()
     }
 
-    /// Returns one side as JSON text, or `None` if nothing was set.
+    /// Returns one side as JSON text, or `None` if it was not set.
     pub(super) fn text(&self, side: c_int) -> Option<String> {
         let mut text = std::ptr::null_mut();
-        // SAFETY: `raw` lives; on success `text` is a malloc'd, NUL-terminated string that is ours.
+        // SAFETY: `raw` is valid; on success `text` is a NUL-terminated string from malloc that we own.
         if unsafe { (self.abi.args_get)(self.raw.as_ptr(), side, &mut text) } < 0 {
             return None;
         }
-        // SAFETY: see above.
+        // SAFETY: as above.
         let copy = unsafe { rust_text(text) };
-        // SAFETY: malloc'd by json_dumps, not used after this.
+        // SAFETY: json_dumps allocated it, and it is not used afterwards.
         unsafe { (self.abi.free_text)(text.cast()) };
         copy
     }
 
-    /// Merges an object into one side.
+    /// Merges a JSON object into one side.
     pub(super) fn merge(&self, side: c_int, value: &Value) {
         let text = json_text(value);
-        // SAFETY: `raw` lives, the text is only read during the call.
+        // SAFETY: `raw` is valid, and the text is only read during the call.
         unsafe { (self.abi.args_set)(self.raw.as_ptr(), side, text.as_ptr()) };
     }
 }
 
 impl Drop for Args {
     fn drop(&mut self) {
-        // SAFETY: created by args_new, destroyed once.
+        // SAFETY: args_new created it, and it is destroyed once.
         unsafe { (self.abi.args_free)(self.raw.as_ptr()) };
     }
 }
@@ -162,10 +162,10 @@ pub(super) struct PluginHandle {
 }
 
 impl PluginHandle {
-    /// A handle that leads back to `slot`.
+    /// Makes a handle that refers to `slot`.
     pub(super) fn new(abi: &'static Abi, slot: *mut c_void, conf: Option<&Value>) -> PluginHandle {
         let conf = conf.map(json_text);
-        // SAFETY: the text is copied; `slot` is only carried.
+        // SAFETY: the text is copied, and `slot` is only stored.
         let raw = unsafe { (abi.plugin_new)(slot, conf.as_ref().map_or(std::ptr::null(), |c| c.as_ptr())) };
         PluginHandle { abi, raw: Cell::new(raw) }
     }
@@ -177,12 +177,12 @@ impl PluginHandle {
 
 impl Drop for PluginHandle {
     fn drop(&mut self) {
-        // SAFETY: created by plugin_new, freed once.
+        // SAFETY: plugin_new created it, and it is freed once.
         unsafe { (self.abi.plugin_free)(self.raw.get()) };
     }
 }
 
-/// A request message, valid while its handler runs and until it is answered.
+/// A request message. It is valid while its handler runs and until the response is sent.
 pub(super) struct Message {
     abi: &'static Abi,
     raw: *mut CMsg,
@@ -208,16 +208,16 @@ impl Message {
         self.raw
     }
 
-    /// Whether the handler took a reference.
-    pub(super) fn is_kept(&self) -> bool {
-        // SAFETY: the message lives.
+    /// Returns true if the handler took a reference to the message.
+    pub(super) fn is_referenced(&self) -> bool {
+        // SAFETY: the message is valid.
         unsafe { (self.abi.msg_refs)(self.raw) > 0 }
     }
 }
 
 impl Drop for Message {
     fn drop(&mut self) {
-        // SAFETY: created by msg_new, freed once.
+        // SAFETY: msg_new created it, and it is freed once.
         unsafe { (self.abi.msg_free)(self.raw) };
     }
 }

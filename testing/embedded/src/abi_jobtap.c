@@ -2,7 +2,7 @@
 /* The jobtap, message, log, timer and KVS calls of the embedded job manager's C side (see abi.c). */
 #include "abi.h"
 
-/* Text of a printf-style call, cut as flux_error_t and the exception note are. */
+/* Formats a text, truncated to ERROR_TEXT like flux_error_t and the note of an exception. */
 #define FORMAT(buf, fmt)                              \
     do {                                              \
         va_list ap_;                                  \
@@ -11,7 +11,7 @@
         va_end (ap_);                                 \
     } while (0)
 
-/* JSON text of a pack-style call (caller frees), NULL on a bad format. */
+/* Returns the packed arguments as JSON text, which the caller frees, or NULL if the format is invalid. */
 #define PACK(text, fmt)                                            \
     do {                                                           \
         va_list ap_;                                               \
@@ -393,7 +393,7 @@ int flux_rpc_get (void *f, const char **text)
     return f ? result (ops.lookup_get (f, text)) : fail (EINVAL);
 }
 
-/* A transaction: texts under keys; no text takes away what is there. */
+/* A transaction: pairs of key and text. A NULL text unlinks the key. */
 struct txn {
     int count;
     char **keys;
@@ -473,7 +473,7 @@ void *flux_kvs_commit (void *h, const char *ns, int flags, void *arg)
 
 void *flux_kvs_lookup (void *h, const char *ns, int flags, const char *key)
 {
-    /* FLUX_KVS_WAITCREATE: what a plugin waits for here is there from the start. */
+    /* Ignores FLUX_KVS_WAITCREATE: every key that the plugin waits for exists from the start. */
     if (!h || ns || (flags & ~8) != 0 || !key) {
         errno = EINVAL;
         return NULL;
@@ -481,7 +481,7 @@ void *flux_kvs_lookup (void *h, const char *ns, int flags, const char *key)
     return ops.lookup (h, key);
 }
 
-/* Virtual time: a timeout can't pass before the answer, so it is not kept. */
+/* Ignores the timeout: in virtual time, the response always comes first. */
 int flux_future_then (void *f, double timeout, continuation_f cb, void *arg)
 {
     (void) timeout;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The job manager's walk over its active jobs, as a plugin can disturb it.
+//! The job manager's loop over its active jobs, and how calls of a plugin disturb it.
 //!
-//! Flux keeps active jobs in a hash that has one cursor for everybody: a lookup by id that finds a job moves it there,
-//! so the walk goes on with that job and what follows it in the hash, and skips, or visits again, what lies between. A
-//! job that is taken out of the hash ends the walk of its bucket. Here all jobs are in one bucket, the latest first,
-//! which is the worst that job ids can do. Only the job of the innermost callback is not looked up.
+//! Flux stores active jobs in a hash with a single cursor. A lookup by id that finds a job moves the cursor there, so
+//! the loop continues with that job and its successors in the hash: jobs in between are skipped or visited again.
+//! Removing a job from the hash ends the loop over its bucket. Here all jobs are in one bucket, the latest first,
+//! which is the worst case. Only the job of the innermost callback is not looked up.
 
 use super::host::Host;
 use super::job::State;
 
-/// The walk under way.
+/// The running loop.
 pub(super) struct Walk {
     order: Vec<u64>,
-    /// The next to be visited.
+    /// Index of the next job.
     cursor: usize,
     visits: usize,
 }
 
 impl Host {
-    /// Begins a walk, unless one is under way: that one then ends, as it has lost its cursor.
+    /// Starts a loop. If one is running, that loop ends because it loses its cursor, and the method returns false.
     pub(super) fn begin_walk(&self) -> bool {
         let mut store = self.store.borrow_mut();
         if let Some(walk) = store.walk.as_mut() {
@@ -31,8 +31,8 @@ impl Host {
         true
     }
 
-    /// The next job; `None` at the end, or when a plugin has the walk go round and round.
-    pub(super) fn next_of_walk(&self) -> Option<u64> {
+    /// Returns the next job, or `None` at the end or if a plugin makes the loop endless.
+    pub(super) fn next_in_walk(&self) -> Option<u64> {
         let mut store = self.store.borrow_mut();
         let walk = store.walk.as_mut()?;
         let id = walk.order.get(walk.cursor).copied()?;
@@ -50,15 +50,15 @@ impl Host {
         self.store.borrow_mut().walk = None;
     }
 
-    /// A plugin names a job other than that of its callback: Flux looks it up.
-    pub(super) fn looked_up(&self, id: u64, call: &str) {
+    /// Handles a call that names a job: Flux looks the job up unless it is the job of the callback.
+    pub(super) fn on_lookup(&self, id: u64, call: &str) {
         if self.current_job() != Some(id) {
-            self.moved_cursor(id, call);
+            self.move_cursor(id, call);
         }
     }
 
-    /// A plugin names a job, and Flux looks it up, also the job of the running callback.
-    pub(super) fn moved_cursor(&self, id: u64, call: &str) {
+    /// Moves the cursor to a job that a plugin named, including the job of the callback.
+    pub(super) fn move_cursor(&self, id: u64, call: &str) {
         let mut store = self.store.borrow_mut();
         let Some(walk) = store.walk.as_mut() else { return };
         if let Some(at) = walk.order.iter().position(|other| *other == id) {
@@ -68,8 +68,8 @@ impl Host {
         self.violation(format!("{call} of job {id} in the reprioritize loop"));
     }
 
-    /// A job is taken out of the hash.
-    pub(super) fn left_hash(&self, id: u64) {
+    /// Ends the loop because a job was removed from the hash.
+    pub(super) fn on_hash_removal(&self, id: u64) {
         let mut store = self.store.borrow_mut();
         let Some(walk) = store.walk.as_mut() else { return };
         walk.cursor = walk.order.len();

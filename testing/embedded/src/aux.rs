@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Values that a plugin hangs on itself or on a job, each with the destructor it brought.
+//! Values that a plugin attaches to itself or to a job, each with its destructor.
 
 use std::ffi::c_void;
 
 use super::job::Errno;
 
-/// A plugin's destructor for one value.
+/// Destructor of one value.
 pub(super) type FreeFn = unsafe extern "C" fn(*mut c_void);
 
-/// A list of values, some under a key. Destroyed last in, first out, as Flux does.
+/// A list of values, some with a key. They are destroyed in reverse order, as in Flux.
 #[derive(Default)]
 pub struct Aux {
     items: Vec<Item>,
@@ -30,7 +30,8 @@ impl Drop for Item {
     }
 }
 
-/// What `set` displaced. Dropping it runs a destructor that may call the host: drop it with nothing borrowed.
+/// The value that `set` replaced. Dropping it runs a destructor that may call the host, so nothing may be borrowed
+/// then.
 #[must_use]
 pub(super) struct Displaced(#[allow(dead_code, reason = "kept for its drop")] Option<Item>);
 
@@ -41,7 +42,7 @@ impl Aux {
         self.items.len()
     }
 
-    /// Sets, replaces or (with a null value) deletes.
+    /// Sets or replaces a value; a null value deletes it.
     pub(super) fn set(
         &mut self,
         key: Option<String>,
@@ -63,7 +64,7 @@ impl Aux {
         self.items.iter().find(|item| item.key.as_deref() == Some(key)).map(|item| item.value)
     }
 
-    /// Destroys everything, newest first.
+    /// Destroys all values, newest first.
     pub(super) fn destroy(mut self) {
         while self.items.pop().is_some() {}
     }

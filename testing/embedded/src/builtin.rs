@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The job manager's own plugins that matter here: `.priority-default`, `.update-queue`, `.update-duration` and the
-//! `afterany` dependency. They run before any loaded plugin.
+//! The job manager's own plugins that are needed here: `.priority-default`, `.update-queue`, `.update-duration` and
+//! the `afterany` dependency. They run before all loaded plugins.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ impl Host {
         }
     }
 
-    /// Number of builtin handlers that agreed, or -1 with OUT.errmsg set.
+    /// Returns the number of built-in handlers that accepted, or -1 with OUT.errmsg set.
     pub(super) fn builtin_call(&self, id: u64, topic: &str, args: &Args) -> i32 {
         if !self.builtin_handles(topic) {
             return 0;
@@ -43,7 +43,7 @@ impl Host {
 
     fn update_queue(&self, input: &Value) -> Result<Value, String> {
         let name = input.get("value").and_then(Value::as_str).ok_or("plugin args unpack failed")?;
-        if running(input) {
+        if is_running(input) {
             return Err("update of queue for running job not supported".into());
         }
         let current = input.pointer("/jobspec/attributes/system/queue").and_then(Value::as_str);
@@ -54,7 +54,7 @@ impl Host {
         if !known.is_empty() && !known.iter().any(|queue| queue == name) {
             return Err(format!("'{name}' is not a valid queue"));
         }
-        // The new queue's constraints replace the old ones; queues have none here.
+        // Flux replaces the constraints of the old queue by those of the new one; queues have none here.
         Ok(json!({"feasibility": 1, "updates": {"attributes.system.constraints": {}}}))
     }
 
@@ -82,8 +82,8 @@ impl Host {
         Ok(json!({}))
     }
 
-    /// A job became inactive: those that waited for its end go on.
-    pub(super) fn release_waiting_for(&self, id: u64) {
+    /// Releases the jobs that wait for the end of job `id`.
+    pub(super) fn release_dependents(&self, id: u64) {
         let waiting: Vec<(u64, u64, String)> = {
             let mut store = self.store.borrow_mut();
             let (mine, others) =
@@ -99,7 +99,7 @@ impl Host {
     }
 }
 
-fn running(input: &Value) -> bool {
+fn is_running(input: &Value) -> bool {
     let state = input.get("state").and_then(Value::as_i64);
     state == Some(State::Run as i64) || state == Some(State::Cleanup as i64)
 }
@@ -109,7 +109,7 @@ fn update_duration(input: &Value) -> Result<Value, String> {
     if seconds < 0.0 {
         return Err("duration must not be negative".into());
     }
-    if running(input) {
+    if is_running(input) {
         return Err("duration update of running job requires instance owner privileges".into());
     }
     Ok(json!({}))

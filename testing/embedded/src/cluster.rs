@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A small cluster of equal nodes and a scheduler that serves jobs strictly by priority, then by id.
+//! A small cluster of equal nodes, and a scheduler that starts jobs strictly by priority, then by id.
 
 use serde_json::{Value, json};
 
@@ -7,19 +7,19 @@ use super::host::{Host, Options};
 use super::job::{Job, State};
 use super::reactor::Due;
 
-/// Free cores per node, and who holds what.
+/// Free cores per node, and the allocations of jobs.
 pub(super) struct Cluster {
     cores_per_node: usize,
     free: Vec<usize>,
     held: Vec<(u64, Vec<(usize, usize)>)>,
 }
 
-/// What a jobspec asks for.
+/// The resource request of a jobspec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Request {
-    /// Whole nodes asked for, 0: wherever the slots fit.
+    /// Number of nodes; 0 if the slots may be on any nodes.
     nodes: usize,
-    /// Slots per node, or in all when no node is asked for.
+    /// Slots per node, or in total without nodes.
     slots: usize,
     /// Cores per slot.
     cores: usize,
@@ -34,15 +34,15 @@ fn count(vertex: &Value) -> Option<usize> {
     .filter(|&n| n > 0)
 }
 
-/// Reads RFC 25 V1 shapes: `[node] > slot > core`, or `slot > node > core`.
-fn request(jobspec: &Value) -> Option<Request> {
+/// Reads the forms of RFC 25 V1: `[node] > slot > core`, or `slot > node > core`.
+fn read_request(jobspec: &Value) -> Option<Request> {
     let mut request = Request { nodes: 0, slots: 1, cores: 1 };
     let mut vertex = jobspec.get("resources")?.get(0)?;
     let mut seen_slot = false;
     loop {
         let n = count(vertex)?;
         match vertex.get("type")?.as_str()? {
-            // A slot above nodes multiplies them.
+            // A slot above nodes multiplies their number.
             "node" if seen_slot => (request.nodes, request.slots) = (request.slots.checked_mul(n)?, 1),
             "node" => request.nodes = n,
             "slot" => (request.slots, seen_slot) = (n, true),
@@ -60,7 +60,7 @@ impl Cluster {
         Cluster { cores_per_node, free: vec![cores_per_node; nodes], held: Vec::new() }
     }
 
-    /// Cores to take from each node, if `free` allows.
+    /// Returns the cores to allocate on each node, if they are free.
     fn place(free: &[usize], request: Request) -> Option<Vec<(usize, usize)>> {
         let mut taken = Vec::new();
         if request.nodes > 0 {
@@ -80,8 +80,8 @@ impl Cluster {
         (slots == 0).then_some(taken)
     }
 
-    /// Whether an empty cluster could run it.
-    fn feasible(&self, request: Request) -> bool {
+    /// Returns true if the request fits into the empty cluster.
+    fn is_feasible(&self, request: Request) -> bool {
         Cluster::place(&vec![self.cores_per_node; self.free.len()], request).is_some()
     }
 
@@ -106,18 +106,18 @@ impl Cluster {
     }
 }
 
-/// Resource set of all there is.
+/// Returns the resource set of the whole cluster.
 pub(super) fn all_resources(options: &Options) -> Value {
     let all: Vec<(usize, usize)> = (0..options.nodes).map(|node| (node, options.cores)).collect();
     resource_set(&all, 0.0)
 }
 
-/// Resource set (RFC 20) of an allocation.
+/// Returns the resource set (RFC 20) of an allocation.
 fn resource_set(taken: &[(usize, usize)], start: f64) -> Value {
     let lite: Vec<Value> = taken
         .iter()
         .map(|(node, cores)| {
-            // A range of one is no idset (RFC 22).
+            // A range of a single id is not a valid idset (RFC 22).
             let core = if *cores == 1 { "0".to_owned() } else { format!("0-{}", cores - 1) };
             json!({"rank": node.to_string(), "children": {"core": core}})
         })
@@ -128,7 +128,7 @@ fn resource_set(taken: &[(usize, usize)], start: f64) -> Value {
     }})
 }
 
-/// How long the job runs by itself: the test-exec duration, else its time limit, else until `finish`.
+/// Returns the run time of a job: the test-exec duration, or else its time limit. `None` if it runs until `finish`.
 fn run_time(job: &Job) -> Option<f64> {
     let system = job.jobspec.pointer("/attributes/system")?;
     if let Some(test) = system.pointer("/exec/test") {
@@ -143,7 +143,7 @@ fn run_time(job: &Job) -> Option<f64> {
 }
 
 impl Host {
-    /// One decision of the scheduler: starts, or refuses, the first job of the line. False: nothing to do.
+    /// Makes one decision of the scheduler: starts or rejects the first job. Returns false if there is nothing to do.
     pub(super) fn schedule(&self) -> bool {
         let first = {
             let store = self.store.borrow();
@@ -152,11 +152,12 @@ impl Host {
             });
             waiting
                 .min_by_key(|job| (std::cmp::Reverse(job.priority), job.id))
-                .map(|job| (job.id, request(&job.jobspec)))
+                .map(|job| (job.id, read_request(&job.jobspec)))
         };
         let Some((id, request)) = first else { return false };
         let owner = self.options.owner;
-        let Some(request) = request.filter(|request| self.store.borrow().cluster.feasible(*request)) else {
+        let Some(request) = request.filter(|request| self.store.borrow().cluster.is_feasible(*request))
+        else {
             self.job_mut(id, |job| job.alloc_pending = false);
             let _ = self.raise(id, "alloc", 0, owner, "alloc denied due to unsatisfiable request");
             return true;
@@ -172,14 +173,14 @@ impl Host {
         self.store.borrow_mut().cluster.release(id);
     }
 
-    /// The tasks start; they end by themselves if the job says when.
+    /// Starts the tasks of a job. They end by themselves if the job has a run time.
     pub(super) fn start_job(&self, id: u64) {
         if let Some(seconds) = self.job(id, run_time).flatten() {
             self.store.borrow_mut().agenda.after(seconds, Due::Finish(id));
         }
     }
 
-    /// The tasks of a running job end normally.
+    /// Ends the tasks of a running job successfully.
     pub fn finish(&self, id: u64) {
         self.store.borrow_mut().agenda.cancel(Due::Finish(id));
         if self.state(id) == Some(State::Run) {
@@ -187,7 +188,7 @@ impl Host {
         }
     }
 
-    /// The tasks go, or the scheduler gives the request back, in a later turn of the reactor.
+    /// Schedules the end of the tasks, or the release of the scheduler's request, for a later reactor turn.
     pub(super) fn end_later(&self, id: u64) {
         let mut store = self.store.borrow_mut();
         store.agenda.cancel(Due::Finish(id));
@@ -221,26 +222,26 @@ mod tests {
     }
 
     #[test]
-    fn shapes() {
-        let of = |resource: Value| request(&json!({"resources": [resource]}));
-        assert_eq!(of(slot(4, 2)), Some(Request { nodes: 0, slots: 4, cores: 2 }));
+    fn requests_are_read_from_jobspecs() {
+        let read = |resource: Value| read_request(&json!({"resources": [resource]}));
+        assert_eq!(read(slot(4, 2)), Some(Request { nodes: 0, slots: 4, cores: 2 }));
         let nodes = json!({"type": "node", "count": 2, "with": [slot(3, 4)]});
-        assert_eq!(of(nodes), Some(Request { nodes: 2, slots: 3, cores: 4 }));
+        assert_eq!(read(nodes), Some(Request { nodes: 2, slots: 3, cores: 4 }));
         let above = json!({"type": "slot", "count": 2, "label": "t",
             "with": [{"type": "node", "count": 3, "with": [{"type": "core", "count": 1}]}]});
-        assert_eq!(of(above), Some(Request { nodes: 6, slots: 1, cores: 1 }));
-        assert_eq!(of(json!({"type": "gpu", "count": 1})), None);
-        assert_eq!(of(slot(0, 1)), None);
+        assert_eq!(read(above), Some(Request { nodes: 6, slots: 1, cores: 1 }));
+        assert_eq!(read(json!({"type": "gpu", "count": 1})), None);
+        assert_eq!(read(slot(0, 1)), None);
     }
 
     #[test]
-    fn cores_come_back() {
+    fn released_cores_are_free_again() {
         let mut cluster = Cluster::new(2, 4);
         let all = Request { nodes: 0, slots: 2, cores: 4 };
         assert_eq!(cluster.allocate(1, all), Some(vec![(0, 4), (1, 4)]));
         assert_eq!(cluster.allocate(2, Request { nodes: 0, slots: 1, cores: 1 }), None);
         cluster.release(1);
         assert!(cluster.allocate(3, all).is_some());
-        assert!(!cluster.feasible(Request { nodes: 3, slots: 1, cores: 1 }));
+        assert!(!cluster.is_feasible(Request { nodes: 3, slots: 1, cores: 1 }));
     }
 }

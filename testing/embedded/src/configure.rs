@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Flux's configuration, and how plugins are told of it, as a plugin can disturb it.
+//! Flux's configuration, how plugins are notified of it, and how a plugin can disturb that.
 //!
-//! Flux goes through its plugins by the cursor of their list. Before it calls them about a job it counts who handles the topic, by the
-//! same cursor, and leaves it at the end of the list: from there it goes on with the first again.
+//! Flux loops over its plugins with the cursor of their list. Before it calls plugins about a job, it counts the
+//! handlers of the topic with the same cursor and leaves it at the end of the list. A loop in progress then starts
+//! again with the first plugin.
 
 use std::rc::Rc;
 
@@ -13,25 +14,25 @@ use super::host::{Host, error_text};
 use super::plugin::Plugin;
 
 impl Host {
-    /// Tells every plugin the configuration, in load order; the first refusal ends it. Plugins that are loaded later are
-    /// told the same. Says how many calls that took.
+    /// Notifies every plugin of the configuration, in load order, until one rejects it. Plugins that are loaded later
+    /// get it too. Returns the number of calls.
     ///
     /// # Errors
-    /// The plugin's text.
+    /// Returns the error text of the plugin.
     pub fn reload_config(&self, config: &Value) -> Result<usize, String> {
-        let mut told = 0;
+        let mut calls = 0;
         while let Some(plugin) = self.next_plugin() {
             self.conf_update(&plugin, config).inspect_err(|_| self.cursor.set(None))?;
-            told += 1;
-            if told > 4 * self.plugins.borrow().len() + 16 {
-                return Err("plugins would be told of the configuration for ever".into());
+            calls += 1;
+            if calls > 4 * self.plugins.borrow().len() + 16 {
+                return Err("plugins would be notified of the configuration indefinitely".into());
             }
         }
         self.config.replace(config.clone());
-        Ok(told)
+        Ok(calls)
     }
 
-    /// The plugin after the cursor; at the end of the list that is the first.
+    /// Returns the plugin after the cursor; after the end of the list that is the first one.
     fn next_plugin(&self) -> Option<Rc<Plugin>> {
         let at = self.cursor.get().map_or(0, |at| at + 1);
         let plugin = self.plugins.borrow().get(at).cloned();
@@ -39,10 +40,10 @@ impl Host {
         plugin
     }
 
-    /// Who handles a topic is counted.
-    pub(super) fn leaves_cursor(&self, topic: &str) {
+    /// Resets the cursor, as counting the handlers of a topic does in Flux.
+    pub(super) fn reset_cursor(&self, topic: &str) {
         if self.cursor.take().is_some() {
-            self.violation(format!("{topic} while plugins are told of the configuration"));
+            self.violation(format!("{topic} while plugins are notified of the configuration"));
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Events of a job: posting, the callbacks they cause, and the action each state calls for.
+//! Posts events of a job, calls the plugins, and performs the actions of each state.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use super::host::{Host, LOG_ERR};
 use super::job::{Errno, State, entry, entry_name};
 
 impl Host {
-    /// Posts an event now, or behind the events that the job is working on. Only an event that is handled at once
-    /// can report a failure; one that fails later drops the rest of the job's queue silently.
+    /// Posts an event now, or appends it to the job's queue if the job is busy. Only an event that is handled at once
+    /// returns its error; an event that fails later drops the rest of the queue without an error.
     pub(super) fn post(&self, id: u64, name: &str, context: Option<Value>) -> Result<(), Errno> {
         let entry = entry(self.now(), name, context);
         let idle = self.job_mut(id, |job| {
@@ -24,7 +24,7 @@ impl Host {
         }
     }
 
-    /// Handles the queue of an idle job. The event being handled stays at its head, which marks the job as busy.
+    /// Handles the queue of an idle job. The event in progress stays at its head, which marks the job as busy.
     pub(super) fn drain(&self, id: u64) -> Result<(), Errno> {
         let head =
             || self.job(id, |job| if job.readonly { None } else { job.queue.front().cloned() }).flatten();
@@ -67,10 +67,10 @@ impl Host {
     fn event_callbacks(&self, id: u64, name: &str, entry: &Value, before: State) {
         let subscribers = self.job(id, |job| job.subscribers.clone()).unwrap_or_default();
         if !subscribers.is_empty() {
-            // Who subscribed twice is called twice.
+            // A plugin that subscribed twice is called twice.
             let loaded = self.plugins.borrow().clone();
-            let of = |uid: &usize| loaded.iter().find(|plugin| plugin.uid == *uid).cloned();
-            let plugins: Vec<_> = subscribers.iter().filter_map(of).collect();
+            let find = |uid: &usize| loaded.iter().find(|plugin| plugin.uid == *uid).cloned();
+            let plugins: Vec<_> = subscribers.iter().filter_map(find).collect();
             if let Some(args) = self.job_args(id, &[("entry", entry.clone())])
                 && self.call_plugins(&plugins, id, &format!("job.event.{name}"), &args) < 0
             {
@@ -90,7 +90,7 @@ impl Host {
         }
     }
 
-    /// What the job's state calls for now. Called after every event, so each step checks whether it is due.
+    /// Performs the action of the job's state. It is called after every event, so each step checks whether it is due.
     pub(super) fn action(&self, id: u64) -> Result<(), Errno> {
         match self.state(id).ok_or(Errno::ENOENT)? {
             State::New => Ok(()),
@@ -99,7 +99,8 @@ impl Host {
                     job.dependencies.is_empty() && !job.is_queued("dependency-add") && !job.depend_posted
                 });
                 if ready == Some(true) {
-                    // Marked first: while we post, the event may only queue and this action may run again.
+                    // The flag is set before posting, because the event may only be queued and this action may run
+                    // again.
                     self.job_mut(id, |job| job.depend_posted = true);
                     self.post(id, "depend", None)?;
                 }
@@ -148,13 +149,13 @@ impl Host {
         Ok(())
     }
 
-    /// A job that became inactive: the last callbacks, then its values go.
+    /// Makes the last callbacks about a job that became inactive, and destroys its values.
     fn retire(&self, id: u64) {
         if self.job(id, |job| job.readonly) != Some(false) {
             return;
         }
         self.job_mut(id, |job| job.readonly = true);
-        self.left_hash(id);
+        self.on_hash_removal(id);
         self.notify(id, "job.inactive-add", &[]);
         self.notify(id, "job.destroy", &[]);
         self.drop_job_aux(id);
@@ -179,8 +180,8 @@ impl Host {
         self.post(id, "exception", Some(context))
     }
 
-    /// Commits the batch: the KVS has every event posted so far, who waited for that is answered, and the accepted
-    /// jobs go on with the events that waited.
+    /// Commits the batch: stores all events posted until now in the KVS, responds to requests that wait for the
+    /// commit, and handles the queued events of accepted jobs. Returns true if there was anything to do.
     pub(super) fn commit(&self) -> bool {
         let (batch, is_answering) = {
             let mut store = self.store.borrow_mut();
@@ -201,7 +202,7 @@ impl Host {
         is_answering || !batch.is_empty()
     }
 
-    /// Whether jobs are accepted but not committed.
+    /// Returns true if jobs are accepted and not committed.
     pub fn has_uncommitted(&self) -> bool {
         !self.store.borrow().batch.is_empty()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Calls into Flux that fail, and answers that lie: for tests of what becomes of a plugin then.
+//! Injects failures of Flux's functions and false responses, to test the reaction of a plugin.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use super::job::Errno;
 use super::reactor::Wanted;
 
 thread_local! {
-    /// Whose plugin's code this thread runs, or null.
+    /// The host whose plugin code this thread runs, or null.
     static HOST: Cell<*const Host> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Whether this thread runs a plugin's code, or what that has called: for an allocator that fails for plugins alone.
+/// Returns true if this thread runs plugin code, so that an allocator can fail for plugins only.
 pub fn is_in_plugin() -> bool {
     !HOST.get().is_null()
 }
@@ -26,42 +26,42 @@ pub(super) fn as_plugin<T>(host: &Host, code: impl FnOnce() -> T) -> T {
     result
 }
 
-/// `-errno` if a call is to fail that names neither plugin nor host.
-pub(super) extern "C" fn strikes(call: *const c_char) -> c_int {
-    // SAFETY: abi_jobtap.c passes a literal.
+/// Returns `-errno` if a call that has neither plugin nor host as argument shall fail, else 0.
+pub(super) extern "C" fn inject_fault(call: *const c_char) -> c_int {
+    // SAFETY: abi_jobtap.c passes a string literal.
     let call = unsafe { CStr::from_ptr(call) }.to_str().unwrap_or_default();
     let known = Host::FALLIBLE.iter().find(|known| **known == call);
-    // SAFETY: the host outlives the code of its plugins, in which this is called, or there is none.
+    // SAFETY: the host outlives its plugins, whose code calls this function; else the pointer is null.
     let host = unsafe { HOST.get().as_ref() };
-    known.zip(host).and_then(|(known, host)| host.strikes(known)).unwrap_or(0)
+    known.zip(host).and_then(|(known, host)| host.inject_fault(known)).unwrap_or(0)
 }
 
-/// Which call fails, and how.
+/// A function that fails.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Flux's function.
+    /// Name of Flux's function.
     pub call: &'static str,
-    /// So many calls of it go well before.
+    /// Number of calls that succeed first.
     pub after: u64,
-    /// So many fail then.
+    /// Number of calls that fail then.
     pub times: u64,
-    /// What with.
+    /// The error of these calls.
     pub errno: Errno,
 }
 
-/// What fails, and what was called.
+/// The injected fault, and counts of calls.
 #[derive(Default)]
 pub(super) struct Faults {
     fault: Option<Fault>,
     calls: BTreeMap<&'static str, u64>,
-    struck: u64,
+    failures: u64,
 }
 
 impl Wanted {
-    /// What a test calls it whose answer it chooses.
+    /// Returns the name by which a test sets the response.
     pub(super) fn name(&self) -> &str {
         match self {
-            Wanted::Key(name) | Wanted::Told(name) => name,
+            Wanted::Key(name) | Wanted::Other(name) => name,
             Wanted::Dependencies(_) => "job-list.list-id",
             Wanted::Commit => "",
         }
@@ -69,7 +69,8 @@ impl Wanted {
 }
 
 impl Host {
-    /// The functions of Flux that can be made to fail. `flux_rpc_get` does with `flux_kvs_lookup_get`, with which it is one here.
+    /// The functions of Flux that can fail. `flux_rpc_get` fails together with `flux_kvs_lookup_get`, which is the
+    /// same function here.
     pub const FALLIBLE: [&'static str; 28] = [
         "flux_jobtap_service_register_ex",
         "flux_jobtap_set_load_sort_order",
@@ -101,29 +102,29 @@ impl Host {
         "flux_kvs_lookup_get",
     ];
 
-    /// From now on this fails; calls are counted from here.
+    /// Injects a fault, or removes it. Counting of calls starts again.
     pub fn fails(&self, fault: Option<Fault>) {
         self.store.borrow_mut().faults = Faults { fault, ..Faults::default() };
     }
 
-    /// How many calls failed for it, and how often each function was called.
+    /// Returns the number of failed calls, and the number of calls of each function.
     pub fn failed(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let faults = &self.store.borrow().faults;
-        (faults.struck, faults.calls.clone())
+        (faults.failures, faults.calls.clone())
     }
 
-    /// From now on this is the answer to a lookup of a KVS key, or to a request (by its topic),
-    /// whatever is there: for tests of who lies. `None`: as it is.
+    /// Sets the response to a lookup of a KVS key or to a request with a topic, regardless of the real one. `None`
+    /// removes it.
     pub fn answers_with(&self, key: &str, text: Option<&str>) {
-        let told = &mut self.store.borrow_mut().told;
+        let answers = &mut self.store.borrow_mut().forced_answers;
         match text {
-            Some(text) => told.insert(key.to_owned(), text.to_owned()),
-            None => told.remove(key),
+            Some(text) => answers.insert(key.to_owned(), text.to_owned()),
+            None => answers.remove(key),
         };
     }
 
-    /// `-errno` if this call is to fail.
-    pub(super) fn strikes(&self, call: &'static str) -> Option<c_int> {
+    /// Returns `-errno` if this call shall fail.
+    pub(super) fn inject_fault(&self, call: &'static str) -> Option<c_int> {
         let faults = &mut self.store.borrow_mut().faults;
         let count = faults.calls.entry(call).or_default();
         *count += 1;
@@ -131,7 +132,7 @@ impl Host {
         if *count <= fault.after || *count > fault.after.saturating_add(fault.times) {
             return None;
         }
-        faults.struck += 1;
+        faults.failures += 1;
         Some(-fault.errno.0)
     }
 }

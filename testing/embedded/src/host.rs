@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The host: what a running job manager knows, and how it calls its plugins.
+//! The host: the state of a running job manager, and the calls of its plugins.
 //!
-//! A plugin may call back into the host from any callback, and the host may call the plugin again before that call
-//! returns. So everything is behind `&self`, and no `RefCell` borrow is alive across a call into a plugin.
+//! A plugin may call the host from any callback, and the host may call the plugin again before that call returns.
+//! Therefore all methods take `&self`, and no `RefCell` borrow is alive during a call into a plugin.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,22 +17,22 @@ use super::job::{Errno, Job, State};
 use super::plugin::Plugin;
 use super::reactor::Agenda;
 
-/// How the instance is set up.
+/// Setup of the instance.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Number of nodes.
     pub nodes: usize,
-    /// Cores of each node.
+    /// Cores per node.
     pub cores: usize,
     /// Userid of the instance owner.
     pub owner: u32,
-    /// Whether `.priority-default` (priority = urgency) runs before the plugins.
+    /// True if `.priority-default` (priority = urgency) runs before the plugins.
     pub priority_default: bool,
-    /// Whether job-list is loaded.
+    /// True if job-list is loaded.
     pub job_list: bool,
-    /// Queue names that `flux update` knows; empty: any.
+    /// Names of the queues that `flux update` accepts; empty means any.
     pub queues: Vec<String>,
-    /// Whether to keep every event in the order it was handled, for [`Host::take_trace`].
+    /// True if all events are recorded for [`Host::take_trace`].
     pub trace: bool,
 }
 
@@ -63,41 +63,41 @@ pub struct LogLine {
 pub const LOG_ERR: i32 = 3;
 const LOG_DEBUG: i32 = 7;
 
-/// Everything that changes while the instance runs.
+/// The mutable state of the instance.
 pub(super) struct Store {
     pub(super) jobs: BTreeMap<u64, Job>,
     /// Jobs of the running callbacks, innermost last.
     pub(super) stack: Vec<u64>,
-    /// Jobspec updates collected for "the current job" and not posted yet.
+    /// Jobspec updates of the current job that are collected and not yet posted.
     pub(super) pending_update: Option<Map<String, Value>>,
-    /// Jobs accepted but not committed: their events wait.
+    /// Jobs that are accepted and not yet committed; their events wait for the commit.
     pub(super) batch: Vec<u64>,
-    /// Jobs with eventlog entries that the KVS does not have yet.
+    /// Jobs with eventlog entries that are not yet in the KVS.
     pub(super) unstored: BTreeSet<u64>,
     /// Jobs whose eventlog can't be read.
     pub(super) unreadable: BTreeSet<u64>,
-    /// What fails.
+    /// Injected faults.
     pub(super) faults: super::fault::Faults,
-    /// The annotations of jobs, by volatile memos.
+    /// Annotations of jobs from volatile memos.
     pub(super) annotations: BTreeMap<u64, Value>,
-    /// Answers that tests chose.
-    pub(super) told: BTreeMap<String, String>,
+    /// Responses that a test has set, by KVS key or topic.
+    pub(super) forced_answers: BTreeMap<String, String>,
     pub(super) last_id: u64,
     pub(super) agenda: Agenda,
     pub(super) cluster: Cluster,
     pub(super) log: Vec<LogLine>,
     pub(super) violations: Vec<String>,
-    /// Events of all jobs in the order they were handled, if the options ask for them.
+    /// Events of all jobs in the order of handling, if enabled in the options.
     pub(super) trace: Vec<(u64, Value)>,
-    /// `afterany`: (job waited for, waiting job, dependency name).
+    /// `afterany` dependencies: (job to wait for, waiting job, dependency name).
     pub(super) after: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
-    /// Answers that came later.
+    /// Responses that were sent after the handler had returned.
     pub(super) late: Vec<super::service::Late>,
     pub(super) callbacks: u64,
-    /// While Flux asks for all priorities.
+    /// The loop over all jobs in `reprioritize_all`, while it runs.
     pub(super) walk: Option<super::active::Walk>,
-    /// What `flux_jobtap_reprioritize_all` fails with.
+    /// Errno with which `flux_jobtap_reprioritize_all` fails, if any.
     pub(super) reprioritize_fails: Option<Errno>,
 }
 
@@ -107,20 +107,20 @@ pub struct Host {
     pub(super) options: Options,
     pub(super) store: RefCell<Store>,
     pub(super) plugins: RefCell<Vec<Rc<Plugin>>>,
-    /// Where Flux is as it tells its plugins of a configuration.
+    /// Position in the list of plugins while they are notified of a configuration.
     pub(super) cursor: Cell<Option<usize>>,
     pub(super) next_uid: Cell<usize>,
     /// Flux's configuration.
     pub(super) config: RefCell<Value>,
-    /// What plugins keep with the handle.
+    /// Values that plugins attach to the handle.
     pub(super) aux: RefCell<Aux>,
 }
 
 impl Host {
-    /// An instance without jobs and plugins. It stays where the `Rc` put it: plugins hold its address.
+    /// Makes an instance without jobs and plugins. It stays at its address, which plugins hold.
     ///
     /// # Errors
-    /// A sentence, when this executable was built without the C side.
+    /// Returns an error if the executable was built without the C side.
     pub fn new(options: Options) -> Result<Rc<Host>, String> {
         let store = Store {
             jobs: BTreeMap::new(),
@@ -131,7 +131,7 @@ impl Host {
             unreadable: BTreeSet::new(),
             faults: super::fault::Faults::default(),
             annotations: BTreeMap::new(),
-            told: BTreeMap::new(),
+            forced_answers: BTreeMap::new(),
             last_id: 0,
             agenda: Agenda::default(),
             cluster: Cluster::new(options.nodes, options.cores),
@@ -157,7 +157,8 @@ impl Host {
         }))
     }
 
-    /// Runs `read` on a job, `None` if it does not exist. `read` must not call the host.
+    /// Calls `read` with a job and returns its result, or `None` if the job does not exist. `read` must not call the
+    /// host.
     pub fn job<T>(&self, id: u64, read: impl FnOnce(&Job) -> T) -> Option<T> {
         self.store.borrow().jobs.get(&id).map(read)
     }
@@ -166,17 +167,17 @@ impl Host {
         self.store.borrow_mut().jobs.get_mut(&id).map(change)
     }
 
-    /// State of a job.
+    /// Returns the state of a job.
     pub fn state(&self, id: u64) -> Option<State> {
         self.job(id, Job::state)
     }
 
-    /// The annotations of a job, by volatile memos.
+    /// Returns the annotations of a job from volatile memos.
     pub fn annotations(&self, id: u64) -> Option<Value> {
         self.store.borrow().annotations.get(&id).cloned()
     }
 
-    /// Takes a request `job-manager.memo`. Only volatile ones are of use here.
+    /// Handles a request `job-manager.memo`. Memos that are not volatile are ignored.
     pub(super) fn annotate(&self, request: &Value) {
         let id = request.get("id").and_then(Value::as_u64).filter(|id| self.state(*id).is_some());
         let is_volatile = request.get("volatile") == Some(&Value::Bool(true));
@@ -188,42 +189,43 @@ impl Host {
         }
     }
 
-    /// Ids of all jobs known, inactive ones included, ascending.
+    /// Returns the ids of all jobs, including inactive ones, in ascending order.
     pub fn jobs(&self) -> Vec<u64> {
         self.store.borrow().jobs.keys().copied().collect()
     }
 
-    /// Virtual time, seconds.
+    /// Returns the virtual time in seconds.
     pub fn now(&self) -> f64 {
         self.store.borrow().agenda.now()
     }
 
-    /// Takes the log lines so far.
+    /// Removes and returns the log lines.
     pub fn take_log(&self) -> Vec<LogLine> {
         std::mem::take(&mut self.store.borrow_mut().log)
     }
 
-    /// Rules that a plugin has broken: what a real broker would crash on or leak.
+    /// Returns the rules that a plugin broke: calls that would crash a broker or leak memory.
     pub fn violations(&self) -> Vec<String> {
         self.store.borrow().violations.clone()
     }
 
-    /// Takes the events so far, of all jobs in the order they were handled.
+    /// Removes and returns the recorded events of all jobs, in the order of handling.
     pub fn take_trace(&self) -> Vec<(u64, Value)> {
         std::mem::take(&mut self.store.borrow_mut().trace)
     }
 
-    /// Number of plugin callbacks called so far.
+    /// Returns the number of plugin callbacks until now.
     pub fn callbacks(&self) -> u64 {
         self.store.borrow().callbacks
     }
 
-    /// Values that plugins keep on jobs.
+    /// Returns the number of values that plugins attached to jobs.
     pub fn job_aux_count(&self) -> usize {
         self.store.borrow().jobs.values().flat_map(|job| job.aux.values()).map(|aux| aux.len()).sum()
     }
 
-    /// Subscriptions to job events that Flux keeps, also those of inactive jobs: what it searches when a job is freed.
+    /// Returns the number of subscriptions to job events, including those of inactive jobs. Flux searches them when
+    /// it frees a job.
     pub fn subscriptions(&self) -> usize {
         self.store.borrow().jobs.values().map(|job| job.subscribers.len()).sum()
     }
@@ -240,7 +242,7 @@ impl Host {
         self.store.borrow().stack.last().copied()
     }
 
-    /// IN of a job's callbacks, with `extra` on top, and an empty OUT.
+    /// Returns the arguments of a job's callbacks: IN with `extra`, and an empty OUT.
     pub(super) fn job_args(&self, id: u64, extra: &[(&str, Value)]) -> Option<Args> {
         let input = self.job(id, |job| {
             let mut input = json!({
@@ -248,7 +250,7 @@ impl Host {
                 "state": job.state() as i32, "priority": job.priority, "t_submit": job.t_submit,
             });
             if let Some(map) = input.as_object_mut() {
-                // The environment can be large and may hold secrets: plugins do not get it.
+                // Plugins do not get the environment, which may be large and contain secrets.
                 if let Some(Value::Object(system)) =
                     map.get_mut("jobspec").and_then(|j| j.pointer_mut("/attributes/system"))
                 {
@@ -264,11 +266,12 @@ impl Host {
     }
 
     pub(super) fn has_handler(&self, topic: &str) -> bool {
-        self.leaves_cursor(topic);
+        self.reset_cursor(topic);
         self.builtin_handles(topic) || self.plugins.borrow().iter().any(|plugin| plugin.handles(topic))
     }
 
-    /// Calls `topic` in every plugin in load order; the first failure ends the chain. > 0: that many handled it.
+    /// Calls `topic` in all plugins in load order. The first failure ends the chain. Returns the number of plugins
+    /// that handled it, or a negative number.
     pub(super) fn call_chain(&self, id: u64, topic: &str, args: &Args) -> i32 {
         let plugins = self.plugins.borrow().clone();
         self.call_plugins(&plugins, id, topic, args)
@@ -299,16 +302,17 @@ impl Host {
         handled
     }
 
-    /// Updates that were collected go to the job of *this* call, whoever collected them: the host's own behaviour.
+    /// Posts the collected updates to the job of this call, also if they were collected for another job, as Flux
+    /// does.
     fn post_collected_updates(&self, id: u64) -> Result<(), Errno> {
         let updates = self.store.borrow_mut().pending_update.take();
         updates.map_or(Ok(()), |updates| self.post(id, "jobspec-update", Some(Value::Object(updates))))
     }
 
-    /// A callback about a job whose OUT counts: priority and annotations.
+    /// Calls plugins about a job and applies the priority and annotations in OUT.
     pub(super) fn notify(&self, id: u64, topic: &str, extra: &[(&str, Value)]) {
         if topic == "job.state.inactive" {
-            self.release_waiting_for(id);
+            self.release_dependents(id);
         }
         if !self.has_handler(topic) {
             return;
@@ -332,9 +336,8 @@ impl Host {
         }
     }
 
-    /// A callback that may refuse with a text (`job.create`, `job.validate`, `job.update.*`, `job.dependency.*`).
-    ///
-    /// `Ok(n)`: n handlers agreed.
+    /// Calls plugins that may reject with a text (`job.create`, `job.validate`, `job.update.*`, `job.dependency.*`).
+    /// Returns the number of handlers that accepted, or the text.
     pub(super) fn ask(&self, id: u64, topic: &str, args: &Args, default: &str) -> Result<i32, String> {
         let rc = self.call_chain(id, topic, args);
         if rc >= 0 {
@@ -343,18 +346,18 @@ impl Host {
         Err(error_text(args).unwrap_or_else(|| default.to_string()))
     }
 
-    /// `flux jobtap query`: the plugin's OUT document.
+    /// Returns the OUT document of `flux jobtap query`.
     ///
     /// # Errors
-    /// The text that the command would print.
+    /// Returns the error text of the command.
     pub fn query(&self, basename: &str) -> Result<Value, String> {
         serde_json::from_str(&self.query_text(basename)?).map_err(|error| error.to_string())
     }
 
-    /// Returns the plugin's OUT document as the text that Flux would send.
+    /// Returns the OUT document of `flux jobtap query` as the text that Flux would send.
     ///
     /// # Errors
-    /// The text that the command would print.
+    /// Returns the error text of the command.
     pub fn query_text(&self, basename: &str) -> Result<String, String> {
         let plugin = self.find(basename).ok_or(format!("{basename}: plugin not found"))?;
         let out = json!({"name": plugin.basename(), "path": plugin.path()});
@@ -365,8 +368,8 @@ impl Host {
         args.text(OUT).ok_or_else(|| "plugin.query returned no document".into())
     }
 
-    /// Calls one topic of one plugin with arguments of the caller's choice, as no real host would: hostile IN
-    /// documents for tests. `id` is the current job meanwhile. Returns the callback's code (0: no handler) and OUT.
+    /// Calls one topic of one plugin with any arguments, for tests with invalid IN documents. `id` is the current job
+    /// during the call. Returns the result of the callback (0 without a handler) and OUT.
     pub fn call_raw(
         &self,
         basename: &str,
@@ -394,12 +397,12 @@ impl Drop for Host {
     }
 }
 
-/// OUT.errmsg, cut as the host cuts it.
+/// Returns OUT.errmsg.
 pub(super) fn error_text(args: &Args) -> Option<String> {
     args.get(OUT)?.get("errmsg")?.as_str().map(str::to_string)
 }
 
-/// IN of an argument object, for tests and lookups.
+/// Returns IN of an argument object, for tests and lookups.
 #[allow(dead_code, reason = "used by tests of this module")]
 pub(super) fn input(args: &Args) -> Option<Value> {
     args.get(IN)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! One job as the host keeps it: its state, its dependencies, its eventlog, and what each event does to it.
+//! A job in the host: its state, its dependencies, its eventlog, and the effect of each event.
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::aux::Aux;
 
-/// An errno value of a refused call.
+/// An errno value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
@@ -17,9 +17,9 @@ impl Errno {
     pub const ENOENT: Errno = Errno(2);
     /// The name exists already.
     pub const EEXIST: Errno = Errno(17);
-    /// The key is that of a directory.
+    /// The key is a directory.
     pub const EISDIR: Errno = Errno(21);
-    /// The call is not legal here.
+    /// The call is not allowed here.
     pub const EINVAL: Errno = Errno(22);
     /// Operation now in progress.
     pub const EINPROGRESS: Errno = Errno(115);
@@ -31,11 +31,11 @@ impl Errno {
     pub const EPROTO: Errno = Errno(71);
 }
 
-/// A job state, with the number that callbacks see.
+/// A job state with its number in callbacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i32)]
 pub enum State {
-    /// Submitted, not accepted yet.
+    /// Submitted and not yet accepted.
     New = 1,
     /// Waiting for its dependencies.
     Depend = 2,
@@ -43,16 +43,16 @@ pub enum State {
     Priority = 4,
     /// Waiting for resources.
     Sched = 8,
-    /// Holding resources.
+    /// Has resources.
     Run = 16,
-    /// Ended, giving resources back.
+    /// Ended and releasing resources.
     Cleanup = 32,
-    /// Done.
+    /// Complete.
     Inactive = 64,
 }
 
 impl State {
-    /// Name as Flux prints it.
+    /// Returns Flux's name of the state.
     pub fn name(self) -> &'static str {
         match self {
             State::New => "NEW",
@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// Topic of the callback for entering this state.
+    /// Returns the topic of the callback for entering the state.
     pub(super) fn topic(self) -> &'static str {
         match self {
             State::New => "job.state.new",
@@ -79,20 +79,20 @@ impl State {
     }
 }
 
-/// A job. Fields that the KVS keeps (jobspec as submitted, R, eventlog) survive a restart, the others do not.
+/// A job. The fields that are in the KVS (submitted jobspec, R, eventlog) survive a restart, the others do not.
 #[derive(Default)]
 pub struct Job {
     /// Job id.
     pub id: u64,
     /// Submitting user.
     pub userid: u32,
-    /// 0 hold .. 16 default .. 31 expedite.
+    /// 0 (hold) to 31 (expedite); the default is 16.
     pub urgency: i32,
-    /// -1 = never set.
+    /// -1 if never set.
     pub priority: i64,
-    /// Current state; `None` only while default-constructed.
+    /// Present state; `None` only in a default value.
     pub(super) phase: Option<State>,
-    /// Virtual time of submission, seconds.
+    /// Virtual time of submission in seconds.
     pub t_submit: f64,
     /// Jobspec with all updates applied.
     pub jobspec: Value,
@@ -103,7 +103,7 @@ pub struct Job {
     pub(super) dependencies: Vec<String>,
     used_dependencies: BTreeSet<String>,
     pub(super) eventlog: Vec<Value>,
-    /// Entries of it that the KVS has: those of the batches committed so far.
+    /// Number of eventlog entries in the KVS, from committed batches.
     pub(super) stored: usize,
     pub(super) queue: VecDeque<Value>,
     pub(super) hold_events: bool,
@@ -119,7 +119,7 @@ pub struct Job {
     pub(super) aux: BTreeMap<usize, Aux>,
 }
 
-/// An eventlog entry (RFC 18).
+/// Makes an eventlog entry (RFC 18).
 pub(super) fn entry(timestamp: f64, name: &str, context: Option<Value>) -> Value {
     let mut entry = json!({"timestamp": timestamp, "name": name});
     if let (Some(context), Some(map)) = (context, entry.as_object_mut()) {
@@ -146,27 +146,27 @@ impl Job {
         }
     }
 
-    /// Current state.
+    /// Returns the present state.
     pub fn state(&self) -> State {
         self.phase.unwrap_or(State::New)
     }
 
-    /// Names of outstanding dependencies, in the order they were added.
+    /// Returns the names of outstanding dependencies, in the order in which they were added.
     pub fn dependencies(&self) -> &[String] {
         &self.dependencies
     }
 
-    /// How often plugins are subscribed to its events.
+    /// Returns the number of subscriptions of plugins to the events of the job.
     pub fn subscriptions(&self) -> usize {
         self.subscribers.len()
     }
 
-    /// The eventlog so far.
+    /// Returns the eventlog.
     pub fn eventlog(&self) -> &[Value] {
         &self.eventlog
     }
 
-    /// A string of `attributes.system`, such as `queue` or `bank`.
+    /// Returns a text of `attributes.system`, for example `queue` or `bank`.
     pub fn attribute(&self, key: &str) -> Option<&str> {
         self.jobspec.pointer("/attributes/system")?.get(key)?.as_str()
     }
@@ -175,12 +175,12 @@ impl Job {
         self.queue.iter().any(|entry| entry_name(entry) == name)
     }
 
-    /// The job as it is after a restart: only what the KVS holds, the eventlog applied again.
+    /// Returns the job after a restart: only the content of the KVS, with the eventlog applied again.
     pub(super) fn replayed(self) -> Job {
         let mut job = Job::new(self.id, self.userid, self.urgency, self.submitted_jobspec);
         job.r = self.r;
         for entry in &self.eventlog {
-            // An entry that was applied once applies again: the log holds only those.
+            // The log contains only entries that were applied successfully before.
             let _ = job.apply(entry);
         }
         job.posted.clear();
@@ -189,7 +189,7 @@ impl Job {
         job
     }
 
-    /// Applies one event: the state machine of RFC 21.
+    /// Applies an event according to the state machine of RFC 21.
     pub(super) fn apply(&mut self, entry: &Value) -> Result<(), Errno> {
         let null = Value::Null;
         let context = entry.get("context").unwrap_or(&null);
@@ -259,7 +259,7 @@ impl Job {
         Ok(())
     }
 
-    /// A name that was used once never holds again: the event is posted, nothing else happens.
+    /// Adds a dependency, unless its name was used before: then Flux posts the event without an effect.
     fn dependency_add(&mut self, name: &str) {
         if self.used_dependencies.insert(name.to_string()) {
             self.dependencies.push(name.to_string());
@@ -273,7 +273,8 @@ impl Job {
     }
 }
 
-/// The jobspec with period-delimited paths set; `None` if a path runs through something that is no object.
+/// Returns the jobspec with values set at dotted paths, or `None` if a path leads through a value that is not an
+/// object.
 pub(super) fn with_updates(jobspec: &Value, updates: &Map<String, Value>) -> Option<Value> {
     let mut jobspec = jobspec.clone();
     for (path, value) in updates {
@@ -287,13 +288,13 @@ pub(super) fn with_updates(jobspec: &Value, updates: &Map<String, Value>) -> Opt
     Some(jobspec)
 }
 
-/// Only these parts of a jobspec may be updated.
+/// Returns true if all updates are in the parts of a jobspec that may be updated.
 pub(super) fn updates_allowed(updates: &Map<String, Value>) -> bool {
     let root = |key: &str| matches!(key.split('.').next(), Some("attributes" | "resources" | "tasks"));
     updates.keys().all(|key| root(key))
 }
 
-/// A job id as Flux prints it (RFC 19, F58).
+/// Formats a job id like Flux (RFC 19, F58).
 pub fn f58(id: u64) -> String {
     const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
     let mut digits = Vec::new();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What plugins keep in the KVS: texts under keys. It outlives them, and a restart.
+//! The KVS values of plugins. They outlive plugins and restarts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::host::Host;
 use super::job::Errno;
 
-/// Texts by key, or keys of which what is there goes away.
+/// Changes by key: a new value, or `None` to remove the key and all keys below it.
 type Changes = Vec<(String, Option<String>)>;
 
-/// The KVS, but for eventlogs.
+/// The KVS without eventlogs.
 #[derive(Default)]
 pub(super) struct Kvs {
     texts: BTreeMap<String, String>,
-    /// Sent and not done yet. Whoever sent it may be gone by then.
+    /// Changes that are sent and not yet applied. The sender may be unloaded by then.
     sent: Vec<Changes>,
     fails: Option<Errno>,
     unreadable: Option<Errno>,
@@ -21,7 +21,7 @@ pub(super) struct Kvs {
     stored: u64,
 }
 
-/// Bytes of an entry of a directory besides its name, and of a directory besides its entries, as RFC 11 has them.
+/// Bytes of a directory entry without its name, and of a directory without entries (RFC 11).
 const ENTRY: usize = 88;
 const DIRECTORY: usize = 35;
 
@@ -30,7 +30,7 @@ impl Kvs {
         self.sent.push(changes);
     }
 
-    /// Does what was sent, in turn.
+    /// Applies the sent changes in order.
     pub(super) fn commit(&mut self) {
         for changes in std::mem::take(&mut self.sent) {
             if self.fails.is_some() && !changes.is_empty() {
@@ -50,7 +50,7 @@ impl Kvs {
         }
     }
 
-    /// Bytes of the directories that a change of these keys makes anew.
+    /// Returns the size in bytes of the directories that a change of these keys rewrites.
     fn directories(&self, keys: &[String]) -> usize {
         let above = |key: &String| -> Vec<String> {
             key.match_indices('.').map(|(at, _)| key.split_at(at).0.to_owned()).collect()
@@ -66,7 +66,7 @@ impl Kvs {
         bytes.sum()
     }
 
-    /// The keys below one, which lie together.
+    /// Returns the keys below a key.
     fn below(&self, key: &str) -> impl Iterator<Item = &String> {
         let prefix = format!("{key}.");
         self.texts
@@ -75,12 +75,12 @@ impl Kvs {
             .take_while(move |name| name.starts_with(&prefix))
     }
 
-    /// What was sent never arrives.
+    /// Drops the changes that are sent.
     pub(super) fn lose(&mut self) {
         self.sent.clear();
     }
 
-    /// What a commit is answered.
+    /// Returns the response to a commit.
     pub(super) fn outcome(&self) -> Result<String, Errno> {
         self.fails.map_or_else(|| Ok(String::new()), Err)
     }
@@ -98,12 +98,12 @@ impl Kvs {
 }
 
 impl Host {
-    /// What plugins keep in the KVS, by key.
+    /// Returns the values of plugins in the KVS, by key.
     pub fn kvs(&self) -> BTreeMap<String, String> {
         self.store.borrow().agenda.kvs.texts.clone()
     }
 
-    /// Puts a text under a key, or takes away what is there, as somebody else may.
+    /// Sets or removes a value, as another program may do.
     pub fn kvs_put(&self, key: &str, text: Option<&str>) {
         let texts = &mut self.store.borrow_mut().agenda.kvs.texts;
         match text {
@@ -112,18 +112,18 @@ impl Host {
         };
     }
 
-    /// Bytes that plugins have written so far.
+    /// Returns the number of bytes that plugins have written.
     pub fn kvs_written(&self) -> u64 {
         self.store.borrow().agenda.kvs.written
     }
 
-    /// The same with the directories that Flux's KVS stores anew for them: what its content store grows by.
+    /// Returns these bytes plus those of the directories that Flux's KVS rewrites, by which its content store grows.
     pub fn kvs_stored(&self) -> u64 {
         let store = self.store.borrow();
         store.agenda.kvs.written + store.agenda.kvs.stored
     }
 
-    /// From now on commits that change something, and lookups, fail so.
+    /// Makes all later lookups, and commits with changes, fail with these errors.
     pub fn kvs_fails(&self, commits: Option<Errno>, lookups: Option<Errno>) {
         let kvs = &mut self.store.borrow_mut().agenda.kvs;
         (kvs.fails, kvs.unreadable) = (commits, lookups);

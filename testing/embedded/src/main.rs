@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `fairshare-embedded`: plays scenarios in the embedded job manager, and tells the story of the demo.
+//! `fairshare-embedded`: runs scenarios in the embedded job manager, and the demo.
 
 mod demo;
 mod play;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
-/// The plugin in a job manager without Flux.
+/// Run the plugin in a job manager without Flux
 #[derive(Debug, Parser)]
 #[command(name = "fairshare-embedded")]
 enum Command {
@@ -17,7 +17,7 @@ enum Command {
     Run(play::PlayArgs),
 }
 
-/// Why a subcommand failed; the text is for the user.
+/// Reason why a subcommand failed; the text is for the user.
 #[derive(Debug)]
 enum Failure {
     Message(String),
@@ -47,7 +47,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Makes a failure of any error whose text says enough.
+/// Makes a failure from the text of an error.
 fn failure(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The functions that abi.c forwards to. Each turns C arguments into Rust values and asks the host.
+//! The functions that abi.c forwards to. Each converts C arguments to Rust values and calls the host.
 //!
-//! Contract of the table (`struct host_ops`): texts are NUL-terminated and live during the call; `slot` is what
-//! `plugin_new` got, `host` what `host_of` returned, watchers and futures what `*_create`, `rpc`, `commit` and
-//! `lookup` returned.
+//! Contract of the table (`struct host_ops`): texts are NUL-terminated and valid during the call; `slot` is the
+//! argument of `plugin_new`, `host` the result of `host_of`; watchers and futures are results of `*_create`, `rpc`,
+//! `commit` and `lookup`.
 //! Results: >= 0 success, -errno failure.
 
+mod aux_values;
 mod futures;
-mod kept;
 
+use aux_values::{aux_get, aux_set, handle_aux_get, handle_aux_set, job_aux_get, job_aux_set};
 use futures::{commit, future_destroy, future_then, lookup, lookup_get, rpc};
-use kept::{aux_get, aux_set, handle_aux_get, handle_aux_set, job_aux_get, job_aux_set};
 use std::ffi::{c_char, c_double, c_int, c_void};
 
 use serde_json::{Map, Value, json};
 
 use super::abi::{CArgs, CMsg, ContinuationFn, MessageFn, PluginFn, WatcherFn, rust_text};
 use super::aux::FreeFn;
-use super::fault::strikes;
+use super::fault::inject_fault;
 use super::host::Host;
 use super::job::{Errno, State};
 use super::plugin::{LoadOrder, Plugin};
@@ -64,12 +64,12 @@ pub(super) struct HostOps {
     future_then: extern "C" fn(*mut c_void, ContinuationFn, *mut c_void) -> c_int,
     lookup_get: extern "C" fn(*mut c_void, *mut Text) -> c_int,
     future_destroy: extern "C" fn(*mut c_void),
-    strikes: extern "C" fn(Text) -> c_int,
+    inject_fault: extern "C" fn(Text) -> c_int,
     handle_aux_set: extern "C" fn(*mut c_void, Text, *mut c_void, Option<FreeFn>) -> c_int,
     handle_aux_get: extern "C" fn(*mut c_void, Text) -> *mut c_void,
 }
 
-/// The one table.
+/// The table of the host's functions.
 pub(super) static HOST_OPS: HostOps = HostOps {
     set_name,
     add_handler,
@@ -102,33 +102,33 @@ pub(super) static HOST_OPS: HostOps = HostOps {
     future_then,
     lookup_get,
     future_destroy,
-    strikes,
+    inject_fault,
     handle_aux_set,
     handle_aux_get,
 };
 
 fn plugin<'a>(slot: Slot) -> &'a Plugin {
-    // SAFETY: the table's contract: `slot` is the address of a Plugin that its Rc keeps alive while the .so, which
-    // alone can get here, is loaded. Shared access only: Plugin is all interior mutability.
+    // SAFETY: by the contract `slot` is the address of a Plugin. Its Rc keeps it alive while the .so is loaded, and
+    // only the .so calls this function. Plugin has interior mutability only.
     unsafe { &*slot.cast::<Plugin>() }
 }
 
 fn host<'a>(pointer: *const c_void) -> &'a Host {
-    // SAFETY: the table's contract: `host_of` returned it, and the Host outlives its plugins.
+    // SAFETY: by the contract `host_of` returned the pointer, and the Host outlives its plugins.
     unsafe { &*pointer.cast::<Host>() }
 }
 
-fn of(slot: Slot) -> &'static Host {
+fn host_of_slot(slot: Slot) -> &'static Host {
     host(plugin(slot).host.cast())
 }
 
 fn tag<'a>(pointer: *mut c_void) -> &'a Tag {
-    // SAFETY: the table's contract: a watcher or future that was created here and not destroyed yet.
+    // SAFETY: by the contract this is a watcher or future that was created here and not destroyed.
     unsafe { &*pointer.cast::<Tag>() }
 }
 
 fn text(pointer: Text) -> Option<String> {
-    // SAFETY: the table's contract: null or NUL-terminated.
+    // SAFETY: by the contract the pointer is null or a NUL-terminated string.
     unsafe { rust_text(pointer) }
 }
 
@@ -140,10 +140,10 @@ fn updates(pointer: Text) -> Result<Map<String, Value>, Errno> {
     text(pointer).and_then(|text| serde_json::from_str(&text).ok()).ok_or(Errno::EINVAL)
 }
 
-/// A job by id; "the current job" is that of the innermost callback, and is not looked up.
+/// Finds a job by id. The current job is that of the innermost callback and is not looked up.
 fn find(host: &Host, id: u64, call: &str) -> Result<u64, Errno> {
     let id = if id == CURRENT_JOB { host.current_job().ok_or(Errno::ENOENT)? } else { id };
-    host.looked_up(id, call);
+    host.on_lookup(id, call);
     host.state(id).map(|_| id).ok_or(Errno::ENOENT)
 }
 
@@ -158,7 +158,7 @@ extern "C" fn set_name(slot: Slot, name: Text) -> c_int {
 }
 
 extern "C" fn add_handler(slot: Slot, topic: Text, callback: PluginFn, data: *mut c_void) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_plugin_add_handler") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_plugin_add_handler") {
         return failed;
     }
     plugin(slot).add_handler(text(topic).unwrap_or_default(), callback, data);
@@ -176,7 +176,7 @@ extern "C" fn service(
     callback: MessageFn,
     data: *mut c_void,
 ) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_service_register_ex") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_service_register_ex") {
         return failed;
     }
     let plugin = plugin(slot);
@@ -190,7 +190,7 @@ extern "C" fn service(
 }
 
 extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_set_load_sort_order") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_set_load_sort_order") {
         return failed;
     }
     let order = match text(mode).as_deref() {
@@ -204,29 +204,29 @@ extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
 }
 
 extern "C" fn reprioritize_all(slot: Slot) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_reprioritize_all") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_reprioritize_all") {
         return failed;
     }
-    let host = of(slot);
+    let host = host_of_slot(slot);
     let fails = host.store.borrow().reprioritize_fails;
     code(fails.map_or(Ok(()), Err).map(|()| host.reprioritize_all()))
 }
 
 extern "C" fn reprioritize_job(slot: Slot, id: u64, priority: u32) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_reprioritize_job") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_reprioritize_job") {
         return failed;
     }
-    code(of(slot).reprioritize_id(id, i64::from(priority)))
+    code(host_of_slot(slot).reprioritize_id(id, i64::from(priority)))
 }
 
 extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
-    let host = of(slot);
+    let host = host_of_slot(slot);
     let call = if add != 0 { "flux_jobtap_dependency_add" } else { "flux_jobtap_dependency_remove" };
-    if let Some(failed) = host.strikes(call) {
+    if let Some(failed) = host.inject_fault(call) {
         return failed;
     }
-    host.looked_up(id, "flux_jobtap_dependency_add or _remove");
-    // CURRENT_JOB is no id here, and only active jobs count.
+    host.on_lookup(id, "flux_jobtap_dependency_add or _remove");
+    // CURRENT_JOB is not valid here, and only active jobs are found.
     code(host.state(id).filter(|state| *state != State::Inactive).ok_or(Errno::ENOENT).and_then(|state| {
         let name = text(name).unwrap_or_default();
         if !matches!(state, State::New | State::Depend) {
@@ -242,10 +242,10 @@ extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
 }
 
 extern "C" fn raise(slot: Slot, id: u64, kind: Text, severity: c_int, note: Text) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_raise_exception") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_raise_exception") {
         return failed;
     }
-    let host = of(slot);
+    let host = host_of_slot(slot);
     let (kind, note) = (text(kind).unwrap_or_default(), text(note).unwrap_or_default());
     code(
         find_active(host, id, "flux_jobtap_raise_exception")
@@ -254,10 +254,10 @@ extern "C" fn raise(slot: Slot, id: u64, kind: Text, severity: c_int, note: Text
 }
 
 extern "C" fn event_post(slot: Slot, id: u64, name: Text, context: Text) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_event_post_pack") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_event_post_pack") {
         return failed;
     }
-    let host = of(slot);
+    let host = host_of_slot(slot);
     let context = text(context).and_then(|text| serde_json::from_str(&text).ok());
     code(
         find_active(host, id, "flux_jobtap_event_post_pack")
@@ -266,50 +266,50 @@ extern "C" fn event_post(slot: Slot, id: u64, name: Text, context: Text) -> c_in
 }
 
 extern "C" fn jobspec_update(slot: Slot, pointer: Text) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_jobspec_update_pack") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_jobspec_update_pack") {
         return failed;
     }
-    code(updates(pointer).and_then(|updates| of(slot).collect_update(updates)))
+    code(updates(pointer).and_then(|updates| host_of_slot(slot).collect_update(updates)))
 }
 
 extern "C" fn jobspec_update_id(slot: Slot, id: u64, pointer: Text) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_jobspec_update_id_pack") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_jobspec_update_id_pack") {
         return failed;
     }
-    of(slot).looked_up(id, "flux_jobtap_jobspec_update_id_pack");
-    code(updates(pointer).and_then(|updates| of(slot).update_by_id(id, updates)))
+    host_of_slot(slot).on_lookup(id, "flux_jobtap_jobspec_update_id_pack");
+    code(updates(pointer).and_then(|updates| host_of_slot(slot).update_by_id(id, updates)))
 }
 
 extern "C" fn job_lookup(slot: Slot, id: u64, args: *mut *mut CArgs) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_job_lookup") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_job_lookup") {
         return failed;
     }
-    let host = of(slot);
+    let host = host_of_slot(slot);
     code(
         find(host, id, "flux_jobtap_job_lookup")
             .and_then(|id| host.job_args(id, &[]).ok_or(Errno::EINVAL))
             .map(|found| {
-                // SAFETY: abi.c passes the address of its own local.
+                // SAFETY: abi.c passes the address of its own local variable.
                 unsafe { *args = found.into_raw() };
             }),
     )
 }
 
 extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
-    let host = of(slot);
+    let host = host_of_slot(slot);
     let name = text(name).unwrap_or_default();
     let posted = find(host, id, "flux_jobtap_job_event_posted")
         .map(|id| host.job(id, |job| job.posted.contains(&name)) == Some(true));
     posted.map_or_else(|Errno(errno)| -errno, c_int::from)
 }
 
-/// A plugin may stand in a job's list more than once; each goes by itself.
+/// Adds or removes one subscription. A plugin may subscribe to a job several times.
 extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
     let call = if on == 0 { "flux_jobtap_job_unsubscribe" } else { "flux_jobtap_job_subscribe" };
-    if let Some(failed) = of(slot).strikes(call) {
+    if let Some(failed) = host_of_slot(slot).inject_fault(call) {
         return failed;
     }
-    let (host, uid) = (of(slot), plugin(slot).uid);
+    let (host, uid) = (host_of_slot(slot), plugin(slot).uid);
     code(find_active(host, id, "flux_jobtap_job_subscribe or _unsubscribe").map(|id| {
         host.job_mut(id, |job| match job.subscribers.iter().position(|&other| other == uid) {
             Some(at) if on == 0 => drop(job.subscribers.remove(at)),
@@ -320,7 +320,7 @@ extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
 }
 
 extern "C" fn respond(pointer: *mut c_void, message: *const CMsg, errnum: c_int, answer: Text) -> c_int {
-    if let Some(failed) = host(pointer).strikes("flux_respond") {
+    if let Some(failed) = host(pointer).inject_fault("flux_respond") {
         return failed;
     }
     code(host(pointer).respond(message, errnum, text(answer)))
@@ -338,7 +338,7 @@ extern "C" fn watcher_create(
     data: *mut c_void,
 ) -> *mut c_void {
     let host = host(pointer);
-    if host.strikes("flux_timer_watcher_create").is_some() {
+    if host.inject_fault("flux_timer_watcher_create").is_some() {
         return std::ptr::null_mut();
     }
     host.store.borrow_mut().agenda.create_watcher(host, (after, repeat), callback, data)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `fairshare-embedded run`: plays a scenario in the embedded job manager and prints what the plugin
-//! did. A test plays the same scenario in a real Flux instance and compares, so that the two can't drift apart.
+//! `fairshare-embedded run`: runs a scenario in the embedded job manager and prints the actions of the plugin. A test
+//! runs the same scenario in a real Flux instance and compares the outputs, so that the two do not diverge.
 //!
-//! Output, JSON lines: after each step `{"step", "refused"?, "states": {job: state}, "users": [..]}`, where `users`
-//! is the query's `mf_priority_map` with jobs under their scenario names; at the end `{"job", "events": [..]}` for
-//! each accepted job, the events that come from the plugin.
+//! The output is JSON lines. Each step has `{"step", "refused"?, "states": {job: state}, "users": [..]}`, where
+//! `users` is `mf_priority_map` of the query with the scenario's names of jobs. At the end each accepted job has
+//! `{"job", "events": [..]}` with the events that the plugin caused.
 //!
-//! With `--trace` each step's line is instead `{"step", "answers": [text or null], "ids": {job: id}, "states": {id:
-//! state}, "query", "drift", "trace": [[id, event, context], ..]}`: all events, in the order they were handled.
+//! With `--trace` each step has `{"step", "answers": [text or null], "ids": {job: id}, "states": {id: state},
+//! "query", "drift", "trace": [[id, event, context], ..]}` instead, with all events in the order of handling.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ use fairshare_embedded::{Cred, Host, Options, Order, Shape, State, Submission};
 
 const OWNER: Cred = Cred { userid: 0, rolemask: 1 };
 const UNLIMITED: i64 = 2_147_483_647;
-/// Records in one part of a policy.
+/// Number of records in one part of a staged push.
 const PART: usize = 3;
 
 /// Play a scenario and print what the plugin did
@@ -35,7 +35,7 @@ pub struct PlayArgs {
     /// Print all events of each step, and the query as it is
     #[arg(long)]
     trace: bool,
-    /// Another plugin, which the steps `add` and `drop` ask to keep jobs and to let them go
+    /// Path of a second plugin that the steps `add` and `drop` request to hold and release jobs
     #[arg(long)]
     keeper: Option<PathBuf>,
 }
@@ -82,8 +82,8 @@ pub fn run(args: &PlayArgs) -> Outcome {
     }
 }
 
-/// The plugin's load-time configuration with a document, or none. What a history does not push is not there: nothing is
-/// remembered.
+/// Returns the load-time configuration of the plugin, with a document if there is one. The snapshot is disabled,
+/// because histories do not contain it.
 fn conf(document: &Value) -> Value {
     match document {
         Value::Null => json!({"remember": false}),
@@ -95,7 +95,7 @@ struct Play {
     host: Rc<Host>,
     plugin: PathBuf,
     ids: BTreeMap<String, u64>,
-    /// Those that Flux's configuration has.
+    /// Queues in Flux's configuration.
     queues: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ fn number(step: &Value, key: &str) -> u64 {
 }
 
 impl Play {
-    /// Does one step, and tells all that happened.
+    /// Performs one step and returns all that happened.
     fn traced(&mut self, index: usize, step: &Value) -> Value {
         self.host.take_trace();
         let answers = match step.get("batch").and_then(Value::as_array) {
@@ -127,17 +127,17 @@ impl Play {
             "drift": check.and_then(|check| check.get("drift").cloned()), "trace": trace})
     }
 
-    /// Several jobs at once: all are accepted before the first goes on.
+    /// Submits several jobs at once: all are accepted before the first one continues.
     fn batch(&mut self, batch: &[Value]) -> Vec<Option<String>> {
         let submissions: Vec<Submission> = batch.iter().map(|step| self.submission(step)).collect();
         let results = self.host.submit_batch(&submissions);
-        let keep = |(step, result): (&Value, Result<u64, String>)| {
+        let record = |(step, result): (&Value, Result<u64, String>)| {
             result.map(|id| self.ids.insert(text(step, "submit").unwrap_or_default().to_string(), id)).err()
         };
-        batch.iter().zip(results).map(keep).collect()
+        batch.iter().zip(results).map(record).collect()
     }
 
-    /// Does one step; the text of a refusal that a scenario may ask for.
+    /// Performs one step. Returns the text of a rejection that a scenario may expect.
     fn step(&mut self, step: &Value) -> Result<Option<String>, String> {
         let verbs = [
             "push",
@@ -156,7 +156,7 @@ impl Play {
             let value = step.get(*verb).unwrap_or(&Value::Null);
             return match *verb {
                 "submit" => Ok(self.submit(step).err()),
-                other => self.of_instance(other, value).map(|()| None),
+                other => self.change_instance(other, value).map(|()| None),
             };
         }
         let named = |key: &str| text(step, key).and_then(|name| self.ids.get(name)).copied();
@@ -184,7 +184,7 @@ impl Play {
         Ok(refused.map(|refused| refused.text))
     }
 
-    fn of_instance(&self, verb: &str, value: &Value) -> Result<(), String> {
+    fn change_instance(&self, verb: &str, value: &Value) -> Result<(), String> {
         let conf = Some(conf(value));
         let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
         let basename = basename.ok_or("the plugin has no name")?;
@@ -198,16 +198,16 @@ impl Play {
             "load" => self.host.load(&self.plugin, conf.as_ref()),
             "reprioritize" => self.request("reprioritize", &json!({})).map(drop),
             "policy" => self.request("policy_update", &complete(value)).map(drop),
-            "parts" => self.parts(&complete(value)),
+            "parts" => self.push_in_parts(&complete(value)),
             "config" => self.configure(value),
             _ => {
-                self.data(value)?;
+                self.push_records(value)?;
                 if verb == "push" { self.request("reprioritize", &json!({})).map(drop) } else { Ok(()) }
             }
         }
     }
 
-    fn data(&self, document: &Value) -> Result<(), String> {
+    fn push_records(&self, document: &Value) -> Result<(), String> {
         let document = complete(document);
         let methods = [
             ("associations", "rec_update"),
@@ -223,8 +223,8 @@ impl Play {
         })
     }
 
-    /// A whole policy, a few records at a time.
-    fn parts(&self, document: &Value) -> Result<(), String> {
+    /// Pushes a site document in parts of a few records.
+    fn push_in_parts(&self, document: &Value) -> Result<(), String> {
         let begun = self.request("policy_begin", &json!({}))?;
         let push = begun.get("push").cloned().ok_or("policy_begin gives no number")?;
         for (kind, records) in document.as_object().into_iter().flatten() {
@@ -239,7 +239,7 @@ impl Play {
         self.request("policy_commit", &json!({"push": push})).map(drop)
     }
 
-    /// The table `[fairshare]` of Flux's configuration, in force at once.
+    /// Sets the table `[fairshare]` of Flux's configuration.
     fn configure(&self, table: &Value) -> Result<(), String> {
         let queues: Map<String, Value> = self.queues.iter().map(|queue| (queue.clone(), json!({}))).collect();
         self.host.reload_config(&json!({"fairshare": table, "queues": queues})).map(drop)
@@ -268,7 +268,7 @@ impl Play {
         let shape = Shape {
             nodes: number(step, "nodes"),
             tasks: number(step, "tasks"),
-            // Whole nodes of the small cluster, unless the step says otherwise.
+            // Jobs take whole nodes of the small cluster, unless the step has a number of cores.
             cores: step.get("cores").and_then(Value::as_u64).unwrap_or(4),
             duration: 7200.0,
             attributes: &attributes,
@@ -287,7 +287,7 @@ impl Play {
         if let Some(system) =
             submission.jobspec.pointer_mut("/attributes/system").and_then(Value::as_object_mut)
         {
-            // Runs until a step finishes it.
+            // The job runs until a step finishes it.
             system.insert("exec".into(), json!({"test": {"override": 1}}));
             let after = text(step, "after").and_then(|name| self.ids.get(name));
             let after = after.map(|id| json!({"scheme": "afterany", "value": id}));
@@ -316,7 +316,7 @@ impl Play {
         self.ids.iter().map(|(name, &id)| (name.clone(), json!(state(id)))).collect::<Map<_, _>>().into()
     }
 
-    /// The query's users with names in place of job ids; null while the plugin is not loaded.
+    /// Returns the users of the query with names instead of job ids, or null while the plugin is not loaded.
     fn users(&self) -> Value {
         let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
         let Ok(mut query) = self.host.query(&basename.unwrap_or_default()) else { return Value::Null };
@@ -339,14 +339,14 @@ impl Play {
         users
     }
 
-    /// Events that the plugin caused, without time, and without names of other plugins.
+    /// Returns the events that the plugin caused, without time and without events of other plugins.
     fn events(&self, id: u64) -> Vec<Value> {
         let log = self.host.job(id, |job| job.eventlog().to_vec()).unwrap_or_default();
-        log.iter().filter_map(of_plugin).collect()
+        log.iter().filter_map(plugin_event).collect()
     }
 }
 
-fn of_plugin(event: &Value) -> Option<Value> {
+fn plugin_event(event: &Value) -> Option<Value> {
     let (name, context) = (text(event, "name")?, event.get("context").cloned().unwrap_or_default());
     let ours = match name {
         "jobspec-update" | "memo" | "priority" => true,
@@ -358,7 +358,7 @@ fn of_plugin(event: &Value) -> Option<Value> {
     ours.then(|| json!([name, context]))
 }
 
-/// The records with everything that they leave out.
+/// Adds default values to the records.
 fn complete(document: &Value) -> Value {
     let with = |defaults: Value, record: &Value| {
         let mut all = defaults.as_object().cloned().unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A loaded plugin: its .so, its handlers, its values; loading with replay and removal.
+//! A loaded plugin: its .so, its handlers and its values. Also loading with replay, and removal.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -15,10 +15,10 @@ use super::host::{Host, LOG_ERR};
 use super::job::State;
 use super::service::Service;
 
-/// Order in which the jobs are shown to a plugin at load.
+/// Order in which a plugin gets the existing jobs at load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LoadOrder {
-    /// The hash's order in a real job manager; by id here.
+    /// No order; here by job id.
     #[default]
     None,
     State,
@@ -31,10 +31,10 @@ pub(super) struct Handler {
     data: *mut c_void,
 }
 
-/// flux_plugin_init(3): called with the handle of the plugin.
+/// flux_plugin_init(3), which gets the handle of the plugin.
 pub type Init = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-/// A plugin and what it registered. Fields are dropped in order: the .so goes last.
+/// A plugin and its registrations. Fields are dropped in order, the .so last.
 pub struct Plugin {
     handle: OnceCell<PluginHandle>,
     pub(super) uid: usize,
@@ -51,17 +51,17 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Basename of the path, the name that users address.
+    /// Returns the basename of the path, by which users address the plugin.
     pub fn basename(&self) -> &str {
         &self.basename
     }
 
-    /// Path of the .so.
+    /// Returns the path of the .so.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The registered name, which service topics carry.
+    /// Returns the registered name, which is part of service topics.
     pub fn name(&self) -> String {
         self.set_name.borrow().clone().unwrap_or_else(|| self.basename.clone())
     }
@@ -71,16 +71,16 @@ impl Plugin {
     }
 
     pub(super) fn handles(&self, topic: &str) -> bool {
-        self.handlers.borrow().iter().any(|handler| glob(&handler.topic, topic))
+        self.handlers.borrow().iter().any(|handler| matches_glob(&handler.topic, topic))
     }
 
-    /// Calls the first handler that matches: 1 handled, 0 no handler, -1 refused.
+    /// Calls the first matching handler. Returns 1 if it succeeded, 0 without a handler, -1 if it failed.
     pub(super) fn call(&self, host: &Host, topic: &str, args: &Args) -> c_int {
         let found = self
             .handlers
             .borrow()
             .iter()
-            .find(|handler| glob(&handler.topic, topic))
+            .find(|handler| matches_glob(&handler.topic, topic))
             .map(|handler| (handler.callback, handler.data));
         let (Some((callback, data)), Some(handle)) = (found, self.handle.get()) else { return 0 };
         host.store.borrow_mut().callbacks += 1;
@@ -94,8 +94,8 @@ impl Plugin {
     }
 }
 
-/// fnmatch with `*` and `?` only: the globs that plugins register.
-fn glob(pattern: &str, topic: &str) -> bool {
+/// Matches a topic with a glob of `*` and `?`, the only wildcards that plugins use.
+fn matches_glob(pattern: &str, topic: &str) -> bool {
     fn matches(pattern: &[u8], topic: &[u8]) -> bool {
         match (pattern.split_first(), topic.split_first()) {
             (None, None) => true,
@@ -111,10 +111,11 @@ fn glob(pattern: &str, topic: &str) -> bool {
 }
 
 impl Host {
-    /// `flux jobtap load PATH [conf]`: opens the .so, initialises it, shows it all active jobs, reprioritizes.
+    /// Performs `flux jobtap load PATH [conf]`: opens and initializes the .so, replays all active jobs,
+    /// reprioritizes.
     ///
     /// # Errors
-    /// The text that the command would print.
+    /// Returns the error text of the command.
     pub fn load(&self, path: &Path, conf: Option<&Value>) -> Result<(), String> {
         let plugin = self.open(path, conf)?;
         self.replay_to(&plugin);
@@ -122,13 +123,13 @@ impl Host {
         Ok(())
     }
 
-    /// As [`Host::load`], of a plugin that is linked into this program under the name `basename`.
+    /// Loads a plugin that is linked into this program, under the name `basename`.
     ///
     /// # Errors
-    /// As there.
+    /// Returns the error text of `flux jobtap load`.
     ///
     /// # Safety
-    /// `init` is as flux_plugin_init(3): called with the handle of a plugin, it keeps to Flux's interface.
+    /// `init` must conform to flux_plugin_init(3).
     pub unsafe fn load_linked(&self, basename: &str, init: Init, conf: Option<&Value>) -> Result<(), String> {
         let plugin = self.start(Path::new(basename), conf, None, init)?;
         self.replay_to(&plugin);
@@ -136,13 +137,13 @@ impl Host {
         Ok(())
     }
 
-    /// Loads without showing jobs: `[job-manager] plugins=` at start, when there are none yet.
+    /// Loads a plugin without a replay, like `[job-manager] plugins=` at start.
     pub(super) fn open(&self, path: &Path, conf: Option<&Value>) -> Result<Rc<Plugin>, String> {
         let shown = path.display();
-        // SAFETY: loading runs the .so's initialisers; the caller names a jobtap plugin, as an admin does.
+        // SAFETY: loading runs the initializers of the .so; the caller names a jobtap plugin.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| format!("{shown}: {error}"))?;
-        // SAFETY: flux_plugin_init(3) has this prototype in every Flux plugin.
+        // SAFETY: every Flux plugin has flux_plugin_init(3) with this prototype.
         let init: Init = *unsafe { library.get(b"flux_plugin_init\0") }
             .map_err(|_| format!("{shown}: flux_plugin_init symbol not found"))?;
         self.start(path, conf, Some(library), init)
@@ -156,7 +157,7 @@ impl Host {
         init: Init,
     ) -> Result<Rc<Plugin>, String> {
         let shown = path.display();
-        // What users will call it.
+        // The name by which users address the plugin.
         let basename = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let uid = self.next_uid.replace(self.next_uid.get() + 1);
         let plugin = Rc::new(Plugin {
@@ -180,7 +181,7 @@ impl Host {
         let ready = if rc < 0 {
             Err(format!("{shown}: flux_plugin_init failed"))
         } else if self.find(&basename).is_some() {
-            // Flux looks when the plugin was set up.
+            // Flux checks this after flux_plugin_init.
             Err(format!("{basename} already loaded"))
         } else {
             self.conf_update(&plugin, &self.config.borrow().clone())
@@ -189,7 +190,7 @@ impl Host {
             self.unload(&plugin);
             return Err(text);
         }
-        // A name with a '/' or '.' is no service name: the basename up to its first dot takes its place.
+        // A name with '/' or '.' can't be part of a service name; it is replaced by the basename up to its first dot.
         let plain = |name: &String| !name.contains(['/', '.']);
         if !plugin.set_name.borrow().as_ref().is_some_and(plain) {
             plugin.set_name.replace(basename.split('.').next().map(str::to_string));
@@ -215,8 +216,8 @@ impl Host {
         for (_, id) in jobs {
             let Some(args) = self.job_args(id, &[]) else { continue };
             self.store.borrow_mut().stack.push(id);
-            // Direct calls: return codes and OUT are ignored, and collected jobspec updates are left for whichever
-            // job is called next through the chain.
+            // These are direct calls: return codes and OUT are ignored, and collected jobspec updates are posted by
+            // the next call through the chain.
             plugin.call(self, "job.create", &args);
             plugin.call(self, "job.new", &args);
             if self.state(id) == Some(State::Depend) {
@@ -241,10 +242,11 @@ impl Host {
         }
     }
 
-    /// `flux jobtap remove`: values on jobs, then services and values of the plugin, then the .so. No callback.
+    /// Performs `flux jobtap remove`: destroys values on jobs, then services and values of the plugin, then closes
+    /// the .so. There is no callback.
     ///
     /// # Errors
-    /// The text that the command would print.
+    /// Returns the error text of the command.
     pub fn remove(&self, basename: &str) -> Result<(), String> {
         let plugin = self.find(basename).ok_or("Failed to find plugin to remove")?;
         let ids = self.jobs();
@@ -265,7 +267,7 @@ impl Host {
     fn unload(&self, plugin: &Plugin) {
         plugin.services.borrow_mut().clear();
         plugin.handlers.borrow_mut().clear();
-        // Destructors call back (timers are destroyed there), so the list is taken out first.
+        // Destructors may call the host, for example to destroy timers, so the list is taken out first.
         plugin.aux.take().destroy();
         let left = self.store.borrow_mut().agenda.drop_owned_by(plugin.uid);
         for what in left {
@@ -274,7 +276,7 @@ impl Host {
         plugin.library.take();
     }
 
-    /// Values that loaded plugins keep on themselves.
+    /// Returns the number of values that loaded plugins attached to themselves.
     pub fn plugin_aux_count(&self) -> usize {
         self.plugins.borrow().iter().map(|plugin| plugin.aux.borrow().len()).sum()
     }
@@ -282,15 +284,15 @@ impl Host {
 
 #[cfg(test)]
 mod tests {
-    use super::glob;
+    use super::matches_glob;
 
     #[test]
-    fn globs() {
-        assert!(glob("job.state.*", "job.state.run"));
-        assert!(glob("job.new", "job.new"));
-        assert!(!glob("job.new", "job.newer"));
-        assert!(!glob("job.state.*", "job.new"));
-        assert!(glob("*", ""));
-        assert!(glob("job.?ew", "job.new"));
+    fn globs_match_topics() {
+        assert!(matches_glob("job.state.*", "job.state.run"));
+        assert!(matches_glob("job.new", "job.new"));
+        assert!(!matches_glob("job.new", "job.newer"));
+        assert!(!matches_glob("job.state.*", "job.new"));
+        assert!(matches_glob("*", ""));
+        assert!(matches_glob("job.?ew", "job.new"));
     }
 }

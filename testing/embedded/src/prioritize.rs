@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Priorities: asking the plugins, and what a new priority does to a job.
+//! Gets priorities from the plugins, and applies a new priority to a job.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const UNAVAILABLE: i64 = -2;
 const HIGHEST: i64 = 4_294_967_295;
 
 impl Host {
-    /// Sets a job's priority. No-op outside PRIORITY and SCHED; no event when a SCHED job keeps its priority.
+    /// Sets the priority of a job in PRIORITY or SCHED. Posts no event if a job in SCHED keeps its priority.
     pub(super) fn reprioritize_job(&self, id: u64, priority: i64) {
         let Some((state, urgency, current)) = self.job(id, |job| (job.state(), job.urgency, job.priority))
         else {
@@ -31,12 +31,12 @@ impl Host {
         if self.post(id, "priority", Some(json!({"priority": priority}))).is_err() {
             self.log(LOG_ERR, format!("reprioritize_job: {}", f58(id)));
         }
-        // The event may only have been queued; the value counts at once.
+        // The event may only be queued, but the value applies at once.
         self.job_mut(id, |job| job.priority = priority);
     }
 
     pub(super) fn reprioritize_id(&self, id: u64, priority: i64) -> Result<(), Errno> {
-        self.moved_cursor(id, "flux_jobtap_reprioritize_job");
+        self.move_cursor(id, "flux_jobtap_reprioritize_job");
         match self.state(id) {
             None | Some(State::Inactive) => Err(Errno::ENOENT),
             Some(_) => {
@@ -46,17 +46,17 @@ impl Host {
         }
     }
 
-    /// From now on a plugin that asks for it has `flux_jobtap_reprioritize_all` fail, or work again: for tests.
+    /// Makes `flux_jobtap_reprioritize_all` fail with `errno`, or work again. For tests.
     pub fn fail_reprioritize(&self, errno: Option<Errno>) {
         self.store.borrow_mut().reprioritize_fails = errno;
     }
 
-    /// Asks for the priority of every PRIORITY and SCHED job, in the order of a hash with a cursor (see `active`).
+    /// Gets the priority of every job in PRIORITY or SCHED, in the order of a hash with a cursor (see `active`).
     pub fn reprioritize_all(&self) {
         if !self.begin_walk() {
             return self.violation("a reprioritize loop in the reprioritize loop".into());
         }
-        while let Some(id) = self.next_of_walk() {
+        while let Some(id) = self.next_in_walk() {
             if !matches!(self.state(id), Some(State::Priority | State::Sched)) {
                 continue;
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Virtual time: an agenda of timers, answers and job ends, in their order; `turns` works it off.
+//! Virtual time: an agenda of timers, responses and job ends in the order of their times. `turns` runs it.
 
 mod turns;
 
@@ -15,28 +15,28 @@ use super::host::Host;
 use super::job::Errno;
 use super::kvs::Kvs;
 
-/// Virtual seconds at which every instance starts; like a wall clock, so that plugins see plausible times.
+/// Virtual start time of every instance in microseconds, so that plugins get plausible times.
 const START: u64 = 1_700_000_000_000_000;
 
-/// Something that is due at a time.
+/// An event that is due at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Timer(usize),
     Answer(usize),
     /// The job's tasks end by themselves.
     Finish(u64),
-    /// The job's tasks are gone, or the scheduler gave its request back.
+    /// The tasks of the job have ended, or the scheduler has returned its request.
     Released(u64),
 }
 
-/// What C holds as `flux_watcher_t` or `flux_future_t`: the way back to the host's entry.
+/// The referent of a `flux_watcher_t` or `flux_future_t` in C: the host and the key of the entry.
 pub(super) struct Tag {
     pub(super) host: *const Host,
     pub(super) key: usize,
 }
 
-/// The address of a tag is the watcher's or future's for life. It is counted, not boxed: a box that moves takes the
-/// right to it from whoever has the address.
+/// Returns the address of a tag, which identifies its watcher or future. The tag is in an Rc because moving a Box
+/// would invalidate pointers to its content.
 fn pointer(tag: &Rc<Tag>) -> *mut c_void {
     Rc::as_ptr(tag).cast_mut().cast()
 }
@@ -52,19 +52,19 @@ struct Watcher {
     armed: Option<(u64, u64)>,
 }
 
-/// What a future waits for.
+/// The request of a future.
 pub(super) enum Wanted {
-    /// The KVS key.
+    /// A lookup of a KVS key.
     Key(String),
-    /// The commit of all events posted so far.
+    /// A commit of all events posted until now.
     Commit,
-    /// The outstanding dependencies of a job.
+    /// A query for the outstanding dependencies of a job.
     Dependencies(u64),
-    /// What only a test answers, by the topic.
-    Told(String),
+    /// Another request, by topic, to which only a test responds.
+    Other(String),
 }
 
-/// A request under way.
+/// A request in progress.
 struct Future {
     tag: Rc<Tag>,
     owner: usize,
@@ -74,14 +74,14 @@ struct Future {
     text: Option<CString>,
 }
 
-/// What is to come, by time and then by order of arming.
+/// Events to come, by time and then by the order of arming.
 pub(super) struct Agenda {
     now: u64,
     sequence: u64,
     due: BTreeMap<(u64, u64), Due>,
     watchers: HashMap<usize, Watcher>,
     futures: HashMap<usize, Future>,
-    /// Plugins whose code runs, innermost last: owners of what they create.
+    /// Plugins whose code is running, innermost last. They own the objects that they create.
     pub(super) calling: Vec<usize>,
     pub(super) kvs: Kvs,
 }
@@ -101,7 +101,7 @@ impl Default for Agenda {
 }
 
 fn micros(seconds: f64) -> u64 {
-    // Saturates: a negative or absurd delay is now or never.
+    // The conversion saturates: negative delays become 0, huge ones the latest time.
     (seconds * 1e6) as u64
 }
 
@@ -130,12 +130,12 @@ impl Agenda {
         if at.0 > self.now { None } else { self.due.remove(&at) }
     }
 
-    /// Number of timers and futures alive.
+    /// Returns the number of existing timers and futures.
     pub(super) fn live(&self) -> usize {
         self.watchers.len() + self.futures.len()
     }
 
-    /// Forgets what a removed plugin left behind, and names it.
+    /// Destroys the timers and futures of a removed plugin, and returns their names.
     pub(super) fn drop_owned_by(&mut self, owner: usize) -> Vec<String> {
         let watchers: Vec<usize> =
             self.watchers.iter().filter(|(_, w)| w.owner == owner).map(|(&k, _)| k).collect();
@@ -168,8 +168,8 @@ impl Agenda {
         pointer
     }
 
-    /// Starts (`Some(true)`), stops (`Some(false)`) or only resets a timer. One that is started goes on by its old time,
-    /// whatever it is reset to: so does libev's.
+    /// Starts (`Some(true)`), stops (`Some(false)`) or only resets a timer. Resetting a started timer does not change
+    /// its present deadline, as in libev.
     pub(super) fn arm(&mut self, key: usize, start: Option<bool>, reset: Option<(f64, f64)>) {
         let Some(watcher) = self.watchers.get_mut(&key) else { return };
         if let Some((after, repeat)) = reset {
@@ -225,7 +225,7 @@ impl Agenda {
         }
     }
 
-    /// A commit has come: who waits for one is answered. Whether there was anybody.
+    /// Responds to the futures that wait for a commit. Returns true if there were any.
     pub(super) fn answer_committed(&mut self) -> bool {
         self.kvs.commit();
         let is_waiting =
@@ -244,34 +244,36 @@ impl Agenda {
     }
 }
 
-/// The key of what the instance has.
+/// KVS key of the resources of the instance.
 const RESOURCES: &str = "resource.R";
 
-/// The job of a `job.XXXX.XXXX.XXXX.XXXX.eventlog` key.
-fn job_of_key(key: &str) -> Option<u64> {
+/// Returns the job of a key `job.XXXX.XXXX.XXXX.XXXX.eventlog`.
+fn job_in_key(key: &str) -> Option<u64> {
     let hex: String = key.strip_prefix("job.")?.strip_suffix(".eventlog")?.split('.').collect();
     u64::from_str_radix(&hex, 16).ok()
 }
 
 impl Host {
-    /// Text of an answer; stays valid until the future is destroyed.
+    /// Returns the text of a response, which stays valid until the future is destroyed.
     pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
         let mut store = self.store.borrow_mut();
         let wanted = store.agenda.futures.get(&key).map(|future| &future.wanted);
         let name = wanted.map_or("", Wanted::name);
         let text = match wanted {
-            Some(_) if store.told.contains_key(name) => store.told.get(name).cloned().unwrap_or_default(),
+            Some(_) if store.forced_answers.contains_key(name) => {
+                store.forced_answers.get(name).cloned().unwrap_or_default()
+            }
             Some(Wanted::Key(name)) if name == RESOURCES => all_resources(&self.options).to_string(),
             Some(Wanted::Key(name)) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
             Some(Wanted::Key(name)) => {
-                let id = job_of_key(name).filter(|id| !store.unreadable.contains(id));
+                let id = job_in_key(name).filter(|id| !store.unreadable.contains(id));
                 let job = id.and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
                 job.eventlog.iter().take(job.stored).map(|entry| format!("{entry}\n")).collect()
             }
             Some(Wanted::Dependencies(_)) if !self.options.job_list => return Err(Errno::ENOSYS),
             Some(Wanted::Dependencies(id)) => {
                 let job = store.jobs.get(id).ok_or(Errno::ENOENT)?;
-                // As job-list does: no word of what there is none of.
+                // Like job-list: the key is missing if there are no dependencies.
                 match job.dependencies.is_empty() {
                     true => json!({"job": {"id": id}}),
                     false => json!({"job": {"id": id, "dependencies": job.dependencies}}),
@@ -279,14 +281,14 @@ impl Host {
                 .to_string()
             }
             Some(Wanted::Commit) => store.agenda.kvs.outcome()?,
-            Some(Wanted::Told(_)) => return Err(Errno::ENOSYS),
+            Some(Wanted::Other(_)) => return Err(Errno::ENOSYS),
             None => return Err(Errno::EINVAL),
         };
         let future = store.agenda.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
         Ok(future.text.get_or_insert_with(|| CString::new(text).unwrap_or_default()).as_ptr())
     }
 
-    /// From now on the job's eventlog can't be read, or can again.
+    /// Makes the eventlog of a job unreadable, or readable again.
     pub fn set_readable(&self, id: u64, is_readable: bool) {
         let unreadable = &mut self.store.borrow_mut().unreadable;
         if is_readable {
@@ -296,7 +298,7 @@ impl Host {
         };
     }
 
-    /// Timers and futures alive, for leak checks.
+    /// Returns the number of existing timers and futures, for leak checks.
     pub fn live_watchers(&self) -> usize {
         self.store.borrow().agenda.live()
     }

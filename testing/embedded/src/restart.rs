@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Restart of the job manager: plugins go without a callback, jobs come back from their eventlogs.
+//! Restarts the job manager: plugins are removed without a callback, and jobs are replayed from their eventlogs.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::host::{Host, LOG_ERR};
 use super::job::State;
 
-/// In which order a restart walks the jobs. A real job manager walks a hash: a plugin may not rely on any order.
+/// Order in which a restart replays jobs. Flux uses the order of a hash, so a plugin must not rely on any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By ascending id.
@@ -19,18 +19,18 @@ pub enum Order {
 }
 
 impl Host {
-    /// Restarts with the same plugins, loaded before the jobs are replayed, as `[job-manager] plugins=` does.
+    /// Restarts with the same plugins, loaded before the replay, as with `[job-manager] plugins=`.
     ///
     /// # Errors
-    /// A plugin did not load again.
+    /// Returns an error if a plugin can't be loaded again.
     pub fn restart(&self, order: Order) -> Result<(), String> {
         self.restart_as(order, |loaded| loaded)
     }
 
-    /// As [`Host::restart`], after each plugin's load-time configuration was edited to `conf`.
+    /// Restarts with the load-time configuration of each plugin changed to `conf`.
     ///
     /// # Errors
-    /// As there.
+    /// Returns an error if a plugin can't be loaded again.
     pub fn restart_with(&self, order: Order, conf: Option<&Value>) -> Result<(), String> {
         self.restart_as(order, |_| conf.cloned())
     }
@@ -65,8 +65,8 @@ impl Host {
         if order == Order::Descending {
             ids.reverse();
         }
-        // First every job does what its state calls for: a CLEANUP job may end, a DEPEND job may become free, both
-        // before any plugin has seen them.
+        // First each job performs the action of its state, before any plugin has seen it: a job in CLEANUP may end,
+        // and one in DEPEND may lose its last dependency.
         for &id in &ids {
             if self.action(id).is_err() {
                 self.log(LOG_ERR, format!("replay warning: action failed on job {}", self.label(id)));
@@ -87,7 +87,7 @@ impl Host {
             self.notify(id, "job.create", &[]);
             self.notify(id, "job.new", &[]);
             if self.state(id) == Some(State::Sched) {
-                // Forgotten, so that the priority event that moves it to SCHED again is posted.
+                // Reset the priority, so that the priority event that moves the job to SCHED again is posted.
                 self.job_mut(id, |job| job.priority = -1);
                 let _ = self.post(id, "flux-restart", None);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Services that plugins register, and requests to them.
+//! Services of plugins, and requests to them.
 
 use std::ffi::{CStr, c_void};
 
@@ -10,27 +10,27 @@ use super::job::Errno;
 const ROLE_OWNER: u32 = 1;
 const ROLE_USER: u32 = 2;
 
-/// Who asks.
+/// The user of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cred {
     /// User id.
     pub userid: u32,
-    /// 1 instance owner, 2 user.
+    /// 1 for the instance owner, 2 for other users.
     pub rolemask: u32,
 }
 
 impl Cred {
-    /// The instance owner.
+    /// Makes the credential of the instance owner.
     pub fn owner(userid: u32) -> Cred {
         Cred { userid, rolemask: ROLE_OWNER }
     }
 
-    /// Any other user.
+    /// Makes the credential of another user.
     pub fn guest(userid: u32) -> Cred {
         Cred { userid, rolemask: ROLE_USER }
     }
 
-    /// Whether this is the instance owner.
+    /// Returns true for the instance owner.
     pub fn is_owner(self) -> bool {
         self.rolemask & ROLE_OWNER != 0
     }
@@ -39,9 +39,9 @@ impl Cred {
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// errno.
+    /// Error number of the response.
     pub errno: Errno,
-    /// Text of the answer, may be empty.
+    /// Text of the response, which may be empty.
     pub text: String,
 }
 
@@ -51,14 +51,14 @@ impl Refused {
     }
 }
 
-/// An answer that came after the handler had returned.
+/// A response that was sent after the handler had returned.
 #[derive(Clone, Debug)]
 pub struct Late {
-    /// What was asked.
+    /// Topic of the request.
     pub topic: String,
-    /// Who asked.
+    /// User of the request.
     pub cred: Cred,
-    /// As [`Host::request`] gives it.
+    /// Result as of [`Host::request`].
     pub answer: Result<Option<String>, Refused>,
 }
 
@@ -70,37 +70,37 @@ pub(super) struct Service {
     pub(super) data: *mut c_void,
 }
 
-/// What a handler answered.
+/// The response of a handler.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     count: usize,
-    /// Of what and whom, if the handler kept the message and returned without an answer.
+    /// Topic and user, if the handler referenced the message and returned without a response.
     is_late: Option<(String, Cred)>,
     answer: Option<Result<Option<String>, Refused>>,
 }
 
 impl Host {
-    /// Sends a request, such as `job-manager.mf_priority.rec_update`; the answer's payload as text, if it has one.
-    /// What the handler caused is settled before this returns.
+    /// Sends a request, for example `job-manager.mf_priority.rec_update`. Runs the reactor until it is idle. Returns
+    /// the payload of the response as text, if it has one.
     ///
     /// # Errors
-    /// The errno and text of the answer. A handler that does not answer is an ENOSYS here and a violation.
+    /// Returns errno and text of the response. A handler without a response causes ENOSYS and a violation.
     pub fn request(&self, topic: &str, payload: Option<&str>, cred: Cred) -> Result<Option<String>, Refused> {
         let answer = self.request_now(topic, payload, cred);
         self.settle();
         answer
     }
 
-    /// Answers to requests that were put aside, in the order in which they came. Such a request itself fails with EINPROGRESS
-    /// here.
+    /// Removes and returns late responses, in the order in which they were sent. The requests themselves failed with
+    /// EINPROGRESS.
     pub fn take_late(&self) -> Vec<Late> {
         std::mem::take(&mut self.store.borrow_mut().late)
     }
 
-    /// As [`Host::request`], without letting anything else happen.
+    /// Sends a request without running the reactor.
     ///
     /// # Errors
-    /// As there.
+    /// Returns errno and text of the response, as [`Host::request`] does.
     pub fn request_now(
         &self,
         topic: &str,
@@ -111,10 +111,10 @@ impl Host {
         self.deliver(topic, payload.as_deref(), cred)
     }
 
-    /// As [`Host::request`], with a payload that need not be UTF-8.
+    /// Sends a request with a payload that need not be UTF-8, and runs the reactor until it is idle.
     ///
     /// # Errors
-    /// As there.
+    /// Returns errno and text of the response, as [`Host::request`] does.
     pub fn request_bytes(
         &self,
         topic: &str,
@@ -146,13 +146,13 @@ impl Host {
         let message = Message::new(self.abi, this, topic, payload, cred.userid, cred.rolemask);
         let key = message.as_ptr().addr();
         self.store.borrow_mut().replies.insert(key, Reply::default());
-        // SAFETY: flux_msg_handler_create(3): handle, handler, message and the registered data; the message lives
-        // until the call returns and the plugin is loaded (it is kept by its Rc and unloaded only by `remove`).
+        // SAFETY: the arguments are those of flux_msg_handler_create(3): handle, handler, message and the registered
+        // data. The message is valid until the call returns, and the Rc keeps the plugin loaded.
         self.as_plugin(plugin.uid, || unsafe {
             callback(this, std::ptr::null_mut(), message.as_ptr(), data)
         });
-        if message.is_kept() {
-            // Its answer comes later: see [`Host::take_late`].
+        if message.is_referenced() {
+            // The response will be sent later, see [`Host::take_late`].
             let mut store = self.store.borrow_mut();
             if let Some(reply) = store.replies.get_mut(&key).filter(|reply| reply.count == 0) {
                 reply.is_late = Some((topic.to_owned(), cred));

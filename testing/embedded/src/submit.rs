@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What users ask for: submitting, cancelling, changing urgency.
+//! Requests of users: submitting, cancelling, changing the urgency.
 
 use serde_json::{Map, Value, json};
 
@@ -11,31 +11,31 @@ use super::service::{Cred, Refused};
 /// A job to submit.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Submitting user.
+    /// User id.
     pub userid: u32,
-    /// 0..=31, 16 by default.
+    /// 0 to 31; the default is 16.
     pub urgency: i32,
     /// Jobspec (RFC 25).
     pub jobspec: Value,
 }
 
-/// Shape of the job that [`Submission::simple`] makes.
+/// Parameters of a job for [`Submission::simple`].
 #[derive(Clone, Debug, Default)]
 pub struct Shape<'a> {
-    /// Nodes, 0: cores only.
+    /// Number of nodes; 0 for cores only.
     pub nodes: u64,
-    /// Tasks (slots), per node if nodes are asked for.
+    /// Number of tasks (slots), per node if there are nodes.
     pub tasks: u64,
     /// Cores per task.
     pub cores: u64,
-    /// Seconds; 0: runs until finished by hand.
+    /// Time limit in seconds; 0 if the job runs until it is finished by hand.
     pub duration: f64,
     /// `attributes.system` strings: queue, bank, project.
     pub attributes: &'a [(&'a str, &'a str)],
 }
 
 impl Submission {
-    /// A job of default urgency; zero counts mean one.
+    /// Makes a job with default urgency. Counts of 0 become 1.
     pub fn simple(userid: u32, shape: &Shape) -> Submission {
         let slot = json!({"type": "slot", "count": shape.tasks.max(1), "label": "task",
             "with": [{"type": "core", "count": shape.cores.max(1)}]});
@@ -56,16 +56,16 @@ impl Submission {
 }
 
 impl Host {
-    /// Submits one batch: all jobs are created, validated and announced now; they go on at the next [`Host::settle`].
-    /// Each refused job has its text.
+    /// Submits a batch: all jobs are created, validated and announced now, and continue at the next [`Host::settle`].
+    /// Returns the job id or the text of the rejection for each.
     pub fn submit_batch(&self, batch: &[Submission]) -> Vec<Result<u64, String>> {
         batch.iter().map(|submission| self.submit_one(submission)).collect()
     }
 
-    /// Submits one job and lets everything settle.
+    /// Submits a job and runs the reactor until it is idle.
     ///
     /// # Errors
-    /// The text of the refusal.
+    /// Returns the text of the rejection.
     pub fn submit(&self, submission: &Submission) -> Result<u64, String> {
         let result = self.submit_one(submission);
         self.settle();
@@ -75,7 +75,7 @@ impl Host {
     fn submit_one(&self, submission: &Submission) -> Result<u64, String> {
         let id = {
             let mut store = self.store.borrow_mut();
-            // Ids ascend by time of submission, with room for what FLUIDs keep in their low bits.
+            // Ids ascend with the time of submission and leave the low bits free, like FLUIDs.
             store.last_id += 1 << 24;
             let id = store.last_id;
             let job = Job::new(id, submission.userid, submission.urgency, submission.jobspec.clone());
@@ -118,7 +118,7 @@ impl Host {
         self.job(id, declared).flatten().unwrap_or_default()
     }
 
-    /// Asks a handler for each declared dependency; without one the scheme is not supported.
+    /// Calls a handler for each declared dependency. Without a handler the scheme is not supported.
     pub(super) fn check_dependencies(&self, id: u64) -> Result<(), String> {
         for (index, dependency) in self.declared_dependencies(id).into_iter().enumerate() {
             let scheme = dependency.get("scheme").and_then(Value::as_str);
@@ -146,10 +146,10 @@ impl Host {
         Ok(state)
     }
 
-    /// `flux cancel`.
+    /// Performs `flux cancel`.
     ///
     /// # Errors
-    /// Unknown, inactive or another user's job.
+    /// Returns an error if the job is unknown, inactive or of another user.
     pub fn cancel(&self, id: u64, cred: Cred) -> Result<(), Refused> {
         self.authorize(id, cred, "guests can only raise exceptions on their own jobs")?;
         self.raise(id, "cancel", 0, cred.userid, "").map_err(|errno| Refused::new(errno, "cancel failed"))?;
@@ -157,15 +157,16 @@ impl Host {
         Ok(())
     }
 
-    /// Cancels and lets nothing else happen: a job that holds resources stays in CLEANUP.
+    /// Cancels a job without running the reactor, so that a job with resources stays in CLEANUP.
     pub fn cancel_without_settling(&self, id: u64) {
         let _ = self.raise(id, "cancel", 0, self.options.owner, "");
     }
 
-    /// `flux job urgency`.
+    /// Performs `flux job urgency`.
     ///
     /// # Errors
-    /// As Flux: guests may not raise above the default or touch others' jobs; not once resources are allocated.
+    /// Returns an error in the same cases as Flux: guests may neither exceed the default nor change jobs of others,
+    /// and the job must not have resources.
     pub fn set_urgency(&self, id: u64, urgency: i32, cred: Cred) -> Result<(), Refused> {
         if !(0..=31).contains(&urgency) {
             return Err(Refused::new(Errno::EINVAL, "urgency value is out of range"));
@@ -188,7 +189,7 @@ impl Host {
         Ok(())
     }
 
-    /// Text of a job's id for messages.
+    /// Formats the job id for messages.
     pub fn label(&self, id: u64) -> String {
         f58(id)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux update`, and the jobspec updates that plugins ask for.
+//! Performs `flux update`, and the jobspec updates that plugins request.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +9,10 @@ use super::job::{Errno, Job, State, updates_allowed, with_updates};
 use super::service::{Cred, Refused};
 
 impl Host {
-    /// `flux update JOB KEY=VALUE..`, in the client's order of keys.
+    /// Performs `flux update JOB KEY=VALUE..` with the keys in the given order.
     ///
     /// # Errors
-    /// The text that the command would print.
+    /// Returns the error text of the command.
     pub fn update(&self, id: u64, updates: &[(&str, Value)], cred: Cred) -> Result<(), Refused> {
         let invalid = |text: &str| Refused::new(Errno::EINVAL, text);
         let mut all: Map<String, Value> =
@@ -50,7 +50,7 @@ impl Host {
         Ok(())
     }
 
-    /// The instance gets another time limit: so do all running jobs that have none of their own.
+    /// Changes the time limit of the instance, and of all running jobs without a time limit of their own.
     pub fn set_instance_expiration(&self, expiration: f64) {
         for id in self.jobs() {
             let is_followed = |job: &Job| {
@@ -99,7 +99,7 @@ impl Host {
         Ok(())
     }
 
-    /// flux_jobtap_jobspec_update_pack: collected now, posted when the callback returns.
+    /// flux_jobtap_jobspec_update_pack: collects updates, which are posted after the callback.
     pub(super) fn collect_update(&self, updates: Map<String, Value>) -> Result<(), Errno> {
         let id = self.current_job().ok_or(Errno::EINVAL)?;
         self.check_updatable(id, &updates)?;
@@ -107,7 +107,7 @@ impl Host {
         Ok(())
     }
 
-    /// flux_jobtap_jobspec_update_id_pack: posted at once, for any job but the current one.
+    /// flux_jobtap_jobspec_update_id_pack: posts updates at once for any job except the current one.
     pub(super) fn update_by_id(&self, id: u64, updates: Map<String, Value>) -> Result<(), Errno> {
         if self.current_job() == Some(id) {
             return Err(Errno::EINVAL);

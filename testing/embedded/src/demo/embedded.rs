@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The demo in the embedded job manager.
+//! Runs the demo in the embedded job manager.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -19,6 +19,7 @@ pub(super) struct Embedded {
 }
 
 impl Embedded {
+    /// Starts the job manager with the nodes and queues of the site, and loads the plugin.
     pub(super) fn start(site: &Site, plugin: &Path) -> Result<Embedded, String> {
         let host = fairshare_embedded::Host::new(Options {
             nodes: site.cluster.nodes,
@@ -35,7 +36,7 @@ impl Embedded {
     }
 }
 
-fn stage(state: State) -> Option<Stage> {
+fn stage_of_state(state: State) -> Option<Stage> {
     match state {
         State::New | State::Priority | State::Cleanup => Some(Stage::Moving),
         State::Depend => Some(Stage::Held),
@@ -55,7 +56,7 @@ impl DemoHost for Embedded {
         let answer = self.host.request(&topic, Some(&payload.to_string()), Cred::owner(OWNER));
         let answer = answer.map_err(|refused| format!("{topic}: {}", refused.text))?;
         let text = answer.as_deref().unwrap_or("null");
-        serde_json::from_str(text).map_err(|error| format!("{topic}: the answer is no JSON: {error}"))
+        serde_json::from_str(text).map_err(|error| format!("{topic}: the response is not JSON: {error}"))
     }
 
     fn query(&self) -> Result<Value, String> {
@@ -71,13 +72,13 @@ impl DemoHost for Embedded {
         let mut jobs = Vec::new();
         for id in self.host.jobs() {
             let read = |job: &fairshare_embedded::Job| {
-                let stage = stage(job.state())?;
+                let stage = stage_of_state(job.state())?;
                 let values = (i64::from(job.urgency), job.priority);
                 Some(Active::new((job.id, job.userid), values, stage, &job.jobspec))
             };
             match self.host.job(id, read).flatten() {
                 None => {}
-                Some(job) => jobs.push(job.ok_or_else(|| format!("job {id} got no bank"))?),
+                Some(job) => jobs.push(job.ok_or_else(|| format!("job {id} has no bank in its jobspec"))?),
             }
         }
         Ok(jobs)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the demo needs of the job manager that runs the plugin, be it Flux's or the embedded one.
+//! The interface between the demo and the job manager: a real Flux instance or the embedded job manager.
 
 use serde_json::Value;
 
 use super::site::DemoJob;
 
-/// Where an active job is.
+/// The stage of an active job, coarser than its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// On its way; not for long.
+    /// In NEW, PRIORITY, or CLEANUP: the job will leave this state by itself.
     Moving,
     /// In DEPEND.
     Held,
@@ -17,7 +17,7 @@ pub(super) enum Stage {
     Running,
 }
 
-/// An active job, as the host and its jobspec have it now.
+/// An active job: values from the job manager and from the current jobspec.
 #[derive(Clone, Debug)]
 pub(super) struct Active {
     pub(super) id: u64,
@@ -31,7 +31,7 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// Takes bank, queue and nodes from the current jobspec; `None` while it names no bank.
+    /// Reads bank, queue and nodes from the current jobspec. Returns `None` if the jobspec has no bank.
     pub(super) fn new(
         (id, userid): (u64, u32),
         (urgency, priority): (i64, i64),
@@ -52,20 +52,20 @@ impl Active {
     }
 }
 
-/// A job manager that runs the plugin. Every error is a sentence.
+/// A job manager that runs the plugin. Errors are texts for the user.
 ///
-/// Whatever a call sets in motion has come to rest when it returns.
+/// Each method returns only when no job will change its state by itself.
 pub(super) trait DemoHost {
-    /// Which job manager this is, for people.
+    /// Returns the description of the job manager that the demo prints.
     fn name(&self) -> String;
-    /// A request to the plugin's own services, by method.
+    /// Sends a request to the service `job-manager.mf_priority.<method>`, and returns the response.
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String>;
-    /// What `flux jobtap query` shows.
+    /// Returns the query document of the plugin (`flux jobtap query`).
     fn query(&self) -> Result<Value, String>;
-    /// Submits a job as a user: its id, or why it was refused.
+    /// Submits a job as user `userid`. Returns the job id, or the text of the rejection.
     fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String>;
-    /// All active jobs, in order of submission.
+    /// Returns all active jobs in order of submission.
     fn jobs(&self) -> Result<Vec<Active>, String>;
-    /// The tasks of a running job end.
+    /// Ends the tasks of a running job.
     fn finish(&self, job: &Active) -> Result<(), String>;
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `fairshare-embedded demo`: the plugin at work on a small site, told so that a person understands it. `etc/demo.sh`
-//! builds everything and runs this.
+//! `fairshare-embedded demo`: runs the plugin on a small site, and prints the priorities, holds, and rejections.
+//! `etc/demo.sh` builds everything and runs this command.
 //!
-//! The story is the same in a real Flux instance and in the embedded job manager ([`host::Host`]). Whatever it tells
-//! comes from the plugin's query document ([`view::View`]) and from the host's list of jobs; what the site file says
-//! is only sent, never printed as an outcome.
+//! The demo runs in a real Flux instance or in the embedded job manager ([`host::DemoHost`]). It prints values from the
+//! plugin's query document ([`view::View`]) and from the list of active jobs, never values from the site file.
 
 mod embedded;
 mod host;
@@ -27,10 +26,10 @@ use super::{Failure, Outcome, failure};
 use anstream::{AutoStream, ColorChoice};
 use fairshare_embedded::f58;
 
-/// Show the plugin at work on a small site
+/// Run the plugin on a small site, and print priorities, holds, and rejections
 #[derive(Debug, clap::Args)]
 pub(super) struct DemoArgs {
-    /// The job manager: the enclosing Flux instance, which should be made for this, or the embedded one
+    /// The job manager: the enclosing Flux instance (start one for the demo only) or the embedded job manager
     #[arg(long, value_enum, default_value = "embedded")]
     host: HostKind,
     /// Only print the configuration that a Flux instance for this site needs
@@ -55,7 +54,7 @@ pub(super) fn run(args: &DemoArgs) -> Outcome {
         println!("{}", site.flux_config());
         return Ok(());
     }
-    // A symbolic link is not followed: the plugin's name is that of the path.
+    // Do not follow a symbolic link: Flux names the plugin by its path.
     let plugin = std::path::absolute(&args.plugin)
         .map_err(|error| failure(format!("{}: {error}", args.plugin.display())))?;
     let host: Box<dyn DemoHost> = match args.host {
@@ -64,12 +63,12 @@ pub(super) fn run(args: &DemoArgs) -> Outcome {
     };
     let mut out = stdout().lock();
     let paper = Paper { out: &mut out, colour: AutoStream::choice(&stdout()) != ColorChoice::Never };
-    Story { host: host.as_ref(), site: &site, paper }.tell()
+    Story { host: host.as_ref(), site: &site, paper }.run()
 }
 
-type Told<T> = Result<T, Failure>;
+type DemoResult<T> = Result<T, Failure>;
 
-/// The jobs and the plugin's document at one moment.
+/// The active jobs and the plugin's query document, read at the same time.
 struct Moment {
     jobs: Vec<Active>,
     view: View,
@@ -81,7 +80,7 @@ impl Moment {
     }
 }
 
-/// A submission that was refused, and the plugin's words.
+/// A rejected submission, and the text of the rejection.
 struct Refused<'a> {
     job: &'a DemoJob,
     text: String,
@@ -94,7 +93,7 @@ struct Story<'a> {
 }
 
 impl<'a> Story<'a> {
-    fn tell(mut self) -> Outcome {
+    fn run(mut self) -> Outcome {
         self.paper.line(&format!("The plugin runs in {}.", self.host.name()), Tone::Heading)?;
         self.push()?;
         let (names, refused) = self.submit()?;
@@ -106,7 +105,7 @@ impl<'a> Story<'a> {
             let id = names.get(name.as_str()).ok_or_else(|| {
                 let found = refused.iter().find(|refused| refused.job.name.as_ref() == Some(name));
                 let text = found.map_or("the site has no such job", |refused| refused.text.as_str());
-                format!("job {name:?} can't end, for it was not accepted: {text}")
+                format!("job {name:?} can't end, because its submission was rejected: {text}")
             })?;
             moment = self.end(*id, moment)?;
         }
@@ -114,7 +113,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    fn push(&mut self) -> Told<()> {
+    fn push(&mut self) -> DemoResult<()> {
         for (method, data) in self.site.requests()? {
             self.host.request(method, &json!({"data": data}))?;
         }
@@ -129,8 +128,8 @@ impl<'a> Story<'a> {
         Ok(self.paper.line(&text, Tone::Plain)?)
     }
 
-    /// Submits every job of the site. Ids of those that the site calls by name, and what was refused.
-    fn submit(&mut self) -> Told<(BTreeMap<&'a str, u64>, Vec<Refused<'a>>)> {
+    /// Submits every job of the site. Returns the ids of the named jobs by name, and the rejected submissions.
+    fn submit(&mut self) -> DemoResult<(BTreeMap<&'a str, u64>, Vec<Refused<'a>>)> {
         let site = self.site;
         let (mut names, mut refused) = (BTreeMap::new(), Vec::new());
         for job in &site.jobs {
@@ -147,39 +146,39 @@ impl<'a> Story<'a> {
         Ok((names, refused))
     }
 
-    fn moment(&self) -> Told<Moment> {
+    fn moment(&self) -> DemoResult<Moment> {
         let jobs = self.host.jobs()?;
         Ok(Moment { jobs, view: View::read(self.host.query()?)? })
     }
 
-    fn about(&self, job: &Active) -> Vec<Cell> {
+    fn describe_job(&self, job: &Active) -> Vec<Cell> {
         let user = self.site.user(job.userid);
         let nodes = job.nodes.to_string();
         [f58(job.id), user, job.bank.clone(), job.queue.clone(), nodes].into_iter().map(plain).collect()
     }
 
-    fn show_ranking(&mut self, moment: &Moment) -> Told<()> {
+    fn show_ranking(&mut self, moment: &Moment) -> DemoResult<()> {
         let mut ranked: Vec<&Active> = moment.jobs.iter().filter(|job| job.stage != Stage::Held).collect();
         ranked.sort_by_key(|job| (std::cmp::Reverse(job.priority), job.id));
         let mut rows = Vec::new();
         for job in ranked {
             let terms = moment.view.terms(job)?;
             if terms.priority(job.urgency) != job.priority {
-                let made = terms.priority(job.urgency);
+                let sum = terms.priority(job.urgency);
                 let id = f58(job.id);
                 return Err(failure(format!(
-                    "job {id} has priority {}, its terms make {made}",
+                    "job {id} has priority {}, the sum of its terms is {sum}",
                     job.priority
                 )));
             }
-            let mut row = self.about(job);
+            let mut row = self.describe_job(job);
             row.push(match job.stage {
                 Stage::Running => ("running".to_owned(), Tone::Good),
                 _ if job.urgency == 0 => ("on hold".to_owned(), Tone::Bad),
                 _ => ("pending".to_owned(), Tone::Waiting),
             });
             row.push((job.priority.to_string(), Tone::Heading));
-            row.extend(terms.all().map(|term| (words(term), Tone::Plain)));
+            row.extend(terms.all().map(|term| (term_text(term), Tone::Plain)));
             row.push(match job.urgency {
                 0 => plain("urgency 0: held by its user"),
                 31 => plain("urgency 31: before all others"),
@@ -195,22 +194,22 @@ impl<'a> Story<'a> {
         Ok(self.paper.table(&[titles.as_slice(), terms.as_slice()].concat(), &rows)?)
     }
 
-    fn show_holds(&mut self, moment: &Moment) -> Told<()> {
+    fn show_holds(&mut self, moment: &Moment) -> DemoResult<()> {
         let mut rows = Vec::new();
         for job in moment.jobs.iter().filter(|job| job.stage == Stage::Held) {
-            let mut about = self.about(job);
+            let mut cells = self.describe_job(job);
             for hold in moment.view.holds(job, &self.site.user(job.userid))? {
-                about.extend([(format!("{}:", hold.name), Tone::Bad), plain(hold.words)]);
-                // A second limit stands below the first.
+                cells.extend([(format!("{}:", hold.name), Tone::Bad), plain(hold.text)]);
+                // Further limits of the same job go on rows of their own, without its values.
                 let blank = vec![plain(""); 5];
-                rows.push(std::mem::replace(&mut about, blank));
+                rows.push(std::mem::replace(&mut cells, blank));
             }
         }
         self.paper.heading("Held jobs, and the limit that holds each")?;
         Ok(self.paper.table(&["JOB", "USER", "BANK", "QUEUE", ">NODES", "HELD BY", ""], &rows)?)
     }
 
-    fn show_refusals(&mut self, refused: &[Refused]) -> Told<()> {
+    fn show_refusals(&mut self, refused: &[Refused]) -> DemoResult<()> {
         let rows = refused.iter().map(|Refused { job, text }| {
             let bank = job.bank.clone().unwrap_or_default();
             let nodes = job.nodes.to_string();
@@ -224,8 +223,8 @@ impl<'a> Story<'a> {
         Ok(self.paper.table(&["USER", "BANK", "QUEUE", ">NODES", "REASON"], &rows)?)
     }
 
-    /// Lets a job end, and tells what that changed.
-    fn end(&mut self, id: u64, before: Moment) -> Told<Moment> {
+    /// Ends a job, and prints the changes of the other jobs.
+    fn end(&mut self, id: u64, before: Moment) -> DemoResult<Moment> {
         let job = before.job(id).ok_or_else(|| format!("job {} is not active", f58(id)))?;
         self.host.finish(job)?;
         let after = self.moment()?;
@@ -241,7 +240,7 @@ impl<'a> Story<'a> {
             let Some(was) = before.job(now.id) else { continue };
             for (outcome, tone, why) in self.changes((was, &before.view), (now, &after.view), job)? {
                 let mut row = vec![(outcome.to_owned(), tone)];
-                row.extend(self.about(now));
+                row.extend(self.describe_job(now));
                 row.push(plain(why));
                 rows.push(row);
             }
@@ -254,22 +253,22 @@ impl<'a> Story<'a> {
         Ok(after)
     }
 
-    /// What became of a job between two moments, with the reason.
+    /// Compares a job before and after the end of job `ended`. Returns each change as outcome, tone, and reason.
     fn changes(
         &self,
         (was, view_before): (&Active, &View),
         (now, view): (&Active, &View),
         ended: &Active,
-    ) -> Told<Vec<(&'static str, Tone, String)>> {
+    ) -> DemoResult<Vec<(&'static str, Tone, String)>> {
         let user = self.site.user(now.userid);
         let holds = view.holds(now, &user)?;
-        // Limits belong to associations: jobs of others are not concerned.
+        // Limits belong to associations: the end of a job does not affect jobs of other associations.
         let same_association = (now.userid, &now.bank) == (ended.userid, &ended.bank);
         let mut changes = Vec::new();
         for hold in view_before.holds(was, &user)? {
             if !holds.iter().any(|still| still.name == hold.name) {
                 let outcome = if holds.is_empty() { "released" } else { "one limit less" };
-                let mut why = format!("{} lets go (before: {})", hold.name, hold.words);
+                let mut why = format!("{} lets go (before: {})", hold.name, hold.text);
                 if now.stage == Stage::Pending {
                     why += &format!("; now pending with priority {}", now.priority);
                 }
@@ -280,7 +279,7 @@ impl<'a> Story<'a> {
             changes.extend(
                 holds
                     .into_iter()
-                    .map(|hold| ("still held", Tone::Bad, format!("{}: {}", hold.name, hold.words))),
+                    .map(|hold| ("still held", Tone::Bad, format!("{}: {}", hold.name, hold.text))),
             );
         }
         if was.stage != Stage::Running && now.stage == Stage::Running {
@@ -293,14 +292,14 @@ impl<'a> Story<'a> {
         Ok(changes)
     }
 
-    /// The plugin counts everything again from scratch.
-    fn check(&mut self) -> Told<()> {
+    /// Makes the plugin recount its counters, and prints the number of differences. Fails if there are any.
+    fn check(&mut self) -> DemoResult<()> {
         let answer = self.host.request("check", &json!({}))?;
         let count = |key: &str| answer.get(key).and_then(Value::as_u64).unwrap_or(0);
         let drift = answer
             .get("drift")
             .and_then(Value::as_array)
-            .ok_or_else(|| "the plugin's check gave no answer".to_owned())?;
+            .ok_or_else(|| "the response of the plugin's check has no drift".to_owned())?;
         let (jobs, associations) = (count("jobs"), count("associations"));
         self.paper.heading(&format!(
             "The plugin recounted {jobs} jobs of {associations} associations from scratch: {} counters differ",
@@ -310,6 +309,6 @@ impl<'a> Story<'a> {
     }
 }
 
-fn words(term: Term) -> String {
+fn term_text(term: Term) -> String {
     format!("{} x {} = {}", term.weight, term.factor, term.points().round())
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The demo in a real Flux instance: the enclosing one, which should be made for it (`etc/demo.sh` does).
+//! Runs the demo in the enclosing Flux instance, which `etc/demo.sh` starts for the demo only.
 //!
-//! Jobs are submitted as other users: an instance's owner may speak for anybody, and signatures of mechanism `none`
-//! (RFC 39) are enough in an instance of one's own. Nothing runs as these users: the tasks are pretended ([exec.testexec]).
+//! The demo submits jobs as other users: the instance owner may send messages with any user id, and accepts
+//! signatures of mechanism `none` (RFC 39). No process runs as these users: `[exec.testexec]` simulates the tasks.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -14,16 +14,16 @@ use super::host::{Active, DemoHost, Stage};
 use super::site::{DemoJob, Site};
 use fairshare_client::{Flux, FluxError};
 
-/// Longer than anything here takes on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Limit of each wait.
+const TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
-/// `FLUX_JOB_LOOKUP_CURRENT`: the jobspec with its updates.
+/// `FLUX_JOB_LOOKUP_CURRENT`: apply the jobspec-update events to the jobspec.
 const CURRENT: i32 = 2;
 
 /// The enclosing instance with the plugin loaded.
 pub(super) struct Real {
     owner: Flux,
-    /// Speaks for whoever submits.
+    /// Sends messages with the user id of the job's user.
     guest: Flux,
     version: String,
     basename: String,
@@ -36,17 +36,17 @@ impl Real {
         let version = owner.attribute("version").unwrap_or_default();
         let basename = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let real = Real { owner, guest, version, basename };
-        // A fresh instance has its named queues stopped.
+        // A new instance starts with its named queues stopped.
         real.rpc("job-manager.queue-start", &json!({"start": true, "all": true}))?;
         real.rpc("job-manager.jobtap", &json!({"load": plugin, "remove": ".priority-default"}))?;
         Ok(real)
     }
 
     fn rpc(&self, topic: &str, payload: &Value) -> Result<Value, String> {
-        ask(&self.owner, topic, payload).map_err(|error| error.to_string())
+        send_request(&self.owner, topic, payload).map_err(|error| error.to_string())
     }
 
-    fn listed(&self) -> Result<Vec<Value>, String> {
+    fn list_jobs(&self) -> Result<Vec<Value>, String> {
         let attributes = ["userid", "urgency", "priority", "state"];
         let list = self.rpc("job-manager.list", &json!({"max_entries": 0, "attrs": attributes}))?;
         let mut jobs = list.get("jobs").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -54,21 +54,21 @@ impl Real {
         Ok(jobs)
     }
 
-    /// Waits until no job moves by itself any more: the scheduler has answered for all that it was sent.
+    /// Waits until the list of jobs stays the same for three polls and no job is in a transient state.
     fn settle(&self) -> Result<(), String> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut quiet = 0;
         let mut last = Vec::new();
         while quiet < 3 {
             if Instant::now() > deadline {
-                return Err("the jobs do not come to rest".to_owned());
+                return Err("the jobs still change their states after 30 s".to_owned());
             }
-            // Requests are served in order: after these round trips the scheduler has seen what the job manager
-            // sent it before, and the job manager the answers.
+            // Brokers process requests in order: after these two responses, the scheduler has received all requests
+            // that the job manager sent before, and the job manager has received the responses.
             self.rpc("job-manager.stats-get", &json!({}))?;
             self.rpc("sched.resource-status", &json!({}))?;
-            let now = self.listed()?;
-            let moving = now.iter().any(|job| stage(job) == Stage::Moving);
+            let now = self.list_jobs()?;
+            let moving = now.iter().any(|job| stage_of_listed(job) == Stage::Moving);
             quiet = if moving || now != last { 0 } else { quiet + 1 };
             last = now;
             sleep(PAUSE);
@@ -76,13 +76,14 @@ impl Real {
         Ok(())
     }
 
-    /// A job's jobspec once the plugin has given it a bank. The update reaches the KVS a little later than the job.
+    /// Reads a job of the list with its jobspec. Waits for the bank that the plugin adds to the jobspec: the update
+    /// reaches the KVS after the job is listed.
     fn active(&self, job: &Value) -> Result<Active, String> {
         let int = |key: &str| job.get(key).and_then(Value::as_i64);
         let id = job.get("id").and_then(Value::as_u64).ok_or("a listed job has no id")?;
         let userid = int("userid").and_then(|id| u32::try_from(id).ok()).ok_or("a listed job has no user")?;
         let values = (int("urgency").unwrap_or(16), int("priority").unwrap_or(-1));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let wanted = json!({"id": id, "keys": ["jobspec"], "flags": CURRENT});
             let found = self.rpc("job-info.lookup", &wanted)?;
@@ -90,29 +91,29 @@ impl Real {
                 Some(Value::String(text)) => serde_json::from_str(text).map_err(|error| error.to_string())?,
                 other => other.cloned().unwrap_or_default(),
             };
-            if let Some(active) = Active::new((id, userid), values, stage(job), &jobspec) {
+            if let Some(active) = Active::new((id, userid), values, stage_of_listed(job), &jobspec) {
                 return Ok(active);
             }
             if Instant::now() > deadline {
-                return Err(format!("job {id} got no bank"));
+                return Err(format!("job {id} has no bank in its jobspec"));
             }
             sleep(PAUSE);
         }
     }
 
-    fn speak_as(&self, userid: u32) -> Result<(), String> {
+    fn act_as(&self, userid: u32) -> Result<(), String> {
         self.guest.act_as(userid).map_err(|error| error.to_string())
     }
 }
 
-fn ask(flux: &Flux, topic: &str, payload: &Value) -> Result<Value, FluxError> {
+fn send_request(flux: &Flux, topic: &str, payload: &Value) -> Result<Value, FluxError> {
     let answer = flux.rpc(topic, &payload.to_string())?;
-    // An answer that is no JSON does not come from Flux.
+    // Services of Flux respond with JSON or without a payload.
     Ok(answer.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
 }
 
-/// The stage by Flux's number of the state.
-fn stage(job: &Value) -> Stage {
+/// Returns the stage for the state number that the job manager lists.
+fn stage_of_listed(job: &Value) -> Stage {
     match job.get("state").and_then(Value::as_i64) {
         Some(2) => Stage::Held,
         Some(8) => Stage::Pending,
@@ -121,8 +122,8 @@ fn stage(job: &Value) -> Stage {
     }
 }
 
-/// A jobspec signed by mechanism `none` (RFC 39): header and payload in base64, no signature.
-fn signed(userid: u32, jobspec: &Value) -> String {
+/// Wraps a jobspec by signing mechanism `none` (RFC 39): header and payload in base64, no signature.
+fn sign(userid: u32, jobspec: &Value) -> String {
     let header = format!("version\0i1\0mechanism\0snone\0userid\0i{userid}\0");
     format!("{}.{}.none", base64(header.as_bytes()), base64(jobspec.to_string().as_bytes()))
 }
@@ -132,7 +133,8 @@ fn base64(bytes: &[u8]) -> String {
     let digit = |bits: u32| DIGITS.get((bits & 63) as usize).map_or('=', |&digit| char::from(digit));
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(group.get(at).copied().unwrap_or(0)));
+        let bits =
+            (0..3).fold(0, |bits, index| bits << 8 | u32::from(group.get(index).copied().unwrap_or(0)));
         let digits = [18, 12, 6, 0].map(|shift| digit(bits >> shift));
         text.extend(digits.iter().take(group.len() + 1));
         text.extend(std::iter::repeat_n('=', 3 - group.len()));
@@ -155,9 +157,9 @@ impl DemoHost for Real {
     }
 
     fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String> {
-        self.speak_as(userid)?;
-        let payload = json!({"J": signed(userid, jobspec), "urgency": job.urgency, "flags": 0});
-        let submitted = match ask(&self.guest, "job-ingest.submit", &payload) {
+        self.act_as(userid)?;
+        let payload = json!({"J": sign(userid, jobspec), "urgency": job.urgency, "flags": 0});
+        let submitted = match send_request(&self.guest, "job-ingest.submit", &payload) {
             Ok(answer) => {
                 answer.get("id").and_then(Value::as_u64).map(Ok).ok_or("job-ingest gave no job id")?
             }
@@ -169,27 +171,27 @@ impl DemoHost for Real {
     }
 
     fn jobs(&self) -> Result<Vec<Active>, String> {
-        self.listed()?.iter().map(|job| self.active(job)).collect()
+        self.list_jobs()?.iter().map(|job| self.active(job)).collect()
     }
 
     fn finish(&self, job: &Active) -> Result<(), String> {
-        self.speak_as(job.userid)?;
-        let tell = |event: &str| {
+        self.act_as(job.userid)?;
+        let override_exec = |event: &str| {
             let payload = json!({"event": event, "jobid": job.id, "status": 0});
-            ask(&self.guest, "job-exec.override", &payload).map_err(|error| error.to_string())
+            send_request(&self.guest, "job-exec.override", &payload).map_err(|error| error.to_string())
         };
-        tell("start")?;
-        let deadline = Instant::now() + PATIENCE;
-        // The start of the tasks takes a moment; until then there is nothing to finish.
-        while let Err(text) = tell("finish") {
+        override_exec("start")?;
+        let deadline = Instant::now() + TIMEOUT;
+        // job-exec refuses `finish` until the tasks have started.
+        while let Err(text) = override_exec("finish") {
             if Instant::now() > deadline {
                 return Err(text);
             }
             sleep(PAUSE);
         }
-        while self.listed()?.iter().any(|other| other.get("id").and_then(Value::as_u64) == Some(job.id)) {
+        while self.list_jobs()?.iter().any(|other| other.get("id").and_then(Value::as_u64) == Some(job.id)) {
             if Instant::now() > deadline {
-                return Err(format!("job {} does not end", job.id));
+                return Err(format!("job {} has not ended after 30 s", job.id));
             }
             sleep(PAUSE);
         }
@@ -202,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_of_every_length() {
+    fn base64_pads_each_length() {
         let rows = [
             ("", ""),
             ("f", "Zg=="),
@@ -219,6 +221,6 @@ mod tests {
     #[test]
     fn a_signature_names_the_user() {
         let want = "dmVyc2lvbgBpMQBtZWNoYW5pc20Ac25vbmUAdXNlcmlkAGk1MDAxAA==.e30=.none";
-        assert_eq!(signed(5001, &json!({})), want);
+        assert_eq!(sign(5001, &json!({})), want);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The site of a demo, read from a JSON file: who may do what, which jobs come, and which of them end.
+//! The site of the demo, read from a JSON file: banks, users, queues, the jobs to submit, and the jobs to end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,21 +7,21 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// A site and what happens there.
+/// The site file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Site {
     pub(super) cluster: DemoCluster,
-    /// User ids by name; no account of the machine is needed.
+    /// User ids by user name. The users need no accounts on this machine.
     users: BTreeMap<String, u32>,
     defaults: Defaults,
     factors: BTreeMap<String, i64>,
     banks: BTreeMap<String, f64>,
     queues: Vec<Map<String, Value>>,
     associations: Vec<Map<String, Value>>,
-    /// Submitted in this order.
+    /// Jobs in order of submission.
     pub(super) jobs: Vec<DemoJob>,
-    /// Names of jobs that end, in this order.
+    /// Names of the jobs to end, in this order.
     pub(super) ends: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct DemoCluster {
     pub(super) cores_per_node: usize,
 }
 
-/// What records hold besides what they say themselves.
+/// Values of the keys that a queue or an association does not set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Defaults {
@@ -40,23 +40,23 @@ struct Defaults {
     association: Map<String, Value>,
 }
 
-/// A job of whole nodes.
+/// A job that allocates whole nodes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DemoJob {
-    /// How `ends` calls it.
+    /// The name by which `ends` refers to the job.
     pub(super) name: Option<String>,
     pub(super) user: String,
     pub(super) queue: String,
-    /// The user's default bank, if none.
+    /// The default bank of the user applies if this is `None`.
     pub(super) bank: Option<String>,
-    #[serde(default = "one")]
+    #[serde(default = "default_nodes")]
     pub(super) nodes: u64,
     #[serde(default = "default_urgency")]
     pub(super) urgency: i32,
 }
 
-fn one() -> u64 {
+fn default_nodes() -> u64 {
     1
 }
 
@@ -65,7 +65,7 @@ fn default_urgency() -> i32 {
 }
 
 impl Site {
-    /// Reads a site file; the error names it.
+    /// Reads a site file. Errors contain its path.
     pub(super) fn read(path: &Path) -> Result<Site, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
@@ -75,7 +75,7 @@ impl Site {
         self.users.get(user).copied().ok_or_else(|| format!("the site has no user {user}"))
     }
 
-    /// The user's name, or the id if it is none of the site's.
+    /// Returns the name of a user, or the id as text if the site has no such user.
     pub(super) fn user(&self, uid: u32) -> String {
         let known = self.users.iter().find(|(_, id)| **id == uid);
         known.map_or_else(|| uid.to_string(), |(name, _)| name.clone())
@@ -85,7 +85,7 @@ impl Site {
         self.queues.iter().filter_map(|queue| Some(queue.get("queue")?.as_str()?.to_owned())).collect()
     }
 
-    /// Configuration of a one-node Flux instance that plays this site: its cluster is made up, tasks are pretended.
+    /// Returns the configuration of a one-node Flux instance for this site, with simulated nodes and tasks.
     pub(super) fn flux_config(&self) -> Value {
         let queues: Map<String, Value> =
             self.queue_names().into_iter().map(|queue| (queue, json!({}))).collect();
@@ -97,7 +97,7 @@ impl Site {
         })
     }
 
-    /// How much there is of everything, for people.
+    /// Describes the numbers of users, associations, banks, and queues for the output.
     pub(super) fn size(&self) -> String {
         format!(
             "{} users, {} associations, {} banks, {} queues",
@@ -108,9 +108,9 @@ impl Site {
         )
     }
 
-    /// The requests that bring the site into the plugin, in the order `flux account-priority-update` sends them.
+    /// Returns the requests that push the site to the plugin, in the order of `flux account-priority-update`.
     pub(super) fn requests(&self) -> Result<Vec<(&'static str, Value)>, String> {
-        let queues = self.queues.iter().map(|queue| filled(&self.defaults.queue, queue));
+        let queues = self.queues.iter().map(|queue| with_defaults(&self.defaults.queue, queue));
         let banks = self.banks.iter().map(|(bank, priority)| json!({"bank": bank, "priority": priority}));
         let factors = self.factors.iter().map(|(factor, weight)| json!({"factor": factor, "weight": weight}));
         Ok(vec![
@@ -123,17 +123,17 @@ impl Site {
         ])
     }
 
-    /// A user's first bank is the default one.
+    /// Returns the payload of `rec_update`. The first bank of a user is the default bank.
     fn association_records(&self) -> Result<Value, String> {
         let mut default_banks: BTreeMap<u32, Value> = BTreeMap::new();
         let mut records = Vec::new();
         for association in &self.associations {
             let text = |key: &str| association.get(key).and_then(Value::as_str);
-            let user = text("user").ok_or("an association without a user")?;
-            let bank = text("bank").ok_or_else(|| format!("an association of {user} without a bank"))?;
+            let user = text("user").ok_or("an association has no user")?;
+            let bank = text("bank").ok_or_else(|| format!("an association of user {user} has no bank"))?;
             let uid = self.uid(user)?;
             let default_bank = default_banks.entry(uid).or_insert_with(|| json!(bank)).clone();
-            let mut record = filled(&self.defaults.association, association);
+            let mut record = with_defaults(&self.defaults.association, association);
             if let Some(record) = record.as_object_mut() {
                 record.remove("user");
                 record.insert("userid".to_owned(), json!(uid));
@@ -144,7 +144,7 @@ impl Site {
         Ok(Value::Array(records))
     }
 
-    /// The jobspec of a job: whole nodes, tasks that are only pretended and end when told.
+    /// Returns the jobspec of a job: whole nodes, and simulated tasks that end on request of the demo.
     pub(super) fn jobspec(&self, job: &DemoJob) -> Value {
         let mut system = json!({
             "duration": 3600.0, "cwd": "/", "environment": {}, "queue": job.queue,
@@ -164,7 +164,7 @@ impl Site {
     }
 }
 
-fn filled(defaults: &Map<String, Value>, record: &Map<String, Value>) -> Value {
+fn with_defaults(defaults: &Map<String, Value>, record: &Map<String, Value>) -> Value {
     let mut filled = defaults.clone();
     filled.extend(record.iter().map(|(key, value)| (key.clone(), value.clone())));
     Value::Object(filled)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Text for people: aligned columns, and colour where a terminal shows it.
+//! Output of the demo: aligned tables, coloured on terminals.
 
 use std::io::{self, Write};
 
-/// What a piece of text is, for its colour.
+/// The role of a text, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -27,15 +27,15 @@ impl Tone {
     }
 }
 
-/// A cell of a table.
+/// The text of a table cell, and its tone.
 pub(super) type Cell = (String, Tone);
 
-/// A cell without colour.
+/// Creates a cell without colour.
 pub(super) fn plain(text: impl Into<String>) -> Cell {
     (text.into(), Tone::Plain)
 }
 
-/// Where the demo is printed.
+/// The output stream of the demo.
 pub(super) struct Paper<'a> {
     pub(super) out: &'a mut dyn Write,
     pub(super) colour: bool,
@@ -54,13 +54,13 @@ impl Paper<'_> {
         writeln!(self.out)
     }
 
-    /// A heading with a blank line above.
+    /// Prints a heading below an empty line.
     pub(super) fn heading(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out)?;
         self.line(text, Tone::Heading)
     }
 
-    /// Rows below titles; a title that starts with `>` sets its column to the right.
+    /// Prints a table. A title that starts with `>` aligns its column to the right.
     pub(super) fn table(&mut self, titles: &[&str], rows: &[Vec<Cell>]) -> io::Result<()> {
         let heads: Vec<Cell> =
             titles.iter().map(|title| (title.trim_start_matches('>').to_owned(), Tone::Faint)).collect();

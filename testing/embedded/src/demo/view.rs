@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The plugin's query document, read for people: what a priority is made of, what a limit says.
+//! Reads the plugin's query document, and describes the terms of a priority and the limits that hold a job.
 //!
-//! Nothing here knows an outcome: a term is a weight times a factor, both from the document, and a hold is a name and
-//! two counters from the document.
+//! All numbers come from the document: a term is a weight times a factor, and a hold compares two counters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +11,12 @@ use serde_json::Value;
 
 use super::host::Active;
 
-/// Priority of a job of urgency 31.
+/// Priority of a job with urgency 31.
 const EXPEDITED: i64 = 4_294_967_295;
-/// The highest priority that a sum can make.
+/// The highest priority of a job with an urgency below 31.
 const CEILING: f64 = 4_294_967_294.0;
 
-/// The document, as far as the demo shows it.
+/// The parts of the query document that the demo prints.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct View {
     factors: BTreeMap<String, i64>,
@@ -76,7 +75,7 @@ struct HeldJob {
     deps: Vec<String>,
 }
 
-/// A part of a priority: `weight * factor` points.
+/// A term of a priority: `weight * factor` points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Term {
     pub(super) weight: i64,
@@ -89,7 +88,7 @@ impl Term {
     }
 }
 
-/// The parts of one job's priority.
+/// The terms of a job's priority.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Terms {
     pub(super) fairshare: Term,
@@ -99,12 +98,12 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// In the order in which people read them.
+    /// Returns the terms in the order of the output.
     pub(super) fn all(&self) -> [Term; 4] {
         [self.fairshare, self.queue, self.bank, self.urgency]
     }
 
-    /// The priority that the parts make; urgency 0 and 31 overrule them.
+    /// Returns the rounded sum of the terms. Urgencies 0 and 31 set the priority to 0 and 4294967295.
     pub(super) fn priority(&self, urgency: i64) -> i64 {
         match urgency {
             0 => 0,
@@ -114,11 +113,11 @@ impl Terms {
     }
 }
 
-/// A held job with what holds it: names of limits, and each in words.
+/// A limit that holds a job: its dependency, and a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hold {
     pub(super) name: String,
-    pub(super) words: String,
+    pub(super) text: String,
 }
 
 impl View {
@@ -129,10 +128,10 @@ impl View {
     fn association(&self, job: &Active) -> Result<&Association, String> {
         let user = self.users.iter().find(|user| user.userid == job.userid);
         let bank = user.and_then(|user| user.banks.iter().find(|bank| bank.bank_name == job.bank));
-        bank.ok_or_else(|| format!("the plugin knows no association of user {} in {}", job.userid, job.bank))
+        bank.ok_or_else(|| format!("the plugin has no association of user {} in {}", job.userid, job.bank))
     }
 
-    /// What the job's priority is made of, by the plugin's present weights and factors.
+    /// Returns the terms of a job's priority from the plugin's current weights and factors.
     pub(super) fn terms(&self, job: &Active) -> Result<Terms, String> {
         let term = |name: &str, factor: f64| {
             let weight = self.factors.get(name).copied();
@@ -148,65 +147,76 @@ impl View {
         })
     }
 
-    /// The limits that hold a job, in words, for a user of this name.
+    /// Returns the limits that hold a job. `user` is the name of its user.
     pub(super) fn holds(&self, job: &Active, user: &str) -> Result<Vec<Hold>, String> {
         let association = self.association(job)?;
         let Some(held) = association.held_jobs.get(&job.id) else { return Ok(Vec::new()) };
-        let who = format!("{user} in {}", job.bank);
-        let words =
-            |name: &String| Hold { name: name.clone(), words: self.words(&who, association, held, name) };
-        Ok(held.deps.iter().map(words).collect())
+        let association_text = format!("{user} in {}", job.bank);
+        let to_hold = |name: &String| Hold {
+            name: name.clone(),
+            text: self.describe_hold(&association_text, association, held, name),
+        };
+        Ok(held.deps.iter().map(to_hold).collect())
     }
 
-    fn words(&self, who: &str, association: &Association, held: &HeldJob, name: &str) -> String {
+    fn describe_hold(
+        &self,
+        user_in_bank: &str,
+        association: &Association,
+        held: &HeldJob,
+        name: &str,
+    ) -> String {
         let usage = association.queue_usage.get(&held.queue).copied().unwrap_or_default();
         let queue = format!("in queue {}", held.queue);
         let jobs = |used, limit| Measure { used, limit, need: 1, what: "jobs" };
         let nodes = |used, limit| Measure { used, limit, need: held.nnodes, what: "nodes" };
         let cores = |used, limit| Measure { used, limit, need: held.ncores, what: "cores" };
-        // A limit that ran full again while the job waited for something else comes back as NAME.2, NAME.3, ..
+        // The plugin adds a dependency again as NAME.2, NAME.3, and so on: Flux allows each dependency only once.
         let kind = name.split('.').next().unwrap_or(name);
         match (kind, self.queues.get(&held.queue)) {
             ("max-run-jobs-queue", Some(limits)) => {
                 let measure = jobs(usage.cur_run_jobs, limits.max_running_jobs);
-                format!("{who} runs {measure} {queue}{}", measure.rest())
+                format!("{user_in_bank} runs {measure} {queue}{}", measure.details())
             }
             ("max-sched-jobs-queue-limit", Some(limits)) => {
                 let measure = jobs(usage.cur_sched_jobs, limits.max_sched_jobs);
-                format!("{who} has {measure} pending {queue}{}", measure.rest())
+                format!("{user_in_bank} has {measure} pending {queue}{}", measure.details())
             }
             ("max-sched-nodes-queue-limit", Some(limits)) => {
                 let measure = nodes(usage.cur_sched_nodes, limits.max_sched_nodes_per_assoc);
-                format!("pending jobs of {who} ask for {measure} {queue}{}", measure.rest())
+                format!("pending jobs of {user_in_bank} ask for {measure} {queue}{}", measure.details())
             }
             ("max-sched-cores-queue-limit", Some(limits)) => {
                 let measure = cores(usage.cur_sched_cores, limits.max_sched_cores_per_assoc);
-                format!("pending jobs of {who} ask for {measure} {queue}{}", measure.rest())
+                format!("pending jobs of {user_in_bank} ask for {measure} {queue}{}", measure.details())
             }
             ("max-resources-queue", Some(limits)) => {
                 let measure = nodes(usage.cur_nodes + usage.cur_sched_nodes, limits.max_nodes_per_assoc);
-                format!("running and pending jobs of {who} ask for {measure} {queue}{}", measure.rest())
+                format!(
+                    "running and pending jobs of {user_in_bank} ask for {measure} {queue}{}",
+                    measure.details()
+                )
             }
             ("max-running-jobs-user-limit", _) => {
                 let measure = jobs(association.cur_run_jobs, association.max_run_jobs);
-                format!("{who} runs {measure}{}", measure.rest())
+                format!("{user_in_bank} runs {measure}{}", measure.details())
             }
             ("max-sched-jobs-user-limit", _) => {
                 let measure = jobs(association.cur_sched_jobs, association.max_sched_jobs);
-                format!("{who} has {measure} pending{}", measure.rest())
+                format!("{user_in_bank} has {measure} pending{}", measure.details())
             }
             ("max-resources-user-limit", _) => {
                 let nodes = nodes(association.cur_nodes, association.max_nodes);
                 let cores = cores(association.cur_cores, association.max_cores);
-                let measure = if nodes.has_room() && !cores.has_room() { cores } else { nodes };
-                format!("{who} uses {measure}{}", measure.rest())
+                let measure = if nodes.has_headroom() && !cores.has_headroom() { cores } else { nodes };
+                format!("{user_in_bank} uses {measure}{}", measure.details())
             }
-            _ => "a limit that this demo has no words for".to_owned(),
+            _ => "the demo has no description of this limit".to_owned(),
         }
     }
 }
 
-/// A limit, how much of it is used, and how much more a held job needs.
+/// A limit, its usage, and the additional amount that a held job needs.
 struct Measure {
     used: i64,
     limit: i64,
@@ -221,16 +231,20 @@ impl fmt::Display for Measure {
 }
 
 impl Measure {
-    fn has_room(&self) -> bool {
+    fn has_headroom(&self) -> bool {
         self.used + self.need <= self.limit
     }
 
-    /// What else there is to say.
-    fn rest(&self) -> String {
+    /// Describes the amount that the job needs, and any headroom that is reserved for another job.
+    fn details(&self) -> String {
         let need =
             if self.what == "jobs" { String::new() } else { format!(", this job needs {} more", self.need) };
-        // At rest, a limit with room can only hold a job because the room is kept for one that was released.
-        let kept = if self.has_room() { "; the room left is kept for a job released before" } else { "" };
-        need + kept
+        // If the limit has headroom, the plugin has reserved it for a job that it released earlier.
+        let reserved = if self.has_headroom() {
+            "; the headroom left is reserved for a job released earlier"
+        } else {
+            ""
+        };
+        need + reserved
     }
 }

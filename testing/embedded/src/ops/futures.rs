@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What plugins ask for and are answered later.
+//! The functions for asynchronous requests (futures).
 
 use std::ffi::{c_int, c_void};
 
@@ -9,11 +9,12 @@ use super::super::abi::ContinuationFn;
 use super::super::reactor::Wanted;
 use super::{Text, code, host, tag, text};
 
-/// The requests that plugins may send here: a submission of no jobs, which is answered when the batch of events that is
-/// open is committed, job-list's for the dependencies of one job, a volatile memo, and whatever a test answers.
+/// Answers the requests that plugins may send here: a submission of no jobs (fulfilled when the open batch of events
+/// is committed), a job's dependencies from job-list, a volatile memo, and the topics for which a test has set an
+/// answer. Returns null for other requests.
 pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
     let host = host(pointer);
-    if host.strikes("flux_rpc").is_some() {
+    if host.inject_fault("flux_rpc").is_some() {
         return std::ptr::null_mut();
     }
     let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
@@ -28,8 +29,10 @@ pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -
         {
             Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
         }
-        (Some("job-manager.memo"), _) => Wanted::Told("job-manager.memo".to_owned()),
-        (Some(topic), _) if host.store.borrow().told.contains_key(topic) => Wanted::Told(topic.to_owned()),
+        (Some("job-manager.memo"), _) => Wanted::Other("job-manager.memo".to_owned()),
+        (Some(topic), _) if host.store.borrow().forced_answers.contains_key(topic) => {
+            Wanted::Other(topic.to_owned())
+        }
         _ => return std::ptr::null_mut(),
     };
     host.store.borrow_mut().agenda.create_future(host, wanted)
@@ -42,15 +45,16 @@ pub(super) extern "C" fn commit(
     texts: *const Text,
 ) -> *mut c_void {
     let host = host(pointer);
-    if host.strikes("flux_kvs_commit").is_some() {
+    if host.inject_fault("flux_kvs_commit").is_some() {
         return std::ptr::null_mut();
     }
-    let at = |array: *const Text, index: usize| {
-        // SAFETY: both arrays have `count` entries, of which the loop below asks for no more.
+    let entry = |array: *const Text, index: usize| {
+        // SAFETY: both arrays have `count` entries, and `index` is below `count`.
         text(unsafe { *array.add(index) })
     };
     let count = usize::try_from(count).unwrap_or(0);
-    let changes = (0..count).map(|index| (at(keys, index).unwrap_or_default(), at(texts, index))).collect();
+    let changes =
+        (0..count).map(|index| (entry(keys, index).unwrap_or_default(), entry(texts, index))).collect();
     let agenda = &mut host.store.borrow_mut().agenda;
     agenda.kvs.send(changes);
     agenda.create_future(host, Wanted::Commit)
@@ -58,7 +62,7 @@ pub(super) extern "C" fn commit(
 
 pub(super) extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {
     let host = host(pointer);
-    if host.strikes("flux_kvs_lookup").is_some() {
+    if host.inject_fault("flux_kvs_lookup").is_some() {
         return std::ptr::null_mut();
     }
     host.store.borrow_mut().agenda.create_future(host, Wanted::Key(text(key).unwrap_or_default()))
@@ -70,7 +74,7 @@ pub(super) extern "C" fn future_then(
     data: *mut c_void,
 ) -> c_int {
     let tag = tag(future);
-    if let Some(failed) = host(tag.host.cast()).strikes("flux_future_then") {
+    if let Some(failed) = host(tag.host.cast()).inject_fault("flux_future_then") {
         return failed;
     }
     code(host(tag.host.cast()).store.borrow_mut().agenda.then(tag.key, callback, data))
@@ -78,12 +82,12 @@ pub(super) extern "C" fn future_then(
 
 pub(super) extern "C" fn lookup_get(future: *mut c_void, value: *mut Text) -> c_int {
     let tag = tag(future);
-    if let Some(failed) = host(tag.host.cast()).strikes("flux_kvs_lookup_get") {
+    if let Some(failed) = host(tag.host.cast()).inject_fault("flux_kvs_lookup_get") {
         return failed;
     }
     code(host(tag.host.cast()).lookup_text(tag.key).map(|found| {
         if !value.is_null() {
-            // SAFETY: not null, so it is where flux_kvs_lookup_get's caller wants the text.
+            // SAFETY: not null, so the caller of flux_kvs_lookup_get passed the address of a variable.
             unsafe { *value = found };
         }
     }))

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is due is done, turn by turn, and time passes.
+//! Runs due callbacks, commits, and scheduling, and advances the virtual time.
 
 use std::ffi::c_void;
 
 use super::super::{fault, host::Host};
 use super::{Due, micros, pointer};
 
-/// A timer that re-arms itself without delay would keep `settle` busy for ever.
-const TURNS: usize = 10_000_000;
+/// Limit of the turns in `settle`, which a timer that re-arms itself without delay would otherwise never end.
+const MAX_TURNS: usize = 10_000_000;
 
 impl Host {
-    /// Lets everything happen that is due now: timers, commits, answers, scheduling. Time stands still.
+    /// Runs everything that is due at the current virtual time: timers, commits, responses, and scheduling.
     pub fn settle(&self) {
-        for _ in 0..TURNS {
+        for _ in 0..MAX_TURNS {
             if !self.step() {
                 return;
             }
         }
-        self.violation("a timer without delay re-arms itself for ever".into());
+        self.violation("a timer without delay re-arms itself indefinitely".into());
     }
 
-    /// One thing that is due now: a turn of the reactor. Whether there was any.
+    /// Runs one turn of the reactor. Returns false if nothing was due.
     pub fn step(&self) -> bool {
         let due = self.store.borrow_mut().agenda.pop_due();
         match due {
             Some(due) => {
-                self.turn(due);
+                self.run_turn(due);
                 true
             }
             None => self.commit() || self.schedule(),
         }
     }
 
-    /// As [`Host::settle`], but no more than so many commits are made: what comes after them is lost to the KVS.
+    /// Like [`Host::settle`], but makes at most `most` commits, and discards all later changes of the KVS.
     pub fn settle_commits(&self, most: usize) {
         for _ in 0..most {
             loop {
-                // The borrow ends before the turn begins.
+                // End the borrow before the turn: callbacks borrow the store.
                 let due = self.store.borrow_mut().agenda.pop_due();
                 let Some(due) = due else { break };
-                self.turn(due);
+                self.run_turn(due);
             }
             if !self.commit() {
                 break;
@@ -48,7 +48,7 @@ impl Host {
         self.store.borrow_mut().agenda.kvs.lose();
     }
 
-    /// Lets `seconds` pass.
+    /// Advances the virtual time by `seconds`, and runs everything that is due until then.
     pub fn advance(&self, seconds: f64) {
         let end = self.store.borrow().agenda.now.saturating_add(micros(seconds));
         loop {
@@ -62,7 +62,7 @@ impl Host {
         self.settle();
     }
 
-    fn turn(&self, due: Due) {
+    fn run_turn(&self, due: Due) {
         match due {
             Due::Finish(id) => self.finish(id),
             Due::Released(id) => self.released(id),
@@ -102,7 +102,7 @@ impl Host {
         self.as_plugin(owner, || unsafe { callback(reactor, pointer, 0, data) });
     }
 
-    /// Runs plugin code: what it creates meanwhile is its own.
+    /// Runs code of a plugin. The plugin owns the watchers and futures that the code creates.
     pub(crate) fn as_plugin<T>(&self, uid: usize, code: impl FnOnce() -> T) -> T {
         self.store.borrow_mut().agenda.calling.push(uid);
         let result = fault::as_plugin(self, code);

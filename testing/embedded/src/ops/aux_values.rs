@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Values that plugins keep: on themselves, on a job, on the job manager's handle.
+//! The functions that store values on a plugin, on a job, or on the job manager's handle.
 
 use std::ffi::{c_int, c_void};
 
 use super::super::aux::FreeFn;
 use super::super::job::Errno;
-use super::{Slot, Text, code, find, host, of, plugin, text};
+use super::{Slot, Text, code, find, host, host_of_slot, plugin, text};
 
 pub(super) extern "C" fn aux_set(
     slot: Slot,
@@ -13,7 +13,7 @@ pub(super) extern "C" fn aux_set(
     value: *mut c_void,
     destroy: Option<FreeFn>,
 ) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_plugin_aux_set") {
+    if let Some(failed) = host_of_slot(slot).inject_fault("flux_plugin_aux_set") {
         return failed;
     }
     let displaced = plugin(slot).aux.borrow_mut().set(text(key), value, destroy);
@@ -31,7 +31,7 @@ pub(super) extern "C" fn job_aux_set(
     value: *mut c_void,
     destroy: Option<FreeFn>,
 ) -> c_int {
-    let (host, uid) = (of(slot), plugin(slot).uid);
+    let (host, uid) = (host_of_slot(slot), plugin(slot).uid);
     code(find(host, id, "flux_jobtap_job_aux_set").and_then(|id| {
         let set = host.job_mut(id, |job| job.aux.entry(uid).or_default().set(text(key), value, destroy));
         set.unwrap_or(Err(Errno::ENOENT)).map(drop)
@@ -39,13 +39,13 @@ pub(super) extern "C" fn job_aux_set(
 }
 
 pub(super) extern "C" fn job_aux_get(slot: Slot, id: u64, key: Text, value: *mut *mut c_void) -> c_int {
-    let (host, uid) = (of(slot), plugin(slot).uid);
+    let (host, uid) = (host_of_slot(slot), plugin(slot).uid);
     let found = find(host, id, "flux_jobtap_job_aux_get").and_then(|id| {
         let key = text(key).unwrap_or_default();
         host.job(id, |job| job.aux.get(&uid).and_then(|aux| aux.get(&key))).flatten().ok_or(Errno::ENOENT)
     });
     code(found.map(|found| {
-        // SAFETY: abi.c passes the address of its own local.
+        // SAFETY: abi.c passes the address of a local variable.
         unsafe { *value = found };
     }))
 }
@@ -57,7 +57,7 @@ pub(super) extern "C" fn handle_aux_set(
     destroy: Option<FreeFn>,
 ) -> c_int {
     let host = host(pointer);
-    if let Some(failed) = host.strikes("flux_aux_set") {
+    if let Some(failed) = host.inject_fault("flux_aux_set") {
         return failed;
     }
     let displaced = host.aux.borrow_mut().set(text(key), value, destroy);
