@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the engine itself costs, without Flux: prices, pushes, the release of held jobs, and answers to guests.
+//! Benchmarks of the engine without Flux: priorities, pushes, the release of held jobs, and responses to guests.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fairshare_benches::records;
@@ -13,8 +13,8 @@ use std::hint::black_box;
 
 const NOW: f64 = 1_700_000_000.0;
 
-/// What a job of so many nodes was given.
-fn given(nodes: u64) -> Resources {
+/// Returns an allocation of `nodes` nodes with one core each.
+fn allocated(nodes: u64) -> Resources {
     Resources::Allocated(Allocation { nodes, cores: nodes, gpus: 0, start: Some(NOW), expiration: None })
 }
 
@@ -26,7 +26,7 @@ fn facts(id: u64, state: State) -> JobFacts<'static> {
     JobFacts { bank: Some("A"), project: Some("*"), ..records::facts(id, 1, state, NOW) }
 }
 
-/// An engine whose user 1 has `jobs` jobs that came as far as DEPEND.
+/// Creates an engine in which user 1 has `jobs` jobs in DEPEND.
 fn with_jobs(jobs: u64, max_running_jobs: i64) -> Engine {
     let mut engine = Engine::new(UserId(0));
     engine.handle(NOW, Event::Associations(vec![record(1, max_running_jobs)]));
@@ -38,13 +38,13 @@ fn with_jobs(jobs: u64, max_running_jobs: i64) -> Engine {
     engine
 }
 
-fn price(c: &mut Criterion) {
+fn prioritize(c: &mut Criterion) {
     let mut engine = with_jobs(10_000, 1_000_000);
     for id in 1..=10_000 {
         engine.handle(NOW, Event::Priority(JobId(id), 16));
         engine.handle(NOW, Event::Sched(JobId(id)));
     }
-    let mut group = c.benchmark_group("price");
+    let mut group = c.benchmark_group("priority");
     group.throughput(Throughput::Elements(10_000));
     group.bench_function("10,000 unchanged jobs", |b| {
         b.iter(|| {
@@ -80,7 +80,7 @@ fn release(c: &mut Criterion) {
                 || {
                     let mut engine = with_jobs(*jobs, 1);
                     for id in 1..=1 {
-                        engine.handle(NOW, Event::Run(JobId(id), given(1)));
+                        engine.handle(NOW, Event::Run(JobId(id), allocated(1)));
                     }
                     engine
                 },
@@ -97,7 +97,7 @@ fn release(c: &mut Criterion) {
     group.finish();
 }
 
-/// Takes a job of `user` to RUN.
+/// Submits a job of `user`, and moves it to RUN.
 fn run(engine: &mut Engine, id: u64, user: u32, nodes: u64) {
     let facts = |state| JobFacts {
         user: UserId(user),
@@ -109,12 +109,12 @@ fn run(engine: &mut Engine, id: u64, user: u32, nodes: u64) {
     engine.handle(NOW, Event::Depend(JobId(id)));
     engine.handle(NOW, Event::Priority(JobId(id), 16));
     engine.handle(NOW, Event::Sched(JobId(id)));
-    engine.handle(NOW, Event::Run(JobId(id), given(nodes)));
+    engine.handle(NOW, Event::Run(JobId(id), allocated(nodes)));
 }
 
-/// A million live jobs of a thousand users, and twenty thousand held jobs of user 1, each of a size of its own. What
-/// happens to one job must not cost a look at the others.
-fn crowd(c: &mut Criterion) {
+/// Times events of single jobs among 1,000,000 live jobs of 1,000 users and 20,000 held jobs of user 1 with different
+/// sizes. The time must not depend on the number of the other jobs.
+fn events_among_many_jobs(c: &mut Criterion) {
     const LIVE: u64 = 1_000_000;
     const HELD: u64 = 20_000;
     let mut engine = Engine::new(UserId(0));
@@ -125,16 +125,16 @@ fn crowd(c: &mut Criterion) {
     for id in 1..=LIVE {
         run(&mut engine, id, 2 + (id % 1_000) as u32, 1);
     }
-    // All nodes of user 1 but one are taken; each of his held jobs wants two or more.
+    // User 1 uses all nodes of their limit except one. Each of their held jobs requests two or more.
     run(&mut engine, LIVE + 1, 1, 1_999_999);
-    for at in 0..HELD {
+    for index in 0..HELD {
         let facts = |state| JobFacts {
-            size: Ok(Size { nodes: 2 + at, cores: 2 + at, gpus: 0 }),
-            ..facts(LIVE + 2 + at, state)
+            size: Ok(Size { nodes: 2 + index, cores: 2 + index, gpus: 0 }),
+            ..facts(LIVE + 2 + index, state)
         };
         engine.handle(NOW, Event::Validate(facts(State::New)));
         engine.handle(NOW, Event::New(facts(State::New)));
-        engine.handle(NOW, Event::Depend(JobId(LIVE + 2 + at)));
+        engine.handle(NOW, Event::Depend(JobId(LIVE + 2 + index)));
     }
     engine.handle(NOW, Event::Timer(Timer::Turn));
     let mut group = c.benchmark_group("1,000,000 live and 20,000 held jobs");
@@ -149,7 +149,7 @@ fn crowd(c: &mut Criterion) {
         b.iter(|| black_box(engine.handle(NOW, Event::Associations(vec![record(7, 2_147_483_647)]))));
     });
     let mut next = LIVE + HELD + 10;
-    group.bench_function("a job of one node runs and ends, and nobody fits", |b| {
+    group.bench_function("a job of one node runs and ends, and no held job fits", |b| {
         b.iter(|| {
             next += 1;
             run(&mut engine, next, 1, 1);
@@ -159,8 +159,8 @@ fn crowd(c: &mut Criterion) {
     group.finish();
 }
 
-/// A user may run `jobs` nodes and cores, and does. Of 499 jobs that are held before the one he asks about each lacks all nodes or
-/// all cores, until all is over.
+/// Creates an engine in which user 1 uses all `jobs` nodes and cores of their limits with running jobs. 499 held jobs
+/// need all nodes or all cores. Also returns another held job, which was submitted after them.
 fn held_behind_others(jobs: u64) -> (Engine, JobFacts<'static>) {
     let sized = |id: u64, nodes: u64, cores: u64, state| JobFacts {
         size: Ok(Size { nodes, cores, gpus: 0 }),
@@ -191,8 +191,8 @@ fn held_behind_others(jobs: u64) -> (Engine, JobFacts<'static>) {
     (engine, sized(20_000, jobs, jobs, State::Depend))
 }
 
-/// One association in a thousand queues, each with limits.
-fn in_many_queues() -> Engine {
+/// Creates an engine with one association that has a job in each of 1,000 queues with limits.
+fn engine_with_many_queues() -> Engine {
     let mut engine = Engine::new(UserId(0));
     let names: Vec<String> = (0..1_000).map(|number| format!("q{number:03}")).collect();
     let queue = |name: &String| Queue {
@@ -223,8 +223,8 @@ fn in_many_queues() -> Engine {
     engine
 }
 
-/// What a guest may ask for as often as he likes.
-fn answers(c: &mut Criterion) {
+/// Times the responses to requests that guests may send at any rate.
+fn responses(c: &mut Criterion) {
     let mut group = c.benchmark_group("answers");
     group.sample_size(20);
     for jobs in [50, 1_000] {
@@ -233,7 +233,7 @@ fn answers(c: &mut Criterion) {
             b.iter(|| black_box(answers::why(&engine.view(), &facts, NOW)));
         });
     }
-    let engine = in_many_queues();
+    let engine = engine_with_many_queues();
     let wanted =
         StandingsWanted { user: Some(UserId(1)), bank: None, after: None, most: 100, open: Open::Own };
     group.bench_function("standing in 1,000 queues", |b| {
@@ -242,5 +242,5 @@ fn answers(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, price, push, release, crowd, answers);
+criterion_group!(benches, prioritize, push, release, events_among_many_jobs, responses);
 criterion_main!(benches);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Fair-share of large sites: building the tree, ranking it, ranking it again after every usage changed.
+//! Benchmarks of fair-share of large sites: building the tree, ranking it, and ranking it after all usage has changed.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
 use fairshare_benches::random::Random;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fairshare::{Builder, Options, Policy, Ranking, Shares, Tree};
 
-/// Banks in a tree of ten children each, users spread over them in the order of a database (by bank, then user).
+/// Creates a tree of banks with ten children each, and users in the order of a database: by bank, then by user.
 fn site(leaves: usize, banks: usize) -> Builder {
     let mut random = Random(leaves as u64);
     let mut builder = Builder::default();
@@ -28,7 +28,7 @@ fn site(leaves: usize, banks: usize) -> Builder {
     builder
 }
 
-/// A user on each of many levels.
+/// Creates a tree in which each level has one bank and one user.
 fn chain(levels: usize) -> Builder {
     let mut builder = Builder::default();
     builder.bank("bank0", None, Shares::Count(1), None);

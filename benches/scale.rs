@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a crowd costs: time per event at 10,000, 100,000 and 1,000,000 live jobs of 200,000 associations, and bytes of
-//! state per job and association.
+//! Measures the time per event with 10,000, 100,000 and 1,000,000 live jobs of 200,000 associations, and the bytes of
+//! state per job and per association.
 
 #[path = "common/counting.rs"]
 mod counting;
@@ -15,13 +15,13 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const ASSOCIATIONS: u32 = 200_000;
-/// Events of each kind that are timed.
+/// Number of timed events of each kind.
 const SAMPLE: u64 = 10_000;
 
 const NOW: f64 = 1_700_000_000.0;
 
-/// What a job was given.
-fn given() -> Resources {
+/// Returns the allocation of each job.
+fn allocated() -> Resources {
     Resources::Allocated(Allocation {
         nodes: 1,
         cores: 1,
@@ -52,15 +52,15 @@ fn submit(engine: &mut Engine, id: u64) {
 }
 
 fn run(engine: &mut Engine, id: u64) {
-    handle(engine, Event::Run(JobId(id), given()));
+    handle(engine, Event::Run(JobId(id), allocated()));
 }
 
 fn end(engine: &mut Engine, id: u64) {
     handle(engine, Event::Inactive(JobId(id)));
 }
 
-/// Nanoseconds per call: the best of three rounds, `undo` after each.
-fn timed(
+/// Returns the nanoseconds per call of `what`: the minimum of three rounds. Calls `undo` after each round.
+fn time_calls(
     engine: &mut Engine,
     ids: std::ops::Range<u64>,
     what: impl Fn(&mut Engine, u64),
@@ -84,7 +84,7 @@ fn main() {
     let bytes = in_use() - before;
     println!("{ASSOCIATIONS} associations: {} bytes each", bytes / ASSOCIATIONS as usize);
 
-    // Pending jobs, then the same jobs running, on top of one job per association.
+    // First count the bytes of pending jobs, then those of the same jobs running. Each association already has one job.
     (1..=u64::from(ASSOCIATIONS)).for_each(|id| submit(&mut engine, id));
     let (first, count) = (u64::from(ASSOCIATIONS) + 1, 200_000);
     let before = in_use();
@@ -99,7 +99,7 @@ fn main() {
     );
     println!("Job itself: {} bytes", size_of::<fairshare_engine::limits::Job>());
 
-    println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "live jobs", "submit", "price", "run", "end", "panic");
+    println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "live jobs", "submit", "priority", "run", "end", "panic");
     for live in [10_000, 100_000, 1_000_000u64] {
         let mut engine = Engine::new(UserId(u32::MAX - 1));
         handle(&mut engine, Event::Associations((0..ASSOCIATIONS).map(record).collect()));
@@ -111,23 +111,25 @@ fn main() {
         }
         let new = live + 1..live + 1 + SAMPLE;
         let none = |_: &mut Engine, _: u64| ();
-        let submitted = timed(&mut engine, new.clone(), submit, end);
+        let submitted = time_calls(&mut engine, new.clone(), submit, end);
         new.clone().for_each(|id| submit(&mut engine, id));
-        let price = |engine: &mut Engine, id: u64| handle(engine, Event::PriorityGet(JobId(id), 16));
-        let priced = timed(&mut engine, new.clone(), price, none);
+        let prioritize = |engine: &mut Engine, id: u64| handle(engine, Event::PriorityGet(JobId(id), 16));
+        let prioritized = time_calls(&mut engine, new.clone(), prioritize, none);
         let again = |engine: &mut Engine, id: u64| {
             end(engine, id);
             submit(engine, id);
         };
-        let ran = timed(&mut engine, new.clone(), run, again);
+        let ran = time_calls(&mut engine, new.clone(), run, again);
         let resubmit = |engine: &mut Engine, id: u64| {
             submit(engine, id);
             run(engine, id);
         };
-        let ended = timed(&mut engine, new, end, resubmit);
+        let ended = time_calls(&mut engine, new, end, resubmit);
         let begun = Instant::now();
         handle(&mut engine, Event::Panicked(None));
         let recounted = begun.elapsed().as_millis();
-        println!("{live:>9} {submitted:>6} ns {priced:>6} ns {ran:>6} ns {ended:>6} ns {recounted:>6} ms");
+        println!(
+            "{live:>9} {submitted:>6} ns {prioritized:>6} ns {ran:>6} ns {ended:>6} ns {recounted:>6} ms"
+        );
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What limits over scopes cost: 10,000 banks, 100,000 associations, 20,000 held jobs, with and without a limit on each
-//! bank, the site and each user. Both are timed by turns, so that what else the machine does shows in neither ratio. And what it
-//! takes when very many associations wait for one limit. `cargo bench --bench scopes [cost|lines]`
+//! Measures limits on banks, on the site, and on users.
+//!
+//! `cost` compares 10,000 banks, 100,000 associations and 20,000 held jobs with and without a limit on each bank, the site
+//! and each user. It times both alternately, so that other load on the machine affects both. `lines` measures many
+//! associations that wait for the same limit. `cargo bench --bench scopes [cost|lines]`
 
 use fairshare_benches::{processor, records};
 use fairshare_engine::accounts::{
@@ -16,7 +18,7 @@ use std::time::Instant;
 const BANKS: u32 = 10_000;
 const ASSOCIATIONS: u32 = 100_000;
 const HELD: u64 = 20_000;
-/// Jobs that are submitted in a round, and ends of jobs after each of which one goes.
+/// Number of jobs that a round submits, and of jobs that it ends. Each end releases one held job.
 const SAMPLE: u64 = 2_000;
 const ROUNDS: u64 = 9;
 const NOW: f64 = 1_700_000_000.0;
@@ -45,7 +47,7 @@ fn apply(engine: &mut Engine, effects: Vec<Effect>) {
         let more = match effect {
             Effect::Then(step) => engine.step(step),
             Effect::AskUrgency(id) => engine.handle(NOW, Event::Urgency(id, 16)),
-            // The last name of a job: Flux moves it on before the call is over.
+            // Flux moves a job without dependencies to PRIORITY before the call returns.
             Effect::RemoveDependency(id, _) => {
                 let more = engine.handle(NOW, Event::Priority(id, 16));
                 apply(engine, more);
@@ -91,7 +93,7 @@ fn submit(engine: &mut Engine, id: u64) {
     submit_as(engine, facts(id, State::New));
 }
 
-/// Submits a job, and says whether it is held.
+/// Submits a job. Returns true if it is held.
 fn submit_as(engine: &mut Engine, facts: JobFacts<'static>) -> bool {
     let id = facts.id;
     handle(engine, Event::Validate(facts.clone()));
@@ -110,7 +112,7 @@ fn run(engine: &mut Engine, id: u64) {
     handle(engine, Event::Run(JobId(id), Resources::Allocated(given)));
 }
 
-/// One running job of each of 20,000 associations, and one that waits for its end.
+/// Creates a site in which 20,000 associations have one running job each, and one held job that waits for its end.
 fn site(limits: &[SiteLimit]) -> Engine {
     let mut engine = Engine::new(UserId(u32::MAX - 1));
     push(&mut engine, limits);
@@ -122,14 +124,14 @@ fn site(limits: &[SiteLimit]) -> Engine {
     engine
 }
 
-/// Microseconds for each of so many.
-fn timed(many: u64, what: impl FnOnce()) -> f64 {
+/// Returns the microseconds per event of `act`, which handles `count` events.
+fn time_events(count: u64, act: impl FnOnce()) -> f64 {
     let begun = Instant::now();
-    what();
-    begun.elapsed().as_secs_f64() * 1e6 / many as f64
+    act();
+    begun.elapsed().as_secs_f64() * 1e6 / count as f64
 }
 
-/// A site, and the best times so far.
+/// A site, and the shortest times of all rounds in microseconds.
 struct Side {
     limits: Vec<SiteLimit>,
     engine: Engine,
@@ -146,15 +148,15 @@ impl Side {
 
     fn round(&mut self, round: u64) {
         let engine = &mut self.engine;
-        // Of others: these are not held.
+        // These jobs belong to associations without running jobs, so they are not held.
         let first = HELD + SAMPLE;
-        let taken = timed(SAMPLE, || (first..first + SAMPLE).for_each(|id| submit(engine, id)));
+        let taken = time_events(SAMPLE, || (first..first + SAMPLE).for_each(|id| submit(engine, id)));
         self.submit = self.submit.min(taken);
         (first..first + SAMPLE).for_each(|id| handle(engine, Event::Inactive(JobId(id))));
         let ends = round * SAMPLE..(round + 1) * SAMPLE;
-        let taken = timed(SAMPLE, || ends.for_each(|id| handle(engine, Event::Inactive(JobId(id)))));
+        let taken = time_events(SAMPLE, || ends.for_each(|id| handle(engine, Event::Inactive(JobId(id)))));
         self.pass = self.pass.min(taken);
-        self.push = self.push.min(timed(1, || push(engine, &self.limits)));
+        self.push = self.push.min(time_events(1, || push(engine, &self.limits)));
     }
 }
 
@@ -174,19 +176,19 @@ fn cost() {
     }
 }
 
-/// Associations that wait for the nodes and cores of the whole site, of which one job takes all but one.
+/// Associations whose jobs wait for the limits on nodes and cores of the site. One job uses all except one.
 struct Crowd {
     engine: Engine,
     next: u64,
 }
 
-/// Of all nodes and cores.
+/// The limits on nodes and on cores of the site.
 const ALL: u64 = 1_000;
-/// Whose jobs run.
+/// The user of the running jobs.
 const RUNNING: u32 = 1_000_000;
 
 impl Crowd {
-    /// So many associations, each with a higher price than the one before.
+    /// Creates a site with `associations` associations. The priority of their jobs increases with the user id.
     fn new(associations: u32) -> Crowd {
         let record = |user: u32| AssociationRecord {
             fairshare: (f64::from(user) / f64::from(associations)).min(1.0),
@@ -217,8 +219,8 @@ impl Crowd {
         id
     }
 
-    /// Each of so many waits for more than there is. Nobody was placed yet.
-    fn who_wait(associations: u32) -> Crowd {
+    /// Creates a site in which each association has one job that needs more than the headroom.
+    fn with_waiting_jobs(associations: u32) -> Crowd {
         let mut crowd = Crowd::new(associations);
         for user in 0..associations {
             crowd.submit(user, 3, 3, true);
@@ -226,8 +228,8 @@ impl Crowd {
         crowd
     }
 
-    /// Of each of so many one job lacks nodes, another cores.
-    fn who_lack_either(mut self, associations: u32) -> Crowd {
+    /// Submits two jobs for each association: one needs more cores than the headroom, the other more nodes.
+    fn with_jobs_short_of_either(mut self, associations: u32) -> Crowd {
         for user in 0..associations {
             self.submit(user, 1, 3, true);
             self.submit(user, 3, 1, true);
@@ -235,28 +237,28 @@ impl Crowd {
         self
     }
 
-    /// A job that no limit holds comes and ends.
-    fn pass(&mut self) {
+    /// Submits and ends a job that no limit holds, which makes the engine look for jobs to release.
+    fn run_empty_job(&mut self) {
         let id = self.submit(RUNNING, 0, 0, false);
         handle(&mut self.engine, Event::Inactive(JobId(id)));
     }
 
-    /// Prices have moved, and a job ends.
-    fn pass_at_other_prices(&mut self) {
+    /// Pushes an association, which may change priorities, then runs an empty job.
+    fn run_empty_job_after_push(&mut self) {
         let records = vec![records::record(RUNNING, "bank", 2_147_483_647)];
         handle(&mut self.engine, Event::Associations(records));
-        self.pass();
+        self.run_empty_job();
     }
 
-    /// So many jobs have gone before everybody.
+    /// Runs so many empty jobs that the waiting jobs count as overtaken.
     fn overtaken(mut self) -> Crowd {
-        (0..=fairshare_engine::limits::OVERTAKEN).for_each(|_| self.pass());
+        (0..=fairshare_engine::limits::OVERTAKEN).for_each(|_| self.run_empty_job());
         self
     }
 }
 
-/// Milliseconds of processor time, and those of the next time.
-fn row(what: &str, mut crowd: Crowd, act: fn(&mut Crowd)) {
+/// Prints the milliseconds of processor time of `act` on its first and on its second call.
+fn print_row(what: &str, mut crowd: Crowd, act: fn(&mut Crowd)) {
     let mut taken = || {
         let begun = processor::used();
         act(&mut crowd);
@@ -269,21 +271,37 @@ fn row(what: &str, mut crowd: Crowd, act: fn(&mut Crowd)) {
 fn lines() {
     let reprioritize = |crowd: &mut Crowd| handle(&mut crowd.engine, Event::Reprioritize);
     println!("{:64} {:>10} {:>10}", "ms of processor time", "first", "again");
-    row("20,000 are placed, the last of the line first", Crowd::who_wait(20_000), Crowd::pass);
-    row("20,000 wait, and prices moved", Crowd::who_wait(20_000), Crowd::pass_at_other_prices);
-    row(
-        "20,000 wait and were overtaken, and prices moved",
-        Crowd::who_wait(20_000).overtaken(),
-        Crowd::pass_at_other_prices,
+    print_row(
+        "20,000 wait, and the job with the lowest priority is first",
+        Crowd::with_waiting_jobs(20_000),
+        Crowd::run_empty_job,
     );
-    row(
-        "2,000 wait of whom some job may fit, and none does",
-        Crowd::new(2_000).who_lack_either(2_000),
-        Crowd::pass,
+    print_row(
+        "20,000 wait, and priorities may have changed",
+        Crowd::with_waiting_jobs(20_000),
+        Crowd::run_empty_job_after_push,
     );
-    row("everybody is looked at: 5,000", Crowd::who_wait(5_000), reprioritize);
-    row("1,000, of 100 of whom some job may fit", Crowd::who_wait(1_000).who_lack_either(100), reprioritize);
-    row("2,000, of 400 of whom some job may fit", Crowd::who_wait(2_000).who_lack_either(400), reprioritize);
+    print_row(
+        "20,000 wait and were overtaken, and priorities may have changed",
+        Crowd::with_waiting_jobs(20_000).overtaken(),
+        Crowd::run_empty_job_after_push,
+    );
+    print_row(
+        "2,000 wait, some job of each might fit, and none fits",
+        Crowd::new(2_000).with_jobs_short_of_either(2_000),
+        Crowd::run_empty_job,
+    );
+    print_row("5,000 wait, and the engine checks all", Crowd::with_waiting_jobs(5_000), reprioritize);
+    print_row(
+        "1,000 wait, and some job of 100 of them might fit",
+        Crowd::with_waiting_jobs(1_000).with_jobs_short_of_either(100),
+        reprioritize,
+    );
+    print_row(
+        "2,000 wait, and some job of 400 of them might fit",
+        Crowd::with_waiting_jobs(2_000).with_jobs_short_of_either(400),
+        reprioritize,
+    );
 }
 
 fn main() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live fair-share of large sites: a refresh with few and with all associations running something, its longest slice, what
-//! is held in memory; the plan for the order of 50,000 pending jobs; and the turns of users who have used nothing.
+//! Benchmarks of live fair-share of large sites.
+//!
+//! They measure refreshes in which few or all associations have running jobs, the longest slice, the memory, the plan for
+//! the order of 50,000 pending jobs, and turns of users without usage.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
 #[path = "common/counting.rs"]
@@ -21,14 +23,14 @@ use fairshare_engine::priority::{Pending, Priced};
 use fairshare_engine::standing::{Bank, Job, Leaf, Memory, Site, Standing, Watermark};
 
 const T0: f64 = 1.7e9;
-/// Jobs and associations of one slice.
+/// Number of jobs and associations in one slice.
 const SLICE: usize = 5_000;
 
 fn bank_name(bank: usize) -> BankName {
     format!("bank{bank:05}").as_str().into()
 }
 
-/// A bank for a hundred associations, in a tree of ten children each.
+/// Creates a site with one bank per 100 associations. Each bank has ten children.
 fn site(leaves: usize, policy: Policy) -> Site {
     let mut random = Random(leaves as u64);
     let banks = leaves / 100 + 1;
@@ -62,8 +64,8 @@ fn site(leaves: usize, policy: Policy) -> Site {
     }
 }
 
-/// One running job for every so many associations.
-fn standing(site: &Site, every: usize) -> Standing {
+/// Creates the live state of a site with a running job for one of `every` associations.
+fn standing_with_jobs(site: &Site, every: usize) -> Standing {
     let mut standing = Standing::new(Memory::default());
     standing.push(site.clone()).expect("a site");
     let mut random = Random(7);
@@ -88,7 +90,7 @@ fn refreshes(criterion: &mut Criterion) {
         for policy in Policy::ALL {
             let site = site(leaves, policy);
             for (what, every) in [("few run", leaves / 100), ("all run", 1)] {
-                let mut standing = standing(&site, every);
+                let mut standing = standing_with_jobs(&site, every);
                 let mut now = T0;
                 group.bench_function(BenchmarkId::new(what, policy), |bencher| {
                     bencher.iter(|| {
@@ -105,7 +107,7 @@ fn refreshes(criterion: &mut Criterion) {
     }
 }
 
-/// The longest call of some refreshes, and how many fair-shares the last one changed.
+/// Returns the longest call of five refreshes, and the number of fair-shares that the last refresh changed.
 fn longest_slice(standing: &mut Standing, mut now: f64) -> (Duration, usize) {
     let (mut longest, mut changed) = (Duration::ZERO, 0);
     let mut timed = |act: &mut dyn FnMut()| {
@@ -135,7 +137,7 @@ fn memory(leaves: usize) {
     let cells = in_use() - before;
     drop(idle);
     let before = in_use();
-    let busy = standing(&site, 1);
+    let busy = standing_with_jobs(&site, 1);
     let jobs = (in_use() - before).saturating_sub(cells);
     drop(busy);
     println!(
@@ -165,16 +167,16 @@ fn orders(criterion: &mut Criterion) {
     for id in 0..50_000u64 {
         pending.put(None, Priced { id: JobId(id), posted: 5, exact: 5, is_outdated: false }, ());
     }
-    let mut price = 5;
-    group.bench_function("every exact price changes", |bencher| {
+    let mut priority = 5;
+    group.bench_function("every exact priority changes", |bencher| {
         bencher.iter(|| {
-            price += 1;
-            (0..50_000).for_each(|id| pending.set_exact(JobId(id), price));
+            priority += 1;
+            (0..50_000).for_each(|id| pending.set_exact(JobId(id), priority));
         });
     });
 }
 
-/// So many users who have used nothing, two jobs each, all in one bank or each in a bank of his own.
+/// Times turns of users without usage and with two jobs each, all in one bank or each in their own bank.
 fn turns(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("turns");
     group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! As much of Flux as it takes to run a site.
+//! A model of Flux for a benchmark: it applies the effects of the engine.
 
 use super::site::T0;
 use fairshare_benches::processor::used;
@@ -17,20 +17,21 @@ fn facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
     records::facts(id, user as u32, state, T0)
 }
 
-/// The queue in the order of the posted prices, the loop over it, and timers.
+/// The queue in the order of the posted priorities, the loop over all jobs, and the timers.
 pub struct Flux {
     pub engine: Engine,
     pub now: f64,
     pub queue: BTreeSet<(Reverse<u32>, JobId)>,
-    pub prices: HashMap<JobId, u32>,
+    pub priorities: HashMap<JobId, u32>,
     pub user_of: HashMap<JobId, usize>,
     next: u64,
-    /// Prices and memos posted.
+    /// Number of posted priorities.
     pub posts: usize,
+    /// Number of memos.
     pub memos: usize,
     slice: bool,
     turn: bool,
-    /// The longest call to the engine of each kind; a loop over all jobs is one.
+    /// The longest call to the engine of each kind, in processor time. A loop over all jobs counts as one call.
     pub longest: BTreeMap<&'static str, Duration>,
 }
 
@@ -40,7 +41,7 @@ impl Flux {
             engine: Engine::new(UserId(u32::MAX - 1)),
             now: T0,
             queue: BTreeSet::new(),
-            prices: HashMap::new(),
+            priorities: HashMap::new(),
             user_of: HashMap::new(),
             next: 1,
             posts: 0,
@@ -51,7 +52,7 @@ impl Flux {
         }
     }
 
-    fn timed<T>(&mut self, kind: &'static str, act: impl FnOnce(&mut Engine) -> T) -> T {
+    fn time_call<T>(&mut self, kind: &'static str, act: impl FnOnce(&mut Engine) -> T) -> T {
         let before = used();
         let done = act(&mut self.engine);
         let longest = self.longest.entry(kind).or_default();
@@ -61,15 +62,16 @@ impl Flux {
 
     pub fn event(&mut self, kind: &'static str, event: Event<'_>) {
         let now = self.now;
-        let effects = self.timed(kind, |engine| engine.handle(now, event));
+        let effects = self.time_call(kind, |engine| engine.handle(now, event));
         self.apply(effects, None);
         while self.slice || self.turn {
             if std::mem::take(&mut self.slice) {
-                let effects = self.timed("slice", |engine| engine.handle(now, Event::Timer(Timer::Slice)));
+                let effects =
+                    self.time_call("slice", |engine| engine.handle(now, Event::Timer(Timer::Slice)));
                 self.apply(effects, None);
             }
             if std::mem::take(&mut self.turn) {
-                let effects = self.timed("turn", |engine| engine.handle(now, Event::Timer(Timer::Turn)));
+                let effects = self.time_call("turn", |engine| engine.handle(now, Event::Timer(Timer::Turn)));
                 self.apply(effects, None);
             }
         }
@@ -83,35 +85,35 @@ impl Flux {
     fn apply(&mut self, effects: Vec<Effect>, current: Option<JobId>) {
         for effect in effects {
             match (effect, current) {
-                (Effect::SetPriority(price), Some(id)) => self.post(id, price),
-                (Effect::Prioritize(id, price), _) => self.post(id, price),
+                (Effect::SetPriority(priority), Some(id)) => self.post(id, priority),
+                (Effect::Prioritize(id, priority), _) => self.post(id, priority),
                 (Effect::Memo(..), _) => self.memos += 1,
                 (Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _), _) => self.slice = true,
                 (Effect::Arm(Timer::Turn), _) => self.turn = true,
                 (Effect::ListEnded { .. }, _) => self.event("ended", Event::Ended(Some(Vec::new()))),
                 (Effect::ReprioritizeAll, _) => self.reprioritize_all(),
                 (Effect::Then(step), _) => {
-                    let effects = self.timed("step", |engine| engine.step(step));
+                    let effects = self.time_call("step", |engine| engine.step(step));
                     self.apply(effects, None);
                 }
-                (Effect::RejectPolicy(text), _) => println!("refused: {text}"),
+                (Effect::RejectPolicy(text), _) => println!("rejected: {text}"),
                 _ => {}
             }
         }
     }
 
-    fn post(&mut self, id: JobId, price: u32) {
-        match self.prices.insert(id, price) {
-            Some(before) if before == price => return,
+    fn post(&mut self, id: JobId, priority: u32) {
+        match self.priorities.insert(id, priority) {
+            Some(before) if before == priority => return,
             Some(before) => self.queue.remove(&(Reverse(before), id)),
             None => false,
         };
-        self.queue.insert((Reverse(price), id));
+        self.queue.insert((Reverse(priority), id));
         self.posts += 1;
     }
 
     fn reprioritize_all(&mut self) {
-        let ids: Vec<JobId> = self.prices.keys().copied().collect();
+        let ids: Vec<JobId> = self.priorities.keys().copied().collect();
         let before = used();
         for id in ids {
             self.callback(id.0, Event::PriorityGet(id, 16));
@@ -139,18 +141,18 @@ impl Flux {
         self.callback(id, Event::Sched(JobId(id)));
     }
 
-    /// The first of the queue starts.
+    /// Starts the first job of the queue.
     pub fn start(&mut self) -> Option<JobId> {
         let (_, id) = self.queue.pop_first()?;
-        self.prices.remove(&id);
+        self.priorities.remove(&id);
         let start = Some(self.now);
         let given = Allocation { nodes: 1, cores: 1, gpus: 0, start, expiration: Some(self.now + 3600.0) };
         self.callback(id.0, Event::Run(id, Resources::Allocated(given)));
         Some(id)
     }
 
-    pub fn exact(&self) -> HashMap<JobId, u32> {
-        let ids = self.prices.keys();
+    pub fn exact_priorities(&self) -> HashMap<JobId, u32> {
+        let ids = self.priorities.keys();
         ids.filter_map(|id| Some((*id, self.engine.view().priced(*id)?.exact.priority))).collect()
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What live fair-share costs without Flux: prices posted per refresh on a steady site, the longest call at up to 100,000
-//! associations and 50,000 pending jobs, and bytes of state. `cargo bench --bench live [steady|calls|memory]`
-#![allow(clippy::indexing_slicing)] // a bench that can't go on should stop
+//! Measures live fair-share without Flux: the priorities that a refresh posts on a steady site, the longest call with up
+//! to 100,000 associations and 50,000 pending jobs, and the bytes of state.
+//! `cargo bench --bench live [steady|calls|memory]`
+#![allow(clippy::indexing_slicing)] // a benchmark may panic
 
 #[path = "../common/counting.rs"]
 mod counting;
@@ -21,7 +22,8 @@ use std::collections::HashMap;
 
 const REFRESH: f64 = 30.0;
 
-/// 1,000 users of which 300 have 20,000 jobs pending, 3,000 nodes, 10 ends a second: what a refresh posts.
+/// Counts the priorities that a refresh posts: 1,000 users, of whom 300 have 20,000 pending jobs, 3,000 nodes, and 10
+/// ends of jobs per second.
 fn steady() {
     const NODES: usize = 3_000;
     const ENDS: usize = 300;
@@ -46,7 +48,7 @@ fn steady() {
             let mut running: Vec<JobId> = (0..NODES).filter_map(|_| flux.start()).collect();
             let (mut changed, mut posted, mut most, mut memos) = (0, 0, 0, 0);
             let mut before = HashMap::new();
-            // The first ones settle what the start has left over.
+            // Do not count the first refreshes, which depend on the initial state.
             for number in 0..REFRESHES * 2 {
                 for _ in 0..ENDS {
                     flux.now += REFRESH / ENDS as f64;
@@ -55,17 +57,19 @@ fn steady() {
                     flux.submit(flux.user_of[&id]);
                     running.extend(flux.start());
                 }
-                let (posts, told) = (flux.posts, flux.memos);
+                let (posts, sent_memos) = (flux.posts, flux.memos);
                 flux.event("refresh", Event::Timer(Timer::Refresh));
-                let after = flux.exact();
+                let after = flux.exact_priorities();
                 if number >= REFRESHES {
                     changed += after
                         .iter()
-                        .filter(|(id, price)| before.get(*id).is_some_and(|had| had != *price))
+                        .filter(|(id, priority)| {
+                            before.get(*id).is_some_and(|previous| previous != *priority)
+                        })
                         .count();
                     posted += flux.posts - posts;
                     most = most.max(flux.posts - posts);
-                    memos += flux.memos - told;
+                    memos += flux.memos - sent_memos;
                 }
                 before = after;
             }
@@ -82,7 +86,7 @@ fn steady() {
     }
 }
 
-/// The longest call of each kind, in milliseconds.
+/// Prints the longest call of each kind, in milliseconds of processor time.
 fn calls() {
     println!(
         "the longest call in ms of processor time, over a push in parts of {PART} and 5 refreshes with a tenth of all running"
@@ -116,7 +120,7 @@ fn calls() {
     }
 }
 
-/// Bytes asked of the allocator, with live fair-share on and off.
+/// Prints the allocated bytes with and without live fair-share.
 fn memory() {
     const USERS: usize = 100_000;
     const JOBS: usize = 50_000;
@@ -131,14 +135,14 @@ fn memory() {
         flux.event("settings", Event::Settings(Settings { live, ..Settings::default() }));
         flux.push(parts);
         let association = since(before, USERS);
-        // What this bench keeps of each job itself is left out by having room for all before.
-        flux.prices.reserve(JOBS);
+        // Reserve the memory of this benchmark before, so that the count contains only the memory of the engine.
+        flux.priorities.reserve(JOBS);
         flux.user_of.reserve(JOBS);
         let mark = in_use();
         (0..JOBS).for_each(|k| flux.submit(k));
         flux.queue.clear();
         let pending = since(mark, JOBS);
-        let ids: Vec<JobId> = flux.prices.keys().copied().collect();
+        let ids: Vec<JobId> = flux.priorities.keys().copied().collect();
         for id in ids {
             flux.queue.insert((Reverse(0), id));
         }

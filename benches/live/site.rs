@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A site of any size, as it would be pushed.
+//! Creates the parts of a push for a site of any size.
 
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
@@ -10,11 +10,11 @@ use fairshare_engine::accounts::{AssociationRecord, PolicyPart};
 use fairshare_engine::ids::UserId;
 use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 
-/// When everything begins.
+/// The time when the benchmark starts, in seconds since 1970.
 pub const T0: f64 = 1.7e9;
-/// Seconds of a day.
+/// Number of seconds in a day.
 pub const DAY: f64 = 86_400.0;
-/// Records of one part of a push.
+/// Number of records in one part of a push.
 pub const PART: usize = 1000;
 const USERS_OF_BANK: usize = 50;
 
@@ -26,17 +26,18 @@ fn record(user: usize) -> AssociationRecord {
     records::record(user as u32, &bank_of(user), 2_147_483_647)
 }
 
-/// 0 to below 1.
-fn part(random: &mut Random) -> f64 {
+/// Returns a random number from 0 to below 1.
+fn random_fraction(random: &mut Random) -> f64 {
     random.below(1 << 53) as f64 / (1u64 << 53) as f64
 }
 
-/// What a user was promised. The banks' shares are the sums of their users', so a user's part of the site is this over all.
+/// Returns the shares of a user. The shares of a bank are the sum of its users' shares, so the normalized shares of a
+/// user are these over the sum of all.
 fn shares_of(user: usize) -> u64 {
     1 + (user as u64 * 7919) % 9
 }
 
-/// Users of which only the first `active` have ever run anything: each near what is due to him.
+/// Creates a site with `users` users, of whom `active` have usage. Their usage is close to their shares.
 pub fn site(
     users: usize,
     active: usize,
@@ -64,7 +65,7 @@ pub fn site(
         active: true,
     }));
     let all: u64 = (0..users).filter(|user| is_active(*user, users, active)).map(shares_of).sum();
-    // What a full machine adds up to in the long run.
+    // The usage of a machine with all nodes in use, in the limit of long times.
     let total = nodes * half_life / 2f64.ln();
     let mut leaf = |user: usize| Leaf {
         user: Some(UserId(user as u32)),
@@ -72,8 +73,9 @@ pub fn site(
         bank: bank_of(user).as_str().into(),
         shares: Shares::Count(shares_of(user)),
         active: true,
-        usage: is_active(user, users, active)
-            .then(|| total * shares_of(user) as f64 / all as f64 * (0.9 + 0.2 * part(&mut random))),
+        usage: is_active(user, users, active).then(|| {
+            total * shares_of(user) as f64 / all as f64 * (0.9 + 0.2 * random_fraction(&mut random))
+        }),
         counted: Watermark::through(T0),
     };
     let mut parts = vec![(
@@ -96,7 +98,7 @@ pub fn site(
     parts
 }
 
-/// Those who use the site are spread over all banks.
+/// Returns true if a user is active. The active users are distributed evenly over all banks.
 pub fn is_active(user: usize, users: usize, active: usize) -> bool {
     user * active / users != (user + 1) * active / users
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the benchmarks share.
+//! Helpers of the benchmarks: records, random numbers, and processor time.
 
 pub mod processor;
 pub mod random;

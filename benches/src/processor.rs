@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Processor time of this thread: it says the same whoever else uses the machine, but for the caches.
+//! Reads the processor time of this thread, which other processes affect only through the caches.
 
 use std::time::Duration;
 
-/// What was used so far.
+/// Returns the processor time that this thread has used.
 pub fn used() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: clock_gettime(2): the clock is one that Linux has, and the place for the answer is ours.
+    // SAFETY: clock_gettime(2): Linux has this clock, and `time` is a local variable.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

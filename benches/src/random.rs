@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A small generator, so that every run measures the same site (splitmix64).
+//! A random number generator with a fixed seed (splitmix64), so that every run measures the same site.
 
-/// The generator, with its state.
+/// The generator. The field is its state.
 pub struct Random(pub u64);
 
 impl Random {

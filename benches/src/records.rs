@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Associations and jobs as any site has them.
+//! Association records and jobs for the benchmarks.
 
 use fairshare_engine::accounts::{Association, AssociationRecord};
 use fairshare_engine::engine::{JobFacts, State};
 use fairshare_engine::ids::{JobId, Limit, UserId};
 use fairshare_engine::limits::{Resources, Size};
 
-/// A user in a bank, without limits but this one.
+/// Creates a record of a user in a bank, without limits except `max_running_jobs`.
 pub fn record(user: u32, bank: &str, max_running_jobs: i64) -> AssociationRecord {
     let unlimited = Limit(2_147_483_647);
     let association = Association {
@@ -25,7 +25,7 @@ pub fn record(user: u32, bank: &str, max_running_jobs: i64) -> AssociationRecord
     AssociationRecord { association, fairshare: 0.5, def_bank: bank.into() }
 }
 
-/// A job of one core, for an hour, in its user's default bank.
+/// Creates a job with one core and a time limit of one hour, in the default bank of its user.
 pub fn facts(id: u64, user: u32, state: State, submitted: f64) -> JobFacts<'static> {
     JobFacts {
         id: JobId(id),
