@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Checks that jansson's header is installed. With feature `bindgen`: generates the plugin's bindings from `wrapper.h`, to be
-//! compared with the committed ones.
+//! Checks that the header of jansson is installed. With feature `bindgen`, also generates the plugin's bindings from
+//! `wrapper.h`, which a test compares with the committed bindings.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -13,7 +13,8 @@ fn main() {
     bindings::generate();
 }
 
-/// Returns true if the C compiler finds jansson's header. A compiler that cannot be run is reported by what compiles.
+/// Returns true if the C compiler finds the header of jansson. Also returns true if the compiler can't be run: later
+/// steps of the build report that.
 fn has_jansson() -> bool {
     let Ok(compiler) = cc::Build::new().try_get_compiler() else { return true };
     let file = std::path::PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("jansson.c");
@@ -24,7 +25,7 @@ fn has_jansson() -> bool {
 
 #[cfg(feature = "bindgen")]
 mod bindings {
-    /// Every C function the plugin may call; nothing else is bound.
+    /// The C functions for which bindgen generates bindings. The plugin can call no others.
     const FUNCTIONS: &[&str] = &[
         "flux_plugin_register",
         "flux_plugin_get_conf",

@@ -250,7 +250,7 @@ impl Crowd {
         self.run_empty_job();
     }
 
-    /// Runs so many empty jobs that the waiting jobs count as overtaken.
+    /// Runs empty jobs until the waiting jobs count as overtaken.
     fn overtaken(mut self) -> Crowd {
         (0..=fairshare_engine::limits::OVERTAKEN).for_each(|_| self.run_empty_job());
         self

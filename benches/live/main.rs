@@ -22,7 +22,7 @@ use std::collections::HashMap;
 
 const REFRESH: f64 = 30.0;
 
-/// Counts the priorities that a refresh posts: 1,000 users, of whom 300 have 20,000 pending jobs, 3,000 nodes, and 10
+/// Counts the priorities that a refresh posts: 300 of 1,000 users have 20,000 pending jobs, 3,000 nodes, and 10
 /// ends of jobs per second.
 fn steady() {
     const NODES: usize = 3_000;

@@ -37,7 +37,7 @@ fn shares_of(user: usize) -> u64 {
     1 + (user as u64 * 7919) % 9
 }
 
-/// Creates a site with `users` users, of whom `active` have usage. Their usage is close to their shares.
+/// Creates a site with `users` users, `active` of which have usage. Their usage is close to their shares.
 pub fn site(
     users: usize,
     active: usize,
