@@ -13,8 +13,8 @@
 
 use std::f64::consts::LN_2;
 
-use super::decay::NEGLIGIBLE;
-
+/// Usage below this counts as 0, so that decay never produces denormal numbers.
+pub const NEGLIGIBLE: f64 = 1e-9;
 /// Highest rate of a run. With [`MAX_TIME`] it keeps products far below [`super::MAX_USAGE`].
 pub const MAX_RATE: f64 = 1e30;
 /// Latest valid time, in seconds before or after 1970, and longest valid duration.
@@ -58,7 +58,7 @@ impl HalfLife {
     }
 
     /// Returns the decayed usage at the end of an interval of `length` seconds with rate 1.
-    fn accrued(self, length: f64) -> f64 {
+    pub fn accrued(self, length: f64) -> f64 {
         match self.0 {
             _ if length.is_nan() || length <= 0.0 => 0.0,
             None => length,

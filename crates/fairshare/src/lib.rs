@@ -46,7 +46,6 @@ pub mod accounting;
 pub mod accrual;
 mod builder;
 mod charged;
-pub mod decay;
 mod error;
 mod formula;
 mod inactive;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Published examples, rejected input and edge cases.
 mod charged;
-mod decay;
 mod extremes;
 mod figures;
 mod outlook;

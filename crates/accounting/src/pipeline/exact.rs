@@ -17,6 +17,7 @@ use super::{PipelineError, Plan, Rule, Tally, banks, continuous};
 use crate::store::{
     AHEAD, Account, Bins, Continuous, Ledger, Marks, Snapshot, StoredBin, UsageChanges, UsageSettings,
 };
+use fairshare::accrual::HalfLife;
 use fairshare::periods::{self, Periods};
 
 /// Marks are rewritten after this many seconds even if only the time of the run is new.
@@ -265,9 +266,9 @@ impl Run<'_> {
         same_end && counted && self.start.period < period && period <= self.current
     }
 
-    /// Returns the half-life of continuous decay in seconds, or `None` if usage does not decay.
-    pub(super) fn half_life(&self) -> Option<f64> {
-        (self.decay_time > 0.0).then_some(self.decay_time)
+    /// Returns the half-life of continuous decay.
+    pub(super) fn half_life(&self) -> HalfLife {
+        HalfLife::new(self.decay_time).unwrap_or_default()
     }
 
     /// Returns the end of the newest counted job of an association, as our last run stored it.

@@ -8,7 +8,7 @@ use super::grouped::CountedJob;
 use super::placing::Placing;
 use super::{PipelineError, Tally, nameless, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
-use fairshare::decay;
+use fairshare::accrual::zero_negligible;
 
 /// Most names of each kind in a tally.
 const NAMES: usize = 10;
@@ -141,13 +141,8 @@ impl<'a> Found<'a> {
         // The difference is negative if the clock was set back during the job, or if the record lacks the end.
         let seconds = (ended - started).max(0.0);
         let usage = run.settings.weights.usage(ran_on, seconds);
-        let continuous = decay::interval(
-            run.settings.weights.rate(ran_on),
-            ended - seconds,
-            ended,
-            ended,
-            run.half_life(),
-        );
+        let continuous =
+            zero_negligible(run.settings.weights.rate(ran_on) * run.half_life().accrued(seconds));
         let group = u32::try_from(at).unwrap_or(u32::MAX);
         if moves {
             let bin_0 = u32::try_from(run.current.saturating_sub(run.start.period)).unwrap_or(u32::MAX);

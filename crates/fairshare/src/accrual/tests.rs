@@ -46,6 +46,15 @@ fn limits_are_exact_at_their_edges() {
 }
 
 #[test]
+fn accrued_usage_keeps_its_digits_if_the_half_life_is_long() {
+    let millennium = 1000.0 * 365.25 * 86_400.0;
+    let expected = 1.0 - LN_2 / millennium / 2.0;
+    assert!((half_life(millennium).accrued(1.0) - expected).abs() <= 1e-15);
+    assert_eq!(HalfLife::NONE.accrued(100.0), 100.0);
+    assert_eq!([0.0, -1.0, f64::NAN].map(|length| half_life(millennium).accrued(length)), [0.0; 3]);
+}
+
+#[test]
 fn runs_with_invalid_numbers_are_rejected() {
     for (rate, start) in
         [(-1.0, 0.0), (f64::NAN, 0.0), (f64::INFINITY, 0.0), (1.0, f64::NAN), (1.0, 1e300), (1e31, 0.0)]

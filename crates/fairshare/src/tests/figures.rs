@@ -4,7 +4,6 @@
 use super::super::outlook::Overtake;
 use super::super::policy::pbs;
 use super::{site, tree};
-use crate::decay::{Decaying, decayed, interval};
 use crate::*;
 use proptest::prelude::*;
 use std::cmp::Ordering;
@@ -254,22 +253,6 @@ fn round5_does_not_change_integers() {
         assert_eq!(periods::round5(number), number);
     }
     assert!(periods::round5(f64::NAN).is_nan());
-}
-
-#[test]
-fn decay_at_its_edges() {
-    // What is negligible is less than 1e-9, not 1e-9 itself.
-    assert_eq!((decayed(1e-9, 0.0, None), decayed(9e-10, 0.0, None)), (1e-9, 0.0));
-    assert_eq!((interval(1e-9, 0.0, 1.0, 1.0, None), interval(9e-10, 0.0, 1.0, 1.0, None)), (1e-9, 0.0));
-    // A half-life of 0 forgets all that is over, and nothing of what is just used.
-    assert_eq!(decayed(7.0, 0.0, Some(0.0)), 7.0);
-    assert_eq!(interval(2.0, 0.0, 10.0, 10.0, Some(0.0)), 20.0);
-    assert_eq!(interval(2.0, 0.0, 10.0, 20.0, Some(0.0)), 0.0);
-    // A look back sees the present value.
-    assert_eq!(Decaying { value: 8.0, since: 10.0 }.at(0.0, Some(5.0)), 8.0);
-    // An addition of ten seconds ago has halved twice.
-    let late = Decaying { value: 1.0, since: 30.0 }.add(8.0, 20.0, Some(5.0));
-    assert_eq!(late, Decaying { value: 3.0, since: 30.0 });
 }
 
 #[test]
