@@ -76,18 +76,18 @@ test_expect_success 'a recount as of a later time prints nothing' '
 
 test_expect_success 'a locked database is reported once, and sync --watch recovers' '
 	hold_lock && touch $DB && eventually said "locked by another process" &&
-	sleep 4 && said "locked by another process" 1 && release_lock && eventually said "all is well again" 1
+	sleep 4 && said "locked by another process" 1 && release_lock && eventually said "recovered" 1
 '
 test_expect_success 'a clock behind the last count is reported once, and edits still reach the plugin' '
 	sql "UPDATE fairshare_usage_marks SET ran = ran + 100000" && eventually said "the clock went back" &&
 	flux account edit-user user5004 --max-active-jobs=78 && MF_WAIT=10 eventually plugin_has 5004 max_active_jobs 78 &&
 	sleep 4 && said "the clock went back" 1 && sql "UPDATE fairshare_usage_marks SET ran = ran - 100000" &&
-	eventually said "all is well again" 2
+	eventually said "recovered" 2
 '
 test_expect_success 'a line break in a name adds no field to the status for systemd' '
 	sql "UPDATE association_table SET shares = -1, username = username || char(10) || char(77, 65, 73, 78, 80, 73, 68, 61, 49) WHERE userid = 5001" &&
 	eventually said "shares is -1" && eventually grep "STATUS=.*shares is -1" notices && ! grep "^MAINPID" notices &&
-	sql "UPDATE association_table SET shares = 1, username = substr(username, 1, 8) WHERE userid = 5001" && eventually said "all is well again" 3
+	sql "UPDATE association_table SET shares = 1, username = substr(username, 1, 8) WHERE userid = 5001" && eventually said "recovered" 3
 '
 test_expect_success 'a database that replaces the old one is read' '
 	cp $DB other.db && flux python -c "import sqlite3
@@ -96,7 +96,7 @@ with sqlite3.connect(\"other.db\") as db:
 	mv other.db $DB && eventually plugin_has 5003 max_active_jobs 99
 '
 test_expect_success 'a missing database is reported, and sync --watch recovers when it returns' '
-	mv $DB away.db && eventually said "No such file" && mv away.db $DB && eventually said "all is well again" 4
+	mv $DB away.db && eventually said "No such file" && mv away.db $DB && eventually said "recovered" 4
 '
 test_expect_success 'SIGHUP pushes the data although nothing has changed' '
 	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && test_must_fail plugin_has 5003 max_active_jobs 99 &&

@@ -241,7 +241,7 @@ fn an_interrupted_write_is_rolled_back_by_a_permitted_user() {
         let ran = view.run(command);
         assert!(ran.error().contains(": read-only: "), "{ran:?}");
     }
-    assert!(view.run("show").error().contains("an interrupted write must first be rolled back"));
+    assert!(view.run("show").error().contains("its owner must first roll back an interrupted write"));
     fairshare(["show", "-p", left.path()]).ok();
     assert!(!with(&left.path, "-journal").exists());
     assert!(left.fairshares().iter().all(|(_, value)| *value == 0.5), "the old values are back");

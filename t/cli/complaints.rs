@@ -26,8 +26,8 @@ fn sshare_without_a_is_found_out_by_its_own_norm_shares() {
         let partial: String = whole.lines().filter(is_mine).map(|line| format!("{line}\n")).collect();
         let path = file(&format!("without_a_{name}"), partial);
         let ran = fairshare(["show", "--tree", &path]);
-        assert!(ran.error().contains("not everybody in account \""), "{name}: {ran:?}");
-        assert!(ran.error().contains("\"sshare -a -l -P\" lists everybody"), "{name}: {ran:?}");
+        assert!(ran.error().contains("some users or accounts are missing in account \""), "{name}: {ran:?}");
+        assert!(ran.error().contains("\"sshare -a -l -P\" lists all users"), "{name}: {ran:?}");
     }
 }
 
@@ -45,11 +45,7 @@ fn sshare_without_users_or_with_a_part_of_the_tree() {
             "chem||1|1.0|9||\n chem|ann|1|1.0|9|1.0|1.0\n",
             "starts at account \"chem\", not at the root",
         ),
-        (
-            "users",
-            "chem|ann|1|1.0|9|1.0|1.0\n",
-            "line 2: user \"ann\": no account is listed; -U leaves them out",
-        ),
+        ("users", "chem|ann|1|1.0|9|1.0|1.0\n", "line 2: user \"ann\": no account is listed, as with -U"),
     ] {
         let path = file(&format!("part_{name}"), format!("{head}{rows}"));
         let ran = fairshare(["show", "--tree", &path]);
@@ -236,17 +232,17 @@ fn resource_group_is_read_from_the_top_and_faults_have_a_line() {
         (
             "name",
             "g1 50 root 40\nBob 52 g1 50\nBob 53 g1 10\n",
-            "line 3: \"Bob\": this name is on line 2 already; PBS leaves the second line out",
+            "line 3: \"Bob\": this name is on line 2 already; PBS ignores the second line",
         ),
         (
             "missing",
             "g1 50 root 40\nBob 52 g2 50\n",
-            "line 2: \"Bob\": there is no group \"g2\"; PBS leaves this line out",
+            "line 2: \"Bob\": there is no group \"g2\"; PBS ignores this line",
         ),
         (
             "later",
             "Bob 52 g1 50\ng1 50 root 40\n",
-            "line 1: \"Bob\": its group \"g1\" comes later, on line 2; PBS reads from the top and leaves this line out",
+            "line 1: \"Bob\": its group \"g1\" comes later, on line 2; PBS reads from the top and ignores this line",
         ),
         ("itself", "g1 50 g1 40\n", "line 1: \"g1\": it is its own group"),
     ] {

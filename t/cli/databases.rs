@@ -271,7 +271,7 @@ fn push_names_a_value_that_is_none() {
         fairshare(["push", "-n", "-p", site.path()]).error(),
         format!(
             "flux-fairshare: {}: association_table: username \"cat\" userid 65534 bank \"B\": max_nodes is \"many\", expected a whole number; \
-             \"flux account edit-user --bank='B' --max-nodes=VALUE 'cat'\" puts it right",
+             \"flux account edit-user --bank='B' --max-nodes=VALUE 'cat'\" corrects it",
             site.path()
         )
     );
@@ -354,7 +354,7 @@ fn an_unknown_policy_is_reported_and_can_be_replaced() {
     let site = Site::small("no_policy");
     for (words, told) in [
         (vec!["fair-play"], "unknown policy \"fair-play\""),
-        (vec!["fair-tree", "--set", "ties=slurm"], "--set: ties can't be \"slurm\""),
+        (vec!["fair-tree", "--set", "ties=slurm"], "--set: ties is \"slurm\", expected"),
         (vec!["pbs", "--set", "dampening=2"], "--set: dampening does not apply: the policy is pbs"),
         (vec!["--unset", "tie"], "--unset: unknown option \"tie\"; did you mean \"ties\"?"),
     ] {

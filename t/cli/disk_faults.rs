@@ -132,7 +132,7 @@ fn disturbed(
         0 => assert!(found == after, "{what}: done, and not all of it is there"),
         2 => {
             // The commit is in the log, but the system did not confirm that it is on the disk.
-            let may_be_there = said.ends_with("; all of it is stored, or nothing: run it again\n");
+            let may_be_there = said.ends_with("; either all or nothing was stored: run the command again\n");
             assert!(found == before || may_be_there && found == after, "{what}: not as it was");
             assert!(!(may_be_there && what.contains("DELETE")), "{what}: a journal leaves no doubt");
             let name = path.file_stem().expect("a name").to_string_lossy();

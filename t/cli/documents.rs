@@ -146,7 +146,7 @@ fn wrong_options_are_refused() {
     let path = file("wrong_options", TREE);
     for (arguments, text) in [
         (["--policy", "fair-weather"], "unknown policy \"fair-weather\""),
-        (["--set", "ties=best"], "--set: ties can't be \"best\""),
+        (["--set", "ties=best"], "--set: ties is \"best\", expected"),
         (["--set", "dampening"], "--set: \"dampening\" is not of the form name=value"),
         (["--set", "colour=red"], "--set: unknown option \"colour\""),
         (["--format", "xml"], "unknown format \"xml\""),
@@ -179,11 +179,13 @@ fn documents_that_are_wrong_name_the_place() {
     assert_eq!(fairshare(["show", "--tree", &path]).error(), expected);
     let path = file("parent_shares", TREE.replace("\"shares\": 3", "\"shares\": \"parent\""));
     assert!(
-        fairshare(["show", "--tree", &path]).error().contains("bank \"B\": policy weighted-walk can't use")
+        fairshare(["show", "--tree", &path])
+            .error()
+            .contains("bank \"B\": policy weighted-walk does not support")
     );
     fairshare(["show", "--tree", &path, "--policy", "fair-tree"]).ok();
     let path = file("nothing_known", "what is this\n");
-    let expected = format!("flux-fairshare: {path}: looks like no known format; --format says which it is");
+    let expected = format!("flux-fairshare: {path}: has no known format; specify it with --format");
     assert_eq!(fairshare(["show", "--tree", &path]).error(), expected);
     let path = directory("by_its_name").join("resource_group");
     std::fs::write(&path, "what is this\n").expect("written");
@@ -191,7 +193,7 @@ fn documents_that_are_wrong_name_the_place() {
     assert!(ran.error().ends_with("line 1: expected name, id, parent and shares"), "{ran:?}");
     let path =
         file("sshare_for_people", "   Account   User  RawShares  NormShares  RawUsage\n------ -----\n");
-    let text = "looks like sshare's table for people, which cuts names short: \"sshare -a -l -P\" prints what can be read";
+    let text = "looks like the fixed-width table of sshare, which truncates names: import the output of \"sshare -a -l -P\"";
     assert!(fairshare(["show", "--tree", &path]).error().ends_with(text));
     let path = file("empty_document", "");
     assert_eq!(

@@ -304,7 +304,7 @@ fn an_assoc_list_names_parents_or_shows_them() {
     let flat = "Cluster|Account|User|Share\nc|root||1\nc|chem||10\nc|chem|ann|3\n";
     let ran = fairshare(["show", "--tree", &file("assoc_flat", flat)]);
     assert!(
-        ran.error().ends_with("nothing shows what it is below; \"sacctmgr show assoc tree -P\" does"),
+        ran.error().ends_with("does not show its parent account; \"sacctmgr show assoc tree -P\" does"),
         "{ran:?}"
     );
     let two = "Cluster|Account|User|Share\nc|root||1\nd|root||1\n";

@@ -394,7 +394,7 @@ fn a_part_of_a_tree_names_the_option_that_made_it_one() {
     let group = "# name id parent shares\n# u1 60 root 10\n";
     for (name, text, what, how) in [
         ("accounts", part, "the account above it is not listed, as with -A", "\"sshare -a -l -P\""),
-        ("one_account", &part[..49], "not at the root", "leave -A away"),
+        ("one_account", &part[..49], "not at the root", "run it without -A"),
         ("user", assoc, "account \"a\" is not listed, as with user=NAME", "\"sacctmgr show assoc tree -P\""),
         ("group", group, "has only comments", "PBS_HOME/sched_priv/resource_group"),
         (

@@ -43,9 +43,9 @@ fn a_journal_of_another_user_removes_no_file() {
     if !is_root_for("a journal of somebody else") {
         return;
     }
-    let interrupted = "read-only: an interrupted write must first be rolled back by its owner: run \"flux fairshare show\" as the user to whom the file belongs";
+    let interrupted = "read-only: its owner must first roll back an interrupted write: run \"flux fairshare show\" as the owner of the file";
     let foreign = format!(
-        "the file beside it that ends in -journal is user {STRANGER}'s, and could do harm to whoever opens it; if it is to be trusted give it to the owner of the database (chown), else remove it"
+        "user {STRANGER} owns the companion file that ends in -journal, which is not safe to open; if you trust it, change its owner to that of the database (chown), otherwise remove it"
     );
     for (whose, is_strangers, text) in [("the stranger's", true, interrupted), ("root's", false, &foreign)] {
         for log in [false, true] {
@@ -100,7 +100,7 @@ fn files_next_to_a_database_keep_their_owner() {
             for command in ["show", "update"] {
                 let ran = fairshare([command, "--wait", "0.1", "-p", site.path()]);
                 assert!(seen(&secret) == before, "{command}, log: {log}: {ran:?}");
-                let told = format!("the file beside it that ends in {suffix} is user 0's");
+                let told = format!("user 0 owns the companion file that ends in {suffix}");
                 assert!(ran.error().contains(&told), "{command}, log: {log}: {ran:?}");
             }
         }
@@ -163,6 +163,6 @@ fn a_reader_of_the_log_of_another_user_leaves_no_files() {
         give(&with(&left.database, suffix));
     }
     let ran = left.run("show");
-    assert!(ran.error().contains("an interrupted write must first be rolled back by its owner"), "{ran:?}");
+    assert!(ran.error().contains("its owner must first roll back an interrupted write"), "{ran:?}");
     assert!(!with(&left.database, "-shm").exists());
 }

@@ -91,12 +91,12 @@ fn a_typing_error_gets_a_suggestion() {
 
 #[test]
 fn an_unreadable_document_gets_a_format_hint() {
-    let sshare = "\"sshare -a -l -P\" prints what can be read";
+    let sshare = "import the output of \"sshare -a -l -P\"";
     for (name, text, what, how) in [
         (
             "people",
             "Account  User  RawShares  NormShares  RawUsage\n-----\n",
-            "sshare's table for people",
+            "the fixed-width table of sshare",
             sshare,
         ),
         (
@@ -109,21 +109,26 @@ fn an_unreadable_document_gets_a_format_hint() {
         (
             "sprio",
             "          JOBID PARTITION   PRIORITY       SITE  FAIRSHARE\n",
-            "what sprio prints",
+            "the output of sprio",
             sshare,
         ),
         (
             "sacctmgr",
             "   Cluster    Account       User  Partition     Share\n",
-            "sacctmgr's table for people",
+            "the fixed-width table of sacctmgr",
             "\"sacctmgr show assoc tree -P\"",
         ),
-        ("names", " TREEROOT(0)\n     g1(50)\n", "what \"pbsfs -t\" prints", "pbsfs alone"),
-        ("entity", "fairshare entity: bob\nResgroup\t\t: 50\n", "what \"pbsfs -g\" prints", "pbsfs alone"),
+        ("names", " TREEROOT(0)\n     g1(50)\n", "the output of \"pbsfs -t\"", "pbsfs without options"),
+        (
+            "entity",
+            "fairshare entity: bob\nResgroup\t\t: 50\n",
+            "the output of \"pbsfs -g\"",
+            "pbsfs without options",
+        ),
         ("yaml", "---\nshares:\n  shares: []\n", "YAML", "--json"),
         ("jobs", r#"{"jobs": [], "meta": {}}"#, "a list of jobs", "\"sshare -a --json\""),
         ("sacctmgr_json", r#"{"associations": [], "meta": {}}"#, "sacctmgr's JSON", "\"sshare -a --json\""),
-        ("failed", "sshare: error: no\n", "an error of that program", "sshare: error: no"),
+        ("failed", "sshare: error: no\n", "an error message of the program", "sshare: error: no"),
     ] {
         let path = file(&format!("unreadable_{name}"), text);
         let ran = fairshare(["show", "--tree", &path]);
@@ -142,8 +147,8 @@ fn an_unreadable_document_gets_a_format_hint() {
 #[test]
 fn a_wrong_value_names_the_command_that_corrects_it() {
     for (index, (sql, mend)) in [
-        ("UPDATE association_table SET shares = -1 WHERE username = 'ann'", "\"flux account edit-user --bank='A' --shares=VALUE 'ann'\" puts it right"),
-        ("UPDATE bank_table SET shares = 1.5 WHERE bank = 'A'", "\"flux account edit-bank --shares=VALUE 'A'\" puts it right"),
+        ("UPDATE association_table SET shares = -1 WHERE username = 'ann'", "\"flux account edit-user --bank='A' --shares=VALUE 'ann'\" corrects it"),
+        ("UPDATE bank_table SET shares = 1.5 WHERE bank = 'A'", "\"flux account edit-bank --shares=VALUE 'A'\" corrects it"),
         ("UPDATE association_table SET job_usage = 'much' WHERE username = 'ann'", "\"flux fairshare recount --write\" counts all usage again"),
         ("UPDATE association_table SET job_usage = -1 WHERE username = 'ann'", "\"flux fairshare recount --write\" counts all usage again"),
         ("UPDATE association_table SET bank = 'Z' WHERE username = 'ann'", "\"flux account add-bank --parent-bank=root Z SHARES\" makes it, \"flux account delete-user --force ann Z\" removes the user from it"),
@@ -162,7 +167,7 @@ fn a_wrong_value_names_the_command_that_corrects_it() {
     site.sql("UPDATE association_table SET max_nodes = 'many' WHERE username = 'ann'");
     let ran = fairshare(["push", "-n", "-p", site.path()]);
     assert!(
-        ran.error().ends_with("\"flux account edit-user --bank='A' --max-nodes=VALUE 'ann'\" puts it right"),
+        ran.error().ends_with("\"flux account edit-user --bank='A' --max-nodes=VALUE 'ann'\" corrects it"),
         "{ran:?}"
     );
 }

@@ -155,7 +155,7 @@ impl fmt::Display for OptionError {
                 Ok(())
             }
             OptionError::BadValue { name, value, allowed } => {
-                write!(f, "{name} can't be \"{value}\": it takes {allowed}")
+                write!(f, "{name} is \"{value}\", expected {allowed}")
             }
         }
     }

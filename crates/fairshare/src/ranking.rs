@@ -73,7 +73,7 @@ impl fmt::Display for RankError {
             RankError::ParentShares { policy, node } => {
                 write!(
                     f,
-                    "{node}: policy {policy} can't use shares \"parent\", only Slurm's policies do: try --policy fair-tree"
+                    "{node}: policy {policy} does not support shares \"parent\"; use a policy of Slurm, for example --policy fair-tree"
                 )
             }
         }

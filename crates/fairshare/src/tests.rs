@@ -184,7 +184,7 @@ fn only_slurms_policies_accept_parent_shares() {
         let outcome = tree.rank(policy, &Options::default()).map(|_| ()).map_err(|error| error.to_string());
         let expected = if [Policy::WeightedWalk, Policy::Pbs].contains(&policy) {
             Err(format!(
-                "user \"u\" in bank \"root\": policy {policy} can't use shares \"parent\", only Slurm's policies do: try --policy fair-tree"
+                "user \"u\" in bank \"root\": policy {policy} does not support shares \"parent\"; use a policy of Slurm, for example --policy fair-tree"
             ))
         } else {
             Ok(())
@@ -226,12 +226,12 @@ fn options_are_set_by_name_and_invalid_values_rejected() {
     let rows = [
         ("ties", "\"ties\" is not of the form name=value"),
         ("tie=x", "unknown option \"tie\"; known are ties, pbs.min_usage, dampening, inactive_usage"),
-        ("ties=slurm", "ties can't be \"slurm\": it takes documented or slurm-program"),
-        ("pbs.min_usage=-1", "pbs.min_usage can't be \"-1\": it takes a number from 0 to 1e298"),
-        ("pbs.min_usage=1e300", "pbs.min_usage can't be \"1e300\": it takes a number from 0 to 1e298"),
-        ("dampening=0", "dampening can't be \"0\": it takes a number > 0"),
-        ("dampening=nan", "dampening can't be \"nan\": it takes a number > 0"),
-        ("inactive_usage=", "inactive_usage can't be \"\": it takes count or ignore"),
+        ("ties=slurm", "ties is \"slurm\", expected documented or slurm-program"),
+        ("pbs.min_usage=-1", "pbs.min_usage is \"-1\", expected a number from 0 to 1e298"),
+        ("pbs.min_usage=1e300", "pbs.min_usage is \"1e300\", expected a number from 0 to 1e298"),
+        ("dampening=0", "dampening is \"0\", expected a number > 0"),
+        ("dampening=nan", "dampening is \"nan\", expected a number > 0"),
+        ("inactive_usage=", "inactive_usage is \"\", expected count or ignore"),
     ];
     for (setting, expected) in rows {
         assert_eq!(options.set(setting).expect_err(setting).to_string(), expected);

@@ -3,7 +3,7 @@
 
 use super::slurm;
 
-const SSHARE: &str = "\"sshare -a -l -P\" prints what can be read";
+const SSHARE: &str = "import the output of \"sshare -a -l -P\"";
 
 /// Returns true for a report of sreport, which has lines that no other program prints.
 fn is_sreport(text: &str) -> bool {
@@ -25,7 +25,7 @@ pub(super) fn describe_wrong_usages(text: &str) -> Option<String> {
     }
     let header = text.lines().find(|line| !line.trim().is_empty())?;
     slurm::is_header(header)
-        .then(|| "is what sshare prints, which has shares too: --tree reads it alone".to_owned())
+        .then(|| "is the output of sshare, which has shares and usage: use it with --tree alone".to_owned())
 }
 
 const SREPORT: &str =
@@ -39,7 +39,7 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
     let is_comment = |line: &str| line.is_empty() || line.starts_with(['#', '*']);
     if text.lines().map(str::trim).all(is_comment) {
         return Some(
-            "has only comments: a resource_group file as PBS installs it gives nobody shares; the file that the scheduler \
+            "has only comments: a resource_group file as PBS installs it contains no shares; the file that the scheduler \
              reads is PBS_HOME/sched_priv/resource_group, and pbsfs prints its tree"
                 .to_owned(),
         );
@@ -51,16 +51,16 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
     let has = |name: &str| words.contains(&name) || columns.contains(&name);
     let hint = if slurm::is_fixed_width_table(line) {
         if has("RawShares") {
-            format!("looks like sshare's table for people, which cuts names short: {SSHARE}")
+            format!("looks like the fixed-width table of sshare, which truncates names: {SSHARE}")
         } else {
-            "looks like sacctmgr's table for people, which cuts names short: \"sacctmgr show assoc tree -P\" prints what \
-             can be read"
+            "looks like the fixed-width table of sacctmgr, which truncates names: import the output of \"sacctmgr show assoc \
+             tree -P\""
                 .to_owned()
         }
     } else if has("JOBID") && (has("PRIORITY") || has("FAIRSHARE")) {
-        format!("looks like what sprio prints, the priorities of jobs, not the tree they come from: {SSHARE}")
+        format!("looks like the output of sprio, which lists priorities of jobs, not the tree: {SSHARE}")
     } else if first.ends_with("_shares:") || first == "fairshare_usage_res:" {
-        "looks like PBS's sched_config: the tree is in resource_group beside it".to_owned()
+        "looks like PBS's sched_config: import the file resource_group from the same directory".to_owned()
     } else if columns.len() > 4 && columns.first() == Some(&"root") {
         format!("looks like sshare's output without its header (-n): {SSHARE}")
     } else if columns.len() > 4 && columns.get(1) == Some(&"root") {
@@ -69,20 +69,21 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
     } else if has("Account") && has("User") && columns.len() > 1 {
         format!("looks like Slurm's, but lacks the columns RawShares and RawUsage: {SSHARE}")
     } else if has("Bank") && has("RawShares") {
-        "looks like what \"flux account\" prints of a bank: -p reads the database itself, and \"flux account export-db\" \
-         writes what -t can read"
+        "looks like the output of \"flux account view-bank\": read the database with -p, or import the output of \"flux \
+         account export-db\" with -t"
             .to_owned()
     } else if line.trim_start().starts_with("TREEROOT(") {
-        "looks like what \"pbsfs -t\" prints, names without shares and usage: pbsfs alone prints all"
+        "looks like the output of \"pbsfs -t\", which has no shares and usage: import the output of pbsfs without options"
             .to_owned()
     } else if line.starts_with("fairshare entity:") {
-        "looks like what \"pbsfs -g\" prints of one entity: pbsfs alone prints all".to_owned()
+        "looks like the output of \"pbsfs -g\" for one entity: import the output of pbsfs without options"
+            .to_owned()
     } else if line.starts_with("---") || first == "shares:" {
-        "looks like YAML: --json instead of --yaml prints what can be read".to_owned()
+        "looks like YAML: export it with --json instead of --yaml".to_owned()
     } else if line.starts_with("<!DOCTYPE") || line.starts_with("<html") {
         "looks like a web page".to_owned()
     } else if line.starts_with("sshare:") || line.starts_with("sacctmgr:") || line.starts_with("pbsfs:") {
-        format!("holds an error of that program: {line}")
+        format!("contains an error message of the program: {line}")
     } else {
         return None;
     };

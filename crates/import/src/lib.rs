@@ -246,7 +246,7 @@ fn unknown_content(path: &Path, text: &str) -> StoreError {
     }
     let json = text.trim_start().starts_with('{').then(|| documents::describe_content(text)).flatten();
     let hint = json.map(str::to_owned).or_else(|| known::describe_text(text));
-    let text = hint.unwrap_or_else(|| "looks like no known format; --format says which it is".to_owned());
+    let text = hint.unwrap_or_else(|| "has no known format; specify it with --format".to_owned());
     StoreError::new(path, Reason::Format(text))
 }
 

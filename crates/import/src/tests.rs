@@ -180,7 +180,7 @@ fn errors_in_sshare_output_name_the_line_and_the_value() {
     let cut = SSHARE.split_inclusive('\n').take(6).chain(["   b|u2"]).collect::<String>();
     let flat = SSHARE.replace("\n ", "\n").replace("\n ", "\n").replace("\n ", "\n");
     let rows = [
-        (flat.as_str(), "line 4: account \"a\": its indentation does not show what it is below"),
+        (flat.as_str(), "line 4: account \"a\": its indentation does not show its parent account"),
         ("Account|User|RawUsage\n", "no column RawShares in the header"),
         ("Account|User|RawShares|RawUsage\nroot|||0\n a||x|0\n", "line 3: RawShares is \"x\""),
         ("Account|User|RawShares|RawUsage\nroot|||0\n a||1|much\n", "line 3: RawUsage is \"much\""),

@@ -96,7 +96,7 @@ fn what_is_wrong_with_a_tree_is_named() {
         (of_tree("policy", json!(3)), "tree.policy: expected string, got integer 3"),
         (
             of_tree("options", json!({"ties": "none"})),
-            "tree.options: ties can't be \"none\": it takes documented or slurm-program",
+            "tree.options: ties is \"none\", expected documented or slurm-program",
         ),
         (
             of_tree("half_life", json!(-1)),

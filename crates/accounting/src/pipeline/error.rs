@@ -31,8 +31,8 @@ pub enum PipelineError {
     /// The clock is earlier than at the last run. The text contains no time difference, because `--watch` reports a
     /// problem again if its text changes.
     #[error(
-        "the clock went back: usage was last counted at {was}, which is yet to come; nothing was counted; if it was wrong \
-         then, \"flux fairshare recount --write\" counts anew by this one"
+        "the clock went back: the last run was at {was}; no usage was counted; if the clock was wrong then, recount all \
+         usage with \"flux fairshare recount --write\""
     )]
     ClockWentBack {
         /// Time of the last run.
@@ -40,7 +40,7 @@ pub enum PipelineError {
     },
     /// The stored time and half-life do not define periods.
     #[error(
-        "no periods can be made of end_half_life_period {end} and priority_decay_half_life {half_life}; nothing was changed"
+        "end_half_life_period {end} and priority_decay_half_life {half_life} define no usage periods; nothing was changed"
     )]
     Periods {
         /// The stored end of the half-life period.
@@ -50,8 +50,7 @@ pub enum PipelineError {
     },
     /// flux-accounting's rule in a case in which flux-accounting's program fails: an association has no bins.
     #[error(
-        "{user} in bank {bank} has new jobs and no usage periods: flux-accounting's program stores nothing then; nothing was \
-         changed"
+        "{user} in bank {bank} has new jobs and no usage periods, so flux-accounting would store nothing; nothing was changed"
     )]
     NoBins {
         /// Name of the user.
@@ -60,6 +59,6 @@ pub enum PipelineError {
         bank: String,
     },
     /// flux-accounting's rule in a case in which flux-accounting's program fails: there is no root bank.
-    #[error("there is no root bank: flux-accounting's program stores nothing then; nothing was changed")]
+    #[error("there is no root bank, so flux-accounting would store nothing; nothing was changed")]
     NoRoot,
 }

@@ -13,8 +13,8 @@ const CORRECTION: f64 = 60.0;
 const TOGETHER: f64 = 5.0;
 
 // Reasons for counting all usage again.
-const ASKED: &str = "it was asked for";
-const CHANGED: &str = "half-life, decay or reset period were changed";
+const ASKED: &str = "requested by the user";
+const CHANGED: &str = "half-life, decay or reset period has changed";
 
 /// The state before a run.
 #[derive(Clone, Debug, Default)]

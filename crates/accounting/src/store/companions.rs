@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use super::{Access, Journal, Reason};
 
 /// The remedy for an interrupted write that only the owner of the database may roll back.
-pub(super) const INTERRUPTED: &str = "an interrupted write must first be rolled back by its owner: run \"flux fairshare show\" as the user to whom the file belongs";
+pub(super) const INTERRUPTED: &str = "its owner must first roll back an interrupted write: run \"flux fairshare show\" as the owner of the file";
 
 /// Time between two checks for a file that another process may be about to remove.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -71,12 +71,14 @@ pub enum Reason {
     #[error("read-only: {0}")]
     ReadOnly(&'static str),
     /// It is a link, made by a user other than root and the caller.
-    #[error("it is a link of user {0}, which could lead anywhere; name the file itself")]
+    #[error(
+        "it is a symbolic link of user {0}, which is not safe to follow; specify the path of the file itself"
+    )]
     Linked(u32),
     /// Another user owns a file that SQLite would open together with the database.
     #[error(
-        "the file beside it that ends in {suffix} is user {user}'s, and could do harm to whoever opens it; if it is to be \
-         trusted give it to the owner of the database (chown), else remove it"
+        "user {user} owns the companion file that ends in {suffix}, which is not safe to open; if you trust it, change its \
+         owner to that of the database (chown), otherwise remove it"
     )]
     Beside {
         /// Suffix of the file name after the name of the database.
@@ -163,7 +165,7 @@ fn outcome(reason: &Reason, left: Left) -> &'static str {
     );
     match left {
         Left::Unchanged if opened => "; nothing was changed",
-        Left::WholeOrNot if opened => "; all of it is stored, or nothing: run it again",
+        Left::WholeOrNot if opened => "; either all or nothing was stored: run the command again",
         _ => "",
     }
 }

@@ -148,7 +148,7 @@ impl Snapshot<'_> {
             rusqlite::Error::SqlInputError { .. } | rusqlite::Error::InvalidColumnType(..) => {
                 self.error(Reason::Value(format!(
                     "fairshare_usage_marks is not as this program writes it ({error}); DROP TABLE it, then \
-                     \"flux fairshare recount --write\" counts anew from the records of jobs"
+                     \"flux fairshare recount --write\" recounts usage from the records of jobs"
                 )))
             }
             _ => self.fail(&error),

@@ -154,8 +154,7 @@ impl Snapshot<'_> {
         if stamp(self.path).is_ok_and(|now| now == before) {
             return Ok(());
         }
-        let text =
-            "it was written to meanwhile, and only who may write beside it can wait for that; try again";
+        let text = "another process wrote to it during the read, and without write permission for its directory no lock is possible; try again";
         Err(self.error(Reason::Unreadable(text.to_owned())))
     }
 

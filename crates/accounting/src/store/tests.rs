@@ -33,6 +33,6 @@ fn reads_without_locks_are_checked_for_changes_afterwards() {
         // As for a file that is read without locks and now has another size.
         database.unlocked = Some((0, None));
         let error = read(&database.snapshot().expect("a snapshot")).expect_err(what);
-        assert!(error.to_string().contains("it was written to meanwhile"), "{what}: {error}");
+        assert!(error.to_string().contains("another process wrote to it during the read"), "{what}: {error}");
     }
 }

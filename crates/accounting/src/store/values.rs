@@ -81,7 +81,7 @@ impl<'a> Cells<'a, '_> {
             }
             _ => return self.suggest_statement(column),
         };
-        Some(format!("\"flux account {command}\" puts it right"))
+        Some(format!("\"flux account {command}\" corrects it"))
     }
 
     /// Returns the SQL statement that corrects the value if no command can: it removes a row without a name.
@@ -100,7 +100,7 @@ impl<'a> Cells<'a, '_> {
                 format!("UPDATE {} SET {column} = VALUE WHERE {}", self.table, rows.join(" AND "))
             }
         };
-        Some(format!("`sqlite3 DATABASE \"{statement}\"` puts it right"))
+        Some(format!("`sqlite3 DATABASE \"{statement}\"` corrects it"))
     }
 
     /// Reads a cell as a field of a record.
@@ -192,7 +192,7 @@ pub fn quote_for_shell(text: &str) -> String {
 pub(super) fn edit_config(key: &str) -> String {
     let pair = format!("{key}=VALUE");
     let pair = quote_for_shell(&pair);
-    format!("\"flux account edit-config {pair}\" puts it right")
+    format!("\"flux account edit-config {pair}\" corrects it")
 }
 
 fn parse_number(value: ValueRef<'_>) -> Option<f64> {

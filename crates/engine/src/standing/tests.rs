@@ -359,7 +359,7 @@ fn what_no_site_can_have_is_refused_and_the_old_one_stays() {
         (with(&|s| s.banks[2].parent = Some("C".into())), "C"),
         (
             with(&|s| (s.policy, s.banks[1].shares) = (Policy::Pbs, Shares::Parent)),
-            "policy pbs can't use shares",
+            "policy pbs does not support shares",
         ),
     ] {
         let error = standing.push(bad).expect_err(text).to_string();

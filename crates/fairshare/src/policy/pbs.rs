@@ -109,7 +109,7 @@ impl RankingPolicy for Pbs {
 
     fn table_note(&self) -> Option<&'static str> {
         Some(
-            "Place and FairShare are of the formula's factor, 2^-(TreeUsage / Perc). Walk is the place in the order of \
+            "Place and FairShare follow the formula's factor, 2^-(TreeUsage / Perc). Walk is the place in the order of \
              the scheduler itself, which without a formula compares Usage/Perc level by level: --sort pbs-walk shows it.",
         )
     }

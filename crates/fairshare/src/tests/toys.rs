@@ -135,5 +135,5 @@ fn a_new_policy_with_a_formula_needs_one_file() {
     assert_eq!(charged, tree.rank(policy, &options).expect("a ranking").fairshare(a));
     let parent = super::tree("root - 1", "u root parent 1");
     let error = parent.rank(policy, &options).expect_err("parent").to_string();
-    assert!(error.contains("policy usage-only can't use shares \"parent\""), "{error}");
+    assert!(error.contains("policy usage-only does not support shares \"parent\""), "{error}");
 }

@@ -91,7 +91,7 @@ pub(super) fn read_resource_group(
         nodes.push(node);
     }
     if nodes.is_empty() && usages.is_empty() {
-        return Err("has only comments, so nobody has shares: the file that the scheduler reads is \
+        return Err("has only comments and no shares: the file that the scheduler reads is \
                     PBS_HOME/sched_priv/resource_group, and pbsfs prints its tree"
             .to_owned());
     }
@@ -114,16 +114,16 @@ fn check_nodes(nodes: &[Node<'_>], notes: &mut Vec<String>) -> Result<(), String
     for node in nodes {
         let fail = |text: String| Err(format!("line {}: \"{}\": {text}", node.line, node.name));
         if let Some(first) = names.get(node.name) {
-            return fail(format!("this name is on line {first} already; PBS leaves the second line out"));
+            return fail(format!("this name is on line {first} already; PBS ignores the second line"));
         }
         if ![TREEROOT, UNKNOWN].contains(&node.parent) && !names.contains_key(node.parent) {
             return fail(match all.get(node.parent) {
                 Some(line) if *line == node.line => "it is its own group".to_owned(),
                 Some(line) => format!(
-                    "its group \"{}\" comes later, on line {line}; PBS reads from the top and leaves this line out",
+                    "its group \"{}\" comes later, on line {line}; PBS reads from the top and ignores this line",
                     node.parent
                 ),
-                None => format!("there is no group \"{}\"; PBS leaves this line out", node.parent),
+                None => format!("there is no group \"{}\"; PBS ignores this line", node.parent),
             });
         }
         names.insert(node.name, node.line);

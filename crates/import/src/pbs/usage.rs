@@ -85,7 +85,7 @@ pub(crate) fn read_usage_file(bytes: &[u8], notes: &mut Vec<String>) -> Result<V
     let read: fn([u8; 8]) -> f64 = match (f64::from_le_bytes(version), f64::from_be_bytes(version)) {
         (2.0, _) => f64::from_le_bytes,
         (_, 2.0) => f64::from_be_bytes,
-        _ => return Err("a PBS usage file, but not of version 2; pbsfs prints what is in it".to_owned()),
+        _ => return Err("is a PBS usage file of an unsupported version (only version 2 is supported): import the output of pbsfs instead".to_owned()),
     };
     let records = bytes.get(RECORDS_AT..).ok_or("the header of PBS's usage file is cut off")?;
     let (whole, rest) = records.as_chunks::<RECORD>();

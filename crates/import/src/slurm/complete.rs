@@ -8,11 +8,11 @@ use fairshare::Shares;
 
 /// The remedy for an incomplete output of sshare.
 pub(super) const ALL: &str =
-    "\"sshare -a -l -P\" lists everybody (where PrivateData hides others: for an operator, or root)";
+    "\"sshare -a -l -P\" lists all users (run it as an operator or as root if PrivateData hides other users)";
 
 /// The remedy for an incomplete output of `sacctmgr show assoc`.
 pub(super) const ALL_OF_SACCTMGR: &str =
-    "\"sacctmgr show assoc tree -P\" lists everybody; leave conditions such as user= and account= away";
+    "\"sacctmgr show assoc tree -P\" lists all users; run it without conditions such as user= and account=";
 
 /// The shares listed in one account, and the sum according to NormShares.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
         return Err(if sheet.from_sacctmgr {
             format!("starts at account \"{first}\", not at the root of the tree: {ALL_OF_SACCTMGR}")
         } else {
-            format!("starts at account \"{first}\", not at the root of the tree: {ALL}; leave -A away")
+            format!("starts at account \"{first}\", not at the root of the tree: {ALL}; run it without -A")
         });
     }
     if sheet.users.is_empty() && !sheet.from_sacctmgr {
@@ -66,7 +66,7 @@ pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
         if (level.sum as f64) < least * (1.0 - 1e-9) {
             let said = shares as f64 * whole / norm;
             return Err(format!(
-                "not everybody in account \"{}\" is listed: the shares there make {}, by its NormShares there are {said:.0}; {ALL}",
+                "some users or accounts are missing in account \"{}\": the listed shares add up to {}, but according to NormShares the sum is {said:.0}; {ALL}",
                 account.name, level.sum
             ));
         }

@@ -303,7 +303,9 @@ pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, 
             Object::Parent => {
                 let name = name.to_lowercase();
                 let missing = || {
-                    fail(format!("account \"{name}\" is not above: it must be there before what is in it"))
+                    fail(format!(
+                        "account \"{name}\" is not defined above: define a parent before its accounts and users"
+                    ))
                 };
                 above = *by_name.get(&name).ok_or_else(missing)?;
             }

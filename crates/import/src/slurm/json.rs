@@ -137,7 +137,7 @@ pub(crate) fn read_json(text: &str) -> Result<Parsed, String> {
     let mut cluster: Option<Cow<'_, str>> = None;
     for (index, share) in document.shares.shares.into_iter().enumerate() {
         let name = share.name.filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| format!("share {}: it has no name", index + 1))?;
+        let name = name.ok_or_else(|| format!("share {} has no name", index + 1))?;
         let fail = |key: &str, fault: String| format!("share {} (\"{name}\"): {key} {fault}", index + 1);
         if let (Some(one), Some(other)) = (&cluster, &share.cluster)
             && one != other

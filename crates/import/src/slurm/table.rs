@@ -311,7 +311,7 @@ fn add_row<'a>(
         return Err(if sheet.from_sacctmgr && !sheet.accounts.iter().any(|account| account.name == name) {
             format!("user \"{user}\": account \"{name}\" is not listed, as with user=NAME: {ALL_OF_SACCTMGR}")
         } else if sheet.accounts.is_empty() {
-            format!("user \"{user}\": no account is listed; -U leaves them out, \"sshare -a -l -P\" does not")
+            format!("user \"{user}\": no account is listed, as with -U; \"sshare -a -l -P\" lists them")
         } else {
             format!("user \"{user}\": account \"{name}\" is not right above")
         });
@@ -322,7 +322,8 @@ fn add_row<'a>(
 }
 
 /// The text about a row whose level is unknown.
-const SPACES: &str = "its indentation does not show what it is below; keep the spaces sshare prints";
+const SPACES: &str =
+    "its indentation does not show its parent account; keep the leading spaces of the output";
 
 fn find_named_parent(name: &str, parent: &str, place: &Place<'_>) -> Result<Option<usize>, String> {
     match place.by_name.get(parent) {
@@ -340,7 +341,7 @@ fn find_indented_parent(
 ) -> Result<Option<usize>, String> {
     if depth > place.path.len() || (depth == 0 && !sheet.accounts.is_empty()) {
         let text = if sheet.from_sacctmgr && place.indents.unit == 0 {
-            "nothing shows what it is below; \"sacctmgr show assoc tree -P\" does".to_owned()
+            "the output does not show its parent account; \"sacctmgr show assoc tree -P\" does".to_owned()
         } else if sheet.from_sacctmgr {
             format!("the account above it is not listed: {ALL_OF_SACCTMGR}")
         } else if place.indents.unit == 0 && sheet.accounts.first().is_some_and(|first| first.name == ROOT) {

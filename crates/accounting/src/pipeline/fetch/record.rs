@@ -77,7 +77,10 @@ fn add_spaces(compact: &str) -> String {
 pub(super) fn from_lookup(job: Listed, answer: &str) -> Result<JobRecord, Unreadable> {
     match serde_json::from_str::<InfoLookup>(answer) {
         Ok(InfoLookup { r, jobspec }) => from_texts(job, r, jobspec),
-        Err(error) => Err(Unreadable { id: job.id.to_string(), reason: format!("its lookup: {error}") }),
+        Err(error) => Err(Unreadable {
+            id: job.id.to_string(),
+            reason: format!("the response of job-info.lookup is invalid: {error}"),
+        }),
     }
 }
 

@@ -57,7 +57,7 @@ fn the_error_about_an_unreadable_record_names_the_job() {
     );
     assert_eq!(
         text_of(from_lookup(listed(), r#"{"R":"{}"}"#)),
-        "job 7: its lookup: missing field `jobspec` at line 1 column 10"
+        "job 7: the response of job-info.lookup is invalid: missing field `jobspec` at line 1 column 10"
     );
     assert_eq!(
         text_of(from_archive(ArchivedJob { id: "f7".into(), ..ArchivedJob::default() })),

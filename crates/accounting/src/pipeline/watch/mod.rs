@@ -74,10 +74,8 @@ pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
 /// Prints `now` if it differs from the problem reported last, and records it.
 fn report_problem<W: World>(world: &mut W, reported: &mut Option<String>, now: Option<String>) {
     match (&reported, &now) {
-        (_, Some(text)) if reported.as_ref() != Some(text) => {
-            world.print_line(&format!("{text}; going on when that is over"))
-        }
-        (Some(_), None) => world.print_line("all is well again"),
+        (_, Some(text)) if reported.as_ref() != Some(text) => world.print_line(&format!("{text}; retrying")),
+        (Some(_), None) => world.print_line("recovered"),
         _ => {}
     }
     *reported = now;

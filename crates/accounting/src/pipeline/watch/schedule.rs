@@ -19,13 +19,13 @@ pub enum Cause {
     #[strum(serialize = "Flux is back")]
     Flux,
     /// The user requested a step (SIGHUP).
-    #[strum(serialize = "asked to")]
+    #[strum(serialize = "requested")]
     Asked,
     /// Nothing happened for a while. Usage decays anyway, and a plugin may have been loaded without data.
-    #[strum(serialize = "time passed")]
+    #[strum(serialize = "interval elapsed")]
     Time,
     /// The last step failed.
-    #[strum(serialize = "tried again")]
+    #[strum(serialize = "retry")]
     Again,
 }
 

@@ -138,7 +138,7 @@ fn an_idle_watch_runs_one_step_and_prints_one_line() {
 fn an_idle_watch_runs_a_step_every_five_minutes() {
     assert_eq!(
         story(601, &[]),
-        ["0 step: start", "0 done (start)", "300 step: time passed", "600 step: time passed"]
+        ["0 step: start", "0 done (start)", "300 step: interval elapsed", "600 step: interval elapsed"]
     );
 }
 
@@ -188,12 +188,7 @@ fn a_change_during_a_step_causes_another_step() {
 fn a_restart_of_flux_is_reported_once_and_causes_a_step() {
     assert_eq!(
         story(40, &[(5, Gone), (8, Writes(2)), (20, Back)])[2..],
-        [
-            "5 Flux is gone; going on when that is over",
-            "20 step: Flux is back",
-            "20 all is well again",
-            "20 done (Flux is back)"
-        ]
+        ["5 Flux is gone; retrying", "20 step: Flux is back", "20 recovered", "20 done (Flux is back)"]
     );
 }
 
@@ -202,7 +197,7 @@ fn a_watch_waits_for_flux_at_the_start() {
     assert_eq!(story(10, &[(4, Back)]).len(), 2, "Flux is reachable at the start");
     assert_eq!(
         story(10, &[(1, Gone), (2, Back)])[2..],
-        ["1 Flux is gone; going on when that is over", "2 step: Flux is back", "2 all is well again"]
+        ["1 Flux is gone; retrying", "2 step: Flux is back", "2 recovered"]
     );
 }
 
@@ -211,16 +206,13 @@ fn a_replaced_database_causes_a_step_and_a_restored_one_does_not() {
     assert_eq!(
         story(40, &[(5, Missing), (9, Writes(2))])[2..],
         [
-            "5 no such file; going on when that is over",
+            "5 no such file; retrying",
             "9 step: the database changed",
-            "9 all is well again",
+            "9 recovered",
             "9 done (the database changed)"
         ]
     );
-    assert_eq!(
-        story(40, &[(5, Missing), (9, Writes(1))])[2..],
-        ["5 no such file; going on when that is over", "9 all is well again"]
-    );
+    assert_eq!(story(40, &[(5, Missing), (9, Writes(1))])[2..], ["5 no such file; retrying", "9 recovered"]);
 }
 
 #[test]
@@ -230,16 +222,16 @@ fn a_failed_step_is_retried_at_growing_intervals_and_reported_once() {
         story(200, &events)[2..],
         [
             "10 step: the database changed",
-            "10 locked; going on when that is over",
-            "12 step: tried again",
-            "16 step: tried again",
-            "24 step: tried again",
-            "40 step: tried again",
-            "40 full; going on when that is over",
-            "72 step: tried again",
-            "132 step: tried again",
-            "132 all is well again",
-            "132 done (tried again)"
+            "10 locked; retrying",
+            "12 step: retry",
+            "16 step: retry",
+            "24 step: retry",
+            "40 step: retry",
+            "40 full; retrying",
+            "72 step: retry",
+            "132 step: retry",
+            "132 recovered",
+            "132 done (retry)"
         ]
     );
 }
@@ -252,24 +244,24 @@ fn a_step_with_a_partial_problem_is_not_retried_as_failed() {
         story(331, &events)[2..],
         [
             "10 step: the database changed",
-            "10 behind; going on when that is over",
+            "10 behind; retrying",
             "10 done (the database changed)",
             "15 step: the database changed",
             "15 done (the database changed)",
-            "20 Flux is gone; going on when that is over",
+            "20 Flux is gone; retrying",
             "30 step: Flux is back",
-            "30 behind; going on when that is over",
+            "30 behind; retrying",
             "90 step: jobs ended",
-            "90 all is well again"
+            "90 recovered"
         ]
     );
 }
 
 #[test]
 fn a_request_causes_a_step_at_once_even_after_a_failure() {
-    assert_eq!(story(20, &[(7, Asks)])[2..], ["7 step: asked to"]);
+    assert_eq!(story(20, &[(7, Asks)])[2..], ["7 step: requested"]);
     assert_eq!(
         story(30, &[(1, Fails("no")), (3, Asks), (4, Asks)])[2..][..2],
-        ["3 step: asked to", "3 no; going on when that is over"]
+        ["3 step: requested", "3 no; retrying"]
     );
 }
