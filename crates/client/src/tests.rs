@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of the client without a Flux instance. `t/` tests the rest.
+//! Tests of the client without a Flux instance. Tests with an instance are in `t/`.
 
 use super::*;
 

@@ -143,7 +143,7 @@ fn path_numbers(
     last
 }
 
-/// The figures that are equal for all nodes that compete below one bank.
+/// The values that all children of a bank have in common.
 struct Arena {
     shares: f64,
     norm_usage: f64,
@@ -167,7 +167,7 @@ impl Arena {
     fn step(&self, formula: &impl Formula, tree: &Tree, sums: &Sums, node: NodeId) -> Step {
         let part = if tree.flags(node).has(Flags::PARENT_SHARES) {
             None
-        } else if sums.ignores(tree, node) {
+        } else if sums.is_left_out(tree, node) {
             Some(0.0)
         } else {
             let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);

@@ -177,7 +177,7 @@ impl Ranking {
             shares: tree.shares(node),
             norm_shares: 1.0,
             usage,
-            norm_usage: if self.sums.ignores(tree, node) { 0.0 } else { ratio(usage, root_usage) },
+            norm_usage: if self.sums.is_left_out(tree, node) { 0.0 } else { ratio(usage, root_usage) },
             effective_usage: 1.0,
             level_fs: None,
             weight: None,
@@ -251,7 +251,7 @@ impl Ranking {
             return;
         }
         let (sibling_shares, sibling_usage) = self.siblings(tree, node);
-        let counted = if self.sums.ignores(tree, node) { 0.0 } else { 1.0 };
+        let counted = if self.sums.is_left_out(tree, node) { 0.0 } else { 1.0 };
         detail.effective_usage = ratio(detail.usage * counted, sibling_usage);
         let Shares::Count(shares) = detail.shares else {
             // As in Slurm: the value of the bank that the node competes under, and 0 if that is the root.

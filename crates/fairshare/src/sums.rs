@@ -60,13 +60,13 @@ impl Sums {
     pub fn usage_of(&self, tree: &Tree, node: NodeId) -> f64 {
         match tree.bank_number(node) {
             Some(bank) => self.total[bank as usize],
-            None if self.ignores(tree, node) => 0.0,
+            None if self.is_left_out(tree, node) => 0.0,
             None => tree.usage[node.index()],
         }
     }
 
     /// Returns true for an association that all sums leave out.
-    pub fn ignores(&self, tree: &Tree, node: NodeId) -> bool {
+    pub fn is_left_out(&self, tree: &Tree, node: NodeId) -> bool {
         tree.flags[node.index()].has(self.ignored)
     }
 

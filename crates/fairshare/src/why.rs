@@ -115,7 +115,7 @@ impl Ranking {
     pub fn counted_usage(&self, tree: &Tree, leaf: NodeId) -> f64 {
         let usage = tree.own_usage(leaf).unwrap_or(0.0);
         let is_initial = self.policy.initial_usage(&self.options) == Some(usage);
-        if is_initial || self.sums.ignores(tree, leaf) { 0.0 } else { usage }
+        if is_initial || self.sums.is_left_out(tree, leaf) { 0.0 } else { usage }
     }
 
     /// Returns the nodes from the root down to `node`, without banks that have parent shares.
@@ -164,7 +164,7 @@ impl Ranking {
             for child in tree.children(bank) {
                 if tree.bank_number(child).is_some_and(|bank| self.sums.vanishes(bank)) {
                     todo.push(child);
-                } else if !self.sums.ignores(tree, child) {
+                } else if !self.sums.is_left_out(tree, child) {
                     sum += self.usage(tree, child);
                 }
             }

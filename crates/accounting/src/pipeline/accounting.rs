@@ -61,7 +61,7 @@ pub(super) fn plan(
     let mut usages = Vec::with_capacity(ledger.accounts.len());
     for (at, account) in ledger.accounts.iter().enumerate() {
         let group = groups.get(&(account.userid, account.bank));
-        let new = sum_jobs(group.map_or(&[], |group| jobs.of_group(group.number as usize)));
+        let new = sum_jobs(group.map_or(&[], |group| jobs.jobs_in_group(group.number as usize)));
         let usage = update_account(clock, new, at, &ledger, &bins, &mut changes)?;
         let usage = usage.unwrap_or(account.usage);
         if usage != account.usage {

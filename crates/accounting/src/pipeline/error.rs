@@ -48,7 +48,7 @@ pub enum PipelineError {
         /// Half-life in seconds.
         half_life: f64,
     },
-    /// flux-accounting's rule in a case in which flux-accounting's program fails: an association has no bins.
+    /// An association with new jobs has no bins. Under the rule of flux-accounting, its program fails then.
     #[error(
         "{user} in bank {bank} has new jobs and no usage periods, so flux-accounting would store nothing; nothing was changed"
     )]
@@ -58,7 +58,7 @@ pub enum PipelineError {
         /// Name of the bank.
         bank: String,
     },
-    /// flux-accounting's rule in a case in which flux-accounting's program fails: there is no root bank.
+    /// There is no root bank. Under the rule of flux-accounting, its program fails then.
     #[error("there is no root bank, so flux-accounting would store nothing; nothing was changed")]
     NoRoot,
 }

@@ -101,7 +101,7 @@ pub(super) fn plan(
             continue;
         }
         let Some(counted) =
-            count_account(&run, at, jobs.of_group(at), &bins, boundaries, &mut changes, &mut tally)
+            count_account(&run, at, jobs.jobs_in_group(at), &bins, boundaries, &mut changes, &mut tally)
         else {
             continue;
         };

@@ -10,7 +10,7 @@ use super::{PipelineError, Tally, nameless, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 use fairshare::accrual::zero_negligible;
 
-/// Most names of each kind in a tally.
+/// Maximum number of names of each kind in a tally.
 const NAMES: usize = 10;
 
 /// The records that a run counts.

@@ -61,7 +61,7 @@ impl JobGroups {
     }
 
     /// Returns the jobs of a group in the order of their end times.
-    pub(super) fn of_group(&self, group: usize) -> &[CountedJob] {
+    pub(super) fn jobs_in_group(&self, group: usize) -> &[CountedJob] {
         let begin = group.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(group).copied().unwrap_or(begin);
         self.jobs.get(begin..end).unwrap_or_default()
@@ -77,7 +77,7 @@ mod tests {
         let job = |group, ended, usage| CountedJob { group, age: 0, ended, usage, continuous: usage };
         let jobs = vec![job(2, 5.0, 1.0), job(0, 9.0, 2.0), job(2, 1.0, 3.0), job(2, 5.0, 4.0)];
         let grouped = JobGroups::new(jobs, 4);
-        let usages = |group| grouped.of_group(group).iter().map(|job| job.usage).collect::<Vec<_>>();
+        let usages = |group| grouped.jobs_in_group(group).iter().map(|job| job.usage).collect::<Vec<_>>();
         assert_eq!(
             [usages(0), usages(1), usages(2), usages(3)],
             [vec![2.0], vec![], vec![3.0, 1.0, 4.0], vec![]]

@@ -133,7 +133,7 @@ fn norm_shares(tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
     }
     let above = ranking.sums.arena_of(tree, node) as usize;
     let has_target = ranking.numbers.get(above).is_some_and(|above| above.norm_shares != 0.0);
-    let counts = has_target && !ranking.sums.ignores(tree, node);
+    let counts = has_target && !ranking.sums.is_left_out(tree, node);
     let shares = if counts { shares_of(tree, node) } else { 0.0 };
     ratio(shares, ranking.siblings(tree, node).0)
 }

@@ -37,7 +37,7 @@ impl RankingPolicy for WeightedWalk {
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
         ranking.add_sibling_numbers(tree, node, detail);
         let (true, Shares::Count(shares)) = (tree.parent(node).is_some(), detail.shares) else { return };
-        let shares = if ranking.sums.ignores(tree, node) { 0.0 } else { shares as f64 };
+        let shares = if ranking.sums.is_left_out(tree, node) { 0.0 } else { shares as f64 };
         let (sibling_shares, sibling_usage) = ranking.siblings(tree, node);
         detail.weight = Some(weight(shares, sibling_shares, detail.usage, sibling_usage));
     }
