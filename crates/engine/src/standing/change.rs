@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a push changed of the tree and its rules, usages apart.
+//! The differences between the trees and rules of two pushes, except usages.
 
 use super::Rules;
 use crate::ids::{BankName, UserId};
@@ -7,25 +7,25 @@ use fairshare::accrual::Scale;
 use fairshare::{NodeId, Tree};
 use std::collections::BTreeSet;
 
-/// What a push changed of the tree and its rules. The first tree changes nothing: there was none to compare it with.
+/// The differences of a push from the one before, except usages. Empty for the first tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteChange {
-    /// Associations of both trees whose shares are others, or that became active or inactive.
+    /// Associations of both trees with different shares, or that became active or inactive.
     pub associations: Vec<(UserId, BankName)>,
-    /// Banks of both trees whose shares or parent are others, or that became active or inactive.
+    /// Banks of both trees with different shares or another parent, or that became active or inactive.
     pub banks: BTreeSet<BankName>,
-    /// Whether the shares of a bank or an association are others.
+    /// True if a bank or an association has different shares.
     pub shares: bool,
-    /// Whether a bank or an association was added, removed, moved, or became active or inactive.
+    /// True if a bank or an association was added, removed or moved, or became active or inactive.
     pub members: bool,
-    /// Whether the ranking policy or one of its options is another.
+    /// True if the ranking policy or one of its options changed.
     pub policy: bool,
-    /// Whether the half-life, or what a second of a job counts, is another.
+    /// True if the half-life, the weights of resources or the accrual mode changed.
     pub accounting: bool,
 }
 
 impl SiteChange {
-    /// Compares the rules of two sites.
+    /// Compares the rules and half-lives of two sites.
     pub(super) fn note_rules(&mut self, before: (&Rules, &Scale), after: (&Rules, &Scale)) {
         let ((old, old_scale), (new, new_scale)) = (before, after);
         self.policy = (old.policy, old.options) != (new.policy, new.options);
@@ -34,7 +34,6 @@ impl SiteChange {
         self.accounting = !is_counted_alike;
     }
 
-    /// Compares the banks of two trees.
     pub(super) fn note_banks(&mut self, before: &Tree, after: &Tree) {
         let mut kept = 0;
         for bank in after.banks() {
@@ -54,7 +53,7 @@ impl SiteChange {
         self.members |= kept != before.banks().len();
     }
 
-    /// Compares an association's leaves in two trees.
+    /// Compares the leaves of one association in two trees.
     pub(super) fn note_leaf(
         &mut self,
         (user, bank): (UserId, &BankName),
@@ -71,7 +70,7 @@ impl SiteChange {
         }
     }
 
-    /// Compares one node's shares and whether it is active; returns whether they differ.
+    /// Compares the shares of a node and whether it is active. Returns true if they differ.
     fn note_node(&mut self, (before, old): (&Tree, NodeId), (after, new): (&Tree, NodeId)) -> bool {
         let is_reshared = before.shares(old) != after.shares(new);
         let is_switched = before.is_active(old) != after.is_active(new);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Prices for turns: numbers that stand in the order of the turns and stay close to the fair-shares.
+//! Fair-shares for jobs that start in turns ([`super::Turns`]): numbers that fall in the order of the turns and stay close to the
+//! real fair-shares.
 //!
-//! Where jobs start in turns (see [`super::Turns`]), the k-th association to come up for the first time gets the k-th of the
-//! fair-shares that these associations have, from the highest: under a rank rule that is its own. Jobs that come up again in
-//! between get numbers between this and the next lower fair-share, evenly apart; so every job stands right by its number, and one of
-//! whom nobody has a second job is priced as ever. Where fair-shares are so near to each other that a price, which is a whole
-//! number, would not show a difference, those before are raised by as little as it takes.
+//! The k-th association that gets its first turn gets the k-th highest fair-share; under a rank policy that is its own. Repeated
+//! turns in between get numbers that are evenly spaced down to the next lower fair-share. If each association has one job, each
+//! job therefore gets the fair-share of its association. A priority is a whole number: if two fair-shares are too close to give
+//! different priorities, the higher one is raised by the smallest step that separates them.
 
-/// One number for each turn; `turns` are associations, each with its fair-share, in the order of their turns. Not increasing; equal
-/// only among associations that have the same fair-share and come up for the first time before any comes up again; else apart by
-/// `least`, if there is room for that.
+/// Returns one number for each of `turns`, which are associations with their fair-shares in the order of their turns. The numbers
+/// never rise. Two numbers are equal only for the first turns of associations with the same fair-share, before any repeated turn.
+/// Other numbers differ by at least `least`, or by less if `least` times the number of turns exceeds 1.
 pub(super) fn numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
     let mut seen = std::collections::BTreeSet::new();
     let is_first: Vec<bool> = turns.iter().map(|(association, _)| seen.insert(*association)).collect();
@@ -23,7 +23,7 @@ pub(super) fn numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64>
     let mut numbers = Vec::with_capacity(turns.len());
     let mut levels = levels.into_iter().peekable();
     let mut level = 0.0;
-    // Turns since the first repetition on this level: they are spread when the next level is known.
+    // The number of turns since the first repeated turn on this level. They are spaced once the next level is known.
     let mut between = 0usize;
     let spread = |numbers: &mut Vec<f64>, level: f64, next: f64, between: usize| {
         let step = (level - next) / (between + 1) as f64;
@@ -61,7 +61,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn numbers_stand_between_the_fairshares() {
+    fn repeated_turns_get_numbers_between_the_fairshares() {
         for (what, turns, expected) in [
             ("nobody", vec![], vec![]),
             ("one job each", vec![(1, 0.9), (2, 0.5), (3, 0.1)], vec![0.9, 0.5, 0.1]),
@@ -86,16 +86,15 @@ mod tests {
         }
     }
 
-    /// Between 1 and nothing, with as much room above as below.
     #[test]
-    fn where_there_is_no_room_the_numbers_share_it() {
+    fn numbers_are_evenly_spaced_if_the_step_is_too_large() {
         assert_eq!(numbers(&[(1, 0.0), (1, 0.0), (1, 0.0)], 0.9), [0.75, 0.5, 0.25]);
         assert_eq!(numbers(&[(1, 0.5), (2, 0.5), (3, 0.0)], 0.125), [0.5, 0.5, 0.125]);
     }
 
     proptest! {
         #[test]
-        fn they_fall_and_keep_to_the_range(
+        fn numbers_fall_and_stay_between_0_and_1(
             fairshares in prop::collection::vec(0.01..1.0f64, 1..6), turns in prop::collection::vec(0..6usize, 1..60),
         ) {
             let of = |turn: usize| (turn % fairshares.len(), fairshares[turn % fairshares.len()]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A new site takes the place of the old one: all of it or nothing.
+//! Replaces the site by a new one: completely or not at all.
 
-use super::cell::Key;
-use super::draft::Drafted;
+use super::staged_site::CompleteSite;
+use super::usage::Key;
 use super::{Bank, Draft, Index, Leaf, Ranked, Rules, SharedIds, Site, SiteChange, SiteError, Standing};
 use crate::ids::BankName;
 use fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
@@ -11,17 +11,17 @@ use fairshare::{Builder, InactiveUsage, NodeId, Ranking, inactive_banks};
 use std::collections::HashSet;
 
 impl Standing {
-    /// Takes a site, and returns what it changed. What can't be right is refused with the name of it, and the site before stays.
-    /// The fair-shares are those of the next refresh; one that is under way begins anew.
+    /// Replaces the site, and returns the differences. If the site is invalid, returns the error and keeps the site in force. The
+    /// fair-shares change at the next refresh; a refresh in progress starts again.
     pub fn push(&mut self, site: Site) -> Result<SiteChange, SiteError> {
-        let rows = rows_of(&site);
-        self.put(Drafted { site, rows, cells: Vec::new(), freed: self.freed })
+        let rows = build_rows(&site);
+        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed: self.freed })
     }
 
-    /// The same of a site that came in parts; without a rule for it there is no tree from now on.
+    /// Replaces the site by one that came in parts. Without a rule there is no tree afterwards.
     pub fn push_draft(&mut self, draft: Draft, mode: Mode) -> Result<SiteChange, SiteError> {
         match draft.whole(mode) {
-            Some(drafted) => self.put(drafted),
+            Some(complete) => self.replace_site(complete),
             None => {
                 self.forget_site();
                 Ok(SiteChange::default())
@@ -29,40 +29,40 @@ impl Standing {
         }
     }
 
-    fn put(&mut self, drafted: Drafted) -> Result<SiteChange, SiteError> {
-        let ready = check(&drafted).and_then(|()| {
-            let drafted = without_inactive(self.without_repeats(drafted));
-            let tree = drafted.rows.build()?;
-            tree.check_policy(drafted.site.policy)?;
-            Ok((drafted.site, drafted.cells, tree))
+    fn replace_site(&mut self, complete: CompleteSite) -> Result<SiteChange, SiteError> {
+        let ready = check_site(&complete).and_then(|()| {
+            let complete = apply_inactive_banks(self.merge_repeated_rows(complete));
+            let tree = complete.rows.build()?;
+            tree.check_policy(complete.site.policy)?;
+            Ok((complete.site, complete.indices, tree))
         });
-        // Who was given a cell for nothing gives it back.
-        let (site, cells, tree) = ready.inspect_err(|_| self.tidy())?;
+        // If the site is rejected, the entries that were added for it are removed.
+        let (site, indices, tree) = ready.inspect_err(|_| self.tidy())?;
         self.has_replaced_all |= site.replaces_all;
-        for (leaf, cell) in site.associations.into_iter().zip(&cells) {
-            if let Some(cell) = self.cells.get_mut(cell.0 as usize) {
-                cell.rebase(leaf.usage.unwrap_or(0.0), site.instant, leaf.counted, site.replaces_all);
+        for (leaf, entry) in site.associations.into_iter().zip(&indices) {
+            if let Some(entry) = self.entries.get_mut(entry.0 as usize) {
+                entry.set_pushed(leaf.usage.unwrap_or(0.0), site.instant, leaf.counted, site.replaces_all);
             }
         }
-        let row = |leaf: NodeId| cells.get(tree.list_index(leaf)).map_or(u32::MAX, |cell| cell.0);
-        let cell_of: Vec<u32> = tree.leaves().map(row).collect();
+        let row = |leaf: NodeId| indices.get(tree.list_index(leaf)).map_or(u32::MAX, |entry| entry.0);
+        let entry_of_leaf: Vec<u32> = tree.leaves().map(row).collect();
         let mut change = SiteChange::default();
         let before = self.site.as_ref();
-        for (leaf, &at) in tree.leaves().zip(&cell_of) {
-            if let Some(cell) = self.cells.get_mut(at as usize) {
-                if let (Some(before), Some((user, bank))) = (before, cell.job_key()) {
-                    let old = cell.leaf.map(|leaf| (&before.tree, leaf));
+        for (leaf, &at) in tree.leaves().zip(&entry_of_leaf) {
+            if let Some(entry) = self.entries.get_mut(at as usize) {
+                if let (Some(before), Some((user, bank))) = (before, entry.job_key()) {
+                    let old = entry.leaf.map(|leaf| (&before.tree, leaf));
                     change.note_leaf((user, bank), old, (&tree, leaf));
                 }
-                cell.leaf = Some(leaf);
+                entry.leaf = Some(leaf);
             }
         }
-        for (at, cell) in self.cells.iter_mut().enumerate() {
-            // Of an association that this tree lacks it is that of the one before.
-            let leaf = cell.leaf.filter(|leaf| cell_of.get(leaf.index()) == Some(&(at as u32)));
-            change.members |= leaf != cell.leaf;
-            cell.leaf = leaf;
-            cell.recount(site.weights);
+        for (at, entry) in self.entries.iter_mut().enumerate() {
+            // If the new tree lacks the association, its leaf still belongs to the old tree.
+            let leaf = entry.leaf.filter(|leaf| entry_of_leaf.get(leaf.index()) == Some(&(at as u32)));
+            change.members |= leaf != entry.leaf;
+            entry.leaf = leaf;
+            entry.set_weights(site.weights);
         }
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
         let own_usage = tree.banks().filter_map(own).collect();
@@ -73,51 +73,51 @@ impl Standing {
             change.note_banks(&before.tree, &tree);
             change.note_rules((&before.rules, &before.scale), (&rules, &scale));
         }
-        // Nobody has a rank before the refresh.
+        // No association is ranked before the next refresh.
         let ranking = Ranking::default();
-        self.site = Some(Ranked { rules, tree, scale, ranking, is_ranked: false, cell_of, own_usage });
+        self.site = Some(Ranked { rules, tree, scale, ranking, is_ranked: false, entry_of_leaf, own_usage });
         self.generation += 1;
         self.tidy();
         self.restart();
         Ok(change)
     }
 
-    /// With the cell of each association. Those that were noted are theirs unless cells became free since.
-    fn with_cells(&mut self, mut drafted: Drafted) -> Drafted {
-        if drafted.freed != self.freed || drafted.cells.len() != drafted.site.associations.len() {
-            let Drafted { site, rows, cells, .. } = &mut drafted;
-            let cell = |(row, leaf): (usize, &Leaf)| match leaf.user {
-                Some(user) => Index(self.cell_for(user, &leaf.bank)),
-                None => Index(self.cell_without_jobs(rows.user(row), &leaf.bank)),
+    /// Adds the index of each association. Indices that were found for the parts are valid unless entries were freed since.
+    fn with_indices(&mut self, mut complete: CompleteSite) -> CompleteSite {
+        if complete.freed != self.freed || complete.indices.len() != complete.site.associations.len() {
+            let CompleteSite { site, rows, indices, .. } = &mut complete;
+            let entry = |(row, leaf): (usize, &Leaf)| match leaf.user {
+                Some(user) => Index(self.entry_for_jobs(user, &leaf.bank)),
+                None => Index(self.entry_without_jobs(rows.user(row), &leaf.bank)),
             };
-            *cells = site.associations.iter().enumerate().map(cell).collect();
+            *indices = site.associations.iter().enumerate().map(entry).collect();
         }
-        drafted
+        complete
     }
 
-    /// If several rows have one user id and one bank, jobs count in the last one, as the last record gives the limits. The others
-    /// are leaves that no job matches. A row whose user name comes again in the same bank is dropped.
-    fn without_repeats(&mut self, drafted: Drafted) -> Drafted {
+    /// If several rows have the same user id and bank, jobs count in the last one, whose record also gives the limits. The others
+    /// become leaves that no job matches. A row whose user name comes again in the same bank is removed.
+    fn merge_repeated_rows(&mut self, complete: CompleteSite) -> CompleteSite {
         self.shared_ids = None;
-        let mut drafted = self.with_cells(drafted);
-        let mut last_row: Vec<Option<usize>> = vec![None; self.cells.len()];
+        let mut complete = self.with_indices(complete);
+        let mut last_row: Vec<Option<usize>> = vec![None; self.entries.len()];
         let mut later: Vec<(usize, usize)> = Vec::new();
-        for (row, cell) in drafted.cells.iter().enumerate().rev() {
-            let Some(last) = last_row.get_mut(cell.get()) else { continue };
+        for (row, entry) in complete.indices.iter().enumerate().rev() {
+            let Some(last) = last_row.get_mut(entry.get()) else { continue };
             match *last {
                 None => *last = Some(row),
                 Some(last) => later.push((row, last)),
             }
         }
         if later.is_empty() {
-            return drafted;
+            return complete;
         }
         let mut dropped = HashSet::new();
         for (row, last) in later {
-            let Drafted { site, rows, cells, .. } = &mut drafted;
+            let CompleteSite { site, rows, indices, .. } = &mut complete;
             let (name, counts_in) = (rows.user(row), rows.user(last));
             let leaf = site.associations.get_mut(row).filter(|_| name != counts_in);
-            let (Some(leaf), Some(cell)) = (leaf, cells.get_mut(row)) else {
+            let (Some(leaf), Some(entry)) = (leaf, indices.get_mut(row)) else {
                 dropped.insert(row);
                 continue;
             };
@@ -129,32 +129,32 @@ impl Standing {
                 });
                 shared.leaves += 1;
             }
-            *cell = Index(self.cell_without_jobs(name, &leaf.bank));
+            *entry = Index(self.entry_without_jobs(name, &leaf.bank));
         }
-        // Two rows of one name and bank may both have become leaves without jobs.
+        // Two rows with the same name and bank may both have become leaves that no job matches.
         let mut seen = HashSet::new();
-        for (row, cell) in drafted.cells.iter().enumerate().rev() {
-            if !dropped.contains(&row) && !seen.insert(*cell) {
+        for (row, entry) in complete.indices.iter().enumerate().rev() {
+            if !dropped.contains(&row) && !seen.insert(*entry) {
                 dropped.insert(row);
             }
         }
-        if dropped.is_empty() { drafted } else { drafted.changed(|row, _| !dropped.contains(&row)) }
+        if dropped.is_empty() { complete } else { complete.retain_rows(|row, _| !dropped.contains(&row)) }
     }
 
-    /// From now on there is no tree; jobs are remembered, for one that may come.
+    /// Removes the tree. Jobs are kept for a tree that may follow.
     pub fn forget_site(&mut self) {
         if self.site.take().is_none() {
             return self.tidy();
         }
-        for cell in &mut self.cells {
-            (cell.leaf, cell.fairshare) = (None, None);
+        for entry in &mut self.entries {
+            (entry.leaf, entry.fairshare) = (None, None);
         }
         self.generation += 1;
         self.tidy();
-        self.leave_off();
+        self.cancel_refresh();
     }
 
-    /// Counts running jobs so from now on. The fair-shares are those of the next refresh.
+    /// Sets how running jobs accrue usage. The fair-shares change at the next refresh.
     pub fn set_mode(&mut self, mode: Mode) {
         if let Some(site) = self.site.as_mut().filter(|site| site.rules.mode != mode) {
             site.rules.mode = mode;
@@ -162,18 +162,18 @@ impl Standing {
         }
     }
 
-    /// Forgets associations that the tree lacks and that have no job any more: also those of a push that never came to its end.
+    /// Removes associations that the tree lacks and that have no jobs, including those of a push that was not committed.
     pub fn tidy(&mut self) {
-        for (at, cell) in self.cells.iter_mut().enumerate() {
-            if !cell.is_needed()
-                && let Some(key) = cell.key.take()
+        for (at, entry) in self.entries.iter_mut().enumerate() {
+            if !entry.is_needed()
+                && let Some(key) = entry.key.take()
             {
                 match key {
                     Key::Jobs(user, bank) => self.by_key.remove(&(user, bank)),
                     Key::Leaf(name, bank) => self.by_name.remove(&(name, bank)),
                 };
-                // Its fair-share is gone with it; whoever asks is told at the next refresh.
-                self.work.gone(at as u32, cell.fairshare.take());
+                // The next refresh reports that the fair-share is gone.
+                self.work.note_removed(at as u32, entry.fairshare.take());
                 self.free.push(at as u32);
                 self.freed += 1;
             }
@@ -181,7 +181,7 @@ impl Standing {
     }
 }
 
-fn check(Drafted { site, rows, .. }: &Drafted) -> Result<(), SiteError> {
+fn check_site(CompleteSite { site, rows, .. }: &CompleteSite) -> Result<(), SiteError> {
     if site.instant.is_nan() || site.instant.abs() > MAX_TIME {
         return Err(SiteError::BadTime(format!("the usage's instant {}", site.instant)));
     }
@@ -206,27 +206,26 @@ fn check(Drafted { site, rows, .. }: &Drafted) -> Result<(), SiteError> {
         if let Some(usage) = bad(&leaf.usage) {
             return Err(SiteError::BadUsage { node: node(), usage: format!("{usage:e}") });
         }
-        if leaf.counted.is_bad() {
+        if leaf.counted.is_invalid() {
             return Err(SiteError::BadTime(format!("{}: its watermark", node())));
         }
     }
     Ok(())
 }
 
-fn rows_of(site: &Site) -> Builder {
+fn build_rows(site: &Site) -> Builder {
     let mut rows = Builder::default();
-    site.banks.iter().for_each(|bank| bank.add_to(&mut rows));
-    site.associations.iter().for_each(|leaf| leaf.add_to(&mut rows));
+    site.banks.iter().for_each(|bank| bank.add_row(&mut rows));
+    site.associations.iter().for_each(|leaf| leaf.add_row(&mut rows));
     rows
 }
 
-/// The site as it is ranked: below a bank out of use nobody is in use, and [`InactiveUsage::Ignore`] leaves it out
-/// altogether.
-fn without_inactive(mut drafted: Drafted) -> Drafted {
-    let site = &mut drafted.site;
+/// Marks all banks and associations below inactive banks as inactive. With [`InactiveUsage::Ignore`] they are removed.
+fn apply_inactive_banks(mut complete: CompleteSite) -> CompleteSite {
+    let site = &mut complete.site;
     let dead = inactive_banks(site.banks.iter().map(Bank::row));
     if !dead.contains(&true) {
-        return drafted;
+        return complete;
     }
     for (bank, dead) in site.banks.iter_mut().zip(dead) {
         bank.active = !dead;
@@ -240,13 +239,13 @@ fn without_inactive(mut drafted: Drafted) -> Drafted {
     if ignored {
         site.banks.retain(|bank| bank.active);
     }
-    drafted.changed(|_, leaf| !ignored || !dead.contains(&leaf.bank))
+    complete.retain_rows(|_, leaf| !ignored || !dead.contains(&leaf.bank))
 }
 
-impl Drafted {
-    /// Without the rows that are not to be kept; the others are as the site has them now.
-    fn changed(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> Drafted {
-        let Drafted { site, rows, cells, .. } = &mut self;
+impl CompleteSite {
+    /// Keeps the rows for which `keeps` returns true, with the present values of the site.
+    fn retain_rows(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> CompleteSite {
+        let CompleteSite { site, rows, indices, .. } = &mut self;
         for (row, leaf) in site.associations.iter_mut().enumerate() {
             leaf.name = rows.user(row).into();
         }
@@ -254,9 +253,9 @@ impl Drafted {
             site.associations.iter().enumerate().map(|(row, leaf)| keeps(row, leaf)).collect();
         let mut of_leaf = kept.iter().copied();
         site.associations.retain(|_| of_leaf.next() == Some(true));
-        let mut of_cell = kept.into_iter();
-        cells.retain(|_| of_cell.next() == Some(true));
-        *rows = rows_of(site);
+        let mut of_index = kept.into_iter();
+        indices.retain(|_| of_index.next() == Some(true));
+        *rows = build_rows(site);
         self
     }
 }

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! From what happened to fair-shares, in slices: cells, then one ranking, then what it changed.
+//! Updates usages and fair-shares in slices: usages first, then one ranking, then a comparison of fair-shares.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::cell::Cell;
+use super::usage::AssociationUsage;
 use super::{Index, Ranked, Standing};
 use fairshare::accrual::{MAX_TIME, Scale, zero_negligible};
 
-/// One association whose fair-share is another one now.
+/// An association whose fair-share changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Changed {
-    /// Which. One that is gone has no cell any more.
+    /// The association. The index is free if the association is gone.
     pub association: Index,
-    /// What it had.
+    /// The former fair-share.
     pub before: Option<f64>,
-    /// What it has.
+    /// The new fair-share.
     pub after: Option<f64>,
 }
 
-/// What a refresh did.
+/// The result of a refresh.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refreshed {
-    /// As of when.
+    /// The time of the refresh, in seconds since the epoch.
     pub now: f64,
-    /// How many associations were worked out.
+    /// The number of associations whose usage was computed.
     pub worked_out: usize,
-    /// Whether the tree was ranked.
+    /// True if the tree was ranked.
     pub ranked: bool,
-    /// Every association with another fair-share.
+    /// All associations whose fair-share changed.
     pub changed: Vec<Changed>,
 }
 
-/// What a refresh is at.
+/// The step of a refresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Stage {
     #[default]
     Idle,
-    /// The next of `list`.
-    Cells(usize),
+    /// Compute usages, from this index of `list` on.
+    Usages(usize),
     Rank,
-    /// The next leaf.
+    /// Compare fair-shares, from this association on.
     Compare(usize),
 }
 
-/// What is to be done, and what is being done.
+/// The state of the refresh, and the input of the next one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Work {
     stage: Stage,
@@ -52,48 +52,48 @@ pub(super) struct Work {
     list: Vec<u32>,
     done: Refreshed,
     moved: bool,
-    /// The instant of the last refresh.
+    /// The time of the last refresh.
     last: Option<f64>,
-    /// Everything has to be worked out.
+    /// All usages must be computed.
     all: bool,
-    /// Cells in which something happened.
+    /// Associations that changed.
     dirty: Vec<u32>,
-    /// Cells in which something runs.
+    /// Associations with running jobs.
     live: Vec<u32>,
-    /// When a cell in which nothing runs becomes negligible, in milliseconds.
+    /// The times, in milliseconds, at which usages without running jobs become negligible.
     fading: BinaryHeap<Reverse<(i64, u32)>>,
     gone: Vec<Changed>,
 }
 
 impl Work {
-    /// Something happened in a cell.
-    pub fn changed(&mut self, cell: &mut Cell, at: u32) {
-        if !cell.queued {
-            cell.queued = true;
+    /// Schedules an association for the next refresh.
+    pub fn mark_changed(&mut self, entry: &mut AssociationUsage, at: u32) {
+        if !entry.queued {
+            entry.queued = true;
             self.dirty.push(at);
         }
-        if cell.is_running() && !cell.live {
-            cell.live = true;
+        if entry.is_running() && !entry.live {
+            entry.live = true;
             self.live.push(at);
         }
     }
 
-    /// An association is no more.
-    pub fn gone(&mut self, at: u32, before: Option<f64>) {
+    /// Stores that an association was removed, to report its former fair-share.
+    pub fn note_removed(&mut self, at: u32, before: Option<f64>) {
         if before.is_some() {
             self.gone.push(Changed { association: Index(at), before, after: None });
         }
     }
 
-    /// How many cells are noted as running something, and how many as becoming negligible.
+    /// Returns the numbers of associations that are stored as running jobs and as becoming negligible.
     #[cfg(test)]
-    pub fn noted(&self) -> (usize, usize) {
+    pub fn count_stored(&self) -> (usize, usize) {
         (self.live.len(), self.fading.len())
     }
 }
 
 impl Standing {
-    /// A whole refresh at once.
+    /// Does a whole refresh.
     pub fn refresh(&mut self, now: f64) -> Refreshed {
         self.begin(now);
         loop {
@@ -103,24 +103,24 @@ impl Standing {
         }
     }
 
-    /// Begins a refresh, unless one is under way: that one is finished first.
+    /// Begins a refresh at `now`, unless one is in progress or `now` is out of range.
     pub fn begin(&mut self, now: f64) {
         if self.work.stage == Stage::Idle && now.abs() <= MAX_TIME {
-            self.open(now);
+            self.start(now);
         }
     }
 
-    /// Whether a refresh is under way.
+    /// Returns true if a refresh is in progress.
     pub fn is_refreshing(&self) -> bool {
         self.work.stage != Stage::Idle
     }
 
-    /// Goes on with a refresh: looks at so many jobs and associations at most (at one in any case), or ranks the tree. Gives
-    /// what was done when all is, and at once if nothing was begun.
+    /// Continues a refresh: reads at most `budget` jobs and associations, but at least one association, or ranks the tree.
+    /// Returns the result when the refresh is complete, or at once if none is in progress.
     pub fn step(&mut self, budget: usize) -> Option<Refreshed> {
         match self.work.stage {
             Stage::Idle => return Some(Refreshed { now: self.work.now, ..Refreshed::default() }),
-            Stage::Cells(at) => self.work_out(at, budget),
+            Stage::Usages(at) => self.update_usages(at, budget),
             Stage::Rank => self.rank(),
             Stage::Compare(at) => self.compare(at, budget),
         }
@@ -133,120 +133,121 @@ impl Standing {
         Some(done)
     }
 
-    /// After a push or a panic: everything is new, and a refresh that is under way is of no use any more.
+    /// Makes the next refresh compute all usages, after a push or a panic. A refresh in progress starts again.
     pub fn restart(&mut self) {
         self.work.all = true;
         self.work.fading.clear();
-        for cell in &mut self.cells {
-            cell.fades = false;
+        for entry in &mut self.entries {
+            entry.fade_is_queued = false;
         }
         if self.work.stage != Stage::Idle {
-            self.open(self.work.now);
+            self.start(self.work.now);
         }
     }
 
-    /// There is nothing to refresh any more.
-    pub(super) fn leave_off(&mut self) {
+    /// Cancels the refresh, because there is no tree.
+    pub(super) fn cancel_refresh(&mut self) {
         self.work.stage = Stage::Idle;
         self.work.all = true;
         self.work.fading.clear();
         self.work.gone.clear();
         self.work.done = Refreshed::default();
-        for cell in &mut self.cells {
-            cell.fades = false;
+        for entry in &mut self.entries {
+            entry.fade_is_queued = false;
         }
     }
 
-    fn open(&mut self, now: f64) {
-        let Standing { work, site, cells, .. } = self;
+    fn start(&mut self, now: f64) {
+        let Standing { work, site, entries, .. } = self;
         work.now = now;
         work.moved = false;
-        // A refresh that begins anew has told nobody yet what it changed.
+        // A refresh that starts again still has to report the changes that it found before.
         let mut changed = std::mem::take(&mut work.done.changed);
         changed.append(&mut work.gone);
         work.done = Refreshed { now, changed, ..Refreshed::default() };
         work.list.clear();
         work.list.append(&mut work.dirty);
         let Some(site) = site else { return };
-        // What was pushed stays the number it was: of two equal ones none becomes larger by a rounding.
+        // The scale is based on the time of the push. A pushed usage then stays the same bit by bit, so rounding cannot make one
+        // of two equal usages larger.
         let early = now < site.rules.instant;
         let pushed = Scale::new(now.min(site.rules.instant), site.scale.half_life());
         let base = if early || site.scale.epoch() < site.rules.instant { pushed } else { site.scale };
         let scale = base.rebased(now).unwrap_or(base);
         work.all |= scale != site.scale;
         site.scale = scale;
-        // Once what has happened lies in the future, nothing that was worked out holds. It is seldom: only clocks do that.
+        // If the clock went back, all usages must be computed again.
         let back = work.last.is_some_and(|last| now < last) || early;
         if work.all || back {
             work.list.clear();
-            work.list.extend(0..cells.len() as u32);
-            cells.iter_mut().for_each(Cell::unsettle);
+            work.list.extend(0..entries.len() as u32);
+            entries.iter_mut().for_each(AssociationUsage::clear_ended_sum);
             for &(bank, usage) in &site.own_usage {
                 site.tree.accrue(bank, usage * site.scale.factor(site.rules.instant.min(now)));
             }
             work.moved = true;
         } else {
-            work.live.retain(|&at| match cells.get_mut(at as usize) {
-                Some(cell) if cell.is_running() => true,
-                Some(cell) => {
-                    cell.live = false;
+            work.live.retain(|&at| match entries.get_mut(at as usize) {
+                Some(entry) if entry.is_running() => true,
+                Some(entry) => {
+                    entry.live = false;
                     false
                 }
                 None => false,
             });
-            work.list.extend(work.live.iter().filter(|&&at| queue(cells, at)));
+            work.list.extend(work.live.iter().filter(|&&at| mark_queued(entries, at)));
             let due = (now * 1e3) as i64;
             while let Some(&Reverse((when, at))) = work.fading.peek()
                 && when <= due
             {
                 work.fading.pop();
-                if let Some(cell) = cells.get_mut(at as usize) {
-                    cell.fades = false;
+                if let Some(entry) = entries.get_mut(at as usize) {
+                    entry.fade_is_queued = false;
                 }
-                if queue(cells, at) {
+                if mark_queued(entries, at) {
                     work.list.push(at);
                 }
             }
         }
-        // A jump back leaves nothing behind, but what looked ahead from there has to be looked at once more.
+        // A usage that was computed for a time before the push is invalid at the next refresh.
         work.all = early;
         // An initial usage does not decay, so time alone can change the ranks.
         let initial_usage = site.rules.policy.initial_usage(&site.rules.options);
         let absolute = initial_usage.is_some_and(|usage| usage > 0.0);
         work.moved |= absolute && site.scale.half_life().seconds().is_some() && work.last != Some(now);
-        work.stage = Stage::Cells(0);
+        work.stage = Stage::Usages(0);
     }
 
-    fn work_out(&mut self, from: usize, budget: usize) {
+    fn update_usages(&mut self, from: usize, budget: usize) {
         let (now, mut left, mut at) = (self.work.now, budget, from);
         while let Some(&number) = self.work.list.get(at) {
-            let Some(cell) = self.cells.get_mut(number as usize) else { break };
-            if at > from && cell.cost() > left {
-                self.work.stage = Stage::Cells(at);
+            let Some(entry) = self.entries.get_mut(number as usize) else { break };
+            if at > from && entry.cost() > left {
+                self.work.stage = Stage::Usages(at);
                 return;
             }
-            left = left.saturating_sub(cell.cost());
+            left = left.saturating_sub(entry.cost());
             at += 1;
-            cell.queued = false;
+            entry.queued = false;
             let Some(half_life) = self.site.as_ref().map(|site| site.scale.half_life()) else { return };
-            self.give_up(number, now, half_life);
-            let Standing { work, site: Some(site), cells, .. } = self else { return };
+            self.evict_ended(number, now, half_life);
+            let Standing { work, site: Some(site), entries, .. } = self else { return };
             let Ranked { rules, tree, scale, .. } = site;
-            let Some(cell) = cells.get_mut(number as usize) else { break };
-            let Some(leaf) = cell.leaf else { continue };
-            let scaled = cell.scaled(now, rules.mode, scale);
+            let Some(entry) = entries.get_mut(number as usize) else { break };
+            let Some(leaf) = entry.leaf else { continue };
+            let scaled = entry.scaled(now, rules.mode, scale);
             let scaled = if zero_negligible(scale.plain(scaled, now)) == 0.0 { 0.0 } else { scaled };
             work.moved |= tree.accrue(leaf, scaled);
-            if !cell.is_settled() {
-                // A part of it is yet to come.
-                work.changed(cell, number);
+            if !entry.has_ended_sum() {
+                // A part of the usage begins later.
+                work.mark_changed(entry, number);
             }
             if scaled > 0.0
-                && !cell.fades
-                && !cell.is_running()
+                && !entry.fade_is_queued
+                && !entry.is_running()
                 && let Some(when) = scale.negligible_from(scaled)
             {
-                cell.fades = true;
+                entry.fade_is_queued = true;
                 work.fading.push(Reverse(((when * 1e3).ceil() as i64, number)));
             }
         }
@@ -257,30 +258,30 @@ impl Standing {
     fn rank(&mut self) {
         let Some(site) = self.site.as_mut() else { return };
         let options = site.rules.options.scaled(site.scale.factor(self.work.now));
-        // The push has made sure that the policy can rank this tree.
+        // The push has checked that the policy can rank this tree.
         self.work.done.ranked = site.tree.rank_into(site.rules.policy, &options, &mut site.ranking).is_ok();
         site.is_ranked |= self.work.done.ranked;
         self.work.stage = Stage::Compare(0);
     }
 
     fn compare(&mut self, from: usize, budget: usize) {
-        let Standing { work, site, cells, .. } = self;
+        let Standing { work, site, entries, .. } = self;
         let Some(site) = site else { return };
-        // Looking at one costs far less than working it out.
-        let until = from.saturating_add(budget.max(1).saturating_mul(4)).min(cells.len());
-        for (number, cell) in cells.iter_mut().enumerate().take(until).skip(from) {
-            let after = cell.leaf.and_then(|leaf| site.ranking.fairshare(leaf));
-            if cell.fairshare != after {
+        // A comparison is much cheaper than the computation of a usage.
+        let until = from.saturating_add(budget.max(1).saturating_mul(4)).min(entries.len());
+        for (number, entry) in entries.iter_mut().enumerate().take(until).skip(from) {
+            let after = entry.leaf.and_then(|leaf| site.ranking.fairshare(leaf));
+            if entry.fairshare != after {
                 let association = Index(number as u32);
-                work.done.changed.push(Changed { association, before: cell.fairshare, after });
-                cell.fairshare = after;
+                work.done.changed.push(Changed { association, before: entry.fairshare, after });
+                entry.fairshare = after;
             }
         }
-        work.stage = if until < cells.len() { Stage::Compare(until) } else { Stage::Idle };
+        work.stage = if until < entries.len() { Stage::Compare(until) } else { Stage::Idle };
     }
 }
 
-/// Whether a cell is new to the list of what is worked out.
-fn queue(cells: &mut [Cell], at: u32) -> bool {
-    cells.get_mut(at as usize).is_some_and(|cell| !std::mem::replace(&mut cell.queued, true))
+/// Marks an association as scheduled; returns true if it was not scheduled before.
+fn mark_queued(entries: &mut [AssociationUsage], at: u32) -> bool {
+    entries.get_mut(at as usize).is_some_and(|entry| !std::mem::replace(&mut entry.queued, true))
 }

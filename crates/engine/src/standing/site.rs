@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a push brings: the tree with usages as of an instant, and the rules.
+//! The tree of a push, with its usages and the rules by which it is ranked.
 
 use std::fmt;
 
@@ -8,78 +8,77 @@ use fairshare::accrual::{HalfLife, MAX_TIME, Mode};
 use fairshare::periods::Weights;
 use fairshare::{Builder, Options, Policy, RankError, Shares, TreeError};
 
-/// A whole site.
+/// The tree of a push, with its usages and rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// When the usages were true.
+    /// The time of the usages, in seconds since the epoch.
     pub instant: f64,
-    /// How they decay.
+    /// How usage decays.
     pub half_life: HalfLife,
-    /// So many seconds: job-list is asked no farther back for jobs that ended.
+    /// flux-accounting's usage reset period, in seconds. Ended jobs are read from job-list no farther back.
     pub reset: f64,
-    /// What a second of a job counts.
+    /// The usage per second of a node, a core and a GPU.
     pub weights: Weights,
-    /// What a running job counts.
+    /// How a running job accrues usage.
     pub mode: Mode,
-    /// The rule.
+    /// The ranking policy.
     pub policy: Policy,
-    /// Its options.
+    /// The options of the policy.
     pub options: Options,
-    /// Take usages also where a watermark lies before what was given up.
+    /// True if the pushed usages replace the sums of evicted jobs, whatever the watermarks are.
     pub replaces_all: bool,
-    /// All banks; one has no parent.
+    /// All banks. Exactly one has no parent.
     pub banks: Vec<Bank>,
-    /// All associations.
+    /// All leaves.
     pub associations: Vec<Leaf>,
 }
 
-/// A bank.
+/// A bank of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bank {
-    /// Its name.
+    /// Unique in the tree.
     pub name: BankName,
-    /// The bank above.
+    /// `None` for the root.
     pub parent: Option<BankName>,
-    /// What it was promised among its siblings.
+    /// The shares among its siblings.
     pub shares: Shares,
-    /// Usage of the bank itself, beside what is below it; usually `None`.
+    /// Usage of the bank itself in addition to its children; usually `None`.
     pub usage: Option<f64>,
-    /// Whether it is in use: below one that is not nobody is.
+    /// Below an inactive bank all banks and associations are inactive.
     pub active: bool,
 }
 
 impl Bank {
-    /// Name, parent, and whether it is in use.
+    /// Returns the name, the parent, and whether the bank is active.
     pub(super) fn row(&self) -> (&str, Option<&str>, bool) {
         (self.name.as_str(), self.parent.as_ref().map(|parent| parent.as_str()), self.active)
     }
 }
 
-/// An association.
+/// An association of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaf {
-    /// Whose jobs count here; `None` if no job matches, because the database has no valid user id.
+    /// The user id of the jobs that count here; `None` if the database has no valid user id, so that no job matches.
     pub user: Option<UserId>,
-    /// The user's name, which identifies the leaf within its bank. Siblings that are equal otherwise stand in the order of their
-    /// names.
+    /// The user's name. The name and the bank identify the leaf. Siblings that are equal otherwise are sorted by name.
     pub name: Box<str>,
-    /// In which bank.
+    /// The parent of the leaf.
     pub bank: BankName,
-    /// What it was promised among its siblings.
+    /// The shares among its siblings.
     pub shares: Shares,
-    /// Whether it is ranked.
+    /// An inactive association is not ranked.
     pub active: bool,
-    /// What it has used; `None` where nothing was ever recorded.
+    /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded.
     pub usage: Option<f64>,
-    /// Which ended jobs are in that usage.
+    /// The watermark of `usage`.
     pub counted: Watermark,
 }
 
-/// Says of each ended job of an association whether a usage has it in.
+/// The watermark of a usage: it determines which ended jobs the usage includes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watermark {
     end: f64,
-    /// Of the jobs that ended at `end`; `None` is all.
+    /// The included jobs among those that ended at `end`; `None` if all of these are included.
     ids: Option<Box<[JobId]>>,
 }
 
@@ -90,8 +89,8 @@ impl Default for Watermark {
 }
 
 impl Bank {
-    /// Puts it among the rows of a tree.
-    pub(super) fn add_to(&self, rows: &mut Builder) {
+    /// Adds the bank to the rows of a tree.
+    pub(super) fn add_row(&self, rows: &mut Builder) {
         let parent = self.parent.as_ref().map(|parent| parent.as_str());
         if self.active {
             rows.bank(self.name.as_str(), parent, self.shares, self.usage);
@@ -102,61 +101,61 @@ impl Bank {
 }
 
 impl Leaf {
-    /// Puts it among the rows of a tree.
-    pub(super) fn add_to(&self, rows: &mut Builder) {
+    /// Adds the leaf to the rows of a tree.
+    pub(super) fn add_row(&self, rows: &mut Builder) {
         rows.association(&self.name, self.bank.as_str(), self.shares, self.usage, self.active);
     }
 }
 
 impl Watermark {
-    /// All jobs that ended up to here.
+    /// Returns the watermark of a usage that includes all jobs that ended up to `end`, in seconds since the epoch.
     pub fn through(end: f64) -> Watermark {
         Watermark { end, ids: None }
     }
 
-    /// All jobs that ended before, and of those that ended at that very time these.
+    /// Returns the watermark of a usage that includes all jobs that ended before `end`, and the jobs `ids` that ended at `end`.
     pub fn with_ids(end: f64, ids: &[JobId]) -> Watermark {
         Watermark { end, ids: Some(ids.into()) }
     }
 
-    /// Up to when jobs that ended are in the usage.
+    /// Returns the time up to which ended jobs are included.
     pub fn end(&self) -> f64 {
         self.end
     }
 
-    /// Whether a job that ended then is in the usage.
+    /// Returns true if the usage includes job `id`, which ended at `end`.
     pub fn covers(&self, end: f64, id: JobId) -> bool {
         end < self.end || end == self.end && self.ids.as_ref().is_none_or(|ids| ids.contains(&id))
     }
 
-    /// Whether it is none: only what was never set may lie before all time.
-    pub(super) fn is_bad(&self) -> bool {
+    /// Returns true if the time is invalid. Minus infinity is valid: no job is included.
+    pub(super) fn is_invalid(&self) -> bool {
         self.end.is_nan() || self.end > MAX_TIME
     }
 
-    /// Whether everything that ended up to an instant is.
+    /// Returns true if the usage includes all jobs that ended up to `end`.
     pub(super) fn covers_all(&self, end: f64) -> bool {
         end == f64::NEG_INFINITY || end < self.end || end == self.end && self.ids.is_none()
     }
 }
 
-/// Why a site can't be taken. The one before stays.
+/// The reason why a site is rejected. The site in force stays.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SiteError {
-    /// The tree can't be right.
+    /// The tree is invalid.
     Tree(TreeError),
-    /// The policy can't rank it.
+    /// The policy cannot rank the tree.
     Rank(RankError),
-    /// The instant or a watermark is no time.
+    /// The time of the usages or of a watermark is invalid.
     BadTime(String),
-    /// A usage is none.
+    /// A usage is out of range.
     BadUsage {
-        /// The association or bank.
+        /// The association or the bank.
         node: String,
-        /// The number.
+        /// The usage as text.
         usage: String,
     },
-    /// A weight is none.
+    /// A weight is out of range.
     BadWeight(String),
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Examples of each rule; `figures` has those of counts, `recount` and `turns` have the properties.
+//! Examples of each rule. `figures` has numbers computed by hand, `recount` and `turns` have properties.
+mod export;
 mod figures;
 mod late;
 mod parts;
 mod recount;
 mod shared;
-mod told;
 mod turns;
 
 use crate::ids::{BankName, JobId, UserId};
@@ -16,7 +16,7 @@ use fairshare::{Options, Policy, Shares};
 use super::*;
 
 const DAY: f64 = 86_400.0;
-/// A site's real time.
+/// A realistic time, in seconds since the epoch.
 const T0: f64 = 1.7e9;
 
 fn bank(name: &str, parent: Option<&str>, shares: u64) -> Bank {
@@ -35,7 +35,7 @@ fn leaf(user: u32, bank: &str, usage: f64, counted: Watermark) -> Leaf {
     Leaf { user: Some(UserId(user)), name, bank: bank.into(), shares, active: true, usage, counted }
 }
 
-/// Users 1 and 2 in A, 3 in B; nobody has used anything.
+/// Users 1 and 2 in A, user 3 in B, all without usage.
 fn site(policy: Policy) -> Site {
     Site {
         instant: T0,
@@ -79,22 +79,22 @@ fn near(ours: f64, expected: f64) {
 }
 
 impl Standing {
-    /// Every job is where it is looked for, and nowhere else.
-    fn is_sound(&self) {
+    /// Asserts that each job is at the position that `by_id` stores.
+    fn assert_positions(&self) {
         let mut found = 0;
-        for (at, cell) in (0..).zip(&self.cells) {
-            let Some(jobs) = &cell.jobs else { continue };
-            for (slot, held) in (0_u32..).zip(&jobs.running) {
-                let place = self.by_id[&held.id];
+        for (at, entry) in (0..).zip(&self.entries) {
+            let Some(jobs) = &entry.jobs else { continue };
+            for (slot, tracked) in (0_u32..).zip(&jobs.running) {
+                let place = self.by_id[&tracked.id];
                 assert!(
-                    place.cell == at && matches!(place.slot, Slot::Running(its) if its == slot),
+                    place.entry == at && matches!(place.slot, Slot::Running(its) if its == slot),
                     "{place:?}"
                 );
             }
-            for (slot, held) in (0_u32..).zip(&jobs.ended) {
-                let place = self.by_id[&held.id];
+            for (slot, tracked) in (0_u32..).zip(&jobs.ended) {
+                let place = self.by_id[&tracked.id];
                 assert!(
-                    place.cell == at && matches!(place.slot, Slot::Ended(its) if its == slot),
+                    place.entry == at && matches!(place.slot, Slot::Ended(its) if its == slot),
                     "{place:?}"
                 );
             }
@@ -104,7 +104,6 @@ impl Standing {
     }
 }
 
-/// Within one refresh, without any push, whoever runs stands behind whoever does not.
 #[test]
 fn a_running_job_lowers_its_association_at_the_next_refresh() {
     for policy in Policy::ALL {
@@ -119,9 +118,9 @@ fn a_running_job_lowers_its_association_at_the_next_refresh() {
     }
 }
 
-/// Nothing runs: the tree is not even looked at, but for the one policy with an absolute number in it.
+/// The policy pbs has an absolute usage among its options, so time alone can change its ranks.
 #[test]
-fn a_refresh_does_nothing_where_nothing_moved() {
+fn a_refresh_without_changes_computes_nothing() {
     for policy in Policy::ALL {
         let mut with_usage = site(policy);
         with_usage.associations[0].usage = Some(5e6);
@@ -138,9 +137,8 @@ fn a_refresh_does_nothing_where_nothing_moved() {
     }
 }
 
-/// A usage that has faded to nothing is none, without anybody looking at it before.
 #[test]
-fn a_faded_usage_becomes_nothing_in_time() {
+fn a_negligible_usage_counts_as_0() {
     let mut faint = site(Policy::FairTree);
     faint.associations[0].usage = Some(1.0);
     let mut standing = standing(faint);
@@ -152,32 +150,32 @@ fn a_faded_usage_becomes_nothing_in_time() {
     assert_eq!(standing.refresh(T0 + 30.0 * DAY).worked_out, 1);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
     assert_eq!(usage(&standing, 1, "A", T0 + 30.0 * DAY), 0.0);
-    // The clock is set back: it is there again.
+    // The clock goes back.
     standing.refresh(T0 + DAY);
     assert_eq!(fairshare(&standing, 1, "A"), before);
 }
 
 #[test]
-fn what_a_push_covers_counts_once() {
+fn a_job_that_a_push_covers_counts_once() {
     let mut standing = standing(site(Policy::Classic));
     for id in [1, 2, 3] {
         standing.started(&job(id, 1, "A", 1, T0)).expect("a job");
     }
-    // 2 and 3 end at one instant.
+    // Jobs 2 and 3 end at the same time.
     for (id, end) in [(1, T0 + 100.0), (2, T0 + 200.0), (3, T0 + 200.0)] {
         let job = job(id, 1, "A", 1, T0);
         standing.ended(&job, end).expect("an end");
-        standing.ended(&job, end).expect("told again");
-        standing.started(&job).expect("and its start, late");
+        standing.ended(&job, end).expect("a second report");
+        standing.started(&job).expect("a late start");
     }
     let mut none = site(Policy::Classic);
     none.half_life = HalfLife::NONE;
     for (what, mark, pushed, total) in [
         ("nothing", Watermark::default(), 0.0, 500.0),
         ("the first", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
-        ("before the end of two, ids decide", Watermark::with_ids(T0 + 200.0, &[JobId(2)]), 1_300.0, 1_500.0),
+        ("one of two jobs with the same end", Watermark::with_ids(T0 + 200.0, &[JobId(2)]), 1_300.0, 1_500.0),
         ("all", Watermark::through(T0 + 200.0), 1_500.0, 1_500.0),
-        ("an old push, late", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
+        ("a late older push", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
     ] {
         none.associations[0] = leaf(1, "A", pushed, mark);
         standing.push(none.clone()).expect("a site");
@@ -187,7 +185,7 @@ fn what_a_push_covers_counts_once() {
 }
 
 #[test]
-fn of_two_ends_the_earlier_stands() {
+fn the_earlier_of_two_ends_counts() {
     for ends in [[50.0, 60.0], [60.0, 50.0]] {
         let mut plain = site(Policy::Classic);
         plain.half_life = HalfLife::NONE;
@@ -199,13 +197,12 @@ fn of_two_ends_the_earlier_stands() {
     }
 }
 
-/// An association that comes and goes while its job runs.
 #[test]
 fn associations_appear_move_and_disappear() {
     let mut plain = site(Policy::WeightedWalk);
     plain.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
-    // Before the tree has it.
+    // The job starts before the tree has user 9.
     standing.started(&job(1, 9, "A", 1, T0)).expect("a job");
     standing.refresh(T0 + 10.0);
     assert_eq!(fairshare(&standing, 9, "A"), None);
@@ -215,7 +212,7 @@ fn associations_appear_move_and_disappear() {
     standing.refresh(T0 + 20.0);
     assert_eq!(usage(&standing, 9, "A", T0 + 20.0), 20.0);
     assert_eq!(fairshare(&standing, 9, "A"), Some(0.25));
-    // It moves to B: the new one begins with nothing, the job stays where it began.
+    // User 9 moves to B and starts without usage. The job stays in A.
     let mut moved = plain.clone();
     moved.associations.push(leaf(9, "B", 0.0, Watermark::default()));
     standing.push(moved).expect("a site");
@@ -224,15 +221,15 @@ fn associations_appear_move_and_disappear() {
     assert!(refreshed.changed.contains(&Changed { association: old, before: Some(0.25), after: None }));
     assert_eq!((standing.fairshare(old), standing.node(old)), (None, None));
     assert_eq!(usage(&standing, 9, "B", T0 + 30.0), 0.0);
-    // And back: nothing is lost.
+    // User 9 moves back.
     standing.push(with).expect("a site");
     assert_eq!(usage(&standing, 9, "A", T0 + 40.0), 40.0);
     assert_eq!(standing.find(UserId(9), &"A".into()), Some(old));
-    assert_eq!(standing.find(UserId(9), &"B".into()), None, "nothing to remember of it");
+    assert_eq!(standing.find(UserId(9), &"B".into()), None, "it has no jobs");
 }
 
 #[test]
-fn what_was_given_up_is_not_taken_apart() {
+fn the_sum_of_evicted_jobs_is_not_split() {
     let mut plain = site(Policy::Classic);
     plain.half_life = HalfLife::NONE;
     let mut standing = Standing::new(Memory { jobs: 4, each: 1 });
@@ -242,19 +239,19 @@ fn what_was_given_up_is_not_taken_apart() {
         standing.ended(&job, end).expect("an end");
     }
     standing.refresh(T0 + 200.0);
-    assert_eq!(standing.counts(), (3, 0, 1), "the last one is left");
+    assert_eq!(standing.counts(), (3, 0, 1), "only the last job is kept");
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
-    // Told again: known.
+    // The end of an evicted job is recorded again.
     let (first, end) = ten(1);
     standing.ended(&first, end).expect("an end");
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
     for (what, mark, pushed, all, total) in [
         ("inside the sum", Watermark::through(T0 + 50.0), 1_150.0, false, 550.0),
-        ("some of its last", Watermark::with_ids(T0 + 90.0, &[JobId(9)]), 1_450.0, false, 550.0),
-        ("all of it", Watermark::through(T0 + 90.0), 1_450.0, false, 1_550.0),
-        ("more than that", Watermark::through(T0 + 95.0), 1_455.0, false, 1_555.0),
+        ("some jobs of its last end", Watermark::with_ids(T0 + 90.0, &[JobId(9)]), 1_450.0, false, 550.0),
+        ("the whole sum", Watermark::through(T0 + 90.0), 1_450.0, false, 1_550.0),
+        ("beyond the sum", Watermark::through(T0 + 95.0), 1_455.0, false, 1_555.0),
         ("inside again", Watermark::through(T0 + 50.0), 1_150.0, false, 1_555.0),
-        ("whatever the watermarks say", Watermark::default(), 3.0, true, 103.0),
+        ("a push that replaces all", Watermark::default(), 3.0, true, 103.0),
     ] {
         plain.associations[0] = leaf(1, "A", pushed, mark);
         plain.replaces_all = all;
@@ -265,27 +262,27 @@ fn what_was_given_up_is_not_taken_apart() {
 }
 
 #[test]
-fn a_push_in_the_middle_of_a_refresh_begins_it_anew() {
+fn a_push_during_a_refresh_restarts_the_refresh() {
     let mut standing = standing(site(Policy::Classic));
     standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
     let whole = { standing.clone().refresh(T0 + 60.0) };
-    // Between any two steps.
+    // After each number of steps.
     for steps in 0..8 {
         let mut sliced = standing.clone();
         sliced.begin(T0 + 60.0);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for _ in 0..steps {
-            told.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
+            reported.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
         }
         let mut halved = site(Policy::Classic);
         halved.associations[1].usage = Some(1e4);
         sliced.push(halved).expect("a site");
         sliced.begin(T0 + 60.0);
         while sliced.is_refreshing() {
-            told.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
+            reported.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
         }
-        for changed in &told {
-            let last = told.iter().rfind(|other| other.association == changed.association);
+        for changed in &reported {
+            let last = reported.iter().rfind(|other| other.association == changed.association);
             assert_eq!(last.expect("itself").after, sliced.fairshare(changed.association));
         }
         assert!(fairshare(&sliced, 2, "A") < fairshare(&sliced, 1, "A"), "after {steps} steps");
@@ -294,7 +291,7 @@ fn a_push_in_the_middle_of_a_refresh_begins_it_anew() {
 }
 
 #[test]
-fn clocks_that_jump_leave_no_trace() {
+fn clock_jumps_do_not_change_usage() {
     for policy in Policy::ALL {
         let mut busy = site(policy);
         busy.associations[2].usage = Some(500.0);
@@ -303,7 +300,7 @@ fn clocks_that_jump_leave_no_trace() {
         standing.ended(&job(2, 2, "A", 1, T0 + 5.0), T0 + 3_600.0).expect("an end");
         let mut plain = standing.clone();
         plain.refresh(T0 + 100.0);
-        // An hour back, a year ahead, beyond a thousand half-lives, no time at all, and as it should be.
+        // An hour back, a year ahead, over a thousand half-lives ahead and back, invalid times, and the right time.
         for now in
             [T0 - 3_600.0, T0 + 365.0 * DAY, T0 + 5e3 * DAY, f64::NAN, 1e300, T0 - 5e3 * DAY, T0 + 100.0]
         {
@@ -326,7 +323,7 @@ fn clocks_that_jump_leave_no_trace() {
 }
 
 #[test]
-fn what_no_site_can_have_is_refused_and_the_old_one_stays() {
+fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
     let mut standing = standing(site(Policy::Classic));
     standing.refresh(T0);
     let old = standing.fairshare(Index(0));
@@ -371,8 +368,8 @@ fn what_no_site_can_have_is_refused_and_the_old_one_stays() {
         assert!(standing.ended(&job(1, 1, "A", 1, start), end).is_err(), "{start} {end}");
     }
     standing.started(&job(3, 1, "A", 1, T0)).expect("a job");
-    assert!(standing.ended(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "of one that ran");
-    standing.is_sound();
+    assert!(standing.ended(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "the end of a running job");
+    standing.assert_positions();
     standing.ended(&job(2, 1, "A", u64::MAX, T0), T0 - 5.0).expect("an end before the start");
     assert_eq!(usage(&standing, 1, "A", T0 + 1.0), 0.0);
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How much a refresh looks at, what is remembered and what is told of it: figures worked out by hand.
+//! The cost of a refresh, eviction, and reported changes, compared with numbers computed by hand.
 
 use super::*;
 use fairshare::InactiveUsage;
 use fairshare::accrual::MAX_TIME;
 
 #[test]
-fn a_slice_is_as_large_as_it_may_be() {
+fn a_slice_uses_its_whole_budget() {
     let mut six = site(Policy::FairTree);
     six.associations = (1..=6).map(|user| leaf(user, "A", f64::from(user), Watermark::default())).collect();
     let six = standing(six);
-    // Those that are worked out, the ranking, and four times as many that are compared.
+    // Steps for the usages, one for the ranking, and steps for comparisons, four times as many in each.
     for (budget, steps) in [(1, 6 + 1 + 2), (3, 2 + 1 + 1), (4, 2 + 1 + 1), (6, 1 + 1 + 1), (99, 1 + 1 + 1)] {
         let mut standing = six.clone();
         standing.begin(T0);
@@ -23,39 +23,39 @@ fn a_slice_is_as_large_as_it_may_be() {
 }
 
 #[test]
-fn only_what_moved_is_worked_out() {
+fn a_refresh_computes_only_changed_associations() {
     let mut standing = standing(site(Policy::FairTree));
     let refreshed = |standing: &mut Standing, later: f64| {
         let refreshed = standing.refresh(T0 + later);
         (refreshed.worked_out, refreshed.ranked)
     };
-    assert_eq!(refreshed(&mut standing, 0.0), (3, true), "all of it is new");
-    assert_eq!(refreshed(&mut standing, 0.0), (0, false), "no time passed");
+    assert_eq!(refreshed(&mut standing, 0.0), (3, true), "the tree is new");
+    assert_eq!(refreshed(&mut standing, 0.0), (0, false), "the time is the same");
     standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
-    assert_eq!(refreshed(&mut standing, 10.0), (1, true), "it has started");
-    assert_eq!(refreshed(&mut standing, 20.0), (1, true), "it runs");
+    assert_eq!(refreshed(&mut standing, 10.0), (1, true), "the job has started");
+    assert_eq!(refreshed(&mut standing, 20.0), (1, true), "the job runs");
     standing.ended(&job(1, 1, "A", 1, T0), T0 + 25.0).expect("an end");
-    assert_eq!(refreshed(&mut standing, 30.0), (1, true), "it has ended");
-    assert_eq!(refreshed(&mut standing, 40.0), (0, false), "and runs no more");
+    assert_eq!(refreshed(&mut standing, 30.0), (1, true), "the job has ended");
+    assert_eq!(refreshed(&mut standing, 40.0), (0, false), "the job no longer runs");
     standing.ended(&job(2, 3, "B", 1, T0), T0 + 45.0).expect("an end");
-    assert_eq!(refreshed(&mut standing, 50.0), (1, true), "nobody said that it ran");
+    assert_eq!(refreshed(&mut standing, 50.0), (1, true), "its start was not recorded");
     for id in [3, 4] {
         standing.started(&job(id, 1, "A", 1, T0 + 50.0)).expect("a job");
     }
-    assert_eq!(refreshed(&mut standing, 60.0), (1, true), "two of one association");
+    assert_eq!(refreshed(&mut standing, 60.0), (1, true), "two jobs of one association");
     standing.ended(&job(4, 1, "A", 1, T0 + 50.0), T0 + 65.0).expect("an end");
-    assert_eq!(refreshed(&mut standing, 70.0), (1, true), "one ends, one goes on");
-    assert_eq!(standing.work.noted(), (1, 2), "what runs, and what faded since it did not");
+    assert_eq!(refreshed(&mut standing, 70.0), (1, true), "one job ends, the other runs");
+    assert_eq!(standing.work.count_stored(), (1, 2), "one association runs a job, two decay");
     for id in 5..50 {
         standing.started(&job(id, 1, "A", 1, T0 + 70.0)).expect("a job");
         standing.ended(&job(id + 100, 3, "B", 1, T0 + 70.0), T0 + 75.0).expect("an end");
         standing.refresh(T0 + 80.0);
     }
-    assert_eq!(standing.work.noted(), (1, 2), "each once");
+    assert_eq!(standing.work.count_stored(), (1, 2), "each association is stored once");
 }
 
 #[test]
-fn pbs_is_ranked_anew_only_for_its_absolute_number() {
+fn pbs_is_ranked_again_only_if_it_has_an_initial_usage() {
     for (min_usage, ranked) in [(0.0, false), (1.0, true)] {
         let mut used = site(Policy::Pbs);
         used.options.pbs_min_usage = min_usage;
@@ -66,9 +66,9 @@ fn pbs_is_ranked_anew_only_for_its_absolute_number() {
     }
 }
 
-/// Bit by bit, whatever the clock does: of two equal ones none becomes larger by a rounding.
+/// A rounding would make one of two equal usages larger.
 #[test]
-fn what_was_pushed_stays_the_number_it_was() {
+fn a_pushed_usage_stays_the_same_bit_by_bit() {
     let mut thirds = site(Policy::Classic);
     let pushed = [1e6 / 3.0, 1e6 / 7.0, 1e6 / 11.0];
     for (leaf, usage) in thirds.associations.iter_mut().zip(pushed) {
@@ -86,7 +86,7 @@ fn what_was_pushed_stays_the_number_it_was() {
 }
 
 #[test]
-fn a_banks_own_usage_fades_like_any() {
+fn a_banks_own_usage_decays() {
     let mut used = site(Policy::Classic);
     used.banks[1].usage = Some(3.0);
     used.banks[2].usage = Some(0.0);
@@ -99,12 +99,11 @@ fn a_banks_own_usage_fades_like_any() {
         let plain = scale.plain(own, now);
         assert!((plain / left - 1.0).abs() < 1e-6, "{days}: {plain}, expected {left}");
     }
-    assert_eq!(standing.bank(&"B".into()).expect("a bank").usage, None, "0 is none");
+    assert_eq!(standing.bank(&"B".into()).expect("a bank").usage, None, "a usage of 0 is not stored");
 }
 
-/// A usage that faded to nothing does not keep the next one from it.
 #[test]
-fn whoever_uses_again_after_all_had_faded_fades_again() {
+fn new_usage_after_negligible_usage_decays_again() {
     let mut faint = site(Policy::FairTree);
     faint.associations[0].usage = Some(1.0);
     let mut standing = standing(faint);
@@ -119,9 +118,9 @@ fn whoever_uses_again_after_all_had_faded_fades_again() {
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
 
-/// Its end was told by a clock that is ahead: until then it goes on, and nobody tells of it once more.
+/// The end comes from a clock that is ahead. The job accrues usage until then, and its end is not recorded again.
 #[test]
-fn what_is_yet_to_come_of_a_job_that_ended_counts_when_it_comes() {
+fn a_job_whose_end_is_in_the_future_accrues_until_then() {
     let mut plain = site(Policy::FairTree);
     (plain.half_life, plain.associations[2].usage) = (HalfLife::NONE, Some(75.0));
     let mut standing = standing(plain);
@@ -133,7 +132,7 @@ fn what_is_yet_to_come_of_a_job_that_ended_counts_when_it_comes() {
 }
 
 #[test]
-fn what_a_job_would_have_used_that_never_ran_is_taken_back_at_the_next_refresh() {
+fn a_refresh_removes_the_usage_of_a_job_that_never_ran() {
     let mut standing = standing(site(Policy::FairTree));
     standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
     standing.refresh(T0 + 100.0);
@@ -143,9 +142,9 @@ fn what_a_job_would_have_used_that_never_ran_is_taken_back_at_the_next_refresh()
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
 
-/// However long ago the push was: in the tree in force all is in other units by then.
+/// The scale of the tree changes as time passes.
 #[test]
-fn as_it_was_pushed_a_bank_used_what_it_had_used_then() {
+fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
     let mut used = site(Policy::Classic);
     (used.banks[1].usage, used.associations[2].usage) = (Some(3e6), Some(1e6));
     let mut standing = standing(used);
@@ -160,12 +159,12 @@ fn as_it_was_pushed_a_bank_used_what_it_had_used_then() {
     assert_eq!(as_pushed(&standing), live);
 }
 
-/// Of an association that is forgotten with the push that lacks it somebody may still show a fair-share.
+/// An association that is removed by a push still had a fair-share.
 #[test]
-fn who_is_gone_is_told_and_leaves_room_for_others() {
+fn removed_associations_are_reported_and_their_entries_used_again() {
     let mut standing = standing(site(Policy::FairTree));
     standing.refresh(T0);
-    let cells = standing.cells.len();
+    let entries = standing.entries.len();
     for user in 4..50 {
         let mut other = site(Policy::FairTree);
         other.associations[2] = leaf(user, "B", 0.0, Watermark::default());
@@ -173,21 +172,21 @@ fn who_is_gone_is_told_and_leaves_room_for_others() {
         let before = standing.fairshare(gone);
         standing.push(other).expect("a site");
         let refreshed = standing.refresh(T0 + f64::from(user));
-        let told = Changed { association: gone, before, after: None };
-        assert!(before.is_some() && refreshed.changed.contains(&told), "{user}: {:?}", refreshed.changed);
+        let reported = Changed { association: gone, before, after: None };
+        assert!(before.is_some() && refreshed.changed.contains(&reported), "{user}: {:?}", refreshed.changed);
     }
-    assert!(standing.cells.len() <= cells + 1, "{} of {cells}", standing.cells.len());
+    assert!(standing.entries.len() <= entries + 1, "{} of {entries}", standing.entries.len());
 }
 
 #[test]
-fn so_many_ended_jobs_are_remembered() {
+fn as_many_ended_jobs_are_kept_as_configured() {
     for (what, each, keep_all, ends, now, left) in [
-        ("as many as may be", 1, false, [&[1u32, 2, 3, 4][..], &[]], 99u32, 4),
-        ("one more", 1, false, [&[1, 2, 3, 4, 5], &[]], 99, 1),
-        ("of those with more than twice", 1, false, [&[1, 2], &[3, 4, 5]], 99, 3),
-        ("as they are read back", 1, true, [&[1, 2, 3, 4, 5], &[]], 99, 5),
-        ("those that are yet to end", 0, false, [&[1, 2, 3, 4, 5], &[]], 3, 2),
-        ("of one instant all or none", 2, false, [&[1, 2, 3, 3, 4], &[]], 99, 3),
+        ("as many as allowed", 1, false, [&[1u32, 2, 3, 4][..], &[]], 99u32, 4),
+        ("one more than allowed", 1, false, [&[1, 2, 3, 4, 5], &[]], 99, 1),
+        ("only associations with more than twice `each`", 1, false, [&[1, 2], &[3, 4, 5]], 99, 3),
+        ("while a restart reads them", 1, true, [&[1, 2, 3, 4, 5], &[]], 99, 5),
+        ("jobs that end later", 0, false, [&[1, 2, 3, 4, 5], &[]], 3, 2),
+        ("jobs that end together", 2, false, [&[1, 2, 3, 3, 4], &[]], 99, 3),
     ] {
         let mut standing = Standing::new(Memory { jobs: 4, each });
         standing.push(site(Policy::Classic)).expect("a site");
@@ -204,7 +203,7 @@ fn so_many_ended_jobs_are_remembered() {
 }
 
 #[test]
-fn a_late_end_is_told_from_what_was_given_up() {
+fn a_late_end_is_distinguished_from_evicted_jobs() {
     let mut plain = site(Policy::Classic);
     plain.half_life = HalfLife::NONE;
     let mut standing = Standing::new(Memory { jobs: 0, each: 0 });
@@ -218,14 +217,14 @@ fn a_late_end_is_told_from_what_was_given_up() {
     assert_eq!(standing.counts(), (3, 1, 0));
     let used = |standing: &Standing| usage(standing, 1, "A", T0 + 100.0);
     standing.ended(&one(1), T0 + 15.0).expect("an end");
-    assert_eq!(used(&standing), 105.0, "it ran all the time");
+    assert_eq!(used(&standing), 105.0, "it ran before the eviction");
     standing.started(&one(5)).expect("a job");
     standing.ended(&one(5), T0 + 35.0).expect("an end");
-    assert_eq!(used(&standing), 105.0, "it may be one of them");
+    assert_eq!(used(&standing), 105.0, "it may have been evicted");
     standing.started(&one(6)).expect("a job");
     standing.ended(&one(6), T0 + 60.0).expect("an end");
-    assert_eq!(used(&standing), 165.0, "it ended later than all of them");
-    // A push that would have to take them apart leaves what is known, also where it knows of no usage.
+    assert_eq!(used(&standing), 165.0, "it ended after the evicted jobs");
+    // A push whose watermark splits the sum leaves the usage unchanged, even if the push has no usage.
     plain.associations[0] = Leaf { usage: None, ..leaf(1, "A", 0.0, Watermark::through(T0 + 40.0)) };
     plain.associations[0].usage = Some(90.0);
     standing.push(plain.clone()).expect("a site");
@@ -234,9 +233,9 @@ fn a_late_end_is_told_from_what_was_given_up() {
     assert_eq!(standing.leaf(UserId(1), &"A".into()).expect("a leaf").usage, Some(90.0));
 }
 
-/// After a clock that was ahead: it is added as of when the others ended, which by then it has faded to.
+/// The clock went back. The usage decays to the time of the evicted sum and is added to it.
 #[test]
-fn an_end_before_what_was_given_up_is_added_as_of_its_own_time() {
+fn an_end_before_evicted_jobs_decays_from_its_own_time() {
     let mut standing = Standing::new(Memory { jobs: 0, each: 0 });
     standing.push(site(Policy::Classic)).expect("a site");
     standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
@@ -249,18 +248,18 @@ fn an_end_before_what_was_given_up_is_added_as_of_its_own_time() {
     let of_all: f64 = [1.5, 2.0, 3.0, 4.0].map(of_one).iter().sum();
     near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
     standing.refresh(T0 + 5.0 * DAY);
-    assert_eq!(standing.counts().2, 0, "it is given up too");
+    assert_eq!(standing.counts().2, 0, "it is evicted");
     near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
 }
 
 #[test]
-fn what_no_time_is_has_words() {
+fn an_invalid_time_is_named_in_the_error() {
     let bad = standing(site(Policy::Classic)).ended(&job(1, 1, "A", 1, T0), f64::NAN).expect_err("no time");
     assert!(bad.to_string().contains("can't be counted: NaN is no time"), "{bad}");
 }
 
 #[test]
-fn an_association_is_known_as_long_as_a_job_of_it_may_count() {
+fn an_association_stays_known_while_one_of_its_jobs_may_count() {
     let mut plain = site(Policy::Classic);
     plain.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
@@ -277,7 +276,7 @@ fn an_association_is_known_as_long_as_a_job_of_it_may_count() {
 }
 
 #[test]
-fn who_is_gone_is_told() {
+fn a_removed_association_is_reported() {
     let mut standing = standing(site(Policy::Classic));
     standing.refresh(T0);
     let gone = standing.find(UserId(3), &"B".into()).expect("a leaf");
@@ -291,11 +290,11 @@ fn who_is_gone_is_told() {
     standing.begin(T0 + 2.0);
     assert!(standing.is_refreshing());
     standing.forget_site();
-    assert!(!standing.is_refreshing(), "there is nothing to rank");
+    assert!(!standing.is_refreshing(), "there is no tree");
 }
 
 #[test]
-fn times_up_to_the_last_are_taken() {
+fn times_up_to_the_maximum_are_accepted() {
     for (instant, counted, is_right) in [
         (MAX_TIME, T0, true),
         (-MAX_TIME, T0, true),
@@ -312,7 +311,7 @@ fn times_up_to_the_last_are_taken() {
 }
 
 #[test]
-fn below_a_bank_out_of_use_nobody_is_ranked() {
+fn associations_below_an_inactive_bank_are_not_ranked() {
     for how in [InactiveUsage::Count, InactiveUsage::Ignore] {
         let mut dead = site(Policy::Classic);
         dead.options.inactive_usage = how;
@@ -336,29 +335,29 @@ fn below_a_bank_out_of_use_nobody_is_ranked() {
     }
 }
 
-/// Where many jobs of an association end in one instant, none of them can go before the others.
+/// Jobs that end at the same time are evicted together.
 #[test]
-fn where_none_can_be_given_up_the_ended_jobs_stay_where_they_are() {
+fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     let mut standing = Standing::new(Memory { jobs: 0, each: 1 });
     standing.push(site(Policy::Classic)).expect("a site");
     let places = |standing: &Standing| {
-        let held = standing.cells[0].jobs.as_ref().expect("jobs").ended.iter();
-        (standing.cells[0].sorted(), held.map(|held| held.id.0).collect::<Vec<_>>())
+        let tracked = standing.entries[0].jobs.as_ref().expect("jobs").ended.iter();
+        (standing.entries[0].order_version(), tracked.map(|tracked| tracked.id.0).collect::<Vec<_>>())
     };
     for id in (1..=9).rev() {
         standing.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
         standing.give_up_beside(JobId(id), T0 + 10.0);
         assert_eq!(places(&standing), (0, (id..=9).rev().collect()));
-        standing.is_sound();
+        standing.assert_positions();
     }
-    // It is not looked for again before the clock goes on, not even where one came that could go.
+    // A second call at the same time does nothing, although job 10 could be evicted.
     standing.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
     standing.give_up_beside(JobId(10), T0 + 10.0);
     assert_eq!(standing.counts().2, 10);
     standing.give_up_beside(JobId(10), T0 + 11.0);
     assert_eq!(standing.counts().2, 9);
-    standing.is_sound();
-    // None that ends later than now goes, whatever is kept.
+    standing.assert_positions();
+    // Jobs that end later than now are not evicted.
     let mut early = Standing::new(Memory { jobs: 0, each: 0 });
     early.push(site(Policy::Classic)).expect("a site");
     for id in 1..=3 {
@@ -367,8 +366,8 @@ fn where_none_can_be_given_up_the_ended_jobs_stay_where_they_are() {
     early.give_up_beside(JobId(1), T0 + 50.0);
     assert_eq!(places(&early), (0, vec![1, 2, 3]));
     early.give_up_beside(JobId(1), T0 + 97.0);
-    assert_eq!(early.counts().2, 2, "what ends just now has ended");
+    assert_eq!(early.counts().2, 2, "a job that ends now is evicted");
     early.give_up_beside(JobId(1), T0 + 98.5);
     assert_eq!(early.counts().2, 1);
-    early.is_sound();
+    early.assert_positions();
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What ended, told after a push that came later: as if it had been told before.
+//! Ends and evicted usage that are restored after a push count as if they had been restored before.
 
 use super::*;
 
-/// One association's ends ten seconds apart, of which all but the last are given up; and what is told of them.
-fn told() -> (Standing, Vec<Ended>, Vec<GivenUp>) {
+/// Returns a standing in which one association's jobs ended every ten seconds and all but the last were evicted, with its export.
+fn exported() -> (Standing, Vec<Ended>, Vec<GivenUp>) {
     let mut first = Standing::new(Memory { jobs: 0, each: 1 });
     first.push(site(Policy::Classic)).expect("a site");
     for id in 1..6 {
@@ -17,7 +17,7 @@ fn told() -> (Standing, Vec<Ended>, Vec<GivenUp>) {
 }
 
 #[test]
-fn a_push_counts_the_same_before_and_after_what_it_is_told() {
+fn a_push_counts_the_same_before_and_after_a_restore() {
     for (through, replaces_all, of_job_list) in [
         (-5.0, false, vec![]),
         (25.0, false, vec![]),
@@ -29,7 +29,7 @@ fn a_push_counts_the_same_before_and_after_what_it_is_told() {
         (25.0, true, vec![]),
         (90.0, true, vec![5]),
     ] {
-        let (mut first, jobs, sums) = told();
+        let (mut first, jobs, sums) = exported();
         let mut push = Site { instant: T0 + 150.0, replaces_all, ..site(Policy::Classic) };
         push.associations[0] = leaf(1, "A", 1000.0, Watermark::through(T0 + through));
         first.push(push.clone()).expect("a site");
@@ -46,7 +46,7 @@ fn a_push_counts_the_same_before_and_after_what_it_is_told() {
         }
         for standing in [&mut first, &mut second] {
             standing.refresh(T0 + 200.0);
-            standing.is_sound();
+            standing.assert_positions();
         }
         let what = format!("{through} {replaces_all} {of_job_list:?}");
         let [ours, wanted] = [&second, &first].map(|one| usage(one, 1, "A", T0 + 200.0));
@@ -57,8 +57,8 @@ fn a_push_counts_the_same_before_and_after_what_it_is_told() {
 }
 
 #[test]
-fn a_sum_is_taken_once() {
-    let (first, jobs, sums) = told();
+fn a_sum_is_restored_once() {
+    let (first, jobs, sums) = exported();
     let mut second = Standing::new(Memory { jobs: 0, each: 1 });
     for _ in 0..2 {
         assert!(sums.iter().cloned().all(|sum| second.gave_up(sum)));
@@ -68,7 +68,7 @@ fn a_sum_is_taken_once() {
     }
     second.push(site(Policy::Classic)).expect("a site");
     near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
-    // What was given up here since is not taken apart.
+    // Jobs that this standing evicted itself are not replaced.
     for id in 6..9 {
         second.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
     }
@@ -80,14 +80,14 @@ fn a_sum_is_taken_once() {
 }
 
 #[test]
-fn what_a_job_ran_on_is_the_most_that_is_told_of_it() {
+fn a_job_has_the_largest_resource_counts_reported() {
     let on = |cores, gpus| {
         let ran_on = Resources { nodes: 2, cores, gpus };
         Job { ran_on, ..job(1, 1, "A", 2, T0) }
     };
     let mut weighted = site(Policy::Classic);
     weighted.weights = Weights { node: 1.0, core: 10.0, gpu: 100.0 };
-    let mut told = Vec::new();
+    let mut exports = Vec::new();
     for (one, other) in [((0, 0), (3, 4)), ((3, 4), (0, 0)), ((3, 0), (0, 4)), ((3, 4), (3, 4))] {
         let mut standing = standing(weighted.clone());
         for (cores, gpus) in [one, other] {
@@ -95,12 +95,12 @@ fn what_a_job_ran_on_is_the_most_that_is_told_of_it() {
             standing.refresh(T0 + 10.0);
         }
         near(usage(&standing, 1, "A", T0 + 10.0), usage_of(2 + 3 * 10 + 4 * 100));
-        told.push(standing.uncovered(Bookmark::default(), 9));
+        exports.push(standing.uncovered(Bookmark::default(), 9));
     }
-    assert!(told.windows(2).all(|pair| pair[0] == pair[1]), "{told:?}");
+    assert!(exports.windows(2).all(|pair| pair[0] == pair[1]), "{exports:?}");
 }
 
-/// Of ten seconds at a rate, as of their end.
+/// Returns the usage of ten seconds at `rate`, at the end of these.
 fn usage_of(rate: u32) -> f64 {
     let per_second = std::f64::consts::LN_2 / DAY;
     f64::from(rate) * (1.0 - (-per_second * 10.0).exp()) / per_second

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A site that comes in parts is the same site, whatever happened between them; one that never comes to its end leaves nothing.
+//! A site that comes in parts is the same as one that comes at once, and leaves nothing if it is not committed.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn rule(site: &Site) -> Rule {
     Rule { instant, half_life, reset, weights, policy, options, replaces_all }
 }
 
-/// A part of no more than one association each.
+/// Splits a site into parts with at most one association.
 fn parts(site: &Site) -> impl Iterator<Item = SitePart> {
     let head = SitePart { rule: Some(rule(site)), banks: site.banks.clone(), associations: Vec::new() };
     let leaf = |leaf: &Leaf| SitePart { associations: vec![leaf.clone()], ..SitePart::default() };
@@ -21,7 +21,7 @@ fn draft(site: &Site, standing: &mut Standing) -> Draft {
     draft
 }
 
-/// Five users, of whom 1 to 3 are in the tree before.
+/// Five users, of which the tree of [`site`] has 1 to 3.
 fn larger() -> Site {
     let mut larger = site(Policy::FairTree);
     larger.associations.extend([4, 5].map(|user| leaf(user, "B", 0.0, Watermark::default())));
@@ -31,8 +31,8 @@ fn larger() -> Site {
     larger
 }
 
-/// Everybody with usage and fair-share.
-fn told(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64>)> {
+/// Returns the usage and the fair-share of each user.
+fn figures(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64>)> {
     standing.refresh(T0);
     let of = |user: u32| {
         let index = ["A", "B"].iter().find_map(|bank| standing.find(UserId(user), &BankName::from(*bank)));
@@ -43,20 +43,19 @@ fn told(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64>)> {
 }
 
 #[test]
-fn in_parts_it_is_the_same_as_at_once() {
+fn a_site_in_parts_equals_the_site_at_once() {
     let mut at_once = standing(site(Policy::FairTree));
     at_once.push(larger()).expect("a site");
     let mut in_parts = standing(site(Policy::FairTree));
     let draft = draft(&larger(), &mut in_parts);
     in_parts.push_draft(draft, Mode::Elapsed).expect("a site");
-    assert_eq!(told(&mut in_parts), told(&mut at_once));
-    assert!(told(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
+    assert_eq!(figures(&mut in_parts), figures(&mut at_once));
+    assert!(figures(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
 }
 
-/// A leaf is a user name in a bank (plugin 3.6 #3): a row of the same name, bank and user id replaces an earlier one, also one of
-/// an earlier part.
+/// The rule is plugin 3.6 #3. The repeated row may be in an earlier part.
 #[test]
-fn of_an_association_that_comes_twice_the_last_counts() {
+fn a_repeated_association_has_the_values_of_the_last_row() {
     let mut without = standing(site(Policy::FairTree));
     without.push(larger()).expect("a site");
     let mut repeats = larger();
@@ -68,37 +67,40 @@ fn of_an_association_that_comes_twice_the_last_counts() {
     let mut in_parts = standing(site(Policy::FairTree));
     let draft = draft(&repeats, &mut in_parts);
     in_parts.push_draft(draft, Mode::Elapsed).expect("a site");
-    assert_eq!([told(&mut at_once), told(&mut in_parts)], [told(&mut without), told(&mut without)]);
+    assert_eq!(
+        [figures(&mut at_once), figures(&mut in_parts)],
+        [figures(&mut without), figures(&mut without)]
+    );
 }
 
-/// The cells that its parts found are others' by then.
+/// The indices that the parts found are used by other associations.
 #[test]
-fn cells_that_were_given_away_between_two_parts_are_looked_for_anew() {
+fn indices_that_were_freed_between_two_parts_are_found_again() {
     let mut at_once = standing(site(Policy::FairTree));
     at_once.push(larger()).expect("a site");
     let mut standing = standing(site(Policy::FairTree));
     let draft = draft(&larger(), &mut standing);
-    // Another site takes over, with the same cells for others, in another order.
+    // Another site takes the same indices, in another order.
     let mut other = site(Policy::FairTree);
     other.associations = [9, 8, 7, 6, 3, 2].map(|user| leaf(user, "A", 7.0, Watermark::default())).into();
     standing.push(other).expect("a site");
     standing.push_draft(draft, Mode::Elapsed).expect("a site");
-    assert_eq!(told(&mut standing), told(&mut at_once));
+    assert_eq!(figures(&mut standing), figures(&mut at_once));
     assert_eq!((standing.find(UserId(9), &"A".into()), standing.counts().0), (None, 5));
 }
 
 #[test]
-fn one_that_is_given_up_leaves_nobody_behind() {
+fn an_abandoned_site_leaves_no_association() {
     let mut standing = standing(site(Policy::FairTree));
-    let before = told(&mut standing);
+    let before = figures(&mut standing);
     drop(draft(&larger(), &mut standing));
-    assert_eq!(told(&mut standing)[..3], before[..3], "nobody stands elsewhere meanwhile");
+    assert_eq!(figures(&mut standing)[..3], before[..3], "the fair-shares are unchanged");
     standing.tidy();
-    assert_eq!((standing.counts().0, told(&mut standing)), (3, before));
+    assert_eq!((standing.counts().0, figures(&mut standing)), (3, before));
 }
 
 #[test]
-fn so_does_one_that_can_not_be_right_and_one_without_a_rule() {
+fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
     let mut standing = standing(site(Policy::FairTree));
     let mut wrong = larger();
     wrong.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));

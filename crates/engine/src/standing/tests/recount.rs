@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The same jobs counted from their records, by integrals and without any state, against every history that told them.
+//! Compares usages after random histories with integrals over the records of the same jobs.
 
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
@@ -9,7 +9,7 @@ use crate::integral::integral;
 use fairshare::{Builder, NodeId, Tree};
 
 const USERS: [(u32, &str); 5] = [(1, "A"), (2, "A"), (3, "B"), (1, "B"), (4, "AA")];
-/// When a history is over.
+/// The time at which all jobs have ended.
 const END: f64 = T0 + 20.0 * DAY;
 
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Record {
         Job { id, user: UserId(user), bank: bank.into(), ran_on, start: self.start, limit: 0.0 }
     }
 
-    fn tell(&self, standing: &mut Standing, start_too: bool) {
+    fn report(&self, standing: &mut Standing, start_too: bool) {
         if start_too || self.end.is_none() {
             standing.started(&self.job()).expect("a job");
         }
@@ -46,7 +46,7 @@ impl Record {
     }
 }
 
-/// Everybody's usage at an instant, from the records alone.
+/// Returns the usage of each association at `now`, computed from the records alone.
 fn recount(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f64; 5] {
     let mut all = [0.0; 5];
     for record in records {
@@ -55,12 +55,12 @@ fn recount(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f
     all
 }
 
-/// A push as a database makes it that has fetched the jobs which ended up to some record's end.
+/// A push of a database that has fetched all jobs up to the end of one record.
 #[derive(Clone, Debug)]
 struct Pushed {
-    /// The last record per association that is in it, if any.
+    /// The last included record of each association, if any.
     last: [Option<Pick>; 5],
-    /// Of jobs that ended with it only itself is in.
+    /// True if the watermark includes, of the jobs that ended at the same time, only that record.
     alone: bool,
     later: f64,
 }
@@ -82,7 +82,7 @@ impl Pushed {
                 ended.sort_by(|a, b| a.end.partial_cmp(&b.end).expect("numbers"));
                 let last =
                     self.last[of].filter(|_| !ended.is_empty()).map(|last| ended[last.index(ended.len())]);
-                // Before anything of ours was counted there was something already.
+                // Each association had usage before the first record.
                 let mut usage = 1e4 * (of + 1) as f64 * left(T0);
                 let mut counted = Watermark::default();
                 if let Some(last) = last {
@@ -111,7 +111,7 @@ impl Pushed {
 #[derive(Clone, Debug)]
 enum Act {
     Push(Pushed),
-    Tell(Pick, bool),
+    Report(Pick, bool),
     Refresh(f64),
     Restart,
 }
@@ -139,7 +139,7 @@ fn pushed() -> impl Strategy<Value = Pushed> {
 fn acts(restarts: bool) -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
         2 => pushed().prop_map(Act::Push),
-        8 => (any::<Pick>(), any::<bool>()).prop_map(|(which, start_too)| Act::Tell(which, start_too)),
+        8 => (any::<Pick>(), any::<bool>()).prop_map(|(which, start_too)| Act::Report(which, start_too)),
         2 => (-1.0..30.0f64).prop_map(|days| Act::Refresh(T0 + days * DAY)),
         u32::from(restarts) => Just(Act::Restart),
     ];
@@ -152,7 +152,7 @@ fn half_lives() -> impl Strategy<Value = f64> {
 
 #[track_caller]
 fn same(standing: &Standing, records: &[Record], now: f64, half_life: f64, weights: Weights) {
-    standing.is_sound();
+    standing.assert_positions();
     let expected = recount(records, now, half_life, weights);
     for (of, &(user, bank)) in USERS.iter().enumerate() {
         let before = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
@@ -165,7 +165,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_history_ends_with_what_a_recount_says(
+    fn each_history_ends_with_the_recounted_usage(
         records in records(), acts in acts(true), last in pushed(), order in any::<u64>(), after in any::<bool>(),
         half_life in half_lives(), core in prop_oneof![Just(0.0), Just(0.25)],
     ) {
@@ -177,12 +177,12 @@ proptest! {
                 Act::Push(pushed) => {
                     standing.push(pushed.site(&records, half_life, weights, policy)).expect("a site");
                 }
-                Act::Tell(which, start_too) => which.get(&records).tell(&mut standing, *start_too),
+                Act::Report(which, start_too) => which.get(&records).report(&mut standing, *start_too),
                 Act::Refresh(now) => { standing.refresh(*now); }
                 Act::Restart => standing = Standing::new(Memory::default()),
             }
         }
-        // All is told at last, in some order.
+        // At last all records are reported, in some order.
         let site = last.site(&records, half_life, weights, policy);
         if !after {
             standing.push(site.clone()).expect("a site");
@@ -190,7 +190,7 @@ proptest! {
         let mut order_of: Vec<&Record> = records.iter().collect();
         order_of.sort_by_key(|record| (record.id ^ order).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for record in order_of {
-            record.tell(&mut standing, order % 3 == 0);
+            record.report(&mut standing, order % 3 == 0);
         }
         if after {
             standing.push(site).expect("a site");
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn giving_up_jobs_changes_no_sum(
+    fn evicting_jobs_does_not_change_usage(
         records in records(), acts in acts(false), half_life in half_lives(), each in 0..3usize, core in prop_oneof![Just(0.0), Just(0.25)],
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
@@ -212,7 +212,7 @@ proptest! {
         let first = Pushed { last: [None; 5], alone: false, later: 0.0 };
         standing.push(first.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
         for record in &records {
-            record.tell(&mut standing, true);
+            record.report(&mut standing, true);
         }
         standing.remember_all(false);
         standing.refresh(END - DAY);
@@ -221,20 +221,19 @@ proptest! {
                 Act::Push(pushed) => {
                     standing.push(pushed.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
                 }
-                Act::Tell(which, start_too) => which.get(&records).tell(&mut standing, *start_too),
+                Act::Report(which, start_too) => which.get(&records).report(&mut standing, *start_too),
                 Act::Refresh(now) => { standing.refresh(*now); }
                 Act::Restart => {}
             }
             same(&standing, &records, END, half_life, weights);
         }
         standing.refresh(END);
-        let (_, _, remembered) = standing.counts();
-        prop_assert!(remembered <= USERS.len() * (2 * each).max(1));
+        let (_, _, kept) = standing.counts();
+        prop_assert!(kept <= USERS.len() * (2 * each).max(1));
     }
 
-    /// The fair-shares are those of a tree built from the recounted usages.
     #[test]
-    fn a_refresh_stands_for_a_batch(
+    fn a_refresh_ranks_like_a_tree_of_recounted_usages(
         records in records(), pushed in pushed(), half_life in half_lives(), nows in prop::collection::vec(0.0..4.0 * DAY, 1..4),
         inactive in 0..6usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
     ) {
@@ -246,11 +245,11 @@ proptest! {
             }
             let mut standing = Standing::new(Memory::default());
             for record in &records {
-                record.tell(&mut standing, true);
+                record.report(&mut standing, true);
             }
             standing.push(site.clone()).expect("a site");
             for later in &nows {
-                // Now and then the clock goes back.
+                // The clock sometimes goes back.
                 let now = END + later;
                 standing.begin(now);
                 let refreshed = loop {
@@ -260,7 +259,7 @@ proptest! {
                 };
                 prop_assert_eq!(refreshed.now, now);
                 let (tree, batch) = batch(&site, &records, now, half_life);
-                if hangs_by_a_rounding(&all_usages(&records, now, half_life, weights)) {
+                if depends_on_rounding(&all_usages(&records, now, half_life, weights)) {
                     continue;
                 }
                 let ranking = batch.rank(policy, &site.options).expect("a ranking");
@@ -279,9 +278,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The same after each of many refreshes, of what was told until then.
     #[test]
-    fn each_refresh_stands_for_a_batch_of_what_was_told(
+    fn each_refresh_ranks_like_a_tree_of_the_reported_jobs(
         records in records(), acts in prop::collection::vec((any::<Pick>(), any::<bool>(), 0.0..2.0 * DAY), 1..12),
         half_life in half_lives(), policy in 0..5usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
     ) {
@@ -289,25 +287,25 @@ proptest! {
         let site = Pushed { last: [None; 5], alone: false, later: 0.0 }.site(&records, half_life, weights, policy);
         let mut standing = Standing::new(Memory::default());
         standing.push(site.clone()).expect("a site");
-        let mut told: Vec<Record> = Vec::new();
+        let mut reported: Vec<Record> = Vec::new();
         let mut now = END;
         for (which, only_start, later) in &acts {
             let record = which.get(&records).clone();
             let record = Record { end: record.end.filter(|_| !only_start), ..record };
-            record.tell(&mut standing, *only_start);
-            let known = told.iter().position(|other| other.id == record.id);
+            record.report(&mut standing, *only_start);
+            let known = reported.iter().position(|other| other.id == record.id);
             match known {
-                Some(at) if record.end.is_some() => told[at] = record,
+                Some(at) if record.end.is_some() => reported[at] = record,
                 Some(_) => {}
-                None => told.push(record),
+                None => reported.push(record),
             }
             now += later;
             standing.begin(now);
             while standing.step(slice).is_none() {}
-            if hangs_by_a_rounding(&all_usages(&told, now, half_life, weights)) {
+            if depends_on_rounding(&all_usages(&reported, now, half_life, weights)) {
                 continue;
             }
-            let (tree, batch) = batch(&site, &told, now, half_life);
+            let (tree, batch) = batch(&site, &reported, now, half_life);
             let ranking = batch.rank(policy, &site.options).expect("a ranking");
             for (of, &(user, bank)) in USERS.iter().enumerate() {
                 let (ours, expected) = (fairshare(&standing, user, bank), ranking.fairshare(tree[of]));
@@ -318,7 +316,7 @@ proptest! {
     }
 }
 
-/// What is stored of everybody: with what was there before anything of ours was counted; below 1e-9 it is 0.
+/// Returns the stored usage of each association, including the usage before the first record. A usage below 1e-9 is 0.
 fn all_usages(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f64; 5] {
     let before = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
     let mut all = recount(records, now, half_life, weights);
@@ -329,32 +327,31 @@ fn all_usages(records: &[Record], now: f64, half_life: f64, weights: Weights) ->
     all
 }
 
-/// Jobs that have run for many half-lives count the same but for the last digits, in which a rule of ranks sees an order.
-/// Only what lies beside each other in the tree is compared there.
-fn hangs_by_a_rounding(usages: &[f64; 5]) -> bool {
+/// Returns true if two siblings have usages that differ only by rounding, so that a rank policy may order them either way.
+fn depends_on_rounding(usages: &[f64; 5]) -> bool {
     let [one, two, three, other, below] = *usages;
     let close = |(a, b): (f64, f64)| a > 0.0 && b > 0.0 && (a - b).abs() <= 1e-9 * a.max(b);
-    let beside = [
+    let siblings = [
         (one + two + below, three + other),
         (one, two),
         (one, below / 3.0),
         (two, below / 3.0),
         (three, other),
     ];
-    beside.into_iter().any(close)
+    siblings.into_iter().any(close)
 }
 
 #[test]
-fn few_histories_hang_by_a_rounding() {
+fn different_usages_do_not_depend_on_rounding() {
     for usages in [
         [1.0, 2.0, 3.0, 4.0, 5.0],
         [1.0, 0.0, 0.0, 0.0, 0.0],
         [0.0, 0.0, 3.0, 0.0, 0.0],
         [1.0, 2.0, 4.0, 0.0, 0.0],
     ] {
-        assert!(!hangs_by_a_rounding(&usages), "{usages:?}");
+        assert!(!depends_on_rounding(&usages), "{usages:?}");
     }
-    assert!(hangs_by_a_rounding(&[1.0, 1.0 + 1e-12, 3.0, 4.0, 5.0]));
+    assert!(depends_on_rounding(&[1.0, 1.0 + 1e-12, 3.0, 4.0, 5.0]));
 }
 
 fn batch(site: &Site, records: &[Record], now: f64, half_life: f64) -> ([NodeId; 5], Tree) {

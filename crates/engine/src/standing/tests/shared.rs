@@ -58,7 +58,7 @@ fn every_leaf_counts_in_its_bank_whatever_user_ids_they_have() {
         for standing in both_ways(&departed(("cy", ids.0), ("dan", ids.1))) {
             let ranking = standing.ranking().expect("ranked");
             assert_eq!((bank_usage(&standing, "A"), ranking.ranked()), (511.0, 4), "{ids:?}");
-            // With all usage of A counted, ben goes first; without cy's he would go last.
+            // With all usage of A counted, ben ranks first; without cy's usage ben would rank last.
             let place = standing.node(standing.find(UserId(3), &"B".into()).expect("ben")).expect("a leaf");
             assert_eq!(ranking.place(place), Some(1), "{ids:?}");
         }
@@ -66,7 +66,7 @@ fn every_leaf_counts_in_its_bank_whatever_user_ids_they_have() {
 }
 
 #[test]
-fn jobs_of_a_shared_user_id_count_in_the_last_leaf_and_the_push_says_so() {
+fn jobs_of_a_shared_user_id_count_in_the_last_leaf() {
     let site = departed(("cy", Some(65534)), ("dan", Some(65534)));
     for mut standing in both_ways(&site) {
         let shared = SharedIds {
@@ -82,27 +82,27 @@ fn jobs_of_a_shared_user_id_count_in_the_last_leaf_and_the_push_says_so() {
         let tree = standing.tree().expect("a tree");
         let at = standing.node(standing.find(UserId(65534), &"A".into()).expect("known")).expect("a leaf");
         assert_eq!(tree.name(at), "dan");
-        // The next push lists them in the other order.
+        // The next push has the rows in the other order.
         standing.push(departed(("dan", Some(65534)), ("cy", Some(65534)))).expect("a site");
         standing.refresh(T0 + 100.0);
         let tree = standing.tree().expect("a tree");
         let at = standing.node(standing.find(UserId(65534), &"A".into()).expect("known")).expect("a leaf");
         assert_eq!((tree.name(at), tree.leaves().count()), ("cy", 4));
-        assert!(usage(&standing, 65534, "A", T0 + 100.0) > 100.0, "its running job counts on");
+        assert!(usage(&standing, 65534, "A", T0 + 100.0) > 100.0, "its running job still counts");
         standing.push(departed(("cy", Some(8)), ("dan", Some(9)))).expect("a site");
         assert_eq!(standing.shared_ids(), None);
     }
 }
 
 #[test]
-fn a_row_that_comes_twice_under_one_name_is_one_leaf_with_the_values_of_the_last() {
+fn repeated_rows_of_one_name_are_one_leaf_with_the_values_of_the_last() {
     for ids in [(Some(65534), Some(65534)), (None, None)] {
         for standing in both_ways(&departed(("cy", ids.0), ("cy", ids.1))) {
             assert_eq!(bank_usage(&standing, "A"), 11.0, "{ids:?}");
             assert_eq!(standing.shared_ids(), None);
         }
     }
-    // Two of one name, then another of the same id: two leaves.
+    // Two rows of one name, and another name with the same id, give two leaves.
     let mut site = departed(("cy", Some(65534)), ("cy", Some(65534)));
     site.associations.push(named("dan", Some(65534), "A", 100.0));
     for standing in both_ways(&site) {
@@ -111,7 +111,7 @@ fn a_row_that_comes_twice_under_one_name_is_one_leaf_with_the_values_of_the_last
 }
 
 #[test]
-fn leaves_without_jobs_are_listed_to_be_kept() {
+fn leaves_without_jobs_are_exported() {
     for standing in both_ways(&departed(("cy", Some(65534)), ("dan", Some(65534)))) {
         let kept = standing.leaves_without_jobs();
         assert_eq!(kept, [named("cy", None, "A", 500.0)]);
@@ -119,7 +119,7 @@ fn leaves_without_jobs_are_listed_to_be_kept() {
 }
 
 #[test]
-fn a_leaf_that_leaves_the_tree_is_forgotten() {
+fn a_leaf_without_jobs_that_leaves_the_tree_is_removed() {
     let mut standing = standing(departed(("cy", None), ("dan", None)));
     assert_eq!(standing.counts().0, 4);
     standing.push(site(Policy::WeightedWalk)).expect("a site");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Turns, against a search through all associations before each; and what a job would stand at.
+//! Compares turns with a search through all associations before each turn, and checks the fair-shares of charged jobs.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use fairshare::Tree;
 
-/// Two equal users, the first of whom has submitted all of his thousand jobs before the second.
+/// Two equal users.
 fn two(policy: Policy) -> Standing {
     let mut two = site(policy);
     two.associations.truncate(2);
@@ -35,38 +35,39 @@ fn two_equal_users_take_turns() {
     assert!(Turns::new(standing.tree().expect("pushed"), standing.ranking().expect("pushed"), []).is_none());
 }
 
-/// Under the formula policies the numbers alone do it: equal for the k-th of each, less for the next.
 #[test]
-fn prices_of_two_equal_users_alternate_under_formulas() {
+fn fairshares_of_two_equal_users_alternate_under_formulas() {
     for policy in [Policy::Classic, Policy::DepthOblivious, Policy::Pbs] {
         let standing = two(policy);
         let mut charged = standing.charged().expect("pushed");
-        let prices = [0, 1].map(|at| {
+        let fairshares = [0, 1].map(|at| {
             let costs = std::iter::repeat_n(3_600.0, 1_000);
             standing.fairshares_in_turn(&mut charged, Index(at), costs, T0)
         });
-        assert_eq!(prices[0], prices[1], "{policy}");
-        assert!(prices[0].windows(2).all(|pair| pair[0] > pair[1]), "{policy}");
-        assert_eq!(prices[0][0], standing.fairshare(Index(0)));
+        assert_eq!(fairshares[0], fairshares[1], "{policy}");
+        assert!(fairshares[0].windows(2).all(|pair| pair[0] > pair[1]), "{policy}");
+        assert_eq!(fairshares[0][0], standing.fairshare(Index(0)));
     }
 }
 
 #[test]
-fn the_costs_of_an_association_come_in_their_order() {
+fn costs_of_an_association_are_charged_in_order() {
     let standing = two(Policy::FairTree);
     let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
     let turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 4))).expect("it has levels");
-    let mut told: HashMap<NodeId, Vec<usize>> = HashMap::new();
+    let mut numbers_of: HashMap<NodeId, Vec<usize>> = HashMap::new();
     turns.all(|leaf, number| {
-        told.entry(leaf).or_default().push(number);
+        numbers_of.entry(leaf).or_default().push(number);
         60.0
     });
-    assert!(told.len() == 2 && told.values().all(|numbers| numbers == &[0, 1, 2, 3]), "{told:?}");
+    assert!(
+        numbers_of.len() == 2 && numbers_of.values().all(|numbers| numbers == &[0, 1, 2, 3]),
+        "{numbers_of:?}"
+    );
 }
 
-/// Whatever they have used: the first of the tree.
 #[test]
-fn nobody_without_a_target_is_more_deserving_than_another() {
+fn associations_without_a_target_are_equally_deserving() {
     for usages in [[0.0, 5.0], [5.0, 0.0], [-0.0, 0.0], [0.0, -0.0]] {
         for shares in [0, 1] {
             let mut none = site(Policy::FairTree);
@@ -84,9 +85,9 @@ fn nobody_without_a_target_is_more_deserving_than_another() {
     }
 }
 
-/// Equal to an association that has no level below: of each bank its best counts, and the first of the tree is taken.
+/// Each bank is represented by its best association, and the first in the order of the tree wins.
 #[test]
-fn banks_that_are_equal_to_an_association_send_their_best() {
+fn the_best_associations_of_equal_banks_are_compared() {
     let mut mixed = site(Policy::FairTree);
     mixed.banks = vec![bank("root", None, 1), bank("AA", Some("root"), 1), bank("AB", Some("root"), 1)];
     mixed.associations = [(1, "AA", 5.0), (2, "AB", 0.0), (3, "AB", 5.0), (9, "root", 5.0)]
@@ -101,7 +102,7 @@ fn banks_that_are_equal_to_an_association_send_their_best() {
     assert_eq!([1, 2].map(|at| turns.usage(standing.node(Index(at))?)), [Some(0.0), Some(5.0)]);
 }
 
-/// Forty users who have used nothing, so many in a bank.
+/// Forty users without usage, `of_bank` of them in each bank.
 fn idle(of_bank: u32) -> Standing {
     let mut idle = site(Policy::FairTree);
     let name = |user: u32| format!("bank{:02}", user / of_bank);
@@ -113,47 +114,47 @@ fn idle(of_bank: u32) -> Standing {
     standing
 }
 
-/// Most users of a site may have used nothing: of those in one bank nobody is looked at but the first.
+/// Most users of a site may have no usage.
 #[test]
-fn of_equal_associations_only_the_first_is_looked_at_and_of_equal_banks_all() {
-    for (of_bank, looks) in [(40, 0), (1, 80), (10, 8)] {
+fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
+    for (of_bank, comparisons) in [(40, 0), (1, 80), (10, 8)] {
         let standing = idle(of_bank);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let mut turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
         assert_eq!(turns.next(1.0), tree.leaves().next());
-        assert_eq!(turns.looks, looks, "{of_bank}");
+        assert_eq!(turns.comparisons, comparisons, "{of_bank}");
     }
 }
 
-/// A slice is one of work, not of turns.
 #[test]
-fn banks_that_are_looks_count_as_turns_do() {
-    // The second turn looks into one bank less: the first has been charged.
+fn comparisons_of_equal_banks_use_the_budget() {
+    // The second turn searches one bank less, because the first bank has been charged.
     for (of_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
         let standing = idle(of_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
         let mut charging = standing.charging(asked, T0).expect("a tree");
         assert!(!standing.charge_on(&mut charging, budget));
-        let turns: usize = standing.priced_turns(charging, 1e-6).iter().map(|(_, prices)| prices.len()).sum();
+        let turns: usize =
+            standing.priced_turns(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).sum();
         assert_eq!(turns, taken, "{of_bank} {budget}");
     }
 }
 
-/// Whose turn it is, by what the turns are priced at.
+/// Returns the associations in the order of the fair-shares of their turns.
 fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
-    let mut priced: Vec<(f64, u32)> = standing
+    let mut turns: Vec<(f64, u32)> = standing
         .priced_turns(charging, 1e-6)
         .into_iter()
-        .flat_map(|(index, prices)| prices.into_iter().map(move |price| (price, index.0)))
+        .flat_map(|(index, fairshares)| fairshares.into_iter().map(move |fairshare| (fairshare, index.0)))
         .collect();
-    priced.sort_by(|a, b| b.0.total_cmp(&a.0));
-    priced.into_iter().map(|(_, index)| index).collect()
+    turns.sort_by(|a, b| b.0.total_cmp(&a.0));
+    turns.into_iter().map(|(_, index)| index).collect()
 }
 
-/// A half-life after the push 10,000 and 12,000 are 5,000 and 6,000: two jobs of 600 close the gap.
+/// A half-life after the push the usages 10,000 and 12,000 are 5,000 and 6,000, so two jobs of 600 close the gap.
 #[test]
-fn what_is_charged_counts_as_of_now() {
+fn charges_are_converted_to_the_present_units() {
     let mut faded = two(Policy::FairTree);
     let mut pushed = site(Policy::FairTree);
     pushed.associations[0].usage = Some(10_000.0);
@@ -173,7 +174,7 @@ fn what_is_charged_counts_as_of_now() {
 }
 
 #[test]
-fn under_a_formula_a_slice_is_of_whole_associations() {
+fn under_a_formula_a_slice_has_whole_associations() {
     let mut four = site(Policy::Classic);
     four.associations.push(leaf(4, "B", 9.0, Watermark::default()));
     let mut standing = standing(four);
@@ -187,12 +188,12 @@ fn under_a_formula_a_slice_is_of_whole_associations() {
         }
         assert_eq!(ours, calls, "{budget}");
         let lengths: Vec<usize> =
-            standing.priced_turns(charging, 1e-6).iter().map(|(_, prices)| prices.len()).collect();
+            standing.priced_turns(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).collect();
         assert_eq!(lengths, [2; 4]);
     }
 }
 
-/// OpenPBS's comparison of two paths from the root, (usage, target) a level: which is more deserving.
+/// Compares two paths from the root as OpenPBS does; each level has a usage and a target. `Less` is more deserving.
 fn compare(a: &[(f64, f64)], b: &[(f64, f64)]) -> std::cmp::Ordering {
     for (a, b) in a.iter().zip(b) {
         let order = match (a.1 > 0.0, b.1 > 0.0) {
@@ -211,9 +212,9 @@ fn compare(a: &[(f64, f64)], b: &[(f64, f64)]) -> std::cmp::Ordering {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// All leaves at one depth, where the comparison makes an order, and usages among which ties are seldom but for the first.
+    /// All leaves have the same depth, where the comparison is an order. Ties of usages other than 0 are improbable.
     #[test]
-    fn the_next_is_the_most_deserving_of_all(
+    fn the_next_turn_goes_to_the_most_deserving_association(
         rows in prop::collection::vec((0..3usize, 0..5u64, prop_oneof![Just(0.0), 0.0..1e4f64], 1..6usize), 1..12),
         costs in prop::collection::vec(1.0..5e3f64, 1..5), shares in prop::array::uniform3(0..4u64),
     ) {
@@ -244,17 +245,17 @@ proptest! {
             })
         };
         for cost in costs.iter().cycle().take(60) {
-            let waiting: Vec<NodeId> = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf).collect();
+            let pending: Vec<NodeId> = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf).collect();
             let ours = turns.next(*cost);
             let Some(chosen) = ours else {
-                prop_assert!(waiting.is_empty());
+                prop_assert!(pending.is_empty());
                 break;
             };
-            prop_assert!(waiting.contains(&chosen));
+            prop_assert!(pending.contains(&chosen));
             let chosen_path = path(chosen, &usage, tree);
-            for other in waiting {
+            for other in pending {
                 let order = compare(&chosen_path, &path(other, &usage, tree));
-                // Quotients that were added up in another order may differ in the last digit.
+                // Quotients that were summed in another order may differ in the last digit.
                 let near = path(other, &usage, tree).iter().zip(&chosen_path).any(|(a, b)| {
                     let (a, b) = (a.0 / a.1, b.0 / b.1);
                     a != b && (a - b).abs() < 1e-9 * a.abs().max(1.0)
@@ -269,9 +270,9 @@ proptest! {
         }
     }
 
-    /// Whole numbers, so that ties are frequent on every level. Of those that are equal all the way it is the first of the tree.
+    /// Whole numbers give ties on each level. Of equal paths the first leaf of the tree wins.
     #[test]
-    fn ties_are_looks_level_by_level(
+    fn ties_are_resolved_level_by_level(
         rows in prop::collection::vec((0..4usize, 0..3u32, 1..4usize), 1..10), costs in prop::collection::vec(1..3u32, 1..5),
     ) {
         let mut site = site(Policy::Pbs);
@@ -303,8 +304,8 @@ proptest! {
                     (usage, detail.pbs.expect("pbs").fairshare_perc)
                 })
             };
-            let waiting = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf);
-            let best = waiting.min_by(|a, b| compare(&path(*a), &path(*b)).then(a.cmp(b)));
+            let pending = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf);
+            let best = pending.min_by(|a, b| compare(&path(*a), &path(*b)).then(a.cmp(b)));
             prop_assert_eq!(turns.next(f64::from(*cost)), best);
             let Some(best) = best else { break };
             for (leaf, jobs) in &mut left {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a standing says of itself, and tells for another one that is to be the same.
+//! A standing exports its state, and another one restores it.
 
-use super::super::cell::Cell;
+use super::super::usage::AssociationUsage;
 use super::*;
 use fairshare::{InactiveUsage, Ties};
 use proptest::prelude::*;
 
-/// Users 1 to 3 of [`site`] with usages of all kinds, under options that are not the default ones.
+/// Users 1 to 3 of [`site`] with different usages and watermarks, under options that are not the defaults.
 fn varied() -> Site {
     let mut varied = site(Policy::Pbs);
     varied.options = Options { pbs_min_usage: 7.0, ..Options::default() };
@@ -20,22 +20,22 @@ fn varied() -> Site {
 }
 
 #[test]
-fn what_was_pushed_is_told_again() {
+fn the_pushed_site_is_exported() {
     let site = varied();
-    let told = standing(site.clone());
-    assert_eq!(told.rule(), Some((site.policy, site.options)));
-    assert_eq!(told.weights(), Some(site.weights));
+    let exporter = standing(site.clone());
+    assert_eq!(exporter.rule(), Some((site.policy, site.options)));
+    assert_eq!(exporter.weights(), Some(site.weights));
     for bank in &site.banks {
-        assert_eq!(told.bank(&bank.name).as_ref(), Some(bank));
+        assert_eq!(exporter.bank(&bank.name).as_ref(), Some(bank));
     }
-    assert_eq!(told.bank(&"C".into()), None);
+    assert_eq!(exporter.bank(&"C".into()), None);
     for leaf in &site.associations {
-        assert_eq!(told.leaf(leaf.user.unwrap(), &leaf.bank).as_ref(), Some(leaf));
+        assert_eq!(exporter.leaf(leaf.user.unwrap(), &leaf.bank).as_ref(), Some(leaf));
     }
-    assert_eq!(told.leaf(UserId(4), &"A".into()), None);
-    let rule = told.pushed_rule().expect("pushed");
+    assert_eq!(exporter.leaf(UserId(4), &"A".into()), None);
+    let rule = exporter.pushed_rule().expect("pushed");
     let again = (rule.instant, rule.half_life, rule.weights, rule.policy, rule.options, rule.replaces_all);
-    assert_eq!([rule.reset, told.reset(), Standing::default().reset()], [3.0 * DAY, 3.0 * DAY, RESET]);
+    assert_eq!([rule.reset, exporter.reset(), Standing::default().reset()], [3.0 * DAY, 3.0 * DAY, RESET]);
     assert_eq!(again, (T0, site.half_life, site.weights, site.policy, site.options, false));
     assert_eq!(Standing::default().pushed_rule(), None);
 }
@@ -45,30 +45,30 @@ fn pushes_and_refreshes_that_change_something_are_counted() {
     let mut standing = Standing::default();
     assert_eq!(standing.generation(), 0);
     standing.forget_site();
-    assert_eq!(standing.generation(), 0, "there was none");
+    assert_eq!(standing.generation(), 0, "there was no tree");
     for generation in [1, 2] {
         standing.push(site(Policy::Classic)).expect("a site");
         assert_eq!(standing.generation(), generation);
     }
     standing.refresh(T0);
     let ranked = standing.generation();
-    assert_eq!(ranked, 3, "everybody has a fair-share now");
+    assert_eq!(ranked, 3, "all associations have a fair-share");
     standing.refresh(T0 + 1.0);
     assert_eq!(standing.generation(), ranked);
     let idle = standing.step(1).map(|done| (done.now, done.changed.len()));
-    assert_eq!(idle, Some((T0 + 1.0, 0)), "nothing was begun since");
+    assert_eq!(idle, Some((T0 + 1.0, 0)), "no refresh is in progress");
     standing.forget_site();
     assert_eq!(standing.generation(), ranked + 1);
     assert!(standing.tree().is_none());
 }
 
 #[test]
-fn usages_in_options_are_in_the_units_of_the_tree() {
+fn usages_in_options_are_converted_to_the_units_of_the_tree() {
     let standing = standing(varied());
     let scale = standing.scale().expect("pushed");
     for later in [0.0, DAY, 3.0 * DAY] {
         let scaled = standing.scaled_options(&varied().options, T0 + later).pbs_min_usage;
-        // In these units a usage stays what it is while all fade by half in a day.
+        // The scaled option is constant relative to usages that decay by half in a day.
         near(scaled, 7.0 * 2f64.powf(later / DAY) * scale.factor(T0));
     }
     let none = Standing::default();
@@ -77,7 +77,7 @@ fn usages_in_options_are_in_the_units_of_the_tree() {
 }
 
 #[test]
-fn the_earliest_watermark_in_the_tree_says_since_when_jobs_are_wanted() {
+fn jobs_are_wanted_since_the_earliest_watermark_in_the_tree() {
     let standing = standing(varied());
     assert_eq!(standing.counted_from(0.0), T0 - 90.0);
     assert_eq!(standing.counted_from(T0 - 10.0), T0 - 10.0);
@@ -86,9 +86,8 @@ fn the_earliest_watermark_in_the_tree_says_since_when_jobs_are_wanted() {
     assert_eq!(super::standing(fewer).counted_from(0.0), T0 - 50.0);
 }
 
-/// One that took what another told says the same of every usage.
 #[test]
-fn what_no_push_covers_is_told_page_by_page_and_taken_again() {
+fn uncovered_usage_is_exported_in_pages_and_restored() {
     let mut first = Standing::new(Memory { jobs: 4, each: 2 });
     first.push(varied()).expect("a site");
     let ends =
@@ -97,7 +96,7 @@ fn what_no_push_covers_is_told_page_by_page_and_taken_again() {
         first.ended(&job(id, user, bank, 1, T0 - 200.0), T0 + end).expect("an end");
     }
     first.refresh(T0 + 100.0);
-    assert!(first.counts().2 < 7, "some were given up");
+    assert!(first.counts().2 < 7, "some jobs were evicted");
     let (mut jobs, mut sums, mut place, mut pages) = (Vec::new(), Vec::new(), Some(Default::default()), 0);
     while let Some(from) = place {
         let (more, given_up, next) = first.uncovered(from, 1);
@@ -109,7 +108,7 @@ fn what_no_push_covers_is_told_page_by_page_and_taken_again() {
     }
     assert_eq!(pages, 4, "two jobs of the first association, one of the last");
     assert_eq!(first.uncovered(Default::default(), 100), (jobs.clone(), sums.clone(), None));
-    assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "those are in what was pushed");
+    assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "the pushed usage includes these jobs");
     assert!(!sums.is_empty() && sums.iter().all(|sum| sum.horizon > T0));
     let mut second = Standing::new(Memory { jobs: 4, each: 2 });
     second.remember_all(true);
@@ -128,14 +127,14 @@ fn what_no_push_covers_is_told_page_by_page_and_taken_again() {
     }
 }
 
-/// Pages are told turns apart, and are taken again in the order in which they were told.
+/// The pages are exported in different turns and restored in the same order.
 #[test]
-fn what_is_given_up_while_it_is_told_counts_once() {
+fn jobs_evicted_during_an_export_count_once() {
     for each in [0, 1, 2] {
         let mut first = Standing::new(Memory { jobs: 0, each });
         first.remember_all(true);
         first.push(site(Policy::Classic)).expect("a site");
-        // They end in another order than they are told in.
+        // The order of the ends differs from the order of the export.
         for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
             first.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
         }
@@ -158,14 +157,13 @@ fn what_is_given_up_while_it_is_told_counts_once() {
         }
         second.push(site(Policy::Classic)).expect("a site");
         near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
-        second.is_sound();
+        second.assert_positions();
     }
 }
 
-/// A job may end before what was given up where the clock went back. It is told in the sum: beside it, it would be taken for a
-/// job that is in it.
+/// The clock may go back. Such a job is exported as part of the sum: outside of it, the restore would treat it as an evicted job.
 #[test]
-fn who_ended_before_what_was_given_up_counts_when_it_is_taken_again() {
+fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
     for (most, end) in [(1, 50.0), (100, 50.0), (1, 90.0), (100, 90.0)] {
         let mut first = Standing::new(Memory { jobs: 0, each: 1 });
         first.push(site(Policy::Classic)).expect("a site");
@@ -182,7 +180,7 @@ fn who_ended_before_what_was_given_up_counts_when_it_is_taken_again() {
         while let Some(from) = place {
             let (jobs, sums, next) = first.uncovered(from, most);
             place = next;
-            assert!(jobs.iter().all(|it| it.job.id != JobId(9)), "it is in the sum");
+            assert!(jobs.iter().all(|it| it.job.id != JobId(9)), "the sum includes the job");
             assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
             for Ended { job, end } in jobs {
                 second.ended(&job, end).expect("an end");
@@ -191,12 +189,12 @@ fn who_ended_before_what_was_given_up_counts_when_it_is_taken_again() {
         second.push(site(Policy::Classic)).expect("a site");
         near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
         near(usage(&first, 1, "A", T0 + 100.0), usage(&second, 1, "A", T0 + 100.0));
-        second.is_sound();
+        second.assert_positions();
     }
 }
 
 #[test]
-fn what_can_not_have_been_given_up_is_refused() {
+fn invalid_evicted_usage_is_rejected() {
     let right = || GivenUp {
         user: UserId(1),
         bank: "A".into(),
@@ -208,7 +206,7 @@ fn what_can_not_have_been_given_up_is_refused() {
         counted: Watermark::through(T0),
     };
     let never = f64::NEG_INFINITY;
-    for (told, is_right) in [
+    for (evicted, is_right) in [
         (right(), true),
         (GivenUp { sum: 0.0, since: never, ..right() }, true),
         (GivenUp { since: never, ..right() }, false),
@@ -219,33 +217,36 @@ fn what_can_not_have_been_given_up_is_refused() {
         (GivenUp { counted: Watermark::through(f64::NAN), ..right() }, false),
     ] {
         let mut standing = Standing::default();
-        assert_eq!(standing.gave_up(told.clone()), is_right, "{told:?}");
-        assert_eq!(standing.find(UserId(1), &"A".into()).is_some(), is_right, "{told:?}");
+        assert_eq!(standing.gave_up(evicted.clone()), is_right, "{evicted:?}");
+        assert_eq!(standing.find(UserId(1), &"A".into()).is_some(), is_right, "{evicted:?}");
         let (jobs, sums, _) = standing.uncovered(Default::default(), 9);
-        assert_eq!((jobs, sums), (Vec::new(), is_right.then_some(told).into_iter().collect()));
+        assert_eq!((jobs, sums), (Vec::new(), is_right.then_some(evicted).into_iter().collect()));
     }
 }
 
 #[test]
-fn what_ended_is_added_up_once() {
+fn ended_jobs_are_summed_once() {
     let mut standing = standing(site(Policy::Classic));
-    let cell = |standing: &Standing| standing.cells[0].clone();
-    let cost = |standing: &Standing| cell(standing).cost();
+    let entry = |standing: &Standing| standing.entries[0].clone();
+    let cost = |standing: &Standing| entry(standing).cost();
     assert_eq!(cost(&standing), 1);
     for id in [1, 2] {
         standing.started(&job(id, 1, "A", 1, T0)).expect("a job");
     }
     assert_eq!(cost(&standing), 3);
     standing.ended(&job(1, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-    assert!(!cell(&standing).is_settled());
-    assert_eq!(cost(&standing), 3, "one runs, one ended");
+    assert!(!entry(&standing).has_ended_sum());
+    assert_eq!(cost(&standing), 3, "one job runs, one ended");
     standing.refresh(T0 + 20.0);
-    assert!(cell(&standing).is_settled());
-    assert_eq!(cost(&standing), 2, "the one that runs");
-    assert_eq!((cell(&standing).latest(), Cell::default().latest()), (T0 + 10.0, Cell::default().latest()));
+    assert!(entry(&standing).has_ended_sum());
+    assert_eq!(cost(&standing), 2, "only the running job");
+    assert_eq!(
+        (entry(&standing).latest(), AssociationUsage::default().latest()),
+        (T0 + 10.0, AssociationUsage::default().latest())
+    );
 }
 
-/// Sites of a few banks, in which some use nothing, some the same, and some are out of use.
+/// Sites with a few banks, some of which have no usage, equal usages, or are inactive.
 fn sites() -> impl Strategy<Value = Site> {
     let usage = prop_oneof![Just(0.0), Just(100.0), 0.0..1e7];
     let of_leaf = (0..4_usize, 0..4_u64, usage.clone(), prop::bool::weighted(0.9));
@@ -288,9 +289,9 @@ fn bank_of_root() -> Bank {
 }
 
 proptest! {
-    /// Whoever pushes what is told again, in another order, gets the same numbers; what runs meanwhile is not in them.
+    /// The same tree in another order has the same ranking; running jobs do not change it.
     #[test]
-    fn as_pushed_is_what_a_push_of_the_same_gives(given in sites(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
+    fn an_exported_tree_has_the_same_ranking_as_pushed(given in sites(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
         let fresh = standing(given.clone());
         let wanted = fresh.as_pushed().expect("a tree");
         let mut ranked = fresh.clone();
@@ -307,12 +308,12 @@ proptest! {
             let _ = worn.started(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
             worn.refresh(T0 + start + 50.0);
         }
-        let told = Site {
-            banks: given.banks.iter().rev().map(|told| worn.bank(&told.name).unwrap_or(told.clone())).collect(),
-            associations: given.associations.iter().rev().map(|told| worn.leaf(told.user.unwrap(), &told.bank).unwrap_or(told.clone())).collect(),
+        let exported = Site {
+            banks: given.banks.iter().rev().map(|given| worn.bank(&given.name).unwrap_or(given.clone())).collect(),
+            associations: given.associations.iter().rev().map(|given| worn.leaf(given.user.unwrap(), &given.bank).unwrap_or(given.clone())).collect(),
             ..given.clone()
         };
-        let again = standing(told);
+        let again = standing(exported);
         for (of, it) in [(&worn, worn.as_pushed().expect("a tree")), (&again, again.as_pushed().expect("a tree"))] {
             for leaf in &given.associations {
                 let (ours, wanted) = (
@@ -326,7 +327,7 @@ proptest! {
 }
 
 #[test]
-fn where_the_order_of_a_push_counts_nothing_is_as_pushed() {
+fn a_ranking_that_depends_on_the_order_of_the_push_is_not_exported() {
     let mut given = site(Policy::FairTree);
     assert!(standing(given.clone()).as_pushed().is_some());
     given.options.ties = Ties::SlurmProgram;

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Turns: who would start next, if each job that starts is charged at once with what it asks for.
+//! The order in which jobs would start if each start charged the requested usage to its association at once.
 //!
-//! OpenPBS does so within its cycle: the most deserving association starts a job, its usage and that of all banks above
-//! grow by what the job asks for, and the next is found. Siblings are compared by usage / target, the smaller first, level by
-//! level from the root; the rank policies compare their siblings by the same quotient, with shares as the target. A charge
-//! changes the place of the nodes of one path among their siblings: O(depth * log siblings).
+//! OpenPBS does this within its cycle: the most deserving association starts a job, the usage of the association and of all banks
+//! above increases by the request, and the search starts again. Siblings are compared by usage / target, the smaller first, level
+//! by level from the root; the rank policies compare their siblings by the same quotient, with shares as the target. A charge
+//! moves the nodes of one path among their siblings: O(depth * log siblings).
 //!
-//! Slurm's formulas have no such levels ([`fairshare::Policy::compares_quotients`]): there [`fairshare::Charged`] says where an
-//! association would stand after its own earlier jobs, all others unchanged.
+//! Slurm's formulas do not compare levels ([`fairshare::Policy::compares_quotients`]). For them [`fairshare::Charged`] computes
+//! the fair-share of an association after its own earlier jobs, with all others unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Index, Standing};
 use fairshare::{Charged, NodeId, Ranking, Tree};
 
-/// A sibling by its quotient; non-negative numbers sort as their bits do.
+/// A sibling with its quotient as bits. Non-negative numbers and their bits have the same order.
 type Sibling = (u64, NodeId);
 
-/// The turns of associations with pending jobs.
+/// The associations with pending jobs, and the usage charged so far.
 #[derive(Clone, Debug)]
 pub struct Turns {
     nodes: HashMap<NodeId, Node>,
     root: NodeId,
-    /// By bank: those below that have a job left.
+    /// For each bank its children that have jobs left.
     waiting: BTreeMap<NodeId, BTreeSet<Sibling>>,
-    /// Siblings that were looked at since they were equal.
-    pub(super) looks: usize,
+    /// The number of siblings that were compared because their quotients were equal.
+    pub(super) comparisons: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -33,20 +33,20 @@ struct Node {
     above: Option<NodeId>,
     usage: f64,
     target: f64,
-    /// Jobs left, at it and below.
+    /// The number of jobs left at this node and below.
     left: usize,
 }
 
 impl Node {
-    /// Smaller is more deserving; infinite without a target.
+    /// Returns usage / target as bits: the smaller is more deserving. Infinite without a target.
     fn quotient(&self) -> u64 {
         if self.target > 0.0 { (self.usage / self.target + 0.0).to_bits() } else { f64::INFINITY.to_bits() }
     }
 }
 
 impl Turns {
-    /// The associations that take turns, each with how many jobs it has. `None` if the ranking policy has no such levels. Inactive
-    /// associations take none.
+    /// Prepares the turns of the associations in `pending`, each with its number of jobs. Inactive associations are left out.
+    /// Returns `None` if the policy does not compare quotients.
     pub fn new(
         tree: &Tree,
         ranking: &Ranking,
@@ -56,14 +56,14 @@ impl Turns {
             return None;
         }
         let root = tree.root();
-        let mut turns = Turns { nodes: HashMap::new(), root, waiting: BTreeMap::new(), looks: 0 };
+        let mut turns = Turns { nodes: HashMap::new(), root, waiting: BTreeMap::new(), comparisons: 0 };
         for (leaf, jobs) in pending {
             if jobs == 0 || !tree.is_active(leaf) {
                 continue;
             }
             let mut at = Some(leaf);
             while let Some(node) = at {
-                let entry = turns.nodes.entry(node).or_insert_with(|| node_of(tree, ranking, node));
+                let entry = turns.nodes.entry(node).or_insert_with(|| build_node(tree, ranking, node));
                 entry.left += jobs;
                 at = entry.above;
             }
@@ -76,12 +76,13 @@ impl Turns {
         Some(turns)
     }
 
-    /// The association whose turn it is, `None` if nobody has a job left. It has one job less then, and is charged with this usage, in the tree's units.
+    /// Returns the association with the next turn, or `None` if no job is left. Charges it with `cost`, a usage in the units of
+    /// the tree.
     pub fn next(&mut self, cost: f64) -> Option<NodeId> {
         self.take(|_| cost)
     }
 
-    /// The same, at a cost that depends on whose turn it is.
+    /// Returns the association with the next turn, like [`Turns::next`], with a cost that depends on the association.
     pub fn take(&mut self, cost: impl FnOnce(NodeId) -> f64) -> Option<NodeId> {
         let leaf = self.first()?;
         self.charge(leaf, cost(leaf))?;
@@ -108,7 +109,7 @@ impl Turns {
         Some(())
     }
 
-    /// All turns there are, each at its cost: the costs of an association's jobs in their order.
+    /// Returns all turns. `cost` returns the cost of an association's job from its index among the association's jobs.
     pub fn all(mut self, mut cost: impl FnMut(NodeId, usize) -> f64) -> Vec<NodeId> {
         let mut taken: HashMap<NodeId, usize> = HashMap::new();
         let mut order = Vec::new();
@@ -123,93 +124,102 @@ impl Turns {
         order
     }
 
-    /// Who is charged what so far, in the tree's units: banks too.
+    /// Returns the usage of an association or a bank with all charges so far, in the units of the tree.
     pub fn usage(&self, node: NodeId) -> Option<f64> {
         self.nodes.get(&node).map(|node| node.usage)
     }
 
-    /// The most deserving of all.
     fn first(&mut self) -> Option<NodeId> {
-        let mut looks = 0;
-        let leaf = self.most_deserving(self.root, &mut looks);
-        self.looks += looks;
+        let mut comparisons = 0;
+        let leaf = self.most_deserving(self.root, &mut comparisons);
+        self.comparisons += comparisons;
         leaf.filter(|leaf| *leaf != self.root)
     }
 
-    /// The most deserving association below a node. Banks that are equal are looked into, all of them.
-    fn most_deserving(&self, node: NodeId, looks: &mut usize) -> Option<NodeId> {
+    /// Returns the most deserving association below a node. If banks are equal, all of them are searched.
+    fn most_deserving(&self, node: NodeId, comparisons: &mut usize) -> Option<NodeId> {
         let mut node = node;
         loop {
             let Some(siblings) = self.waiting.get(&node) else { return Some(node) };
             let &(first, best) = siblings.first()?;
-            if self.equal(siblings).nth(1).is_none() {
+            if self.first_and_equals(siblings).nth(1).is_none() {
                 node = best;
                 continue;
             }
-            let tied = self.equal(siblings).collect();
-            return self.best_of(tied, first == f64::INFINITY.to_bits(), looks);
+            let tied = self.first_and_equals(siblings).collect();
+            return self.best_of(tied, first == f64::INFINITY.to_bits(), comparisons);
         }
     }
 
-    /// Who is equal to the first of some siblings. In a tree all associations come before all banks, so where the first is one it
-    /// comes before all who are equal to it, and is the only one that counts: most users of a site may have the same usage, none.
-    fn equal<'a>(&self, siblings: &'a BTreeSet<Sibling>) -> impl Iterator<Item = NodeId> + use<'a> {
+    /// Returns the siblings whose quotient equals that of the first. If the first is an association, it is the only one: in the
+    /// tree all associations precede all banks, so it wins each tie. Most users of a site may have the same usage, 0.
+    fn first_and_equals<'a>(
+        &self,
+        siblings: &'a BTreeSet<Sibling>,
+    ) -> impl Iterator<Item = NodeId> + use<'a> {
         let first = siblings.first().copied();
         let is_bank = first.is_some_and(|(_, node)| self.waiting.contains_key(&node));
         let equal = siblings.iter().take_while(move |it| first.is_some_and(|first| it.0 == first.0));
         equal.map(|(_, node)| *node).take(if is_bank { usize::MAX } else { 1 })
     }
 
-    /// Of equal siblings, level by level. Where a path ends, or nobody has a target, the one in front in the tree's order is
-    /// taken: that is breadth first, so that an association comes before all who are below banks on its level.
-    fn best_of(&self, mut tied: Vec<NodeId>, without_target: bool, looks: &mut usize) -> Option<NodeId> {
+    /// Returns the best of equal siblings, level by level. If a path ends, or no sibling has a target, the first node in the
+    /// order of the tree wins. That order is breadth first, so an association precedes all associations below the banks of its
+    /// level.
+    fn best_of(
+        &self,
+        mut tied: Vec<NodeId>,
+        without_target: bool,
+        comparisons: &mut usize,
+    ) -> Option<NodeId> {
         let mut ended = without_target;
         loop {
-            *looks += tied.len();
+            *comparisons += tied.len();
             let leaves = tied.iter().copied().filter(|node| !self.waiting.contains_key(node));
             if let Some(first) = leaves.min() {
                 return Some(first);
             }
             let below = |bank: &NodeId| self.waiting.get(bank).and_then(|siblings| siblings.first()).copied();
             if ended {
-                let best = |(_, node)| self.most_deserving(node, looks);
+                let best = |(_, node)| self.most_deserving(node, comparisons);
                 return tied.iter().filter_map(below).filter_map(best).min();
             }
             let first = tied.iter().filter_map(below).map(|(quotient, _)| quotient).min()?;
             let is_first = |siblings: &&BTreeSet<Sibling>| siblings.first().is_some_and(|it| it.0 == first);
             let siblings = tied.iter().filter_map(|bank| self.waiting.get(bank)).filter(is_first);
-            tied = siblings.flat_map(|siblings| self.equal(siblings)).collect();
+            tied = siblings.flat_map(|siblings| self.first_and_equals(siblings)).collect();
             ended = first == f64::INFINITY.to_bits();
         }
     }
 }
 
-fn node_of(tree: &Tree, ranking: &Ranking, node: NodeId) -> Node {
+fn build_node(tree: &Tree, ranking: &Ranking, node: NodeId) -> Node {
     let detail = ranking.detail(tree, node);
     let target = ranking.policy().target(&detail);
     Node { above: tree.parent(node), usage: detail.usage, target, left: 0 }
 }
 
-/// Pending jobs that are being charged, in slices.
+/// The progress of charging pending jobs in slices.
 #[derive(Clone, Debug)]
 pub struct Charging {
     now: f64,
-    /// What each association's jobs ask for, in their order, as plain usages.
+    /// The requests of each association's jobs in their order, in seconds times weight.
     asked: Vec<(Index, Vec<f64>)>,
-    /// `None` under a formula policy without levels.
+    /// `None` under a policy that does not compare quotients.
     turns: Option<Turns>,
     by_leaf: HashMap<NodeId, usize>,
-    /// How many jobs of each had their turn.
+    /// The number of charged jobs of each association.
     taken: Vec<usize>,
-    /// Whose turn it was.
+    /// The association of each turn, as an index of `asked`.
     order: Vec<usize>,
-    /// By association, under a formula policy.
+    /// The fair-shares by association, under a policy that does not compare quotients.
     fairshares: Vec<Vec<f64>>,
 }
 
 impl Standing {
-    /// Begins to charge pending jobs: of each association what its jobs ask for, in their order, as plain usages. As of the last
-    /// refresh; nothing of it may change before it is done. `None` without a tree.
+    /// Starts to charge pending jobs. `asked` has the requests of each association's jobs in their order, in seconds times
+    /// weight. Uses the ranking of the last refresh, which must not change before the charging is done. Returns `None` without a
+    /// tree.
     pub fn charging(&self, asked: Vec<(Index, Vec<f64>)>, now: f64) -> Option<Charging> {
         let (tree, ranking) = (self.tree()?, self.ranking()?);
         let leaf = |(at, (index, _)): (usize, &(Index, Vec<f64>))| Some((self.node(*index)?, at));
@@ -221,7 +231,8 @@ impl Standing {
         Some(Charging { now, asked, turns, by_leaf, taken, order: Vec::new(), fairshares: Vec::new() })
     }
 
-    /// Charges so many jobs more, fewer where banks are equal; or one association's. True when all are.
+    /// Charges at most `budget` more jobs, or fewer if banks are equal; under a formula policy at least one association. Returns
+    /// true if all jobs are charged.
     pub fn charge_on(&self, charging: &mut Charging, budget: usize) -> bool {
         let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = charging;
         let factor = self.scale().map_or(1.0, |scale| scale.factor(*now));
@@ -233,9 +244,9 @@ impl Standing {
                 *taken += 1;
                 asked.get(at).and_then(|(_, costs)| costs.get(*taken - 1)).map_or(0.0, |cost| cost * factor)
             };
-            // Where banks are equal a turn costs a look at each, and at who comes first there, however many they are.
-            let (before, mut charged) = (turns.looks, 0);
-            while charged + turns.looks - before < budget {
+            // If banks are equal, a turn costs one comparison for each bank and for the first child of each.
+            let (before, mut charged) = (turns.comparisons, 0);
+            while charged + turns.comparisons - before < budget {
                 if turns.take(&mut cost).is_none() {
                     return true;
                 }
@@ -256,8 +267,9 @@ impl Standing {
         true
     }
 
-    /// The fair-shares by which the charged jobs of each association are priced, in their order. Where the usage of the others is 0, or
-    /// nearly, a formula gives the same for every further job: then each falls by `least`, so that associations alternate.
+    /// Returns the fair-shares of the charged jobs of each association, in their order. If the usage of all others is close to 0,
+    /// a formula returns the same fair-share for every further job. Each then falls by `least`, so that the associations
+    /// alternate.
     pub fn priced_turns(&self, charging: Charging, least: f64) -> Vec<(Index, Vec<f64>)> {
         let Charging { asked, turns, order, fairshares, .. } = charging;
         let indices = asked.into_iter().map(|(index, _)| index);
@@ -265,7 +277,7 @@ impl Standing {
             let falling = |mut fairshares: Vec<f64>| {
                 let mut before = f64::INFINITY;
                 for fairshare in &mut fairshares {
-                    // Never to nothing: a hundredth at most of what there is.
+                    // A step is at most a hundredth of the fair-share, so it never reaches 0.
                     *fairshare = fairshare.min((before - least).max(before * 0.99));
                     before = *fairshare;
                 }
@@ -285,9 +297,9 @@ impl Standing {
         priced
     }
 
-    /// Where each pending job of an association would stand if its earlier ones had been charged what they ask for, all other
-    /// associations unchanged: one fair-share for each of the jobs, whose plain usages are given in their order. The first
-    /// has the association's own. As of the last refresh; questions about siblings share one `charged`
+    /// Returns one fair-share for each pending job of an association, as if the earlier ones had been charged and all other
+    /// associations were unchanged. `asks_for` has their requests in order, in seconds times weight. The first job gets the
+    /// association's own fair-share. Uses the ranking of the last refresh; calls for siblings share one `charged`
     /// ([`Standing::charged`]).
     pub fn fairshares_in_turn(
         &self,
@@ -309,7 +321,7 @@ impl Standing {
         asks_for.into_iter().map(one_more).collect()
     }
 
-    /// For questions about usages that are not.
+    /// Prepares computations of fair-shares under other usages.
     pub fn charged(&self) -> Option<Charged<'_>> {
         Some(Charged::new(self.tree()?, self.ranking()?))
     }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Exports the pushed usages, and the usage that no push covers, for the snapshot; and restores them after a restart.
+//!
+//! The jobs must be restored before the push, because the push may leave evicted usage as it is. The export takes many turns: if
+//! jobs are evicted meanwhile, they are in a sum that is exported after them.
+
+use super::usage::AssociationUsage;
+use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
+use crate::ids::{BankName, UserId};
+use fairshare::Ranking;
+use fairshare::accrual::{HalfLife, MAX_PUSHED, MAX_TIME};
+
+/// A job that ended and that no push covers, for [`Standing::ended`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// The job with its start and its resources.
+    pub job: Job,
+    /// The end in seconds since the epoch.
+    pub end: f64,
+}
+
+/// The usage of an association's evicted jobs, and the pushed usage that belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenUp {
+    /// The user id.
+    pub user: UserId,
+    /// The bank.
+    pub bank: BankName,
+    /// The usage of the evicted jobs, in seconds times weight.
+    pub sum: f64,
+    /// The time of `sum`.
+    pub since: f64,
+    /// All jobs that ended up to this time were evicted.
+    pub horizon: f64,
+    /// The pushed usage.
+    pub pushed: f64,
+    /// The time of `pushed`.
+    pub at: f64,
+    /// The watermark of `pushed`.
+    pub counted: Watermark,
+}
+
+/// The position in an export of ended jobs. The default is the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bookmark {
+    entry: usize,
+    /// The index among the ended jobs of that association.
+    job: usize,
+    /// [`AssociationUsage::order_version`](super::usage::AssociationUsage::order_version) at that position.
+    order_version: u32,
+}
+
+/// The ranking of the tree by the pushed usages alone.
+#[derive(Clone, Debug)]
+pub struct AsPushed(Ranking);
+
+impl Standing {
+    /// Ranks the tree by the pushed usages. A push of the same tree in any order gives the same numbers, bit by bit. Returns
+    /// `None` without a tree, or if the ranking depends on the order of the push.
+    pub fn as_pushed(&self) -> Option<AsPushed> {
+        let site = self.site.as_ref()?;
+        let rules = &site.rules;
+        if rules.policy.uses_list_order(&rules.options) {
+            return None;
+        }
+        let mut tree = site.tree.clone();
+        for (bank, usage) in &site.own_usage {
+            tree.accrue(*bank, *usage);
+        }
+        for (leaf, entry) in site.tree.leaves().zip(&site.entry_of_leaf) {
+            tree.accrue(leaf, self.entries.get(*entry as usize)?.pushed().0);
+        }
+        tree.rank(rules.policy, &rules.options).ok().map(AsPushed)
+    }
+
+    /// Returns the fair-share of an association in the ranking `it`.
+    pub fn fairshare_as_pushed(&self, it: &AsPushed, user: UserId, bank: &BankName) -> Option<f64> {
+        it.0.fairshare(self.entry(self.find(user, bank)?)?.leaf?)
+    }
+
+    /// Returns ended jobs that no push covers, and the usage of evicted jobs, from the position `from` on: at most `most` jobs of
+    /// at most `most` associations. The sum of an association comes after its last job. If jobs were evicted between two calls,
+    /// they are in that sum and were also returned one by one; [`Standing::gave_up`] removes them again. The last value is the
+    /// position of the next call, or `None` at the end.
+    pub fn uncovered(&self, from: Bookmark, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
+        let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
+        let (mut jobs, mut sums) = (Vec::new(), Vec::new());
+        for (number, entry) in self.entries.iter().enumerate().skip(from.entry) {
+            if number - from.entry >= most || jobs.len() >= most {
+                return (jobs, sums, Some(Bookmark { entry: number, ..Bookmark::default() }));
+            }
+            let Some((user, bank)) = entry.job_key() else { continue };
+            // If the order changed since the last call, the export of this association starts again.
+            let is_same = number == from.entry && entry.order_version() == from.order_version;
+            for (at, tracked) in entry.uncovered(if is_same { from.job } else { 0 }) {
+                if jobs.len() >= most {
+                    return (
+                        jobs,
+                        sums,
+                        Some(Bookmark { entry: number, job: at, order_version: entry.order_version() }),
+                    );
+                }
+                let (ran_on, start) = (tracked.resources(), tracked.run.start());
+                let job = Job { id: tracked.id, user, bank: bank.clone(), ran_on, start, limit: 0.0 };
+                jobs.extend(tracked.run.end().map(|end| Ended { job, end }));
+            }
+            sums.extend(entry.evicted_usage(half_life));
+        }
+        (jobs, sums, None)
+    }
+
+    /// Restores the usage of evicted jobs, in place of the jobs that it includes. A push that came before has the same effect as
+    /// one that comes after. Returns false if a value is out of range.
+    pub fn gave_up(&mut self, evicted: GivenUp) -> bool {
+        let is_time = |time: f64| time.abs() <= MAX_TIME;
+        let is_usage = |usage: f64| (0.0..=MAX_PUSHED).contains(&usage);
+        let is_right = is_time(evicted.horizon)
+            && (is_time(evicted.since) || evicted.sum == 0.0)
+            && is_time(evicted.at)
+            && is_usage(evicted.sum)
+            && is_usage(evicted.pushed)
+            && !evicted.counted.is_invalid();
+        if is_right {
+            let at = self.entry_for_jobs(evicted.user, &evicted.bank);
+            let accepts = |entry: &&mut AssociationUsage| !self.has_replaced_all && entry.accepts(&evicted);
+            let gone =
+                self.entries.get_mut(at as usize).filter(accepts).map(|entry| entry.restore_evicted(evicted));
+            self.remove_evicted(at, gone.unwrap_or_default());
+            self.clear_ended_sum(at);
+        }
+        is_right
+    }
+
+    /// Returns the rule of the last push; `None` without a tree. `replaces_all` is false, because a restored plugin has no older
+    /// usage.
+    pub fn pushed_rule(&self) -> Option<Rule> {
+        let site = self.site.as_ref()?;
+        let rules = &site.rules;
+        Some(Rule {
+            instant: rules.instant,
+            half_life: site.scale.half_life(),
+            reset: rules.reset,
+            weights: rules.weights,
+            policy: rules.policy,
+            options: rules.options,
+            replaces_all: false,
+        })
+    }
+
+    /// Returns a bank of the tree; `None` if it is unknown or was left out because it is inactive.
+    pub fn bank(&self, name: &BankName) -> Option<Bank> {
+        let site = self.site.as_ref()?;
+        let (tree, node) = (&site.tree, site.tree.bank(name.as_str())?);
+        let usage = site.own_usage.iter().find(|(bank, _)| *bank == node).map(|(_, usage)| *usage);
+        Some(Bank {
+            name: name.clone(),
+            parent: tree.parent(node).map(|parent| tree.name(parent).into()),
+            shares: tree.shares(node),
+            usage,
+            active: tree.is_active(node),
+        })
+    }
+
+    /// Returns a leaf of the tree, with the pushed usage.
+    pub fn leaf(&self, user: UserId, bank: &BankName) -> Option<Leaf> {
+        self.leaf_of(self.entry(self.find(user, bank)?)?, Some(user), bank)
+    }
+
+    /// Returns the leaves that no job matches, sorted by bank and user name.
+    pub fn leaves_without_jobs(&self) -> Vec<Leaf> {
+        let mut keys: Vec<(&(Box<str>, BankName), &u32)> = self.by_name.iter().collect();
+        keys.sort_unstable_by(|((name, bank), _), ((other, of), _)| (bank, name).cmp(&(of, other)));
+        let leaf = |((_, bank), at): (&(Box<str>, BankName), &u32)| {
+            self.leaf_of(self.entries.get(*at as usize)?, None, bank)
+        };
+        keys.into_iter().filter_map(leaf).collect()
+    }
+
+    fn leaf_of(&self, entry: &AssociationUsage, user: Option<UserId>, bank: &BankName) -> Option<Leaf> {
+        let tree = self.tree()?;
+        let node = entry.leaf?;
+        let (usage, counted) = entry.pushed();
+        Some(Leaf {
+            user,
+            name: tree.name(node).into(),
+            bank: bank.clone(),
+            shares: tree.shares(node),
+            active: tree.is_active(node),
+            usage: (usage > 0.0 || tree.own_usage(node).is_some()).then_some(usage),
+            counted: counted.clone(),
+        })
+    }
+}

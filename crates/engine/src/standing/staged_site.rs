@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Collects a site that comes in parts.
+
+use super::{Bank, Index, Leaf, Site, SiteError, Standing};
+use fairshare::accrual::{HalfLife, Mode};
+use fairshare::periods::Weights;
+use fairshare::{Builder, Options, Policy};
+
+/// flux-accounting's default usage reset period, in seconds.
+pub const RESET: f64 = 2_419_200.0;
+
+/// The rules of a tree, and the units of its usages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// The time of the usages, in seconds since the epoch.
+    pub instant: f64,
+    /// How usage decays.
+    pub half_life: HalfLife,
+    /// flux-accounting's usage reset period, in seconds. Ended jobs are read from job-list no farther back.
+    pub reset: f64,
+    /// The usage per second of a node, a core and a GPU.
+    pub weights: Weights,
+    /// The ranking policy.
+    pub policy: Policy,
+    /// The options of the policy.
+    pub options: Options,
+    /// True if the pushed usages replace the sums of evicted jobs, whatever the watermarks are.
+    pub replaces_all: bool,
+}
+
+/// The tree in one part of a push.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SitePart {
+    /// The rule of the last part that has one applies.
+    pub rule: Option<Rule>,
+    /// Banks with their place in the tree.
+    pub banks: Vec<Bank>,
+    /// Associations with a leaf in the tree.
+    pub associations: Vec<Leaf>,
+}
+
+/// The parts of a site so far. Each part is indexed when it arrives, so that neither a part nor the commit takes long.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    part: SitePart,
+    rows: Builder,
+    /// The index of each association when its part came.
+    indices: Vec<Index>,
+    /// [`Standing::freed`] before the first part.
+    freed: u64,
+}
+
+/// The parts of a site, put together.
+pub(super) struct CompleteSite {
+    /// The associations may have no names; `rows` has them.
+    pub site: Site,
+    /// The rows of the tree.
+    pub rows: Builder,
+    /// The index of each association when its part came.
+    pub indices: Vec<Index>,
+    /// [`Standing::freed`] before the first part. If the number changed since, `indices` may be out of date.
+    pub freed: u64,
+}
+
+impl SitePart {
+    /// Returns the error with which a push of this part alone would be rejected. A part without a rule has no tree and is always
+    /// valid.
+    pub fn check(self) -> Result<(), SiteError> {
+        let (mut apart, mut draft) = (Standing::default(), Draft::default());
+        draft.absorb(self, &mut apart);
+        apart.push_draft(draft, Mode::Elapsed).map(drop)
+    }
+}
+
+impl Draft {
+    /// Adds a part. New associations get an entry, which [`Standing::tidy`] removes unless the site is committed.
+    pub fn absorb(&mut self, mut part: SitePart, standing: &mut Standing) {
+        if self.indices.is_empty() {
+            self.freed = standing.freed;
+        }
+        self.indices.extend(part.associations.iter().map(|leaf| Index(standing.entry_for_leaf(leaf))));
+        part.banks.iter().for_each(|bank| bank.add_row(&mut self.rows));
+        for leaf in &mut part.associations {
+            leaf.add_row(&mut self.rows);
+            // `rows` has the name now. Freeing 100,000 names at the commit would take too long.
+            leaf.name = Box::default();
+        }
+        self.part.rule = part.rule.or(self.part.rule.take());
+        self.part.banks.extend(part.banks);
+        self.part.associations.extend(part.associations);
+    }
+
+    /// Returns true if no part had an association.
+    pub fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// Puts the parts together; `None` if no part had a rule, so that there is no tree.
+    pub(super) fn whole(self, mode: Mode) -> Option<CompleteSite> {
+        let SitePart { rule, banks, associations } = self.part;
+        let Rule { instant, half_life, reset, weights, policy, options, replaces_all } = rule?;
+        let site = Site {
+            instant,
+            half_life,
+            reset,
+            weights,
+            mode,
+            policy,
+            options,
+            replaces_all,
+            banks,
+            associations,
+        };
+        Some(CompleteSite { site, rows: self.rows, indices: self.indices, freed: self.freed })
+    }
+}

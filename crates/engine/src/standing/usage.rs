@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The usage of one association: the pushed usage, and the jobs that it does not include.
+
+use super::export::GivenUp;
+use super::site::Watermark;
+use crate::ids::{BankName, JobId, UserId};
+use fairshare::NodeId;
+use fairshare::accrual::{HalfLife, Mode, Run, Scale, zero_negligible};
+use fairshare::periods::{Resources, Weights};
+
+/// A job that counts in an association's usage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TrackedJob {
+    pub id: JobId,
+    pub run: Run,
+    /// Nodes, cores and GPUs. A count above `u32::MAX` is stored as `u32::MAX`.
+    pub ran_on: [u32; 3],
+    /// The start was recorded after jobs that ended later had been evicted, so the job may already be in the evicted sum.
+    pub doubtful: bool,
+}
+
+impl TrackedJob {
+    pub fn resources(&self) -> Resources {
+        let [nodes, cores, gpus] = self.ran_on.map(u64::from);
+        Resources { nodes, cores, gpus }
+    }
+}
+
+/// The usage of the last push, in seconds times weight, at the time `since`.
+#[derive(Clone, Debug, Default)]
+struct Base {
+    usage: f64,
+    since: f64,
+    counted: Watermark,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Jobs {
+    pub running: Vec<TrackedJob>,
+    pub ended: Vec<TrackedJob>,
+    /// The usage of evicted jobs that the pushed usage does not include, at the time `sum_since`.
+    sum: f64,
+    sum_since: f64,
+    /// All jobs that ended up to this time were evicted.
+    pub horizon: f64,
+    /// Increases each time the order of `ended` changes.
+    pub order_version: u32,
+    /// The last time at which there were too many ended jobs and none could be evicted.
+    pub unevictable_at: f64,
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        let never = f64::NEG_INFINITY;
+        let (running, ended) = (Vec::new(), Vec::new());
+        Jobs {
+            running,
+            ended,
+            sum: 0.0,
+            sum_since: never,
+            horizon: never,
+            order_version: 0,
+            unevictable_at: never,
+        }
+    }
+}
+
+/// Adds `used`, a usage at the time `at`, to `sum`, a usage at the time `since`. Returns the sum and its time, the later of the
+/// two.
+fn add_decayed((sum, since): (f64, f64), used: f64, at: f64, half_life: HalfLife) -> (f64, f64) {
+    if at < since {
+        (sum + used * half_life.left_after(since - at), since)
+    } else {
+        (sum * half_life.left_after(at - since) + used, at)
+    }
+}
+
+/// The key under which an association is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// The user id and the bank of its jobs.
+    Jobs(UserId, BankName),
+    /// The user name and the bank of a leaf that no job matches.
+    Leaf(Box<str>, BankName),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct AssociationUsage {
+    /// `None` if the entry is free.
+    pub key: Option<Key>,
+    pub leaf: Option<NodeId>,
+    base: Base,
+    pub jobs: Option<Box<Jobs>>,
+    /// The scaled usage without running jobs. `None` if it must be computed again, or if a part of it lies after the time of the
+    /// refresh.
+    ended_sum: Option<f64>,
+    pub fairshare: Option<f64>,
+    /// The next refresh updates this association.
+    pub queued: bool,
+    /// The association is in the refresh's list of those with running jobs.
+    pub live: bool,
+    /// The refresh has stored when this usage becomes negligible.
+    pub fade_is_queued: bool,
+}
+
+impl AssociationUsage {
+    pub fn new(key: Key) -> AssociationUsage {
+        AssociationUsage { key: Some(key), ..AssociationUsage::default() }
+    }
+
+    /// Returns the user id and the bank of the jobs that count here; `None` if no job matches.
+    pub fn job_key(&self) -> Option<(UserId, &BankName)> {
+        match self.key.as_ref()? {
+            Key::Jobs(user, bank) => Some((*user, bank)),
+            Key::Leaf(..) => None,
+        }
+    }
+
+    /// Sets the pushed usage. Unless `always` is true, does nothing if the watermark lies before the last evicted job: the sum of
+    /// evicted jobs cannot be split.
+    pub fn set_pushed(&mut self, usage: f64, since: f64, counted: Watermark, always: bool) {
+        let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
+        if !always && !counted.covers_all(horizon) {
+            return;
+        }
+        self.base = Base { usage, since, counted };
+        if let Some(jobs) = self.jobs.as_mut() {
+            (jobs.sum, jobs.sum_since) = (0.0, f64::NEG_INFINITY);
+            if always {
+                jobs.horizon = f64::NEG_INFINITY;
+            }
+        }
+    }
+
+    /// Returns the pushed usage, and its watermark.
+    pub fn pushed(&self) -> (f64, &Watermark) {
+        (self.base.usage, &self.base.counted)
+    }
+
+    /// Returns the ended jobs from index `first` on that are neither in the pushed usage nor in
+    /// [`AssociationUsage::evicted_usage`], each with its index.
+    pub fn uncovered(&self, first: usize) -> impl Iterator<Item = (usize, &TrackedJob)> {
+        let ended = self.jobs.as_ref().map_or(&[][..], |jobs| &jobs.ended);
+        let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
+        let is_uncovered = move |tracked: &TrackedJob| {
+            !self.covers(tracked) && tracked.run.end().is_none_or(|end| end > horizon)
+        };
+        ended.iter().enumerate().skip(first).filter(move |(_, tracked)| is_uncovered(tracked))
+    }
+
+    /// Returns a number that changes when the indices of ended jobs change.
+    pub fn order_version(&self) -> u32 {
+        self.jobs.as_ref().map_or(0, |jobs| jobs.order_version)
+    }
+
+    /// Returns the usage of evicted jobs, and the pushed usage that belongs to it. If the clock went back, a job may have ended
+    /// before the last evicted one: its usage is included, because a restore could not distinguish it from the evicted jobs.
+    pub fn evicted_usage(&self, half_life: HalfLife) -> Option<GivenUp> {
+        let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
+        let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
+        let uncovered = jobs.ended.iter().filter(|tracked| !self.covers(tracked));
+        let early = uncovered.filter_map(|tracked| Some((tracked, tracked.run.end()?)));
+        let early = early.filter(|(_, end)| *end <= jobs.horizon);
+        let (sum, since) = early.fold((jobs.sum, jobs.sum_since), |sum, (tracked, end)| {
+            add_decayed(sum, tracked.run.usage(end, Mode::Elapsed, half_life), end, half_life)
+        });
+        Some(GivenUp {
+            user,
+            bank,
+            sum,
+            since,
+            horizon: jobs.horizon,
+            pushed: self.base.usage,
+            at: self.base.since,
+            counted: self.base.counted.clone(),
+        })
+    }
+
+    /// Returns true if [`AssociationUsage::set_pushed`] would have kept `evicted`, had the push come after it. The result is then
+    /// the same in either order. A sum of jobs that were evicted here is never replaced.
+    pub fn accepts(&self, evicted: &GivenUp) -> bool {
+        let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
+        !has_own && !self.base.counted.covers_all(evicted.horizon)
+    }
+
+    /// Restores the state that [`AssociationUsage::evicted_usage`] returned. Removes the ended jobs that the sum includes, and
+    /// returns their ids.
+    pub fn restore_evicted(&mut self, evicted: GivenUp) -> Vec<JobId> {
+        self.base = Base { usage: evicted.pushed, since: evicted.at, counted: evicted.counted };
+        let jobs = self.jobs.get_or_insert_default();
+        (jobs.sum, jobs.sum_since, jobs.horizon) = (evicted.sum, evicted.since, evicted.horizon);
+        let is_included =
+            |tracked: &mut TrackedJob| tracked.run.end().is_some_and(|end| end <= evicted.horizon);
+        let gone = jobs.ended.extract_if(.., is_included).map(|tracked| tracked.id).collect();
+        jobs.order_version = jobs.order_version.wrapping_add(1);
+        self.ended_sum = None;
+        gone
+    }
+
+    /// Recomputes the rate of each job from `weights`.
+    pub fn set_weights(&mut self, weights: Weights) {
+        self.ended_sum = None;
+        let Some(jobs) = self.jobs.as_mut() else { return };
+        for tracked in jobs.running.iter_mut().chain(&mut jobs.ended) {
+            tracked.run = tracked.run.with_rate(weights.rate(tracked.resources()));
+        }
+    }
+
+    pub fn clear_ended_sum(&mut self) {
+        self.ended_sum = None;
+    }
+
+    pub fn has_ended_sum(&self) -> bool {
+        self.ended_sum.is_some()
+    }
+
+    /// Returns true if a job that ended at `end` may be one of the evicted jobs.
+    pub fn may_be_evicted(&self, end: f64) -> bool {
+        self.jobs.as_ref().is_some_and(|jobs| end <= jobs.horizon)
+    }
+
+    /// Returns the time up to which the pushed usage includes ended jobs.
+    pub fn counted_until(&self) -> f64 {
+        self.base.counted.end()
+    }
+
+    /// Returns true if the tree has the association, or if it has jobs.
+    pub fn is_needed(&self) -> bool {
+        self.leaf.is_some()
+            || self.jobs.as_ref().is_some_and(|jobs| !jobs.running.is_empty() || !jobs.ended.is_empty())
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.jobs.as_ref().is_some_and(|jobs| !jobs.running.is_empty())
+    }
+
+    /// Returns the number of jobs that the next call of [`AssociationUsage::scaled`] reads, plus 1.
+    pub fn cost(&self) -> usize {
+        let jobs = self.jobs.as_ref();
+        let ended = jobs.filter(|_| self.ended_sum.is_none()).map_or(0, |jobs| jobs.ended.len());
+        1 + ended + jobs.map_or(0, |jobs| jobs.running.len())
+    }
+
+    /// Returns the usage at `now` in the units of the tree, including negligible usage.
+    pub fn scaled(&mut self, now: f64, mode: Mode, scale: &Scale) -> f64 {
+        let ended_sum = match self.ended_sum {
+            Some(ended_sum) => ended_sum,
+            None => {
+                let ended_sum = self.without_running(now, mode, scale);
+                // A usage that begins after `now` differs at each later time, so it is not stored.
+                self.ended_sum = (self.latest() <= now).then_some(ended_sum);
+                ended_sum
+            }
+        };
+        let running = self.jobs.iter().flat_map(|jobs| &jobs.running);
+        ended_sum + running.map(|tracked| tracked.run.scaled(now, mode, scale)).sum::<f64>()
+    }
+
+    /// Returns the usage at `now` in seconds times weight.
+    pub fn usage(&self, now: f64, mode: Mode, half_life: HalfLife) -> f64 {
+        // A scale whose epoch is `now` has the factor 1.
+        let scale = Scale::new(now, half_life);
+        let running = self.jobs.iter().flat_map(|jobs| &jobs.running);
+        let running: f64 = running.map(|tracked| tracked.run.scaled(now, mode, &scale)).sum();
+        zero_negligible(self.without_running(now, mode, &scale) + running)
+    }
+
+    fn without_running(&self, now: f64, mode: Mode, scale: &Scale) -> f64 {
+        let mut usage = self.base.usage * scale.factor(self.base.since.min(now));
+        if let Some(jobs) = &self.jobs {
+            if jobs.sum > 0.0 {
+                usage += jobs.sum * scale.factor(jobs.sum_since.min(now));
+            }
+            let counted = |tracked: &&TrackedJob| !self.covers(tracked);
+            usage += jobs
+                .ended
+                .iter()
+                .filter(counted)
+                .map(|tracked| tracked.run.scaled(now, mode, scale))
+                .sum::<f64>();
+        }
+        usage
+    }
+
+    fn covers(&self, tracked: &TrackedJob) -> bool {
+        tracked.run.end().is_some_and(|end| self.base.counted.covers(end, tracked.id))
+    }
+
+    /// Returns the time of the last push or end of a job.
+    pub fn latest(&self) -> f64 {
+        let jobs = self.jobs.iter().flat_map(|jobs| {
+            jobs.ended.iter().filter_map(|tracked| tracked.run.end()).chain([jobs.sum_since])
+        });
+        jobs.fold(self.base.since, f64::max)
+    }
+
+    /// Evicts all but the last `keep` ended jobs, except those that ended after `now`. Jobs that ended at the same time are
+    /// evicted together. Returns the ids of the evicted jobs; if there are none, the order of the others is unchanged.
+    pub fn evict_ended(&mut self, keep: usize, now: f64, half_life: HalfLife) -> Vec<JobId> {
+        let Some(mut jobs) = self.jobs.take() else { return Vec::new() };
+        let mut gone = Vec::new();
+        let end = |tracked: &TrackedJob| tracked.run.end().unwrap_or(f64::INFINITY);
+        // If many jobs ended at the first time, none can be evicted. This check avoids sorting them at each further end.
+        let first = jobs.ended.iter().map(end).fold(f64::INFINITY, f64::min);
+        let at_first = jobs.ended.iter().filter(|tracked| end(tracked) == first).count();
+        if first > now || at_first.saturating_add(keep) > jobs.ended.len() {
+            jobs.unevictable_at = now;
+            self.jobs = Some(jobs);
+            return gone;
+        }
+        jobs.ended.sort_unstable_by(|a, b| end(a).total_cmp(&end(b)));
+        jobs.order_version = jobs.order_version.wrapping_add(1);
+        let many = jobs.ended.len().saturating_sub(keep);
+        let first_kept = jobs.ended.get(many).map_or(f64::INFINITY, end);
+        let stays = |tracked: &TrackedJob| end(tracked) >= first_kept || end(tracked) > now;
+        let split = jobs.ended.iter().position(stays).unwrap_or(jobs.ended.len());
+        for tracked in jobs.ended.drain(..split) {
+            let at = end(&tracked);
+            if !self.covers(&tracked) {
+                let used = tracked.run.usage(at, Mode::Elapsed, half_life);
+                (jobs.sum, jobs.sum_since) = add_decayed((jobs.sum, jobs.sum_since), used, at, half_life);
+            }
+            jobs.horizon = jobs.horizon.max(at);
+            gone.push(tracked.id);
+        }
+        self.jobs = Some(jobs);
+        self.ended_sum = None;
+        gone
+    }
+}
