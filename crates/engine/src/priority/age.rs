@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ages as of one common instant.
+//! Ages of jobs at a common reference time.
 //!
-//! All eligible jobs grow older alike, so the order among them does not change by it. Their ages are therefore shown as of a
-//! **reference** that lies ahead: `(reference - eligible since) / age-max`. That number stays the same as time goes on, and no
-//! price has to be posted anew. It is by `(reference - now) / age-max`, at most 1, more than the age, for each job by the same;
-//! so all differences are exact. A job whose age is 1 already grows no older: its number falls with the time that is left, and
-//! only such jobs have to be touched. When the reference is reached it moves on by `age-max`, and with it all prices by the same.
+//! All eligible jobs age at the same rate, so aging does not change their order. The value of an age is therefore computed for a
+//! **reference** time in the future: `(reference - eligible since) / age-max`. This value is constant, so no priority has to be
+//! posted again. It exceeds the real age by `(reference - now) / age-max`, at most 1, which is equal for all jobs, so all
+//! differences are exact. A job whose age has reached 1 stops aging: its value falls as the reference comes closer, and only such
+//! jobs are posted again. When time reaches the reference, the reference moves on by `age-max`, and all priorities rise equally.
 //!
-//! With a promise ([`Ages::promising`]) an age has no end: else two jobs that are both at the cap would be equal again, however
-//! much later one of them came.
+//! With `max-wait-behind` an age has no cap: otherwise two jobs at the cap would be equal, however much later one of them became
+//! eligible.
 
-/// The reference, and how ages count against it.
+/// The reference time, and the rules for ages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ages {
     reference: f64,
@@ -25,7 +25,8 @@ impl Default for Ages {
 }
 
 impl Ages {
-    /// Those from now on: the same reference as long as it lies ahead, by no more than an age can be, and nothing else changed.
+    /// Returns the ages for the time `now`. The reference stays the same if it lies ahead by at most `age_max` and the other
+    /// arguments are unchanged.
     #[must_use]
     pub fn moved(self, now: f64, age_max: f64, has_cap: bool) -> Ages {
         let ahead = self.reference - now;
@@ -33,32 +34,32 @@ impl Ages {
         if holds { self } else { Ages { reference: now + age_max, age_max, has_cap } }
     }
 
-    /// As of when ages are shown.
+    /// Returns the reference time, in seconds since the epoch.
     pub fn reference(self) -> f64 {
         self.reference
     }
 
-    /// The value of a job that is eligible since then.
+    /// Returns the value for a job that became eligible at `since`.
     pub fn value(self, since: f64, now: f64) -> f64 {
         let ahead = (self.reference - now) / self.age_max;
         if self.is_capped(since, now) {
             return (1.0 + ahead).max(0.0);
         }
-        // One that comes after the reference, before that has moved on, is as old as one that comes just then.
+        // A job that becomes eligible after the reference, before the reference moves, gets the value 0.
         ((self.reference - since) / self.age_max).max(0.0)
     }
 
-    /// Whether it is as old as a job may be: its value falls as time goes on.
+    /// Returns true if the job has reached the maximum age: its value falls as time passes.
     pub fn is_capped(self, since: f64, now: f64) -> bool {
         self.has_cap && now - since >= self.age_max
     }
 }
 
-/// The weight of the age under which nobody who waits is overtaken by a job that became eligible `wait` seconds later, where the other
-/// terms of two jobs differ by no more than `spread`: by then the age outweighs that, and a point for the roundings.
+/// Returns the weight of the age with which a job is not overtaken by jobs that became eligible more than `wait` seconds later.
+/// `spread` is the maximum difference of the other terms of two jobs. The weight includes one point for roundings.
 pub fn promised_weight(spread: f64, wait: f64, age_max: f64) -> i64 {
     let weight = ((spread + 1.0) / wait * age_max).ceil();
-    // Beyond that a priority of 32 bits has no room for any age at all.
+    // A larger weight would exceed a priority of 32 bits for any age.
     weight.clamp(0.0, 1e15) as i64
 }
 
@@ -68,7 +69,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_reference_moves_when_it_is_reached_and_when_the_clock_goes_back() {
+    fn the_reference_moves_when_time_reaches_it_or_the_clock_goes_back() {
         let ages = Ages::default().moved(1_000.0, 100.0, true);
         assert_eq!(ages.reference(), 1_100.0);
         for (now, age_max, has_cap, reference) in [
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_weighs_as_much_as_all_else_and_a_point() {
+    fn the_guaranteed_weight_exceeds_the_spread_by_a_point() {
         for (spread, wait, age_max, weight) in [
             (9.0, 10.0, 100.0, 100),
             (9.0, 10.0, 101.0, 101),
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_has_an_end_unless_there_is_a_promise() {
+    fn an_age_is_capped_without_max_wait_behind() {
         let capped = Ages::default().moved(1_000.0, 100.0, true);
         let free = Ages::default().moved(1_000.0, 100.0, false);
         for (since, now, with_cap, without) in [
@@ -116,9 +117,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the reference, two jobs differ by what they do by the definition.
         #[test]
-        fn differences_are_those_of_the_ages(
+        fn differences_of_values_equal_differences_of_ages(
             began in 0.0..1e9f64, age_max in 1.0..1e7f64, passed in 0.0..1.0f64, waited in prop::array::uniform2(0.0..3.0f64),
         ) {
             let now = began + passed * age_max * 0.999;
@@ -130,17 +130,17 @@ mod tests {
             prop_assert!((0.0..=2.0 + 1e-6).contains(&one));
         }
 
-        /// A job that waits goes before all that became eligible later than promised, whatever their other terms.
+        /// The other terms are arbitrary within the spread.
         #[test]
-        fn nobody_is_overtaken_by_jobs_that_came_later_than_promised(
+        fn a_job_is_not_overtaken_by_jobs_beyond_max_wait_behind(
             spread in 0.0..1e6f64, wait in 60.0..1e7f64, age_max in 60.0..1e7f64, more in 0.0..1e6f64, part in 0.0..1.0f64,
             base in 1.0..1e5f64,
         ) {
             let weight = promised_weight(spread, wait, age_max) as f64;
             let now = 1e9 + wait + more;
             let ages = Ages::default().moved(now, age_max, false);
-            let price = |others: f64, since: f64| (others + weight * ages.value(since, now)).round();
-            let (waits, later) = (price(base, 1e9), price(base + part * spread, 1e9 + wait + more));
+            let priority = |others: f64, since: f64| (others + weight * ages.value(since, now)).round();
+            let (waits, later) = (priority(base, 1e9), priority(base + part * spread, 1e9 + wait + more));
             prop_assert!(waits >= later, "{} {}", waits, later);
         }
     }

@@ -104,7 +104,7 @@ impl Explanation {
     }
 
     /// Explains the priority that terms of these names, weights and values make.
-    pub(super) fn of(given: impl Iterator<Item = (&'static str, i64, f64)>, zero: ZeroScore) -> Self {
+    pub(super) fn from_terms(given: impl Iterator<Item = (&'static str, i64, f64)>, zero: ZeroScore) -> Self {
         let mut explained = Explanation::without_terms(Outcome::Taken, 0);
         for (place, (name, weight, value)) in explained.terms.iter_mut().zip(given) {
             *place = Term { name, value, weight, product: weight as f64 * value };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a job's priority is made of: factors times weights, kept as values, so that they can be shown.
+//! The priority of a job: the sum of factors times weights, stored as values so that it can be shown.
 //!
-//! `factor` is the table of factors; `explanation` is what they make of one job: terms, sum, rounding, and the number
-//! that Flux gets; `age` says how jobs grow older without a change of their prices; `pending`
-//! knows all jobs that have a price, and `order` for which of them to post a new one.
+//! `factor` is the table of factors. `explanation` computes the terms of a job, their sum, and the priority that Flux gets. `age`
+//! defines how jobs age without a change of their priorities. `pending` stores the posted and the current priority of all pending
+//! jobs, and `order` decides which priorities to post.
 
 mod age;
 mod explanation;
@@ -20,11 +20,11 @@ pub use factor::{
 };
 pub use pending::{Pending, Priced};
 
-/// Urgency that holds a job (RFC 30).
+/// The urgency that holds a job (RFC 30).
 pub const URGENCY_HOLD: i64 = 0;
-/// Urgency that puts a job ahead of all (RFC 30).
+/// The urgency that puts a job ahead of all others (RFC 30).
 pub const URGENCY_EXPEDITE: i64 = 31;
-/// Urgency of a job that asked for none (RFC 30).
+/// The default urgency (RFC 30).
 pub const URGENCY_DEFAULT: i64 = 16;
-/// Priority of an expedited job; no other job gets it.
+/// The priority of an expedited job. Other jobs never get it.
 pub const PRIORITY_MAX: u32 = u32::MAX;

@@ -1,56 +1,57 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which pending jobs to post a new price for, so that the head of each queue is in the right order.
+//! Decides which pending jobs to post a priority for, so that the head of each queue is in the correct order.
 //!
-//! A job has a posted price, which the scheduler sorts by, and an exact one. Of two equal prices the earlier id goes first.
-//! Touching a job posts its exact price, never a number in between: a posted price is explained by its terms.
+//! A job has a posted priority, by which the scheduler sorts, and a current one. Of two equal priorities the earlier job id comes
+//! first. A plan posts the current priority of a job and no other number, so that the terms explain each posted priority.
 //!
-//! The head of a queue is **right to a depth K** if its first K jobs by posted price are its first K by exact price, in the same
-//! order. Jobs behind that may lag; so may jobs in the head, as long as nobody can see it by the order. Held and expedited
-//! jobs never lag. [`least`] finds the fewest jobs that have to be touched: along the first K by exact price each either keeps
-//! its posted price or gets the exact one, and only neighbours have to be compared; whoever else would still be posted before
-//! the last of them is touched as well. That is one pass over the jobs of a queue, after the first K are sorted.
+//! A queue is **correct to a depth K** if its first K jobs by posted priority are its first K by current priority, in the same
+//! order. Priorities of jobs behind them may be stale. Priorities of jobs in the head may be stale too, if the order does not
+//! show it. Priorities of held and expedited jobs are never stale. [`least`] finds the fewest jobs to post. Each of the first K
+//! jobs by current priority either keeps its posted priority or gets the current one, and only neighbours have to be compared.
+//! All other jobs whose posted priority is above the last of the K are posted too. This is one pass over the queue, after the
+//! first K jobs are sorted.
 //!
-//! A posted priority that is merely stale stays: if the order of a queue is right, the plan for the queue is empty.
+//! A stale priority alone is no reason to post: if the order of a queue is correct, the plan for the queue is empty.
 //!
-//! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). Then the plan posts every stale job if the
-//! budget allows. If the budget is smaller, no **outdated** price is kept in the head. If all prices fell, and the budget is too
-//! small for the jobs that would then stand before the first one, the head keeps its outdated prices: to touch a part of the
-//! jobs would put the head behind the others.
+//! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). The plan then posts every stale job if the
+//! budget allows. If the budget is smaller, no **incomparable** priority stays in the head. If all priorities fell, and the
+//! budget does not cover the jobs that would then precede the first one, the head keeps its incomparable priorities: posting a
+//! part of them would move the head behind the others.
 
 use super::PRIORITY_MAX;
 use super::pending::{Pending, Priced};
 use crate::ids::JobId;
 
-/// What a plan has to keep to.
+/// The limits of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// How deep each queue has to be right.
+    /// The depth to which each queue must be correct, in jobs.
     pub depth: usize,
-    /// No more jobs are touched at once.
+    /// The maximum number of jobs to post.
     pub budget: usize,
-    /// Whether priorities that are merely stale are posted too: for a push or a request.
+    /// True to post all stale priorities: for a push or a request.
     pub refreshes_stale: bool,
 }
 
-/// What to post, and what that leaves.
+/// The priorities to post.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Each job with its exact price: the head of its queue first.
+    /// Each job with its current priority. The head of a queue comes first.
     pub touch: Vec<(JobId, u32)>,
-    /// How many will still lag.
+    /// The number of stale priorities that remain.
     pub lagging: usize,
-    /// To which depth every queue will be right; `None` if that is all of it, or the depth that was asked for.
+    /// The depth to which each queue will be correct; `None` if that is the requested depth.
     pub only_to: Option<usize>,
 }
 
 impl Priced {
-    /// One of the two prices says that it is held, or expedited.
+    /// Returns true if the job becomes held or expedited, or ceases to be.
     fn is_urgent(&self) -> bool {
-        let special = |price: u32| price == 0 || price == PRIORITY_MAX;
+        let special = |priority: u32| priority == 0 || priority == PRIORITY_MAX;
         self.lags() && (special(self.posted) || special(self.exact))
     }
 
-    /// Whether it may keep its posted price in the head.
+    /// Returns true if the posted priority may stay in the head.
     fn may_lag(&self) -> bool {
         !self.lags() || !self.is_outdated && !self.is_urgent()
     }
@@ -64,13 +65,13 @@ impl Priced {
     }
 }
 
-/// A number that sorts as the queue does: higher prices first, then the earlier id. No two jobs have the same.
+/// A number that sorts as the scheduler does: higher priorities first, then earlier ids. It is unique.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u128);
 
 impl Place {
-    fn new(price: u32, id: JobId) -> Place {
-        Place((u128::from(!price) << 64) + u128::from(id.0))
+    fn new(priority: u32, id: JobId) -> Place {
+        Place((u128::from(!priority) << 64) + u128::from(id.0))
     }
 
     pub(super) fn is_before(self, other: Place) -> bool {
@@ -79,13 +80,13 @@ impl Place {
 }
 
 impl<T> Pending<T> {
-    /// Which jobs to touch. O(1) if none lags, else O(pending + depth log depth).
+    /// Returns the jobs to post. O(1) if no priority is stale, else O(pending + depth log depth).
     pub fn plan(&self, bounds: Bounds) -> Plan {
         let lagging = self.lagging();
         if lagging == 0 || bounds.refreshes_stale && lagging <= bounds.budget {
             let mut touch: Vec<Priced> = self.laggards().collect();
             touch.sort_unstable_by_key(Priced::by_exact);
-            return plan(touch, 0, None);
+            return build_plan(touch, 0, None);
         }
         let head = |jobs: &[Priced]| match bounds.refreshes_stale {
             true => Head::new(jobs, bounds.depth),
@@ -93,7 +94,7 @@ impl<T> Pending<T> {
         };
         let has_stale = |jobs: &&[Priced]| jobs.iter().any(Priced::lags);
         let heads: Vec<Head> = self.queues().filter(has_stale).map(head).collect();
-        // Who wants least is served first, so that what it leaves goes to the others.
+        // Queues with the smallest need come first, so that the others get the rest of the budget.
         let mut by_need: Vec<(usize, &Head)> =
             heads.iter().map(|head| (head.fewest(bounds.depth).touches, head)).collect();
         by_need.sort_by_key(|(wants, _)| *wants);
@@ -101,49 +102,49 @@ impl<T> Pending<T> {
         let mut left = bounds.budget;
         for (served, (wants, head)) in by_need.iter().enumerate() {
             let part = left / (by_need.len() - served);
-            let of_queue = if *wants <= part {
+            let in_queue = if *wants <= part {
                 head.least(bounds.depth)
             } else {
-                let (within, to) = head.some(part, bounds.depth);
+                let (within, to) = head.list_for_budget(part, bounds.depth);
                 only_to = [only_to, to].into_iter().flatten().min();
                 within
             };
-            left -= of_queue.len();
-            touch.extend(of_queue);
+            left -= in_queue.len();
+            touch.extend(in_queue);
         }
         let still = lagging - touch.len();
-        plan(touch, still, only_to)
+        build_plan(touch, still, only_to)
     }
 }
 
-fn plan(touch: Vec<Priced>, lagging: usize, only_to: Option<usize>) -> Plan {
+fn build_plan(touch: Vec<Priced>, lagging: usize, only_to: Option<usize>) -> Plan {
     Plan { touch: touch.into_iter().map(|job| (job.id, job.exact)).collect(), lagging, only_to }
 }
 
-/// The fewest jobs of a queue to touch so that it is right to a depth; the head comes first.
+/// Returns the fewest jobs of a queue to post so that the queue is correct to `depth`. The head comes first.
 pub fn least(jobs: &[Priced], depth: usize) -> Vec<Priced> {
     Head::new(jobs, depth).least(depth)
 }
 
-/// The jobs of a queue, the first ones by exact price sorted.
+/// The jobs of a queue. The first ones by current priority are sorted.
 struct Head {
     jobs: Vec<Priced>,
-    /// Of each of the first ones.
+    /// The result for each of the sorted jobs.
     steps: Vec<Step>,
 }
 
-/// The fewest touches that make a queue right to a depth: how many, and which. That is asked of many depths, and most come to more
-/// than may be touched.
+/// The fewest jobs to post so that a queue is correct to a depth. The list of the jobs is computed only when needed, because most
+/// depths exceed the budget.
 struct Fewest {
     touches: usize,
-    /// Whether the last job of the head keeps its posted price.
+    /// True if the last job of the head keeps its posted priority.
     keeps_last: bool,
-    /// Behind the head who would stand before this place has to be touched.
+    /// Jobs behind the head that would precede this place must be posted.
     limit: Option<Place>,
 }
 
-/// The fewest touches up to a job, if it keeps its posted price or gets its exact one, and which of the two the job
-/// before it then has.
+/// The fewest jobs to post among the first ones up to a job, if this job keeps its posted priority or gets its current one; and
+/// which of the two the job before it then has.
 #[derive(Clone, Copy, Default)]
 struct Step {
     kept: Option<usize>,
@@ -154,10 +155,10 @@ struct Step {
 
 impl Head {
     fn new(jobs: &[Priced], depth: usize) -> Head {
-        Head::of(jobs.to_vec(), depth)
+        Head::from_jobs(jobs.to_vec(), depth)
     }
 
-    fn of(mut jobs: Vec<Priced>, depth: usize) -> Head {
+    fn from_jobs(mut jobs: Vec<Priced>, depth: usize) -> Head {
         if depth < jobs.len() {
             jobs.select_nth_unstable_by_key(depth, Priced::by_exact);
         }
@@ -167,49 +168,49 @@ impl Head {
         let mut steps = Vec::with_capacity(head.len());
         let mut before: Option<(&Priced, Step)> = None;
         for job in &*head {
-            let step = step(before, job);
+            let step = compute_step(before, job);
             steps.push(step);
             before = Some((job, step));
         }
         Head { jobs, steps }
     }
 
-    /// The same, where outdated prices may be kept.
+    /// Like [`Head::new`], but incomparable priorities may stay.
     fn keeping(jobs: &[Priced], depth: usize) -> Head {
         let jobs = jobs.iter().map(|job| Priced { is_outdated: false, ..*job });
-        Head::of(jobs.collect(), depth)
+        Head::from_jobs(jobs.collect(), depth)
     }
 
-    /// The fewest for a depth, not beyond that of [`Head::new`].
+    /// Computes the fewest jobs for `depth`, which must not exceed the depth of [`Head::new`].
     fn fewest(&self, depth: usize) -> Fewest {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Some((last, end)) = head.iter().zip(&self.steps).next_back() else {
-            return Fewest { touches: behind(rest, None).count(), keeps_last: false, limit: None };
+            return Fewest { touches: find_jobs_behind(rest, None).count(), keeps_last: false, limit: None };
         };
         let exact = Fewest {
-            touches: end.exact + behind(rest, Some(last.by_exact())).count(),
+            touches: end.exact + find_jobs_behind(rest, Some(last.by_exact())).count(),
             keeps_last: false,
             limit: Some(last.by_exact()),
         };
-        // If the last of the head keeps a price below its exact one, nobody else's price may lie between.
+        // If the last job of the head keeps a posted priority below its current one, no other priority may lie between.
         let ends_before = |job: &Priced| {
             let touched = job.is_urgent() || job.by_posted().is_before(last.by_posted());
             touched && job.by_exact().is_before(last.by_posted())
         };
         let kept = end.kept.filter(|_| !rest.iter().any(ends_before)).map(|kept| Fewest {
-            touches: kept + behind(rest, Some(last.by_posted())).count(),
+            touches: kept + find_jobs_behind(rest, Some(last.by_posted())).count(),
             keeps_last: true,
             limit: Some(last.by_posted()),
         });
         kept.filter(|kept| kept.touches < exact.touches).unwrap_or(exact)
     }
 
-    /// These jobs, the head first.
+    /// Lists the fewest jobs to post for `depth`, the head first.
     fn least(&self, depth: usize) -> Vec<Priced> {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Fewest { touches, keeps_last: mut kept, limit } = self.fewest(depth);
         let mut touch = Vec::with_capacity(touches);
-        touch.extend(behind(rest, limit).copied());
+        touch.extend(find_jobs_behind(rest, limit).copied());
         touch.sort_unstable_by_key(|job| std::cmp::Reverse(job.by_exact()));
         for (job, step) in head.iter().zip(&self.steps).rev() {
             if !kept && job.lags() {
@@ -221,9 +222,10 @@ impl Head {
         touch
     }
 
-    /// Some that a budget allows which is too small for all, and the depth to which that is enough, if that is not all of it.
-    fn some(&self, budget: usize, depth: usize) -> (Vec<Priced>, Option<usize>) {
-        let (within, to) = self.within(budget, depth);
+    /// Lists jobs for a budget that is too small for `depth`, and returns the depth to which they suffice; `None` if that is
+    /// `depth`.
+    fn list_for_budget(&self, budget: usize, depth: usize) -> (Vec<Priced>, Option<usize>) {
+        let (within, to) = self.list_within(budget, depth);
         if to > 0 || !self.jobs.iter().any(|job| job.is_outdated) {
             return (within, Some(to));
         }
@@ -231,19 +233,19 @@ impl Head {
         if keeping.fewest(depth).touches <= budget {
             return (keeping.least(depth), None);
         }
-        let (within, to) = keeping.within(budget, depth);
+        let (within, to) = keeping.list_within(budget, depth);
         (within, Some(to))
     }
 
-    /// As many as a budget allows, and the depth to which that is enough: whoever is held or expedited comes first.
-    fn within(&self, budget: usize, depth: usize) -> (Vec<Priced>, usize) {
+    /// Lists as many jobs as `budget` allows, held and expedited ones first, and returns the depth to which they suffice.
+    fn list_within(&self, budget: usize, depth: usize) -> (Vec<Priced>, usize) {
         if self.fewest(0).touches > budget {
             let mut urgent = self.least(0);
             urgent.truncate(budget);
             return (urgent, 0);
         }
         let (mut enough, mut too_deep) = (0, depth.min(self.jobs.len()).saturating_add(1));
-        // What is enough for a depth is enough for any before it.
+        // Jobs that suffice for a depth also suffice for each smaller depth.
         while enough + 1 < too_deep {
             let middle = enough + (too_deep - enough) / 2;
             if self.fewest(middle).touches <= budget {
@@ -256,24 +258,24 @@ impl Head {
     }
 }
 
-/// Who of those behind the head has to be touched in any case: who is held or expedited, and who would stand before a place.
-fn behind(rest: &[Priced], limit: Option<Place>) -> impl Iterator<Item = &Priced> {
+/// Returns the jobs behind the head that must be posted: held and expedited ones, and those that would precede `limit`.
+fn find_jobs_behind(rest: &[Priced], limit: Option<Place>) -> impl Iterator<Item = &Priced> {
     let is_before = move |job: &Priced| limit.is_some_and(|limit| job.by_posted().is_before(limit));
     rest.iter().filter(move |job| job.is_urgent() || is_before(job))
 }
 
-fn step(before: Option<(&Priced, Step)>, job: &Priced) -> Step {
+fn compute_step(before: Option<(&Priced, Step)>, job: &Priced) -> Step {
     let touched = usize::from(job.lags());
     let Some((above, last)) = before else {
         return Step { kept: job.may_lag().then_some(0), exact: touched, ..Step::default() };
     };
-    // The fewest touches after which this place comes behind the job above.
+    // Returns the fewest jobs to post so that `place` comes behind the job above.
     let behind = |place: Place| {
         let exact = above.by_exact().is_before(place).then_some((last.exact, false));
         let kept = last.kept.filter(|_| above.by_posted().is_before(place)).map(|kept| (kept, true));
         [exact, kept].into_iter().flatten().min()
     };
-    // Among exact prices there is always a way.
+    // Current priorities are always in the correct order.
     let (exact, exact_after_kept) = behind(job.by_exact()).unwrap_or((last.exact, false));
     let kept = behind(job.by_posted()).filter(|_| job.may_lag());
     Step {

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! All jobs that have a price, by queue, with both prices and what else is known of each.
+//! All pending jobs by queue, each with its posted and its current priority.
 //!
-//! A price is asked for and changed far more often than jobs come and go, so all of a job is found by one look for its place.
+//! Priorities are read and changed far more often than jobs come and go, so one lookup of the place finds everything about a job.
 
 use crate::ids::{JobId, JobMap, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A pending job.
+/// A pending job with its posted and its current priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priced {
-    /// Which.
+    /// The id of the job.
     pub id: JobId,
-    /// What the scheduler sorts it by.
+    /// The priority by which the scheduler sorts the job.
     pub posted: u32,
-    /// What it should.
+    /// The current priority.
     pub exact: u32,
-    /// The posted one was made of other weights, or the like, than are in force: it says nothing of where the job would stand among
-    /// exact prices.
+    /// True if the posted priority was computed with other weights or another reference of ages, so that it cannot be compared
+    /// with current priorities.
     pub is_outdated: bool,
 }
 
 impl Priced {
-    /// Whether it should be sorted by another price.
+    /// Returns true if the posted priority is stale.
     pub fn lags(&self) -> bool {
         self.posted != self.exact
     }
 }
 
-/// Jobs of a queue: `notes` is parallel to `jobs`, apart from it since a plan looks at prices alone.
+/// The jobs of a queue. `notes` is parallel to `jobs`, and separate because a plan reads the priorities alone.
 #[derive(Clone, Debug)]
 struct Queue<T> {
     name: Option<QueueName>,
@@ -35,14 +35,14 @@ struct Queue<T> {
     notes: Vec<T>,
 }
 
-/// Where a job is: its queue, and which of the queue's jobs it is.
+/// The position of a job: its queue, and its index among the jobs of the queue.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     queue: u32,
     slot: u32,
 }
 
-/// All pending jobs by queue, each with a `T`.
+/// All pending jobs by queue, each with a note of type `T`.
 #[derive(Clone, Debug)]
 pub struct Pending<T> {
     queues: Vec<Queue<T>>,
@@ -63,7 +63,7 @@ impl<T> Default for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// A job that has come, or one whose queue or prices are others now; gives what was noted of it before.
+    /// Adds a job, or replaces its queue, priorities and note. Returns the former note.
     pub fn put(&mut self, queue: Option<&QueueName>, job: Priced, note: T) -> Option<T> {
         let place = self.places.get(job.id).copied();
         if let Some(place) = place
@@ -74,21 +74,21 @@ impl<T> Pending<T> {
         {
             let before = std::mem::replace(at, job);
             let noted = std::mem::replace(noted, note);
-            self.lag(before.lags(), job);
+            self.update_stale(before.lags(), job);
             return Some(noted);
         }
         let noted = place.and_then(|_| self.remove(job.id));
-        let at = self.queue(queue);
+        let at = self.queue_index(queue);
         if let Some(queue) = self.queues.get_mut(at as usize) {
             self.places.insert(job.id, Place { queue: at, slot: queue.jobs.len() as u32 });
             queue.jobs.push(job);
             queue.notes.push(note);
-            self.lag(false, job);
+            self.update_stale(false, job);
         }
         noted
     }
 
-    /// Puts each job into the queue that `queue` names for it.
+    /// Moves each job to the queue that `queue` returns for it.
     pub fn regroup(&mut self, queue: impl Fn(JobId) -> Option<QueueName>) {
         let before = std::mem::take(self);
         for Queue { jobs, notes, .. } in before.queues {
@@ -98,8 +98,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// A queue's number; it gets one if it has none.
-    fn queue(&mut self, name: Option<&QueueName>) -> u32 {
+    /// Returns the index of a queue. Adds the queue if it is new.
+    fn queue_index(&mut self, name: Option<&QueueName>) -> u32 {
         let name = name.cloned();
         if let Some(at) = self.by_name.get(&name) {
             return *at;
@@ -110,13 +110,13 @@ impl<T> Pending<T> {
         at
     }
 
-    /// A job that pends no more; gives what was noted of it.
+    /// Removes a job. Returns its note.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
         let place = self.places.remove(id)?;
         self.lagging.remove(&id);
         let queue = self.queues.get_mut(place.queue as usize)?;
         let (last, mut note) = (queue.jobs.pop()?, queue.notes.pop()?);
-        // The last of the queue comes in its place, if it is not the last itself.
+        // The last job of the queue takes the slot of the removed one.
         let slot = place.slot as usize;
         if let (Some(job), Some(noted)) = (queue.jobs.get_mut(slot), queue.notes.get_mut(slot)) {
             *job = last;
@@ -128,70 +128,71 @@ impl<T> Pending<T> {
         Some(note)
     }
 
-    /// The exact price of a job is this now.
+    /// Sets the current priority of a job.
     pub fn set_exact(&mut self, id: JobId, exact: u32) {
-        self.change(id, |job, _| {
+        self.change_job(id, |job, _| {
             job.exact = exact;
             job.is_outdated &= job.lags();
         });
     }
 
-    /// A price was posted for a job, of which this is noted. Gives the job and the note as they were before.
+    /// Sets the posted priority of a job and its note. Returns the former job and note.
     pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(Priced, T)> {
-        self.change(id, |job, noted| {
+        self.change_job(id, |job, noted| {
             let before = *job;
             (job.posted, job.is_outdated) = (posted, false);
             (before, std::mem::replace(noted, note))
         })
     }
 
-    /// What was posted was not: the job's posted price is the one of before.
+    /// Restores the posted priority and the note of a job, because Flux refused the new priority.
     pub fn take_back(&mut self, before: Priced, note: T) {
-        self.change(before.id, |job, noted| {
+        self.change_job(before.id, |job, noted| {
             (job.posted, job.is_outdated) = (before.posted, before.is_outdated);
             *noted = note;
         });
     }
 
-    /// What all prices are made of is another: those that were posted before don't compare with those that are now.
+    /// Marks all posted priorities as incomparable with current ones, after a change of weights or of the reference of ages.
     pub fn outdate(&mut self) {
         let all = self.queues.iter_mut().flat_map(|queue| &mut queue.jobs);
         all.for_each(|job| job.is_outdated = true);
     }
 
-    /// A job with both prices, and what is noted of it.
+    /// Returns a job with both priorities, and its note.
     pub fn get(&self, id: JobId) -> Option<(Priced, &T)> {
         let place = self.places.get(id)?;
         let queue = self.queues.get(place.queue as usize)?;
         Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
     }
 
-    /// Jobs by id, from the one that comes after `after`.
+    /// Returns the jobs by id, from the next one after `after` on.
     pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> {
         self.places.ids_after(after)
     }
 
-    /// How many jobs pend.
+    /// Returns the number of pending jobs.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether none does.
+    /// Returns true if no job is pending.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// How many have another posted price than the exact one.
+    /// Returns the number of stale priorities.
     pub fn lagging(&self) -> usize {
         self.lagging.len()
     }
 
-    /// These.
+    /// Returns the jobs with stale priorities.
     pub(super) fn laggards(&self) -> impl Iterator<Item = Priced> {
         self.lagging.iter().filter_map(|id| self.get(*id)).map(|(job, _)| job)
     }
 
-    /// Whether a job among the first `depth` of its queue, by either price, has others before it by one price than by the other.
+    /// Returns true if a job among the first `depth` of its queue by either priority has other jobs before it by posted than by
+    /// current priority.
     pub fn is_misplaced(&self, id: JobId, depth: usize) -> bool {
         let queue = self.places.get(id).and_then(|place| self.queues.get(place.queue as usize));
         let Some((queue, (job, _))) = queue.zip(self.get(id)).filter(|_| self.lagging() > 0) else {
@@ -208,12 +209,12 @@ impl<T> Pending<T> {
         differs && by_posted.min(by_exact) < depth
     }
 
-    /// The jobs of each queue.
+    /// Returns the jobs of each queue.
     pub(super) fn queues(&self) -> impl Iterator<Item = &[Priced]> {
         self.queues.iter().map(|queue| queue.jobs.as_slice())
     }
 
-    fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Priced, &mut T) -> R) -> Option<R> {
+    fn change_job<R>(&mut self, id: JobId, change: impl FnOnce(&mut Priced, &mut T) -> R) -> Option<R> {
         let place = self.places.get(id)?;
         let queue = self.queues.get_mut(place.queue as usize)?;
         let slot = place.slot as usize;
@@ -221,12 +222,12 @@ impl<T> Pending<T> {
         let lagged = job.lags();
         let result = change(job, note);
         let job = *job;
-        self.lag(lagged, job);
+        self.update_stale(lagged, job);
         Some(result)
     }
 
-    /// Prices of a job were replaced; of the former ones it is known whether they differed.
-    fn lag(&mut self, lagged: bool, job: Priced) {
+    /// Updates the set of stale jobs after a change of priorities. `lagged` is true if the job was stale before.
+    fn update_stale(&mut self, lagged: bool, job: Priced) {
         match (lagged, job.lags()) {
             (false, true) => {
                 self.lagging.insert(job.id);

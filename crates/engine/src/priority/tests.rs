@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Scores that become priorities, and what their explanations say.
+//! Priorities of scores, and their explanations.
 
 use super::*;
 use crate::accounts::{Weights, ZeroScore};
 
-/// An explanation of terms of these weights and values.
+/// Returns the explanation of terms with these weights and values.
 fn explained(terms: [(i64, f64); 4], zero: ZeroScore) -> Explanation {
     let named = FACTORS.iter().zip(terms).map(|(factor, (weight, value))| (factor.name, weight, value));
-    Explanation::of(named, zero)
+    Explanation::from_terms(named, zero)
 }
 
 #[test]
@@ -29,14 +29,19 @@ fn a_score_becomes_a_priority() {
         ("negative", [(100_000, 0.01), none, none, (1_000, -15.0)], (HeldByScore, 0), (Raised, 1)),
         ("largest", [none, (1, 4_294_967_294.0), none, none], (Taken, u32::MAX - 1), (Taken, u32::MAX - 1)),
         (
-            "that of expedite",
+            "the priority of expedited jobs",
             [none, (1, 4_294_967_295.0), none, none],
             (Lowered, u32::MAX - 1),
             (Lowered, u32::MAX - 1),
         ),
         ("too large", [none, (i64::MAX, 1e9), none, none], (Lowered, u32::MAX - 1), (Lowered, u32::MAX - 1)),
         ("too small", [none, (i64::MIN, 1e9), none, none], (HeldByScore, 0), (Raised, 1)),
-        ("no NaN", [(i64::MAX, 1e300), (i64::MIN, 1e300), none, none], (HeldByScore, 0), (Raised, 1)),
+        (
+            "opposite infinities",
+            [(i64::MAX, 1e300), (i64::MIN, 1e300), none, none],
+            (HeldByScore, 0),
+            (Raised, 1),
+        ),
     ] {
         for (zero, outcome, priority) in [(ZeroScore::Hold, held, hold), (ZeroScore::Floor, raised, floor)] {
             let explained = explained(terms, zero);
@@ -49,7 +54,7 @@ fn a_score_becomes_a_priority() {
 
 #[test]
 fn terms_are_summed_in_the_order_of_the_table() {
-    // In another order the ones would be lost beside the large product, or not.
+    // In another order the ones would be lost next to the large product.
     let explained = explained([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
     assert_eq!((explained.sum, explained.priority), (1.0 + 1e16 - 1e16 + 1.0, 1));
     let products: Vec<f64> = explained.terms().iter().map(|term| term.product).collect();
@@ -57,7 +62,7 @@ fn terms_are_summed_in_the_order_of_the_table() {
 }
 
 #[test]
-fn infinities_of_opposite_sign_do_not_poison_the_score() {
+fn opposite_infinities_make_a_score_of_0() {
     let explained =
         explained([(i64::MAX, f64::MAX), (i64::MIN, f64::MAX), (0, 0.0), (0, 0.0)], ZeroScore::Hold);
     assert_eq!((explained.sum, explained.priority), (0.0, 0));
@@ -75,7 +80,7 @@ fn urgency_alone_decides_without_terms() {
 }
 
 #[test]
-fn a_weight_is_what_the_site_gave_or_the_tables() {
+fn a_weight_is_pushed_or_configured_or_the_default() {
     let mut given = Weights::default();
     given.set("bank", 5);
     given.set("later", 1);
@@ -88,14 +93,14 @@ fn a_weight_is_what_the_site_gave_or_the_tables() {
 }
 
 #[test]
-fn two_weigh_alike_if_every_weight_is_the_same() {
+fn factor_weights_are_equal_if_each_weight_is_equal() {
     let one = Weighed::new(Factors::default(), &Weights::default(), &[]);
     assert!(one.weighs_like(&one.with_weight("size", 0)));
     assert!(!one.weighs_like(&one.with_weight("size", 1)));
 }
 
 #[test]
-fn a_recalled_hold_is_by_its_urgency() {
+fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
     let one = Weighed::new(Factors::default(), &Weights::default(), &[]);
     for (urgency, explained) in [(0, Explanation::held()), (31, Explanation::expedited())] {
         assert_eq!(one.recall(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explained);
@@ -105,7 +110,7 @@ fn a_recalled_hold_is_by_its_urgency() {
 }
 
 #[test]
-fn programs_know_each_outcome_by_its_name() {
+fn each_outcome_has_its_name() {
     for (outcome, name) in [
         (Outcome::Taken, "taken"),
         (Outcome::HeldByScore, "held-by-score"),

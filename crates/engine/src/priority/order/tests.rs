@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The order that a plan leaves, judged by sorting; and its size against all sets of jobs there are.
+//! Checks the order after a plan by sorting, and its size against all sets of jobs.
 
 use proptest::prelude::*;
 
@@ -10,19 +10,19 @@ fn job(id: u64, posted: u32, exact: u32) -> Priced {
     Priced { id: JobId(id), posted, exact, is_outdated: false }
 }
 
-fn outdated(id: u64, posted: u32, exact: u32) -> Priced {
+fn incomparable(id: u64, posted: u32, exact: u32) -> Priced {
     Priced { is_outdated: true, ..job(id, posted, exact) }
 }
 
-/// Ids in the order of a price, by the rule as it is written: higher first, equal prices by id.
-fn sorted(jobs: &[Priced], price: impl Fn(&Priced) -> u32) -> Vec<JobId> {
+/// Returns the ids in the order of `priority`: higher first, equal ones by id.
+fn sorted(jobs: &[Priced], priority: impl Fn(&Priced) -> u32) -> Vec<JobId> {
     let mut jobs = jobs.to_vec();
-    jobs.sort_by(|a, b| price(b).cmp(&price(a)).then(a.id.cmp(&b.id)));
+    jobs.sort_by(|a, b| priority(b).cmp(&priority(a)).then(a.id.cmp(&b.id)));
     jobs.iter().map(|job| job.id).collect()
 }
 
-fn special(price: u32) -> bool {
-    price == 0 || price == u32::MAX
+fn special(priority: u32) -> bool {
+    priority == 0 || priority == u32::MAX
 }
 
 fn is_right(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) -> bool {
@@ -36,31 +36,31 @@ fn is_right(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) ->
     settled && head(sorted(&after, |job| job.posted)) == head(sorted(&after, |job| job.exact))
 }
 
-/// Whether who is in the head by its exact price has none of former terms.
-fn keeps_none_outdated(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) -> bool {
+/// Returns true if no job of the head by current priority keeps an incomparable posted priority.
+fn keeps_no_incomparable(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) -> bool {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| b.exact.cmp(&a.exact).then(a.id.cmp(&b.id)));
     jobs.iter().take(depth).all(|job| !job.is_outdated || !job.lags() || touched(job))
 }
 
-/// The size of the smallest set of touched jobs that does.
+/// Returns the size of the smallest correct set of posted jobs.
 fn smallest(jobs: &[Priced], depth: usize) -> usize {
     (0u32..1 << jobs.len())
         .filter(|set| {
             let touched = |job: &Priced| set >> job.id.0 & 1 == 1;
-            is_right(jobs, touched, depth) && keeps_none_outdated(jobs, touched, depth)
+            is_right(jobs, touched, depth) && keeps_no_incomparable(jobs, touched, depth)
         })
         .map(u32::count_ones)
         .min()
         .expect("all of them") as usize
 }
 
-fn price() -> impl Strategy<Value = u32> {
+fn priority() -> impl Strategy<Value = u32> {
     prop_oneof![12 => 1..9u32, 1 => Just(0), 1 => Just(u32::MAX)]
 }
 
 fn jobs(most: usize) -> impl Strategy<Value = Vec<Priced>> {
-    let one = (price(), prop::option::of(price()), prop::bool::weighted(0.2));
+    let one = (priority(), prop::option::of(priority()), prop::bool::weighted(0.2));
     prop::collection::vec(one, 0..most).prop_map(|rows| {
         let numbered = rows.into_iter().enumerate();
         let row = |(id, (posted, exact, is_outdated)): (usize, (u32, Option<u32>, bool))| Priced {
@@ -82,29 +82,39 @@ fn pending(jobs: &[Priced]) -> Pending<()> {
 const NO_END: usize = usize::MAX;
 
 #[test]
-fn by_hand() {
+fn small_queues_have_the_expected_plans() {
     for (what, jobs, depth, touch) in [
-        ("nothing moved", vec![job(1, 5, 5), job(2, 4, 4)], NO_END, vec![]),
-        ("all lag, nobody sees it", vec![job(1, 50, 40), job(2, 30, 20), job(3, 10, 5)], NO_END, vec![]),
-        ("two change places", vec![job(1, 50, 40), job(2, 45, 45)], NO_END, vec![(1, 40)]),
-        ("equal prices: the earlier id", vec![job(1, 50, 40), job(2, 40, 40)], NO_END, vec![]),
-        ("equal prices the other way", vec![job(2, 50, 40), job(1, 40, 40)], NO_END, vec![(2, 40)]),
-        ("behind the head they may lag", vec![job(1, 9, 9), job(2, 8, 5), job(3, 7, 6)], 1, vec![]),
-        ("until they enter it", vec![job(1, 9, 9), job(2, 8, 10), job(3, 7, 6)], 1, vec![(2, 10)]),
-        ("or would seem to", vec![job(1, 9, 9), job(2, 12, 5), job(3, 7, 6)], 1, vec![(2, 5)]),
+        ("no priority is stale", vec![job(1, 5, 5), job(2, 4, 4)], NO_END, vec![]),
         (
-            "holds are exact at any depth",
+            "all are stale in the same order",
+            vec![job(1, 50, 40), job(2, 30, 20), job(3, 10, 5)],
+            NO_END,
+            vec![],
+        ),
+        ("two jobs change places", vec![job(1, 50, 40), job(2, 45, 45)], NO_END, vec![(1, 40)]),
+        ("equal priorities, the earlier id first", vec![job(1, 50, 40), job(2, 40, 40)], NO_END, vec![]),
+        ("equal priorities, the later id first", vec![job(2, 50, 40), job(1, 40, 40)], NO_END, vec![(2, 40)]),
+        ("stale jobs behind the head", vec![job(1, 9, 9), job(2, 8, 5), job(3, 7, 6)], 1, vec![]),
+        ("a job enters the head", vec![job(1, 9, 9), job(2, 8, 10), job(3, 7, 6)], 1, vec![(2, 10)]),
+        (
+            "a posted priority is in the head, the current one is not",
+            vec![job(1, 9, 9), job(2, 12, 5), job(3, 7, 6)],
+            1,
+            vec![(2, 5)],
+        ),
+        (
+            "held jobs are posted at any depth",
             vec![job(1, 9, 9), job(2, 8, 0), job(3, 0, 6)],
             1,
             vec![(3, 6), (2, 0)],
         ),
         (
-            "one that rises, rather than the two that fall behind it",
+            "one job rises above two that fall",
             vec![job(1, 5, 9), job(2, 6, 1), job(3, 6, 1)],
             1,
             vec![(1, 9)],
         ),
-        ("and expedited jobs", vec![job(1, 9, 9), job(2, u32::MAX, 3)], 0, vec![(2, 3)]),
+        ("expedited jobs are posted at any depth", vec![job(1, 9, 9), job(2, u32::MAX, 3)], 0, vec![(2, 3)]),
     ] {
         let ours: Vec<_> = least(&jobs, depth).iter().map(|job| (job.id.0, job.exact)).collect();
         assert_eq!(ours, touch, "{what}");
@@ -112,10 +122,10 @@ fn by_hand() {
 }
 
 #[test]
-fn queues_share_a_budget_and_each_is_right_to_a_depth() {
+fn queues_share_a_budget_and_each_is_correct_to_a_depth() {
     let mut both = Pending::default();
     let (debug, batch) = (QueueName::from("debug"), QueueName::from("batch"));
-    // In each queue everybody goes the other way round; batch has ten times as many jobs.
+    // The order of each queue is reversed. The queue batch has ten times as many jobs.
     for id in 0..10 {
         both.put(Some(&debug), job(id, 100 + id as u32, 200 - id as u32), ());
     }
@@ -126,13 +136,13 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
     let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
     assert!(plan.touch.len() <= 30 && plan.touch.iter().any(|(id, _)| id.0 < 10), "{plan:?}");
     assert!(plan.only_to.is_some_and(|to| to < 50));
-    // The rest next time, until all is right.
+    // Further plans post the rest.
     let mut rounds = 0;
     loop {
         let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
-        for &(id, price) in &plan.touch {
-            assert_eq!(both.get(id).map(|(job, _)| job.exact), Some(price));
-            both.set_posted(id, price, ());
+        for &(id, priority) in &plan.touch {
+            assert_eq!(both.get(id).map(|(job, _)| job.exact), Some(priority));
+            both.set_posted(id, priority, ());
         }
         assert_eq!(both.lagging(), plan.lagging);
         rounds += 1;
@@ -144,9 +154,9 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
     assert!(both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false }).touch.is_empty());
 }
 
-/// Of two in one queue the one behind has to go ahead of the other; in a queue of its own it is first anyway.
+/// In one queue job 2 must overtake job 1. In a queue of its own job 2 is first anyway.
 #[test]
-fn a_job_that_moves_stands_in_its_new_queue() {
+fn a_moved_job_is_compared_with_its_new_queue() {
     let [a, b] = ["a", "b"].map(QueueName::from);
     let mut pending = Pending::default();
     let touched = |pending: &Pending<()>| {
@@ -166,23 +176,28 @@ fn a_job_that_moves_stands_in_its_new_queue() {
     assert_eq!(touched(&pending), [0u64; 0]);
 }
 
-/// All prices have moved alike, so that the order shows nothing of it.
+/// All priorities changed equally, so the order is the same.
 #[test]
-fn outdated_prices_are_not_kept_in_the_head() {
-    let rose = [outdated(1, 50, 150), outdated(2, 40, 140), outdated(3, 30, 130)];
-    let fell = [outdated(1, 150, 50), outdated(2, 140, 40), outdated(3, 130, 30)];
-    let one_passed = [outdated(1, 150, 50), outdated(2, 140, 40), outdated(3, 130, 45)];
-    let reversed = [outdated(1, 110, 50), outdated(2, 120, 40), outdated(3, 130, 30)];
-    let held = [outdated(1, 150, 50), outdated(2, 140, 40), outdated(3, 130, 0), outdated(4, 120, 0)];
+fn incomparable_priorities_do_not_stay_in_the_head() {
+    let rose = [incomparable(1, 50, 150), incomparable(2, 40, 140), incomparable(3, 30, 130)];
+    let fell = [incomparable(1, 150, 50), incomparable(2, 140, 40), incomparable(3, 130, 30)];
+    let one_passed = [incomparable(1, 150, 50), incomparable(2, 140, 40), incomparable(3, 130, 45)];
+    let reversed = [incomparable(1, 110, 50), incomparable(2, 120, 40), incomparable(3, 130, 30)];
+    let held = [
+        incomparable(1, 150, 50),
+        incomparable(2, 140, 40),
+        incomparable(3, 130, 0),
+        incomparable(4, 120, 0),
+    ];
     for (what, jobs, depth, budget, touch, only_to) in [
         ("the head", &rose[..], 2, 2, vec![1, 2], None),
-        ("as much of it as there is budget for", &rose, 2, 1, vec![1], Some(1)),
-        ("all, where there is budget for it", &rose, 2, 3, vec![1, 2, 3], None),
-        ("all that fell", &fell, 2, 3, vec![1, 2, 3], None),
-        ("none, rather than put the head behind the others", &fell, 2, 2, vec![], None),
-        ("but who changes places", &one_passed, 2, 2, vec![2], None),
-        ("too many change places", &reversed, 2, 1, vec![], Some(0)),
-        ("those who are held come first", &held, 2, 1, vec![3], Some(0)),
+        ("a part of the head", &rose, 2, 1, vec![1], Some(1)),
+        ("all jobs within the budget", &rose, 2, 3, vec![1, 2, 3], None),
+        ("all jobs that fell", &fell, 2, 3, vec![1, 2, 3], None),
+        ("no job, to keep the head before the others", &fell, 2, 2, vec![], None),
+        ("a job that changes places", &one_passed, 2, 2, vec![2], None),
+        ("too many jobs change places", &reversed, 2, 1, vec![], Some(0)),
+        ("held jobs come first", &held, 2, 1, vec![3], Some(0)),
     ] {
         let plan = pending(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
         let ours: Vec<u64> = plan.touch.iter().map(|(id, _)| id.0).collect();
@@ -191,7 +206,7 @@ fn outdated_prices_are_not_kept_in_the_head() {
 }
 
 #[test]
-fn a_price_is_outdated_until_it_is_posted_anew_or_turns_out_to_be_right() {
+fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one() {
     let mut all = pending(&[job(1, 5, 5), job(2, 4, 4)]);
     let are = |all: &Pending<()>| [1, 2].map(|id| all.get(JobId(id)).unwrap().0.is_outdated);
     all.outdate();
@@ -205,19 +220,19 @@ fn a_price_is_outdated_until_it_is_posted_anew_or_turns_out_to_be_right() {
 }
 
 #[test]
-fn a_budget_that_holds_use_up_still_says_to_where_the_order_is_right() {
+fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
     let jobs = [job(1, 9, 9), job(2, 0, 8), job(3, 7, 7), job(4, 2, 6), job(5, 5, 1)];
     let plan = pending(&jobs).plan(Bounds { depth: NO_END, budget: 1, refreshes_stale: false });
     assert_eq!((plan.touch, plan.lagging, plan.only_to), (vec![(JobId(2), 8)], 2, Some(3)));
 }
 
-/// Jobs from an id on, all of whom go the other way round: as many as the depth have to be touched.
+/// Returns `many` jobs with ids from `first` on, whose order is reversed: for a depth as many jobs must be posted.
 fn reversed(first: u64, many: u64, base: u32) -> Vec<Priced> {
     (0..many).map(|at| job(first + at, base + at as u32, base + 200 - at as u32)).collect()
 }
 
 #[test]
-fn queues_in_the_same_need_get_the_same_part() {
+fn queues_with_equal_needs_share_the_budget_equally() {
     let mut both = Pending::default();
     for (name, first) in [("debug", 0), ("batch", 100)] {
         for job in reversed(first, 20, 100) {
@@ -230,10 +245,10 @@ fn queues_in_the_same_need_get_the_same_part() {
 }
 
 #[test]
-fn who_gets_all_it_needs_limits_no_depth() {
+fn a_queue_within_the_budget_does_not_limit_the_depth() {
     let small = reversed(0, 6, 100);
     let need = least(&small, 500).len();
-    // A hundred that are right go before those of the large one.
+    // A hundred jobs with posted priorities that are up to date precede the jobs of the large queue.
     let right = (100..200).map(|id| job(id, 9_000, 9_000));
     let large: Vec<Priced> = right.chain(reversed(200, 40, 100)).collect();
     let mut both = Pending::default();
@@ -251,7 +266,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn as_few_as_there_can_be(jobs in jobs(9), depth in prop_oneof![Just(NO_END), 0..9usize]) {
+    fn a_plan_posts_the_fewest_jobs(jobs in jobs(9), depth in prop_oneof![Just(NO_END), 0..9usize]) {
         let touch = least(&jobs, depth);
         let touched = |job: &Priced| touch.iter().any(|other| other.id == job.id);
         prop_assert!(is_right(&jobs, touched, depth), "{touch:?}");
@@ -260,14 +275,14 @@ proptest! {
     }
 
     #[test]
-    fn right_to_the_depth_it_says(jobs in jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
+    fn a_plan_is_correct_to_the_depth_that_it_reports(jobs in jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
         let pending = pending(&jobs);
         let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
         prop_assert!(plan.touch.len() <= budget);
         let touched = |job: &Priced| plan.touch.contains(&(job.id, job.exact));
         let to = plan.only_to.unwrap_or(depth);
         prop_assert!(to == 0 || is_right(&jobs, touched, to), "{plan:?}");
-        // It does not stop early.
+        // The plan reaches the largest possible depth.
         if plan.only_to.is_some() && to < jobs.len() {
             let kept = |job: &Priced| Priced { is_outdated: job.is_outdated && refreshes_stale, ..*job };
             let jobs: Vec<Priced> = jobs.iter().map(kept).collect();
@@ -276,7 +291,8 @@ proptest! {
         let still = jobs.iter().filter(|job| job.lags() && !touched(job)).count();
         prop_assert_eq!(still, plan.lagging);
         let of_order = jobs.is_empty() || sorted(&jobs, |job| job.posted) == sorted(&jobs, |job| job.exact);
-        // An unchanged order posts nothing (live 4 #6), unless a hold or an expedite ends or begins: its new priority may pass stale ones.
+        // An unchanged order posts nothing (live 4 #6), unless a job becomes held or expedited or ceases to be: its new priority
+        // may pass stale ones.
         if !refreshes_stale && of_order && !jobs.iter().any(Priced::is_urgent) {
             prop_assert_eq!(plan.touch, []);
         }
@@ -285,27 +301,26 @@ proptest! {
         }
     }
 
-    /// Whatever happens to jobs in between, the structure knows what a list would.
     #[test]
-    fn jobs_come_change_and_go(acts in prop::collection::vec((0..6u8, 0..12u64, price(), 0..3usize), 0..80)) {
+    fn pending_jobs_equal_a_list_after_random_changes(acts in prop::collection::vec((0..6u8, 0..12u64, priority(), 0..3usize), 0..80)) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
         let mut list: Vec<(usize, Priced)> = Vec::new();
-        for (act, id, price, queue) in acts {
+        for (act, id, priority, queue) in acts {
             let known = list.iter_mut().find(|(_, job)| job.id.0 == id);
             match (act, known) {
                 (0, _) => {
                     list.retain(|(_, job)| job.id.0 != id);
-                    list.push((queue, job(id, price, price)));
-                    pending.put(queues[queue].as_ref(), job(id, price, price), ());
+                    list.push((queue, job(id, priority, priority)));
+                    pending.put(queues[queue].as_ref(), job(id, priority, priority), ());
                 }
                 (1, _) => {
                     list.retain(|(_, job)| job.id.0 != id);
                     pending.remove(JobId(id));
                 }
                 (2, known) => {
-                    known.into_iter().for_each(|(_, job)| (job.posted, job.is_outdated) = (price, false));
-                    pending.set_posted(JobId(id), price, ());
+                    known.into_iter().for_each(|(_, job)| (job.posted, job.is_outdated) = (priority, false));
+                    pending.set_posted(JobId(id), priority, ());
                 }
                 (3, _) => {
                     list.iter_mut().for_each(|(_, job)| job.is_outdated = true);
@@ -313,10 +328,10 @@ proptest! {
                 }
                 (_, known) => {
                     known.into_iter().for_each(|(_, job)| {
-                        job.exact = price;
+                        job.exact = priority;
                         job.is_outdated &= job.lags();
                     });
-                    pending.set_exact(JobId(id), price);
+                    pending.set_exact(JobId(id), priority);
                 }
             }
         }
@@ -327,8 +342,8 @@ proptest! {
         prop_assert_eq!(all.touch.len(), pending.lagging());
         let mut expected = 0;
         for queue in 0..3 {
-            let of_queue = list.iter().filter(|(of, _)| *of == queue);
-            let jobs: Vec<Priced> = of_queue.map(|(_, job)| Priced { is_outdated: false, ..*job }).collect();
+            let in_queue = list.iter().filter(|(of, _)| *of == queue);
+            let jobs: Vec<Priced> = in_queue.map(|(_, job)| Priced { is_outdated: false, ..*job }).collect();
             let touched = |job: &Priced| plan.touch.contains(&(job.id, job.exact));
             prop_assert!(is_right(&jobs, touched, 3));
             expected += least(&jobs, 3).len();
