@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Identities and limits: the words every other module speaks in.
+//! Ids, names and limits, for all other modules.
 
 pub mod idset;
 mod job_id_text;
@@ -16,10 +16,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A word of an answer that programs compare, such as the code of a reason: one of ours, or one that was read.
+/// A word in an answer that programs compare, such as the code of a reason.
 pub type Word = Cow<'static, str>;
 
-/// A Flux job id (RFC 19, 64 bit). Ascending ids are submission order.
+/// A Flux job id (RFC 19, 64 bit). Ids ascend in the order of submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobId(pub u64);
 
@@ -47,7 +47,7 @@ macro_rules! name_type {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The name as text.
+            /// Returns the name.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -102,34 +102,34 @@ name_type!(
     QueueName
 );
 name_type!(
-    /// A project jobs are charged to.
+    /// A project of the accounting database.
     ProjectName
 );
 
-/// A configured cap, as the accounting database writes it: any 64-bit integer.
+/// A cap of the accounting database: any 64-bit integer.
 ///
-/// 2147483647 is the database's way to say "unlimited" and is simply a large cap here; a negative cap acts
-/// like 0 (the database tools let one in, and refusing it would block every push).
+/// The database stores 2147483647 for unlimited, which is a large cap here. A negative cap acts like 0: the tools of the database
+/// accept one, and rejecting it would block every push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(pub i64);
 
 impl Limit {
-    /// The largest total this cap admits.
+    /// Returns the cap; 0 if it is negative.
     pub fn cap(self) -> u64 {
         self.0.max(0).unsigned_abs()
     }
 
-    /// Whether this is the database's "unlimited" or more: nobody waits for such a cap.
+    /// Returns true if the cap is the database's value for unlimited, or more.
     pub fn is_unlimited(self) -> bool {
         self.0 >= i64::from(i32::MAX)
     }
 
-    /// The largest total, if there is any to speak of.
+    /// Returns the cap; `None` if it is unlimited.
     pub fn at_most(self) -> Option<u64> {
         (!self.is_unlimited()).then(|| self.cap())
     }
 
-    /// Whether `used` plus `more` stays within the cap.
+    /// Returns true if `used` plus `more` does not exceed the cap.
     pub fn admits(self, used: u64, more: u64) -> bool {
         used.saturating_add(more) <= self.cap()
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_shown_as_it_is_written() {
+    fn ids_and_limits_print_the_number_or_name() {
         let shown = format!("{} {} {} {}", JobId(7), UserId(5001), BankName::from("A"), Limit(-2));
         assert_eq!(shown, "7 5001 A -2");
     }

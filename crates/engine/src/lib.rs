@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The core of the plugin: limits, priorities and fair-share of live jobs. [`engine::Event`]s and their time come in, [`engine::Effect`]s go out.
+//! The core of the plugin: limits, priorities and fair-share of live jobs. Its input are [`engine::Event`]s with their time, its
+//! output are [`engine::Effect`]s.
 //!
 //! ```text
 //!   Event ──> engine ──> accounts   banks, associations, queues, projects: the site's configuration

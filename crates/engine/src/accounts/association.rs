@@ -1,59 +1,59 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! One user in one bank: what the accounting database allows it.
+//! A user in a bank, with limits and permissions.
 
 use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use std::sync::Arc;
 
-/// The limits and permissions of one association, as pushed: what is configured. Its fair-share, which is derived, is the
-/// book's ([`Book::fairshare`](super::Book::fairshare)).
+/// The limits and permissions of an association, as pushed. [`Book::fairshare`](super::Book::fairshare) returns its fair-share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Association {
-    /// Who.
+    /// The user id.
     pub user: UserId,
-    /// In which bank.
+    /// The bank.
     pub bank: BankName,
     /// Cap on running jobs; 0 holds every job.
     pub max_running_jobs: Limit,
-    /// Hard cap on active jobs at submit; 0 and less is unlimited.
+    /// Cap on active jobs, checked at submission; 0 or less is unlimited.
     pub max_active_jobs: Limit,
     /// Cap on jobs in SCHED; 0 holds every job.
     pub max_sched_jobs: Limit,
-    /// Cap on nodes of running jobs, and of each job.
+    /// Cap on the nodes of all running jobs, and of each job.
     pub max_nodes: Limit,
-    /// Cap on cores of running jobs, and of each job.
+    /// Cap on the cores of all running jobs, and of each job.
     pub max_cores: Limit,
-    /// Queues this association may use. Shared: most associations of a site have the same list.
+    /// Permitted queues. The list is shared, because most associations of a site have the same one.
     pub queues: Arc<[QueueName]>,
-    /// Projects it may charge.
+    /// Permitted projects.
     pub projects: Arc<[ProjectName]>,
     /// The project of jobs that name none.
     pub def_project: Option<ProjectName>,
-    /// Whether it may submit.
+    /// False if the association may not submit jobs.
     pub active: bool,
 }
 
 impl Association {
-    /// Whether one more active job is rejected at submit.
+    /// Returns true if one more active job must be rejected at submission.
     pub fn is_full(&self, active_jobs: u64) -> bool {
         self.max_active_jobs.0 > 0 && !self.max_active_jobs.admits(active_jobs, 1)
     }
 
-    /// flux-accounting's test suite marks an association whose jobs must fail in DEPEND by this value.
+    /// Returns true if the jobs of the association must fail in DEPEND: flux-accounting's test suite marks such an association by
+    /// this value.
     pub fn is_broken(&self) -> bool {
         self.max_running_jobs.0 == -1
     }
 
-    /// Whether jobs may be submitted to `queue`, a queue the site has configured.
+    /// Returns true if jobs may be submitted to `queue`, a configured queue.
     pub fn permits_queue(&self, queue: &str) -> bool {
         self.queues.iter().any(|q| q.as_str() == queue)
     }
 
-    /// Whether jobs may be charged to `project`. The default project is always permitted.
+    /// Returns true if jobs may be charged to `project`. The default project is always permitted.
     pub fn permits_project(&self, project: &str) -> bool {
         self.is_default_project(project) || self.projects.iter().any(|p| p.as_str() == project)
     }
 
-    /// Whether `project` is the one given to jobs that name none.
+    /// Returns true if `project` is the default project.
     pub fn is_default_project(&self, project: &str) -> bool {
         self.def_project.as_ref().is_some_and(|p| p.as_str() == project)
     }

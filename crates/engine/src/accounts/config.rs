@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Site-wide switches.
 
-/// What a score of 0 or less becomes (flaw 18 of the specification).
+/// The priority of a job whose score is 0 or less (flaw 18 of docs/design/flaws.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ZeroScore {
-    /// Priority 0: the job is held, as flux-accounting does.
+    /// Priority 0: the job is held, as in flux-accounting.
     #[default]
     Hold,
-    /// Priority 1: the job is last, but is scheduled.
+    /// Priority 1: the job is scheduled last.
     Floor,
 }
 
 /// Site-wide switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Reject jobs that name a queue which was not pushed.
+    /// True to reject jobs that name a queue which was not pushed.
     pub deny_unknown_queues: bool,
     /// See [`ZeroScore`].
     pub zero_score: ZeroScore,
 }
 
 impl Config {
-    /// With the switches that `patch` mentions, and its own for the others.
+    /// Returns the switches with those of `patch` replaced.
     #[must_use]
     pub fn patched(self, patch: ConfigPatch) -> Config {
         Config {
@@ -31,7 +31,7 @@ impl Config {
     }
 }
 
-/// Some of the switches. A push takes back nothing that it does not mention.
+/// Some of the switches. Switches that a push does not have stay as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConfigPatch {
     /// See [`Config::deny_unknown_queues`].
@@ -41,7 +41,7 @@ pub struct ConfigPatch {
 }
 
 impl ConfigPatch {
-    /// What both mention; where both speak of a switch, the later one counts.
+    /// Combines two patches. If both have a switch, the later one takes precedence.
     #[must_use]
     pub fn then(self, later: ConfigPatch) -> ConfigPatch {
         ConfigPatch {

@@ -1,46 +1,44 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is derived for associations, apart from what is configured: columns that run parallel to the book's.
+//! The fair-shares of associations, in a table that runs parallel to the book.
 //!
-//! [`AssociationId`] is a dense index, given once and never to another association. Whoever derives something keeps one
-//! value for each id, in the order of ids, and needs no look-up by name to join: the leaf of the fair-share tree that
-//! stands for an association is noted with its id when the tree is built from the book, and ranking the tree writes each
-//! leaf's fair-share here, under that id. A removed association keeps its place, for the jobs that still count in it.
+//! [`AssociationId`] is a dense index that is never reused, so values are stored by id and no lookup by name is needed. A removed
+//! association keeps its value for its live jobs.
 
 use super::AssociationId;
 use super::versions::{Epochs, Versioned};
 
-/// A fair-share for each association. A push that brings some puts them in force with the rest of it.
+/// The fair-share of each association. Fair-shares of a push take effect with the rest of the push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FairShares(Vec<Versioned<f64>>);
 
 impl FairShares {
-    /// That in force; if its association was removed, the last that was.
+    /// Returns the fair-share in force; the last one if the association was removed.
     pub fn last(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
         self.0.get(id.index())?.last(epochs).copied()
     }
 
-    /// That of the open push.
+    /// Returns the fair-share in the staged push.
     pub fn staged(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
         self.0.get(id.index())?.staged(epochs).copied()
     }
 
-    /// Puts one in force at once.
+    /// Sets a fair-share that takes effect at once.
     pub fn put(&mut self, epochs: &Epochs, id: AssociationId, fairshare: f64) {
         if let Some(place) = self.place(id) {
             place.put(epochs, fairshare);
         }
     }
 
-    /// Notes one of the open push.
+    /// Sets a fair-share in the staged push.
     pub fn stage(&mut self, epochs: &Epochs, id: AssociationId, fairshare: f64) {
         if let Some(place) = self.place(id) {
             place.stage(epochs, fairshare);
         }
     }
 
-    /// Removes the values of pushes that were given up.
-    pub fn drop_given_up(&mut self, epochs: &Epochs) {
-        self.0.iter_mut().for_each(|place| place.drop_given_up(epochs));
+    /// Removes the values of aborted pushes.
+    pub fn drop_aborted(&mut self, epochs: &Epochs) {
+        self.0.iter_mut().for_each(|place| place.drop_aborted(epochs));
     }
 
     fn place(&mut self, id: AssociationId) -> Option<&mut Versioned<f64>> {

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A whole policy, and what putting it in force changes.
+//! A whole site document, and the differences that it makes.
 
 use super::{AssociationRecord, Book, Config, ConfigPatch, PolicyPart, Queue, SiteLimit, Weights};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A whole policy: all that [`Book`] holds, as one document lists it.
+/// The records of a whole site document for a [`Book`].
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Associations with the default banks of their users.
     pub associations: Vec<AssociationRecord>,
-    /// Queues.
+    /// Queues with their limits.
     pub queues: Vec<Queue>,
-    /// Projects, in order.
+    /// Projects in their order.
     pub projects: Vec<ProjectName>,
     /// Bank priorities.
     pub banks: Vec<(BankName, f64)>,
-    /// Banks, each with the one above, as far as that is known.
+    /// Banks with their parents, as far as they are known.
     pub parents: Vec<(BankName, BankName)>,
-    /// Limits of the site's own.
+    /// Limits in addition to those of associations and queues.
     pub limits: Vec<SiteLimit>,
     /// Weights that differ from the defaults.
     pub weights: Vec<(String, i64)>,
-    /// Switches.
+    /// Site-wide switches.
     pub config: Config,
 }
 
-/// How many records of a kind were added, changed and removed.
+/// The numbers of added, changed and removed records of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeCounts {
-    /// Records that did not exist.
+    /// New records.
     pub added: usize,
-    /// Records whose value differs.
+    /// Records with another value.
     pub changed: usize,
-    /// Records that vanish.
+    /// Records that are no longer listed.
     pub removed: usize,
 }
 
 impl ChangeCounts {
     /// Compares two tables.
-    fn of<K: Ord, V: PartialEq>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> ChangeCounts {
+    fn compare<K: Ord, V: PartialEq>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> ChangeCounts {
         let mut counts = ChangeCounts::default();
         for (key, value) in after {
             match before.get(key) {
@@ -59,42 +59,42 @@ impl ChangeCounts {
         }
     }
 
-    /// Whether nothing differs.
+    /// Returns true if no record differs.
     pub fn is_empty(self) -> bool {
         self == ChangeCounts::default()
     }
 }
 
-/// What a push changes of the tree, which the book does not know.
+/// The differences of a push in the tree, which the book does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeChange {
-    /// Associations with other shares, or that became active or inactive in it.
+    /// Associations with other shares, or that became active or inactive in the tree.
     pub associations: Vec<(UserId, BankName)>,
     /// Banks with other shares, with another parent, or that became active or inactive.
     pub banks: BTreeSet<BankName>,
-    /// How many of its rules are others.
+    /// The number of rules of the tree that changed.
     pub rules: usize,
 }
 
-/// What a push changes beside associations.
+/// The differences of a push, except those of associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// Queues.
+    /// Queues with another record.
     pub queues: ChangeCounts,
-    /// Projects.
+    /// Projects that were added or removed.
     pub projects: ChangeCounts,
-    /// Banks: their priorities, and their shares and places in the tree.
+    /// Bank priorities, and shares and parents of banks.
     pub banks: ChangeCounts,
-    /// Limits of the site's own.
+    /// Site limits.
     pub limits: ChangeCounts,
     /// Weights of factors.
     pub factors: ChangeCounts,
-    /// Switches, and rules of the tree, that differ.
+    /// The number of changed switches and rules of the tree.
     pub config: usize,
 }
 
 impl Others {
-    /// Each kind that has counts of its own, by its name.
+    /// Returns the counts of each kind with its name.
     pub fn kinds(&self) -> [(&'static str, ChangeCounts); 5] {
         [
             ("queues", self.queues),
@@ -106,23 +106,23 @@ impl Others {
     }
 }
 
-/// What a push changes. The numbers at the top are those of associations.
+/// The differences of a push. The first four numbers count associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Associations that did not exist.
+    /// New associations.
     pub added: usize,
-    /// Associations whose record differs, or whose shares do.
+    /// Associations with another record or other shares.
     pub changed: usize,
-    /// Associations that vanish: new jobs are rejected, live ones keep counting in them.
+    /// Removed associations: new jobs are rejected, and live jobs still count in them.
     pub removed: usize,
-    /// Associations that stay as they are.
+    /// Associations that are equal.
     pub unchanged: usize,
-    /// What differs beside associations.
+    /// The differences of other records.
     pub others: Others,
 }
 
 impl Difference {
-    /// Adds what another piece of the same push changed.
+    /// Adds the differences of another update of the same push.
     pub fn add(&mut self, other: Difference) {
         self.added += other.added;
         self.changed += other.changed;
@@ -140,8 +140,8 @@ impl Difference {
     }
 }
 
-/// What a book is to hold beside associations.
-pub(super) struct Next<'a> {
+/// The tables of a book, except associations.
+pub(super) struct Tables<'a> {
     pub queues: &'a BTreeMap<QueueName, Queue>,
     pub projects: &'a [ProjectName],
     pub banks: &'a BTreeMap<BankName, f64>,
@@ -151,8 +151,8 @@ pub(super) struct Next<'a> {
 }
 
 impl Book {
-    /// What differs between what the book holds beside associations and what it is to hold.
-    pub(super) fn compared(&self, next: &Next<'_>, tree: &TreeChange) -> Others {
+    /// Returns the differences between the tables of the book and `next`.
+    pub(super) fn compare(&self, next: &Tables<'_>, tree: &TreeChange) -> Others {
         let named = |projects: &[ProjectName]| projects.iter().map(|name| (name.clone(), ())).collect();
         let limits = |limits: &[SiteLimit]| -> BTreeMap<_, _> {
             limits.iter().map(|it| ((it.target.clone(), it.queue.clone(), it.amount), it.cap)).collect()
@@ -160,25 +160,25 @@ impl Book {
         let weights = |weights: &Weights| -> BTreeMap<String, i64> {
             weights.given().map(|(name, weight)| (name.to_owned(), weight)).collect()
         };
-        let mut banks = ChangeCounts::of(&self.banks, next.banks);
+        let mut banks = ChangeCounts::compare(&self.banks, next.banks);
         let is_same = |bank: &&BankName| self.banks.get(*bank) == next.banks.get(*bank);
         banks.changed += tree.banks.iter().filter(is_same).count();
         let (before, after) = (self.config, next.config);
         let switches =
             [before.deny_unknown_queues != after.deny_unknown_queues, before.zero_score != after.zero_score];
         Others {
-            queues: ChangeCounts::of(&self.queues, next.queues),
-            projects: ChangeCounts::of(&named(&self.projects), &named(next.projects)),
+            queues: ChangeCounts::compare(&self.queues, next.queues),
+            projects: ChangeCounts::compare(&named(&self.projects), &named(next.projects)),
             banks,
-            limits: ChangeCounts::of(&limits(self.pushed_limits()), &limits(next.limits)),
-            factors: ChangeCounts::of(&weights(&self.weights), &weights(next.weights)),
+            limits: ChangeCounts::compare(&limits(self.pushed_limits()), &limits(next.limits)),
+            factors: ChangeCounts::compare(&weights(&self.weights), &weights(next.weights)),
             config: switches.into_iter().filter(|differs| *differs).count() + tree.rules,
         }
     }
 
-    /// What the book holds beside associations.
-    pub(super) fn held(&self) -> Next<'_> {
-        Next {
+    /// Returns the tables of the book.
+    pub(super) fn tables(&self) -> Tables<'_> {
+        Tables {
             queues: &self.queues,
             projects: &self.projects,
             banks: &self.banks,
@@ -188,7 +188,7 @@ impl Book {
         }
     }
 
-    /// Makes the book exactly what `policy` lists: a push of one part.
+    /// Replaces the content of the book by `policy`, like a push with one part.
     pub fn replace(&mut self, policy: Policy) -> Difference {
         self.begin(false);
         self.stage(PolicyPart {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What was configured: associations, queues, projects, banks, weights. No job is known here.
+//! The site's associations, queues, projects, banks and weights. This module has no jobs.
 //!
-//! A [`Book`] changes only by whole, validated records, so it is never half applied.
+//! A [`Book`] changes only by whole, validated records, so a change is never applied in part.
 
 mod association;
 mod config;
@@ -27,60 +27,60 @@ pub use weights::Weights;
 
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use derived::FairShares;
-use diff::Next;
+use diff::Tables;
 use site_limits::LimitSources;
 use staging::Staged;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use versions::{Epochs, Versioned};
 
-/// Names an association for as long as the book lives; the index is never given to another one.
+/// The index of an association in a [`Book`]. It is never reused for another association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationId(u32);
 
 impl AssociationId {
-    /// Position in tables that run parallel to the book.
+    /// Returns the index for tables that run parallel to the book.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The id at a position in such a table.
+    /// Returns the id for an index of such a table.
     pub fn from_index(index: usize) -> Option<Self> {
         u32::try_from(index).ok().map(AssociationId)
     }
 }
 
-/// An association together with what else its record gives: the user's default bank, and a fair-share.
+/// An association with the other values of its record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssociationRecord {
-    /// The association.
+    /// Limits and permissions.
     pub association: Association,
-    /// Fair-share, normally in [0, 1]; any finite number is kept.
+    /// The fair-share, normally from 0 to 1; any finite number is accepted.
     pub fairshare: f64,
-    /// The user's default bank; need not be one of the user's banks.
+    /// The user's default bank. It may be a bank in which the user has no association.
     pub def_bank: BankName,
 }
 
-/// Whose ids are whose, also of associations that were removed and may return: live jobs still count in them.
+/// The default bank and the associations of a user, including removed ones, which may return and in which live jobs still count.
 #[derive(Clone, Debug, Default)]
 struct User {
     default_bank: Versioned<BankName>,
     banks: BTreeMap<BankName, AssociationId>,
 }
 
-/// All that is configured.
+/// The associations, queues, projects, banks, weights and limits in force, and a staged push.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     entries: Vec<Versioned<Association>>,
     fairshares: FairShares,
     users: BTreeMap<UserId, User>,
     epochs: Epochs,
-    /// The open push.
+    /// The staged push.
     staged: Option<Staged>,
-    /// Number of associations in force.
+    /// The number of associations in force.
     present: usize,
     latest: Difference,
-    /// What the push that is about to be committed changes of the tree.
+    /// How the staged push changes the tree.
     tree_change: TreeChange,
     queues: BTreeMap<QueueName, Queue>,
     projects: Vec<ProjectName>,
@@ -93,22 +93,22 @@ pub struct Book {
 }
 
 impl Book {
-    /// Whether any association was accepted since the plugin was loaded. Until then nothing can be judged.
+    /// Returns true if any association was accepted since the plugin was loaded. Until then no job can be validated.
     pub fn has_data(&self) -> bool {
         self.has_data
     }
 
-    /// Number of accepted updates.
+    /// Returns the number of accepted updates.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What the last push of associations or of a whole policy changed.
+    /// Returns the differences of the last update.
     pub fn latest(&self) -> Difference {
         self.latest
     }
 
-    /// The association of `user` in `bank`, or in the user's default bank.
+    /// Returns the association of `user` in `bank`, or in the user's default bank.
     pub fn find(&self, user: UserId, bank: Option<&str>) -> Option<AssociationId> {
         let user = self.users.get(&user)?;
         let bank = match bank {
@@ -118,17 +118,17 @@ impl Book {
         user.banks.get(bank).copied().filter(|id| self.present(*id).is_some())
     }
 
-    /// The bank of jobs of `user` that name none.
+    /// Returns the user's default bank.
     pub fn default_bank(&self, user: UserId) -> Option<&BankName> {
         self.users.get(&user)?.default_bank.present(&self.epochs)
     }
 
-    /// The record behind an id; also of associations that were removed.
+    /// Returns an association, even if it was removed.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
         self.entries.get(id.index())?.last(&self.epochs)
     }
 
-    /// The fair-share of an association; of one that was removed, the last it had.
+    /// Returns the fair-share of an association; the last one if the association was removed.
     pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
         self.fairshares.last(&self.epochs, id)
     }
@@ -137,27 +137,27 @@ impl Book {
         self.entries.get(id.index())?.present(&self.epochs)
     }
 
-    /// Whether the last push still listed it.
+    /// Returns true if the association was not removed.
     pub fn is_in_force(&self, id: AssociationId) -> bool {
         self.present(id).is_some()
     }
 
-    /// What a record would bring for an association in force.
+    /// Returns the association and its fair-share, if it is in force.
     fn present_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
         Some((self.present(id)?, self.fairshare(id)?))
     }
 
-    /// How many associations are in force.
+    /// Returns the number of associations in force.
     pub fn len(&self) -> usize {
         self.present
     }
 
-    /// Whether no association is in force.
+    /// Returns true if no association is in force.
     pub fn is_empty(&self) -> bool {
         self.present == 0
     }
 
-    /// Associations by ascending user id and bank name, from the one that comes after `after`.
+    /// Returns the associations in force by ascending user id and bank name, from the next one after `after` on.
     pub fn associations(
         &self,
         after: Option<(UserId, &str)>,
@@ -175,18 +175,18 @@ impl Book {
             .filter_map(|id| Some((id, self.present(id)?)))
     }
 
-    /// A user's associations in force, by bank name.
+    /// Returns the associations of a user that are in force, by bank name.
     pub fn associations_of(&self, user: UserId) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.all_of(user).filter(|(id, _)| self.is_in_force(*id))
     }
 
-    /// The same with those that were in force once and were removed since.
+    /// Returns all associations of a user, including removed ones.
     pub fn all_of(&self, user: UserId) -> impl Iterator<Item = (AssociationId, &Association)> {
         let ids = self.users.get(&user).into_iter().flat_map(|user| user.banks.values().copied());
         ids.filter_map(|id| Some((id, self.association(id)?)))
     }
 
-    /// Associations that were in force once and were removed since.
+    /// Returns the removed associations.
     pub fn removed(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
             let record = entry.last(&self.epochs)?;
@@ -194,58 +194,59 @@ impl Book {
         })
     }
 
-    /// A queue that was pushed.
+    /// Returns a pushed queue.
     pub fn queue(&self, name: &str) -> Option<&Queue> {
         self.queues.get(name)
     }
 
-    /// All queues by name.
+    /// Returns all queues by name.
     pub fn queues(&self) -> impl Iterator<Item = &Queue> {
         self.queues.values()
     }
 
-    /// Whether the project is one of the site's.
+    /// Returns true if the site has the project.
     pub fn has_project(&self, name: &str) -> bool {
         self.projects.iter().any(|p| p.as_str() == name)
     }
 
-    /// Projects in the order they were pushed.
+    /// Returns the projects in their pushed order.
     pub fn projects(&self) -> &[ProjectName] {
         &self.projects
     }
 
-    /// The priority of a bank, where one was pushed.
+    /// Returns the pushed priority of a bank.
     pub fn bank_priority(&self, bank: &str) -> Option<f64> {
         self.banks.get(bank).copied()
     }
 
-    /// Banks and their priorities.
+    /// Returns all banks with their priorities.
     pub fn banks(&self) -> impl Iterator<Item = (&BankName, f64)> {
         self.banks.iter().map(|(name, priority)| (name, *priority))
     }
 
-    /// The weights in force.
+    /// Returns the pushed weights.
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
-    /// The switches in force.
+    /// Returns the switches in force.
     pub fn config(&self) -> Config {
         self.config
     }
 
-    /// Inserts or replaces associations; the last record of a user gives the default bank. `owner` is the instance
-    /// owner: a push ends with a synthetic record for it alone, which must not displace an active default bank.
+    /// Adds or replaces associations. The last record of a user sets the default bank. `owner` is the instance owner:
+    /// flux-accounting ends a push with a synthetic record for the owner alone, which must not replace an active default bank.
     pub fn upsert(&mut self, records: Vec<AssociationRecord>, owner: UserId) {
-        let keeps = match records.as_slice() {
+        let keeps_default = match records.as_slice() {
             [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
             _ => false,
         };
         self.latest = Difference::default();
         for record in records {
             self.has_data = true;
-            let kept = keeps.then(|| self.default_bank(record.association.user).cloned()).flatten();
-            self.put(record, kept);
+            let kept_default =
+                keeps_default.then(|| self.default_bank(record.association.user).cloned()).flatten();
+            self.put_record(record, kept_default);
         }
         self.generation += 1;
     }
@@ -256,11 +257,11 @@ impl Book {
             && self.find(user, None).is_some_and(active)
     }
 
-    fn put(&mut self, record: AssociationRecord, kept_default: Option<BankName>) {
+    fn put_record(&mut self, record: AssociationRecord, kept_default: Option<BankName>) {
         let AssociationRecord { association, def_bank, fairshare } = record;
-        let (user, id) = id_of(&mut self.users, &mut self.entries, &association);
+        let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &association);
         user.default_bank.put(&self.epochs, kept_default.unwrap_or(def_bank));
-        self.present_changes(id, (&association, fairshare));
+        self.update_difference(id, (&association, fairshare));
         match self.present_values(id) {
             None => {
                 self.present += 1;
@@ -278,23 +279,23 @@ impl Book {
     /// Replaces all queues.
     pub fn set_queues(&mut self, queues: Vec<Queue>) {
         let queues = queues.into_iter().map(|q| (q.name.clone(), q)).collect();
-        let others = self.compared(&Next { queues: &queues, ..self.held() }, &TreeChange::default());
-        self.note_piece(others);
+        let others = self.compare(&Tables { queues: &queues, ..self.tables() }, &TreeChange::default());
+        self.note_change(others);
         self.queues = queues;
     }
 
     /// Replaces all projects, keeping their order.
     pub fn set_projects(&mut self, projects: Vec<ProjectName>) {
-        let others = self.compared(&Next { projects: &projects, ..self.held() }, &TreeChange::default());
-        self.note_piece(others);
+        let others = self.compare(&Tables { projects: &projects, ..self.tables() }, &TreeChange::default());
+        self.note_change(others);
         self.projects = projects;
     }
 
     /// Replaces all bank priorities.
     pub fn set_banks(&mut self, banks: Vec<(BankName, f64)>) {
         let banks = banks.into_iter().collect();
-        let others = self.compared(&Next { banks: &banks, ..self.held() }, &TreeChange::default());
-        self.note_piece(others);
+        let others = self.compare(&Tables { banks: &banks, ..self.tables() }, &TreeChange::default());
+        self.note_change(others);
         self.banks = banks;
     }
 
@@ -304,28 +305,28 @@ impl Book {
         for (factor, weight) in listed {
             weights.set(&factor, weight);
         }
-        let others = self.compared(&Next { weights: &weights, ..self.held() }, &TreeChange::default());
-        self.note_piece(others);
+        let others = self.compare(&Tables { weights: &weights, ..self.tables() }, &TreeChange::default());
+        self.note_change(others);
         self.weights = weights;
     }
 
-    /// Sets the switches that `patch` mentions, leaving others as they are.
+    /// Sets the switches that `patch` has, leaving others as they are.
     pub fn set_config(&mut self, patch: ConfigPatch) {
         let config = self.config.patched(patch);
-        let others = self.compared(&Next { config, ..self.held() }, &TreeChange::default());
-        self.note_piece(others);
+        let others = self.compare(&Tables { config, ..self.tables() }, &TreeChange::default());
+        self.note_change(others);
         self.config = config;
     }
 
-    /// Notes what a piece of a push changes that is no association.
-    fn note_piece(&mut self, others: Others) {
+    /// Stores the differences of an update without associations, and increases the generation.
+    fn note_change(&mut self, others: Others) {
         self.latest = Difference { others, ..Difference::default() };
         self.generation += 1;
     }
 }
 
-/// The user of an association, and its id; a new one if it never had one.
-fn id_of<'a>(
+/// Returns the user of an association, and the association's id. Adds an id for a new association.
+fn find_or_add_id<'a>(
     users: &'a mut BTreeMap<UserId, User>,
     entries: &mut Vec<Versioned<Association>>,
     association: &Association,

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! From when on a job counts for limits on what runs: what a site chooses, for all queues and for some.
+//! The rule from when on a job counts under the limits on running jobs, for all queues or for some.
 
 use crate::ids::QueueName;
 use std::collections::BTreeMap;
 
-/// From when on a job counts for limits on what runs.
+/// The time from which on a job counts under the limits on running jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunningLimits {
-    /// When it runs, as in flux-accounting; one that was held, when it is released. They are looked at when a job leaves
-    /// DEPEND, so that on a busy machine more of them get into SCHED than may run, and later all of them run.
+    /// From its start, as in flux-accounting; a held job from its release. The limits are checked when a job leaves DEPEND, so on
+    /// a busy machine more jobs enter SCHED than may run, and later all of them run.
     #[default]
     Upstream,
-    /// When it is on its way to the scheduler: no more of them are in SCHED than could run at once.
+    /// From its way to SCHED: no more jobs are in SCHED than may run at once.
     Strict,
 }
 
 impl RunningLimits {
-    /// Both of them.
+    /// Both rules.
     pub const ALL: [RunningLimits; 2] = [RunningLimits::Upstream, RunningLimits::Strict];
 
-    /// Its name in settings.
+    /// Returns the name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             RunningLimits::Upstream => "upstream",
@@ -27,23 +27,23 @@ impl RunningLimits {
         }
     }
 
-    /// Reads a name.
+    /// Parses a name of the configuration.
     pub fn parse(text: &str) -> Option<RunningLimits> {
         RunningLimits::ALL.into_iter().find(|rule| rule.name() == text)
     }
 }
 
-/// What a site chose.
+/// The rules that a site chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunningLimitsOf {
-    /// Of jobs in queues that are not listed, and of those without queue.
+    /// The rule for jobs in other queues or in none.
     pub others: RunningLimits,
-    /// Of jobs in these.
+    /// The rules for jobs in these queues.
     pub queues: BTreeMap<QueueName, RunningLimits>,
 }
 
 impl RunningLimitsOf {
-    /// The rule by which jobs of a queue count.
+    /// Returns the rule for jobs in a queue.
     pub fn queue(&self, queue: Option<&QueueName>) -> RunningLimits {
         queue.and_then(|queue| self.queues.get(queue)).copied().unwrap_or(self.others)
     }

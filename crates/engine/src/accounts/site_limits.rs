@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits that a site sets beyond flux-accounting's: on whom, in which queue, on what, how much.
+//! Limits that a site sets in addition to those of flux-accounting.
 //!
-//! They come with a push, and from Flux's configuration; where both speak of the same, the push counts. What is said of each
-//! association, bank or user holds where nothing is said of one by name. A bank's jobs are its own and those of all banks
-//! below it, as far as the push says which these are; "each bank" is each that has no bank below it.
+//! They come from a push and from Flux's configuration. If both set the same limit, the push takes precedence. A limit on each
+//! association, bank or user applies to those without a limit of their own. The jobs of a bank include the jobs of all banks
+//! below it, as far as the push has the parents; a limit on each bank applies to banks without banks below them.
 
 use super::{Book, Queue};
 use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
@@ -11,46 +11,46 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// Whose jobs count together.
+/// The jobs that a limit counts together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// Those of a user in a bank.
+    /// The jobs of a user in a bank.
     Association(UserId, BankName),
-    /// The same of every user in every bank, each for themselves.
+    /// The jobs of each user in each bank, separately.
     EachAssociation,
-    /// Those in a bank, and in all banks below it.
+    /// The jobs in a bank and in all banks below it.
     Bank(BankName),
-    /// The same of every bank that has none below it.
+    /// The jobs of each bank without banks below it, separately.
     EachBank,
-    /// Those of a user, in all banks.
+    /// The jobs of a user in all banks.
     User(UserId),
-    /// The same of every user.
+    /// The jobs of each user, separately.
     EachUser,
 }
 
-/// The kinds of limit, by whose jobs count together.
+/// The scope of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// A user in a bank.
     Association,
-    /// The same in one queue.
+    /// A user in a bank, in one queue.
     AssociationInQueue,
     /// A bank with all banks below it.
     Bank,
-    /// The same in one queue.
+    /// A bank with all banks below it, in one queue.
     BankInQueue,
     /// A user in all banks.
     User,
 }
 
 impl Scope {
-    /// All of them, in the order in which names are added.
+    /// All scopes, in the order of the limit names.
     pub const ALL: [Scope; 5] =
         [Scope::Association, Scope::AssociationInQueue, Scope::Bank, Scope::BankInQueue, Scope::User];
 }
 
 impl Target {
-    /// The scope, with a queue or without. A user's jobs are not counted by queue.
+    /// Returns the scope. The jobs of a user are not counted by queue.
     pub fn scope(&self, is_in_queue: bool) -> Scope {
         match (self, is_in_queue) {
             (Target::Association(..) | Target::EachAssociation, false) => Scope::Association,
@@ -61,7 +61,7 @@ impl Target {
         }
     }
 
-    /// What is said of each holds for it too, where nothing else is said. `None`: it is each.
+    /// Returns the target whose limits apply to this target by default; `None` if this is such a target.
     pub fn each(&self) -> Option<Target> {
         match self {
             Target::Association(..) => Some(Target::EachAssociation),
@@ -71,7 +71,7 @@ impl Target {
         }
     }
 
-    /// Whether flux-accounting's own record of an association says so.
+    /// Returns true if flux-accounting's record of an association has this limit.
     pub fn is_in_records(&self, is_in_queue: bool, amount: Amount) -> bool {
         let Amount { stage, measure } = amount;
         let is_there = match stage {
@@ -82,12 +82,12 @@ impl Target {
         is_there && self.scope(is_in_queue) == Scope::Association
     }
 
-    /// The same of a measure by its name.
+    /// Returns true if flux-accounting's record of an association has the limit on the amount named `measure`.
     pub fn has_in_records(&self, is_in_queue: bool, measure: &str) -> bool {
         Amount::parse(measure).is_some_and(|amount| self.is_in_records(is_in_queue, amount))
     }
 
-    /// The word for the scope, as it is pushed and configured.
+    /// Returns the name of the scope in pushes and in the configuration.
     pub fn kind(&self) -> &'static str {
         match self {
             Target::Association(..) | Target::EachAssociation => "association",
@@ -96,7 +96,7 @@ impl Target {
         }
     }
 
-    /// The name, likewise; `*` for each.
+    /// Returns the name of the target in pushes and in the configuration; `*` for each.
     pub fn name(&self) -> String {
         match self {
             Target::Association(user, bank) => format!("{user}/{bank}"),
@@ -106,7 +106,7 @@ impl Target {
         }
     }
 
-    /// Reads a scope and a name as they are pushed and configured; users by id.
+    /// Parses a scope and a name as pushes and the configuration have them. Users are given by id.
     pub fn parse(kind: &str, name: &str) -> Result<Target, String> {
         let user = |text: &str| {
             let wrong = || format!("name: expected a user id, got \"{}\"", text.escape_debug());
@@ -149,48 +149,48 @@ pub fn measures() -> Vec<String> {
     Amount::ALL.iter().map(|amount| amount.to_string()).collect()
 }
 
-/// How much.
+/// A cap of a site limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
-    /// The cap.
+    /// The largest permitted amount.
     pub limit: Limit,
-    /// Whether a running job counts what it was given instead of what it asked for.
+    /// True if a running job counts its allocated instead of its requested resources.
     pub is_given: bool,
 }
 
-/// One limit.
+/// A limit of the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteLimit {
-    /// On whom.
+    /// The jobs that are counted together.
     pub target: Target,
-    /// In which queue; `None`: over all queues, and none.
+    /// The queue of the counted jobs; `None` for jobs in any queue or none.
     pub queue: Option<QueueName>,
-    /// On what.
+    /// The amount that is limited.
     pub amount: Amount,
-    /// How much.
+    /// The cap on the amount.
     pub cap: Cap,
 }
 
-/// Caps by what they are on.
+/// The cap of each amount.
 pub type ScopeCaps = BTreeMap<Amount, Cap>;
 
-/// All limits in force.
+/// All site limits in force.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteLimits {
-    of: BTreeMap<Target, BTreeMap<Option<QueueName>, ScopeCaps>>,
-    /// Of each bank the one above, where limits are on banks.
+    by_target: BTreeMap<Target, BTreeMap<Option<QueueName>, ScopeCaps>>,
+    /// The parent of each bank, if there are limits on banks.
     parents: BTreeMap<BankName, BankName>,
     /// Banks that have banks below them.
     inner: BTreeSet<BankName>,
-    /// Of each virtual queue its parent. Jobs of a virtual queue count under limits on the parent too.
+    /// The parent of each virtual queue. Jobs in a virtual queue count under limits on the parent too.
     queue_parents: Arc<QueueParents>,
 }
 
-/// Of each virtual queue its parent, with which Flux schedules it together.
+/// The parent queue of each virtual queue. Flux schedules both together.
 pub type QueueParents = BTreeMap<QueueName, QueueName>;
 
 impl SiteLimits {
-    /// Later ones count.
+    /// Combines limits. If a limit is repeated, the last one counts.
     pub fn new<'a>(
         limits: impl IntoIterator<Item = &'a SiteLimit>,
         parents: &[(BankName, BankName)],
@@ -198,17 +198,18 @@ impl SiteLimits {
     ) -> Self {
         let mut all = SiteLimits { queue_parents: Arc::clone(queue_parents), ..SiteLimits::default() };
         for SiteLimit { target, queue, amount, cap } in limits {
-            let queues = all.of.entry(target.clone()).or_default();
+            let queues = all.by_target.entry(target.clone()).or_default();
             queues.entry(queue.clone()).or_default().insert(*amount, *cap);
         }
-        if all.of.keys().any(|target| matches!(target, Target::Bank(_) | Target::EachBank)) {
+        if all.by_target.keys().any(|target| matches!(target, Target::Bank(_) | Target::EachBank)) {
             all.parents = parents.iter().cloned().collect();
             all.inner = parents.iter().map(|(_, parent)| parent.clone()).collect();
         }
         all
     }
 
-    /// Returns true if a job in queue `job_queue` counts under a limit on `queue`; `None` as a limit's queue is all queues.
+    /// Returns true if a job in queue `job_queue` counts under a limit on `queue`; a limit with the queue `None` counts jobs in
+    /// all queues.
     pub fn counts_in(&self, queue: Option<&QueueName>, job_queue: Option<&str>) -> bool {
         let Some(queue) = queue else { return true };
         job_queue.is_some_and(|own| {
@@ -227,42 +228,42 @@ impl SiteLimits {
         self.queue_parents.get(queue)
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no limits.
     pub fn is_empty(&self) -> bool {
-        self.of.is_empty()
+        self.by_target.is_empty()
     }
 
-    /// All as they were set.
+    /// Returns all limits as they were set.
     pub fn iter(&self) -> impl Iterator<Item = (&Target, Option<&QueueName>, Amount, Cap)> {
-        self.of.iter().flat_map(|(target, queues)| {
+        self.by_target.iter().flat_map(|(target, queues)| {
             queues.iter().flat_map(move |(queue, caps)| {
                 caps.iter().map(move |(amount, cap)| (target, queue.as_ref(), *amount, *cap))
             })
         })
     }
 
-    /// Those under which the jobs of a user in a bank come, with whom they are counted.
+    /// Returns the limits that apply to the jobs of a user in a bank, each with its target and queue.
     pub fn on(&self, user: UserId, bank: &BankName) -> Vec<(Target, Option<QueueName>, ScopeCaps)> {
         let mut found = Vec::new();
         if self.is_empty() {
             return found;
         }
-        self.add(Target::Association(user, bank.clone()), &mut found);
+        self.add_for_target(Target::Association(user, bank.clone()), &mut found);
         let (mut at, mut steps) = (Some(bank), 0);
         while let Some(bank) = at {
-            self.add(Target::Bank(bank.clone()), &mut found);
-            // Banks in a circle are refused where they rank anybody; here they must do no harm.
+            self.add_for_target(Target::Bank(bank.clone()), &mut found);
+            // A cycle of banks is rejected by the ranking. The limit on steps only prevents an endless loop.
             steps += 1;
             at = self.parents.get(bank).filter(|_| steps <= self.parents.len());
         }
-        self.add(Target::User(user), &mut found);
+        self.add_for_target(Target::User(user), &mut found);
         found
     }
 
-    fn add(&self, target: Target, found: &mut Vec<(Target, Option<QueueName>, ScopeCaps)>) {
+    fn add_for_target(&self, target: Target, found: &mut Vec<(Target, Option<QueueName>, ScopeCaps)>) {
         let is_inner = matches!(&target, Target::Bank(bank) if self.inner.contains(bank));
-        let each = target.each().filter(|_| !is_inner).and_then(|each| self.of.get(&each));
-        let own = self.of.get(&target);
+        let each = target.each().filter(|_| !is_inner).and_then(|each| self.by_target.get(&each));
+        let own = self.by_target.get(&target);
         let mut queues: BTreeMap<&Option<QueueName>, ScopeCaps> = BTreeMap::new();
         for (queue, caps) in each.into_iter().chain(own).flatten() {
             queues.entry(queue).or_default().extend(caps);
@@ -271,22 +272,22 @@ impl SiteLimits {
     }
 }
 
-/// Where limits come from.
+/// The sources of site limits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LimitSources {
-    /// The push.
+    /// Limits of the last push.
     pub pushed: Vec<SiteLimit>,
-    /// Flux's configuration.
+    /// Limits of Flux's configuration.
     pub configured: Vec<SiteLimit>,
-    /// Banks, each with the one above.
+    /// Banks with their parents.
     pub parents: Vec<(BankName, BankName)>,
-    /// Of each virtual queue its parent, as Flux says.
+    /// The parent of each virtual queue, from Flux's configuration.
     pub queue_parents: Arc<QueueParents>,
     in_force: Arc<SiteLimits>,
 }
 
 impl LimitSources {
-    /// Takes over what changed.
+    /// Combines the sources, and replaces the limits in force if they differ.
     pub fn apply(&mut self) {
         let all =
             SiteLimits::new(self.configured.iter().chain(&self.pushed), &self.parents, &self.queue_parents);
@@ -297,17 +298,17 @@ impl LimitSources {
 }
 
 impl Book {
-    /// The limits that the site set beyond those of associations and queues. Another place in memory is other limits.
+    /// Returns the site limits in force. A changed pointer means changed limits.
     pub fn site_limits(&self) -> &Arc<SiteLimits> {
         &self.limits.in_force
     }
 
-    /// The limits of the last push.
+    /// Returns the limits of the last push.
     pub fn pushed_limits(&self) -> &[SiteLimit] {
         &self.limits.pushed
     }
 
-    /// Banks, each with the one above, as the last push said.
+    /// Returns the banks of the last push with their parents.
     pub fn parents(&self) -> &[(BankName, BankName)] {
         &self.limits.parents
     }
@@ -328,7 +329,7 @@ impl Book {
         }
     }
 
-    /// Returns the queues under whose limits a job in `queue` comes: its own and that of which its own is a virtual queue, as far as they
+    /// Returns the queues whose limits apply to a job in `queue`: this queue and the parent of a virtual queue, as far as they
     /// were pushed.
     pub fn queues_of<'a>(&'a self, queue: Option<&str>) -> impl Iterator<Item = &'a Queue> + use<'a> {
         let parent = queue.and_then(|queue| self.limits.in_force.parent_queue(queue));

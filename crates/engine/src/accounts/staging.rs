@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replacing everything: the new state is exactly what one document lists, which may come in parts.
+//! Replaces the content of a book by one document, which may come in parts.
 //!
-//! A part is compared with what is in force when it comes, and written beside it. Nothing of it shows before the
-//! commit, which costs the same whatever the number of associations; nor is there anything to throw away afterwards.
+//! Each part is compared with the records in force when it comes, and stored next to them. Readers do not see it before the
+//! commit. A commit takes the same time for any number of associations, and no cleanup follows.
 
-use super::diff::{Difference, Next, TreeChange};
+use super::diff::{Difference, Tables, TreeChange};
 use super::{
     Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit, Weights,
-    id_of,
+    find_or_add_id,
 };
 use crate::ids::{BankName, ProjectName, QueueName};
 use std::collections::BTreeMap;
 
-/// A part of a whole policy. What is `None` this part does not speak of.
+/// A part of a document. Fields that are `None` are missing in this part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyPart {
     /// Associations with the default banks of their users.
     pub associations: Option<Vec<AssociationRecord>>,
-    /// Queues.
+    /// Queues with their limits.
     pub queues: Option<Vec<Queue>>,
-    /// Projects, in order.
+    /// Projects in their order.
     pub projects: Option<Vec<ProjectName>>,
     /// Bank priorities.
     pub banks: Option<Vec<(BankName, f64)>>,
-    /// Banks, each with the one above, as far as the push says.
+    /// Banks with their parents, as far as the push has them.
     pub parents: Vec<(BankName, BankName)>,
-    /// Limits of the site's own. No part need speak of them.
+    /// Limits in addition to those of associations and queues. A document may have none.
     pub limits: Vec<SiteLimit>,
     /// Weights that differ from the defaults.
     pub weights: Option<Vec<(String, i64)>>,
-    /// Switches.
+    /// Site-wide switches.
     pub config: ConfigPatch,
 }
 
-/// What the open push brought so far, besides what stands in the book's own tables.
+/// The staged push, except the values that the tables of the book hold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staged {
-    /// `removed` is known at the commit only.
+    /// `removed` is computed at the commit.
     difference: Difference,
     has_associations: bool,
     queues: Option<BTreeMap<QueueName, Queue>>,
@@ -50,14 +50,14 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// The weights that it lists.
+    /// Returns the weights of the staged push.
     fn weights(&self) -> Weights {
         let mut weights = Weights::default();
         self.weights.iter().flatten().for_each(|(factor, weight)| weights.set(factor, *weight));
         weights
     }
 
-    /// The switches once it is committed over `config`.
+    /// Returns the switches after a commit; `config` are the switches in force.
     fn config_after(&self, config: Config) -> Config {
         let before = if self.keeps_config { config } else { Config::default() };
         before.patched(self.config)
@@ -80,7 +80,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of<T: PartialEq>(present: Option<T>, next: T) -> Kind {
+    fn compare<T: PartialEq>(present: Option<T>, next: T) -> Kind {
         match present {
             None => Kind::Added,
             Some(present) if present == next => Kind::Unchanged,
@@ -90,19 +90,19 @@ impl Kind {
 }
 
 impl Book {
-    /// Opens a push; one that is open is given up. With `keeps_config` switches that no part mentions stay as they are.
+    /// Begins a staged push. An open push is aborted. With `keeps_config`, switches that no part has stay as they are.
     pub fn begin(&mut self, keeps_config: bool) {
         self.epochs.begin();
-        self.drop_given_up();
+        self.drop_aborted();
         self.staged = Some(Staged { keeps_config, ..Staged::default() });
     }
 
-    /// Whether a push is open.
+    /// Returns true if a staged push is open.
     pub fn is_staging(&self) -> bool {
         self.staged.is_some()
     }
 
-    /// Takes a part of the open push in. Of a record that comes twice the last one counts.
+    /// Adds a part to the staged push. If a record is repeated, the last one counts.
     pub fn stage(&mut self, part: PolicyPart) {
         let Some(mut staged) = self.staged.take() else { return };
         staged.has_associations |= part.associations.is_some();
@@ -128,7 +128,7 @@ impl Book {
         self.staged = Some(staged);
     }
 
-    /// An array that no part of the open push spoke of: it is not whole yet.
+    /// Returns an array that no part of the staged push had: the push is incomplete.
     pub fn lacks(&self) -> Option<&'static str> {
         let Some(staged) = &self.staged else { return Some("associations") };
         let arrays = [
@@ -141,12 +141,12 @@ impl Book {
         arrays.into_iter().find(|(_, is_there)| !is_there).map(|(array, _)| array)
     }
 
-    /// What committing the open push changes of the tree, which counts as a change of the associations and banks that it concerns.
+    /// Stores how the staged push changes the tree. These differences count as changes of associations and banks.
     pub fn note_tree(&mut self, change: TreeChange) {
         self.tree_change = change;
     }
 
-    /// How many associations differ by nothing but what the tree has of them.
+    /// Returns the number of associations that differ only in the tree.
     fn changed_in_tree(&self) -> usize {
         let is_unchanged = |id: &AssociationId| {
             self.staged_values(*id).is_some_and(|pushed| self.present_values(*id) == Some(pushed))
@@ -159,7 +159,7 @@ impl Book {
         found.filter(is_unchanged).count()
     }
 
-    /// What committing the open push would change.
+    /// Returns the differences that a commit would make.
     fn staged_difference(&self) -> Difference {
         let Some(staged) = &self.staged else { return Difference::default() };
         let mut difference = staged.difference;
@@ -169,7 +169,7 @@ impl Book {
         difference.unchanged = difference.unchanged.saturating_sub(in_tree);
         let (queues, banks) =
             (staged.queues.clone().unwrap_or_default(), staged.banks.clone().unwrap_or_default());
-        let next = Next {
+        let next = Tables {
             queues: &queues,
             projects: staged.projects.as_deref().unwrap_or_default(),
             banks: &banks,
@@ -177,12 +177,12 @@ impl Book {
             weights: &staged.weights(),
             config: staged.config_after(self.config),
         };
-        difference.others = self.compared(&next, &self.tree_change);
+        difference.others = self.compare(&next, &self.tree_change);
         difference
     }
 
-    /// Makes the book exactly what the parts of the open push listed. Ids of associations that remain stay theirs; a
-    /// removed one keeps its record for the jobs that still count in it, and takes its id up again if it returns.
+    /// Commits the staged push: the book then holds exactly its records. Returns the differences. Remaining associations keep
+    /// their ids. A removed association keeps its record for its live jobs, and gets the same id if it returns.
     pub fn commit(&mut self) -> Difference {
         let difference = self.staged_difference();
         self.tree_change = TreeChange::default();
@@ -200,45 +200,45 @@ impl Book {
         difference
     }
 
-    /// Gives the open push up.
+    /// Aborts the staged push.
     pub fn abort(&mut self) {
         self.epochs.abort();
-        self.drop_given_up();
+        self.drop_aborted();
         (self.staged, self.tree_change) = (None, TreeChange::default());
     }
 
-    /// Returns the number of pushes given up that are noted.
+    /// Returns the number of aborted pushes that are stored.
     #[cfg(test)]
-    pub(super) fn given_up(&self) -> usize {
-        self.epochs.given_up()
+    pub(super) fn aborted_pushes(&self) -> usize {
+        self.epochs.aborted_pushes()
     }
 
-    /// Removes what pushes that were given up have left, once there are many of them.
-    fn drop_given_up(&mut self) {
-        if !self.epochs.are_many_given_up() {
+    /// Removes the values of aborted pushes, if there are many such pushes.
+    fn drop_aborted(&mut self) {
+        if !self.epochs.has_many_aborted() {
             return;
         }
         let epochs = &self.epochs;
-        self.entries.iter_mut().for_each(|entry| entry.drop_given_up(epochs));
-        self.fairshares.drop_given_up(epochs);
-        self.users.values_mut().for_each(|user| user.default_bank.drop_given_up(epochs));
-        self.epochs.forget_given_up();
+        self.entries.iter_mut().for_each(|entry| entry.drop_aborted(epochs));
+        self.fairshares.drop_aborted(epochs);
+        self.users.values_mut().for_each(|user| user.default_bank.drop_aborted(epochs));
+        self.epochs.clear_aborted();
     }
 
     fn stage_record(&mut self, staged: &mut Staged, record: AssociationRecord) {
         let AssociationRecord { association, def_bank, fairshare } = record;
-        let (user, id) = id_of(&mut self.users, &mut self.entries, &association);
+        let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &association);
         if user.default_bank.staged(&self.epochs) != Some(&def_bank) {
             user.default_bank.stage(&self.epochs, def_bank);
         }
         let present = self.present_values(id);
         if let Some(former) = self.staged_values(id) {
-            *staged.count(Kind::of(present, former)) -= 1;
+            *staged.count(Kind::compare(present, former)) -= 1;
         }
-        *staged.count(Kind::of(present, (&association, fairshare))) += 1;
+        *staged.count(Kind::compare(present, (&association, fairshare))) += 1;
         self.fairshares.stage(&self.epochs, id, fairshare);
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            // Most pushes bring most records as they are.
+            // Most records of most pushes are unchanged.
             if entry.present(&self.epochs) == Some(&association) {
                 entry.keep(&self.epochs);
             } else {
@@ -247,16 +247,17 @@ impl Book {
         }
     }
 
-    /// What the open push brought for an association.
+    /// Returns the values of an association in the staged push.
     fn staged_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
         let association = self.entries.get(id.index())?.staged(&self.epochs)?;
         Some((association, self.fairshares.staged(&self.epochs, id)?))
     }
 
-    /// Notes that a record in force is about to become `next`: the open push may have been compared with it.
-    pub(super) fn present_changes(&mut self, id: AssociationId, next: (&Association, f64)) {
+    /// Adjusts the differences of the staged push, because a record in force is about to become `next`.
+    pub(super) fn update_difference(&mut self, id: AssociationId, next: (&Association, f64)) {
         let Some(pushed) = self.staged_values(id) else { return };
-        let (before, after) = (Kind::of(self.present_values(id), pushed), Kind::of(Some(next), pushed));
+        let (before, after) =
+            (Kind::compare(self.present_values(id), pushed), Kind::compare(Some(next), pushed));
         if let Some(staged) = &mut self.staged {
             *staged.count(before) -= 1;
             *staged.count(after) += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The book under pushes and whole policies.
+//! Pushes of records and of whole documents to a book.
 
 mod changes;
 
@@ -54,7 +54,7 @@ fn a_default_bank_need_not_be_one_of_the_users() {
 }
 
 #[test]
-fn a_policy_removes_what_it_does_not_list_and_ids_stay_with_their_associations() {
+fn a_document_removes_unlisted_associations_and_keeps_ids() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2), record(3, "A", 0.3)], OWNER);
     let [one, two] = [1, 2].map(|user| book.find(UserId(user), None).unwrap());
@@ -63,14 +63,14 @@ fn a_policy_removes_what_it_does_not_list_and_ids_stay_with_their_associations()
     assert_eq!(book.replace(next), difference);
     assert_eq!(book.find(UserId(1), None), Some(one));
     assert_eq!(book.find(UserId(2), None), None);
-    assert_eq!(book.fairshare(two).unwrap(), 0.2, "live jobs still read it");
+    assert_eq!(book.fairshare(two).unwrap(), 0.2, "live jobs still use the fair-share");
     book.upsert(vec![record(2, "A", 0.7)], OWNER);
-    assert_eq!(book.find(UserId(2), None), Some(two), "it returns under its id");
+    assert_eq!(book.find(UserId(2), None), Some(two), "the association has its former id");
     assert_eq!((book.associations(None).count(), book.len()), (4, 4));
 }
 
 #[test]
-fn a_policy_starts_without_weights() {
+fn a_document_replaces_all_weights() {
     let mut book = Book::default();
     book.set_weights(vec![("bank".to_owned(), 5), ("later".to_owned(), 1)]);
     assert_eq!((book.weights().get("bank"), book.weights().get("fairshare")), (Some(5), None));
@@ -79,29 +79,33 @@ fn a_policy_starts_without_weights() {
 }
 
 #[test]
-fn permissions_and_caps() {
-    let mut one = record(1, "A", 0.1).association;
-    assert!(one.permits_project("*") && one.permits_project("own") && !one.permits_project("x"));
-    assert!(!one.permits_queue("q"));
-    assert!(one.is_full(7) && !one.is_full(6));
-    one.max_active_jobs = Limit(0);
-    assert!(!one.is_full(u64::MAX), "0 is unlimited here");
-    one.max_active_jobs = Limit(-2);
-    assert!(!one.is_full(u64::MAX), "a negative limit acts like 0");
+fn an_association_permits_its_projects_and_rejects_jobs_above_its_cap() {
+    let mut association = record(1, "A", 0.1).association;
+    assert!(
+        association.permits_project("*")
+            && association.permits_project("own")
+            && !association.permits_project("x")
+    );
+    assert!(!association.permits_queue("q"));
+    assert!(association.is_full(7) && !association.is_full(6));
+    association.max_active_jobs = Limit(0);
+    assert!(!association.is_full(u64::MAX), "0 is unlimited here");
+    association.max_active_jobs = Limit(-2);
+    assert!(!association.is_full(u64::MAX), "a negative limit acts like 0");
 }
 
 fn part(associations: Vec<AssociationRecord>) -> PolicyPart {
     PolicyPart { associations: Some(associations), ..PolicyPart::default() }
 }
 
-/// What the book shows: associations with their ids, and the default bank of user 1.
+/// Returns the associations of the book with their ids, and the default bank of user 1.
 fn shown(book: &Book) -> (Vec<(usize, Association)>, Option<BankName>) {
     let associations = book.associations(None).map(|(id, record)| (id.index(), record.clone()));
     (associations.collect(), book.default_bank(UserId(1)).cloned())
 }
 
 #[test]
-fn parts_show_when_they_are_committed_and_not_before() {
+fn parts_take_effect_at_the_commit() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2), record(3, "A", 0.3)], OWNER);
     let before = shown(&book);
@@ -122,7 +126,7 @@ fn parts_show_when_they_are_committed_and_not_before() {
 }
 
 #[test]
-fn any_number_of_pushes_that_are_given_up_leave_nothing() {
+fn many_abandoned_pushes_leave_nothing() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     book.begin(false);
@@ -135,7 +139,7 @@ fn any_number_of_pushes_that_are_given_up_leave_nothing() {
         if push % 2 == 0 {
             book.abort();
         }
-        assert_eq!((shown(&book), book.given_up() <= 1001), (before.clone(), true), "{push}");
+        assert_eq!((shown(&book), book.aborted_pushes() <= 1001), (before.clone(), true), "{push}");
     }
     book.begin(false);
     book.stage(part(vec![record(2, "A", 0.2)]));
@@ -146,7 +150,7 @@ fn any_number_of_pushes_that_are_given_up_leave_nothing() {
 }
 
 #[test]
-fn a_push_given_up_leaves_nothing() {
+fn an_aborted_push_leaves_nothing() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     let before = shown(&book);
@@ -154,7 +158,7 @@ fn a_push_given_up_leaves_nothing() {
     book.stage(part(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
     book.abort();
     assert_eq!((shown(&book), book.generation(), book.is_staging()), (before, 1, false));
-    // What was given up never comes back, neither in what is present nor in what was removed.
+    // The values of the aborted push appear neither in the book nor among removed associations.
     book.begin(false);
     book.stage(part(vec![record(2, "A", 0.2)]));
     assert_eq!(book.commit(), Difference { removed: 1, unchanged: 1, ..Difference::default() });
@@ -164,7 +168,7 @@ fn a_push_given_up_leaves_nothing() {
 }
 
 #[test]
-fn a_second_begin_takes_the_place_of_the_first() {
+fn a_second_begin_replaces_the_first() {
     let mut book = Book::default();
     book.begin(false);
     book.stage(part(vec![record(1, "A", 0.1)]));
@@ -175,7 +179,7 @@ fn a_second_begin_takes_the_place_of_the_first() {
 }
 
 #[test]
-fn an_update_in_the_middle_of_a_push_is_in_force_until_the_commit_and_counted_right() {
+fn an_update_during_a_push_is_in_force_until_the_commit() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     book.begin(false);
@@ -190,7 +194,7 @@ fn an_update_in_the_middle_of_a_push_is_in_force_until_the_commit_and_counted_ri
 }
 
 #[test]
-fn of_a_record_that_comes_in_two_parts_the_last_counts() {
+fn a_record_in_two_parts_has_the_values_of_the_last() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1)], OWNER);
     book.begin(false);
@@ -201,9 +205,9 @@ fn of_a_record_that_comes_in_two_parts_the_last_counts() {
 }
 
 #[test]
-fn a_push_is_whole_when_each_array_was_spoken_of() {
+fn a_push_is_complete_when_each_array_was_present() {
     let mut book = Book::default();
-    assert_eq!(book.lacks(), Some("associations"), "none was begun");
+    assert_eq!(book.lacks(), Some("associations"), "no push is open");
     book.begin(false);
     assert_eq!(book.lacks(), Some("associations"));
     let all = PolicyPart {
@@ -220,7 +224,7 @@ fn a_push_is_whole_when_each_array_was_spoken_of() {
 }
 
 #[test]
-fn lists_that_come_in_parts_add_up() {
+fn lists_in_several_parts_are_concatenated() {
     let mut book = Book::default();
     book.set_projects(vec!["old".into()]);
     book.begin(false);
@@ -254,7 +258,7 @@ fn switches_stay_unless_a_push_mentions_them_or_replaces_all() {
 }
 
 #[test]
-fn associations_go_on_after_any_of_them() {
+fn associations_are_listed_from_the_next_one_after_any_key() {
     let mut book = Book::default();
     book.upsert(
         vec![record(2, "B", 0.1), record(1, "A", 0.1), record(2, "A", 0.1), record(3, "A", 0.1)],
@@ -272,7 +276,7 @@ fn associations_go_on_after_any_of_them() {
     assert_eq!(after(Some((UserId(u32::MAX), ""))), []);
 }
 
-/// What a book is to show, by the words of the specification: maps, and nothing shared with it.
+/// A model of the book that uses maps and shares no code with the book.
 #[derive(Default)]
 struct Model {
     present: BTreeMap<(u32, &'static str), f64>,
@@ -307,10 +311,10 @@ impl Model {
 }
 
 proptest::proptest! {
-    /// Whole policies, parts, pushes given up and updates in the middle of them leave what the model says, and every
-    /// association under the id it had first.
+    /// The pushes are whole documents, documents in parts, abandoned pushes, and updates during a push. Each association keeps
+    /// its first id.
     #[test]
-    fn a_book_is_what_was_pushed_last(
+    fn a_book_equals_a_model_after_random_pushes(
         steps in proptest::collection::vec(
             (0u8..6, proptest::collection::vec((0u32..5, 0usize..2, 0u8..3), 0..6), 1usize..4),
             1..10,
@@ -349,7 +353,7 @@ proptest::proptest! {
             }
             let shown: Vec<_> = book
                 .associations(None)
-                .map(|(id, one)| ((one.user.0, one.bank.as_str().to_owned()), book.fairshare(id).unwrap()))
+                .map(|(id, listed)| ((listed.user.0, listed.bank.as_str().to_owned()), book.fairshare(id).unwrap()))
                 .collect();
             let wanted: Vec<_> =
                 model.present.iter().map(|((user, bank), n)| ((*user, (*bank).to_owned()), *n)).collect();
@@ -357,17 +361,17 @@ proptest::proptest! {
             proptest::prop_assert_eq!(book.len(), model.present.len());
             let gone: BTreeMap<_, _> = book
                 .removed()
-                .map(|(id, one)| ((one.user.0, one.bank.as_str().to_owned()), book.fairshare(id).unwrap()))
+                .map(|(id, listed)| ((listed.user.0, listed.bank.as_str().to_owned()), book.fairshare(id).unwrap()))
                 .collect();
             let wanted: BTreeMap<_, _> =
                 model.gone.iter().map(|((user, bank), n)| ((*user, (*bank).to_owned()), *n)).collect();
             proptest::prop_assert_eq!(gone, wanted);
-            for (id, one) in book.associations(None).chain(book.removed()) {
-                let first = *ids.entry((one.user, one.bank.clone())).or_insert(id);
+            for (id, listed) in book.associations(None).chain(book.removed()) {
+                let first = *ids.entry((listed.user, listed.bank.clone())).or_insert(id);
                 proptest::prop_assert_eq!(first, id);
             }
-            for (id, one) in book.associations(None) {
-                proptest::prop_assert_eq!(book.find(one.user, Some(one.bank.as_str())), Some(id));
+            for (id, listed) in book.associations(None) {
+                proptest::prop_assert_eq!(book.find(listed.user, Some(listed.bank.as_str())), Some(id));
             }
         }
     }

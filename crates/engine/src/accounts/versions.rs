@@ -1,71 +1,71 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Values of which one is in force and another in the making.
+//! Values that have a version in force and a version in a staged push.
 //!
-//! What a push in parts brings must not show before all of it is there, and putting it in force must cost nothing then:
-//! its values are written beside those in force, marked with the push's epoch, and to commit is to change one number.
+//! A staged push must not be visible before it is complete, and its commit must be fast. Its values are stored next to those in
+//! force, marked with the epoch of the push. A commit changes one number.
 
 use std::collections::BTreeSet;
 
-/// Which pushes are in force. Each push has an epoch of its own; a value belongs to the epoch it was written in.
+/// The epochs of pushes. Each push has its own epoch, and a value has the epoch of the push that wrote it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Epochs {
-    /// The epoch in force: what was written in it is present, what is older was removed since.
+    /// The epoch in force. Values of this epoch are present; values of earlier epochs were removed.
     current: u64,
     latest: u64,
     open: Option<u64>,
-    /// Pushes given up: what was written in them never counts.
-    given_up: BTreeSet<u64>,
+    /// The epochs of aborted pushes, whose values never count.
+    aborted: BTreeSet<u64>,
 }
 
-/// Pushes given up that are noted. Beyond that, what was written in them is removed.
-const MOST_GIVEN_UP: usize = 1000;
+/// The maximum number of aborted pushes that are stored. Beyond it, their values are removed.
+const MAX_ABORTED: usize = 1000;
 
 impl Epochs {
-    /// Opens a push; one that is open is given up.
+    /// Begins a staged push. An open push is aborted.
     pub(super) fn begin(&mut self) {
         self.abort();
         self.latest += 1;
         self.open = Some(self.latest);
     }
 
-    /// Gives the open push up.
+    /// Aborts the staged push.
     pub(super) fn abort(&mut self) {
-        self.given_up.extend(self.open.take());
+        self.aborted.extend(self.open.take());
     }
 
-    /// Puts the open push in force, and nothing else.
+    /// Commits the staged push.
     pub(super) fn commit(&mut self) {
         self.current = self.open.take().unwrap_or(self.current);
     }
 
-    /// Returns the number of pushes given up that are noted.
+    /// Returns the number of aborted pushes that are stored.
     #[cfg(test)]
-    pub(super) fn given_up(&self) -> usize {
-        self.given_up.len()
+    pub(super) fn aborted_pushes(&self) -> usize {
+        self.aborted.len()
     }
 
-    /// Whether so many pushes were given up that their values are to be [removed](Versioned::drop_given_up).
-    pub(super) fn are_many_given_up(&self) -> bool {
-        self.given_up.len() > MOST_GIVEN_UP
+    /// Returns true if the values of aborted pushes must be [removed](Versioned::drop_aborted).
+    pub(super) fn has_many_aborted(&self) -> bool {
+        self.aborted.len() > MAX_ABORTED
     }
 
-    /// Forgets the pushes given up: no value of them is left.
-    pub(super) fn forget_given_up(&mut self) {
-        self.given_up.clear();
+    /// Clears the list of aborted pushes, after their values were removed.
+    pub(super) fn clear_aborted(&mut self) {
+        self.aborted.clear();
     }
 
     fn was_in_force(&self, epoch: u64) -> bool {
-        epoch <= self.current && !self.given_up.contains(&epoch)
+        epoch <= self.current && !self.aborted.contains(&epoch)
     }
 }
 
-/// A value in force, and the one that a push brought last.
+/// A value with the version in force and the last pushed version.
 #[derive(Clone, Debug)]
 pub(super) struct Versioned<T> {
     settled: Option<(u64, T)>,
-    /// The push that brought the settled value again; 0: none since.
+    /// The epoch of the last push that had the same value as `settled`; 0 if none.
     kept: u64,
-    /// Of the open push, of one that is in force by now, or of one that was given up.
+    /// The version of the last push with another value: staged, in force, or aborted.
     pushed: Option<Box<(u64, T)>>,
 }
 
@@ -76,24 +76,24 @@ impl<T> Default for Versioned<T> {
 }
 
 impl<T> Versioned<T> {
-    /// The value in force; if it was removed, the last that was.
+    /// Returns the value in force; the last one if it was removed.
     pub(super) fn last(&self, epochs: &Epochs) -> Option<&T> {
         self.known(epochs).map(|(_, value)| value)
     }
 
-    /// The value in force.
+    /// Returns the value in force.
     pub(super) fn present(&self, epochs: &Epochs) -> Option<&T> {
         self.known(epochs).filter(|(epoch, _)| *epoch == epochs.current).map(|(_, value)| value)
     }
 
-    /// The value of the open push.
+    /// Returns the value in the staged push.
     pub(super) fn staged(&self, epochs: &Epochs) -> Option<&T> {
         let kept = self.settled.as_ref().filter(|_| epochs.open == Some(self.kept)).map(|(_, value)| value);
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.open == Some(*epoch));
         kept.or(pushed.map(|(_, value)| value))
     }
 
-    /// Puts a value in force at once, whatever the open push brings.
+    /// Sets the value in force, without changing the staged push.
     pub(super) fn put(&mut self, epochs: &Epochs, value: T) {
         if epochs.open == Some(self.kept) {
             let brought = self.settled.take();
@@ -105,21 +105,21 @@ impl<T> Versioned<T> {
         self.settled = Some((epochs.current, value));
     }
 
-    /// Notes a value of the open push.
+    /// Sets the value in the staged push.
     pub(super) fn stage(&mut self, epochs: &Epochs, value: T) {
         let Some(open) = epochs.open else { return };
         self.settle(epochs);
         self.pushed = Some(Box::new((open, value)));
     }
 
-    /// Notes that the open push brings the value in force again: what is there stays where it is.
+    /// Records that the staged push has the same value as the version in force.
     pub(super) fn keep(&mut self, epochs: &Epochs) {
         let Some(open) = epochs.open else { return };
         self.settle(epochs);
         (self.kept, self.pushed) = (open, None);
     }
 
-    /// What is in force becomes what is settled, and no more than that is known of what was kept.
+    /// Moves the value in force to `settled`, with its epoch.
     fn settle(&mut self, epochs: &Epochs) {
         let Some(epoch) = self.known(epochs).map(|(epoch, _)| epoch) else { return };
         if let Some(pushed) = self.pushed.take_if(|pushed| pushed.0 == epoch) {
@@ -131,10 +131,10 @@ impl<T> Versioned<T> {
         self.kept = 0;
     }
 
-    /// Removes the value of a push that was given up.
-    pub(super) fn drop_given_up(&mut self, epochs: &Epochs) {
-        self.pushed.take_if(|pushed| epochs.given_up.contains(&pushed.0));
-        if epochs.given_up.contains(&self.kept) {
+    /// Removes the value of an aborted push.
+    pub(super) fn drop_aborted(&mut self, epochs: &Epochs) {
+        self.pushed.take_if(|pushed| epochs.aborted.contains(&pushed.0));
+        if epochs.aborted.contains(&self.kept) {
             self.kept = 0;
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sets of ids as Flux writes them (RFC 22), without taking them apart: a range costs the same whatever it spans.
+//! Reads idsets (RFC 22) range by range: a range has the same cost whatever its size is.
 
-/// Calls for each range of an idset, in ascending order; `None` if the text is none.
+/// Calls `call` for each range of an idset, in ascending order. Returns `None` if the text is not an idset.
 pub fn each_range(text: &str, mut call: impl FnMut(u32, u32)) -> Option<()> {
     let text = match text.strip_prefix('[') {
         Some(inner) => inner.strip_suffix(']')?,
@@ -22,21 +22,21 @@ pub fn each_range(text: &str, mut call: impl FnMut(u32, u32)) -> Option<()> {
     Some(())
 }
 
-/// How many ids an idset holds; `None` if the text is none.
+/// Returns the number of ids in an idset; `None` if the text is not an idset.
 pub fn count(text: &str) -> Option<u64> {
     let mut count = 0;
     each_range(text, |low, high| count += u64::from(high - low) + 1)?;
     Some(count)
 }
 
-/// One id: digits, none of them a leading zero.
+/// Parses one id: digits without leading zeros.
 fn id(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit());
     let padded = text.len() > 1 && text.starts_with('0');
     if !digits || padded { None } else { text.parse().ok() }
 }
 
-/// The ranks met so far: one that is named twice makes a resource set that can't be read.
+/// The ranks of a resource set, to find repeated ones. A resource set with a repeated rank is invalid.
 #[derive(Debug, Default)]
 pub struct Ranks {
     ranges: Vec<(u32, u32)>,
@@ -44,13 +44,13 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Takes a range in.
+    /// Adds the ranks from `low` to `high`.
     pub fn add(&mut self, low: u32, high: u32) {
         self.out_of_order |= self.ranges.last().is_some_and(|(_, last)| low <= *last);
         self.ranges.push((low, high));
     }
 
-    /// Whether no rank was named twice.
+    /// Returns true if no rank was repeated.
     pub fn are_distinct(mut self) -> bool {
         if !self.out_of_order {
             return true;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idsets_as_flux_writes_them_and_nothing_else() {
+    fn only_idsets_in_the_form_of_flux_are_accepted() {
         for (text, wanted) in [
             ("", Some(0)),
             ("[]", Some(0)),
@@ -77,13 +77,13 @@ mod tests {
             ("0-3,5,9-10", Some(7)),
             ("0-4294967295", Some(1 << 32)),
             ("4294967296", None),
-            // Out of order, twice, backwards, a range of one.
+            // Wrong order, repeated, descending, and a range of one id.
             ("5,3", None),
             ("3,3", None),
             ("1-3,3", None),
             ("5-3", None),
             ("3-3", None),
-            // No digits, or padded ones.
+            // No digits, or leading zeros.
             ("a", None),
             ("-", None),
             ("1-", None),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_are_named_twice() {
+    fn repeated_ranks_are_found() {
         for (ranges, are_distinct) in [
             (&[][..], true),
             (&[(0, 3), (4, 4), (9, 12)], true),

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Forms in which Flux writes a job's id, as people copy them into a dependency.
+//! Parses and prints the forms in which Flux writes job ids.
 
 use super::JobId;
 
-/// The letters of F58, by their value.
+/// The digits of F58, by value.
 const F58: &str = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 impl JobId {
-    /// Reads a decimal, hexadecimal, dotted, KVS or F58 form. `None` for other text, and for the forms in words and emoji.
+    /// Parses the decimal, hexadecimal, dotted, KVS or F58 form. Returns `None` for other text, and for the forms in words and
+    /// emoji.
     pub fn parse(text: &str) -> Option<JobId> {
         let number = if let Some(digits) = text.strip_prefix("0x") {
             u64::from_str_radix(digits, 16).ok()
         } else if let Some(digits) = text.strip_prefix('ƒ').or_else(|| text.strip_prefix('f')) {
-            of_f58(digits)
+            parse_f58(digits)
         } else if text.contains('.') {
-            dotted(text.strip_prefix("job.").unwrap_or(text))
+            parse_dotted(text.strip_prefix("job.").unwrap_or(text))
         } else {
             text.parse().ok()
         };
@@ -22,7 +23,7 @@ impl JobId {
     }
 }
 
-/// Returns a job id as Flux prints it (RFC 19, F58).
+/// Returns a job id in F58 (RFC 19), as Flux prints it.
 pub fn f58(id: u64) -> String {
     let digits: Vec<char> = F58.chars().collect();
     let mut letters = Vec::new();
@@ -37,7 +38,7 @@ pub fn f58(id: u64) -> String {
     std::iter::once('ƒ').chain(letters.into_iter().rev()).collect()
 }
 
-/// Returns a text in which each `job NUMBER` has the id as Flux prints it.
+/// Returns `text` with the number after each `job ` in F58.
 pub fn with_f58(text: &str) -> String {
     let mut named = String::with_capacity(text.len());
     let mut parts = text.split("job ");
@@ -52,7 +53,7 @@ pub fn with_f58(text: &str) -> String {
     named
 }
 
-fn of_f58(digits: &str) -> Option<u64> {
+fn parse_f58(digits: &str) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }
@@ -62,8 +63,8 @@ fn of_f58(digits: &str) -> Option<u64> {
     })
 }
 
-/// Four groups of four hexadecimal digits.
-fn dotted(text: &str) -> Option<u64> {
+/// Parses four groups of four hexadecimal digits.
+fn parse_dotted(text: &str) -> Option<u64> {
     let mut groups = 0;
     let value = text.split('.').try_fold(0u64, |value, group| {
         groups += 1;
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_written_as_flux_does() {
+    fn an_id_is_printed_in_f58() {
         assert_eq!(f58(0), "ƒ1");
         for id in [183_387_553_792, 57, 58, u64::MAX] {
             assert_eq!(JobId::parse(&f58(id)), Some(JobId(id)));
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_in_a_text_are_written_as_flux_does() {
+    fn ids_in_a_text_are_printed_in_f58() {
         for (text, written) in [
             ("job 183387553792: failed; after job 57", "job ƒ5pQL9cj: failed; after job ƒz"),
             ("a job of 4", "a job of 4"),
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_an_id_is_read() {
+    fn each_form_of_an_id_is_parsed() {
         for text in [
             "183387553792",
             "0x2ab2c00000",

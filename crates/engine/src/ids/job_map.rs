@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Something of each job, found by its id in one look, and gone through in the order of ids.
+//! A map with job ids as keys, with lookup by hash and iteration in the order of ids.
 //!
-//! While Flux asks for every priority, each job is looked for several times, in an order that has nothing to do with ids. A
-//! tree alone costs a search on each of its levels there.
+//! While Flux asks for all priorities, each job is looked up several times, in an order unrelated to ids. A tree alone would
+//! search each of its levels.
 
 use super::JobId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// What is known of jobs. Invariant: `order` has the keys of `values`.
+/// A map from job ids to values. Invariant: `order` has the keys of `values`.
 #[derive(Clone, Debug)]
 pub struct JobMap<T> {
     values: FxHashMap<JobId, T>,
@@ -23,17 +23,17 @@ impl<T> Default for JobMap<T> {
 }
 
 impl<T> JobMap<T> {
-    /// What is known of a job.
+    /// Returns the value of a job.
     pub fn get(&self, id: JobId) -> Option<&T> {
         self.values.get(&id)
     }
 
-    /// The same, to be changed.
+    /// Returns the value of a job for a change.
     pub fn get_mut(&mut self, id: JobId) -> Option<&mut T> {
         self.values.get_mut(&id)
     }
 
-    /// Gives what was known before.
+    /// Sets the value of a job. Returns the former value.
     pub fn insert(&mut self, id: JobId, value: T) -> Option<T> {
         let before = self.values.insert(id, value);
         if before.is_none() {
@@ -42,39 +42,39 @@ impl<T> JobMap<T> {
         before
     }
 
-    /// Gives what was known.
+    /// Removes a job. Returns its value.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
         self.order.remove(&id);
         self.values.remove(&id)
     }
 
-    /// How many jobs are known.
+    /// Returns the number of jobs.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether none is.
+    /// Returns true if there are no jobs.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Ids in their order, from the one that comes after `after`.
+    /// Returns the ids in ascending order, from the next one after `after` on.
     pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> + '_ {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.order.range((from, Bound::Unbounded)).copied()
     }
 
-    /// Jobs in the order of their ids, from the one that comes after `after`.
+    /// Returns the jobs in ascending order of ids, from the next one after `after` on.
     pub fn after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &T)> {
         self.ids_after(after).filter_map(|id| Some((id, self.get(id)?)))
     }
 
-    /// The same of all jobs, of which nothing is known any more.
+    /// Returns all jobs in ascending order of ids.
     pub fn into_jobs(mut self) -> impl Iterator<Item = (JobId, T)> {
         self.order.into_iter().filter_map(move |id| Some((id, self.values.remove(&id)?)))
     }
 
-    /// What is known of all jobs, in any order.
+    /// Returns all values, in any order.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.values.values()
     }
@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map_in_the_order_of_ids(steps in prop::collection::vec((0u64..20, any::<Option<u8>>()), 0..200), after: Option<u8>) {
+        fn a_job_map_equals_a_map_sorted_by_id(steps in prop::collection::vec((0u64..20, any::<Option<u8>>()), 0..200), after: Option<u8>) {
             let (mut jobs, mut plain) = (JobMap::default(), BTreeMap::new());
             for (id, value) in steps {
                 let id = JobId(id);

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What limits count: which jobs, and what of them.
+//! The amounts that limits count: measures of jobs in certain states.
 
 use std::fmt;
 
-/// What of a job counts. Every table of amounts has a place for each.
+/// The measure of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
-    /// The job itself.
+    /// The number of jobs.
     Jobs,
-    /// Its nodes.
+    /// The nodes of a job.
     Nodes,
-    /// Its cores.
+    /// The cores of a job.
     Cores,
-    /// Its GPUs.
+    /// The GPUs of a job.
     Gpus,
 }
 
 impl Measure {
-    /// All of them, in the order of their places.
+    /// All measures, in the order of their values.
     pub const ALL: [Measure; 4] = [Measure::Jobs, Measure::Nodes, Measure::Cores, Measure::Gpus];
 
-    /// Its name in texts.
+    /// Returns the name in texts and limits.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Jobs => "jobs",
@@ -31,22 +31,22 @@ impl Measure {
     }
 }
 
-/// Which jobs count.
+/// The states of the jobs that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Those that have resources, and those to which a place to run is promised.
+    /// Jobs that have resources, and jobs with a reservation under the limits on running jobs.
     Running,
-    /// Those in SCHED, and those that were released and are on their way there.
+    /// Jobs in SCHED, and released jobs that are about to enter SCHED.
     Scheduled,
-    /// Both. A released job reserves as a scheduled one only, so that it counts once.
+    /// Both. A released job has a reservation as a scheduled job only, so that it counts once.
     RunningAndScheduled,
 }
 
 impl Stage {
-    /// All of them, in the order of their places.
+    /// All stages, in the order of their values.
     pub const ALL: [Stage; 3] = [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled];
 
-    /// Its name in texts.
+    /// Returns the name in limits.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Running => "run",
@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// The same as an adjective.
+    /// Returns the adjective for texts.
     pub fn adjective(self) -> &'static str {
         match self {
             Stage::Running => "running",
@@ -64,7 +64,7 @@ impl Stage {
         }
     }
 
-    /// The same for programs.
+    /// Returns the name in answers.
     pub fn which(self) -> &'static str {
         match self {
             Stage::RunningAndScheduled => "both",
@@ -73,12 +73,12 @@ impl Stage {
     }
 }
 
-/// What a cap is on: a measure of the jobs of a stage, such as `run-gpus`.
+/// The amount that a cap limits: a measure of the jobs in a stage, such as `run-gpus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount {
-    /// Which jobs.
+    /// The states of the jobs.
     pub stage: Stage,
-    /// What of them.
+    /// The measure of each job.
     pub measure: Measure,
 }
 
@@ -130,7 +130,7 @@ mod tests {
     use super::{Amount, Stage};
 
     #[test]
-    fn amounts_read_back_what_they_print() {
+    fn a_printed_amount_parses_to_itself() {
         assert!(Amount::ALL.into_iter().all(|amount| Amount::parse(&amount.to_string()) == Some(amount)));
         for none in ["", "gpus", "run", "run-", "run-gpu", "sched-run-gpus", "sched-gpus"] {
             assert_eq!(Amount::parse(none), None, "{none}");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stages_are_called() {
+    fn each_stage_has_its_names() {
         assert_eq!(Stage::ALL.map(Stage::name), ["run", "sched", "run-sched"]);
         assert_eq!(Stage::ALL.map(Stage::adjective), ["running", "scheduled", "running and scheduled"]);
         assert_eq!(Stage::ALL.map(Stage::which), ["running", "scheduled", "both"]);

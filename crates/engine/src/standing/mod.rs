@@ -282,7 +282,7 @@ impl Standing {
         self.entries.get(association.get()).filter(|entry| entry.key.is_some())
     }
 
-    /// Returns the entry of an association. Adds one if there is none.
+    /// Returns the entry of an association. Adds an entry if it is new.
     fn entry_for_jobs(&mut self, user: UserId, bank: &BankName) -> u32 {
         let key = (user, bank.clone());
         if let Some(&known) = self.by_key.get(&key) {
@@ -293,7 +293,7 @@ impl Standing {
         at
     }
 
-    /// Returns the entry of a leaf that no job matches. Adds one if there is none.
+    /// Returns the entry of a leaf that no job matches. Adds an entry if it is new.
     fn entry_without_jobs(&mut self, name: &str, bank: &BankName) -> u32 {
         let key = (name.into(), bank.clone());
         if let Some(&known) = self.by_name.get(&key) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which limits are read, which apply to whom, and what banks in a circle do.
+//! Which limits apply to a user in a bank, and how targets are parsed.
 
 use super::*;
 
@@ -11,18 +11,18 @@ fn limit(target: Target, queue: Option<&str>, amount: Amount, cap: i64) -> SiteL
     SiteLimit { target, queue: queue.map(Into::into), amount, cap }
 }
 
-fn shown(limits: &SiteLimits, user: u32, bank: &str) -> Vec<String> {
+fn list_limits(limits: &SiteLimits, user: u32, bank: &str) -> Vec<String> {
     let all = limits.on(UserId(user), &bank.into());
-    let one = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
+    let print = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
         let queue = queue.map_or(String::new(), |queue| format!(" in {queue}"));
         let caps: Vec<String> = caps.iter().map(|(amount, cap)| format!("{amount}={}", cap.limit)).collect();
         format!("{target}{queue}: {}", caps.join(" "))
     };
-    all.into_iter().map(one).collect()
+    all.into_iter().map(print).collect()
 }
 
 #[test]
-fn a_job_comes_under_its_bank_and_all_above_and_each_holds_where_nothing_else_is_said() {
+fn a_job_counts_under_its_bank_and_all_banks_above() {
     let limits = [
         limit(Target::Bank("root".into()), None, GPUS, 100),
         limit(Target::EachBank, None, GPUS, 96),
@@ -38,7 +38,7 @@ fn a_job_comes_under_its_bank_and_all_above_and_each_holds_where_nothing_else_is
     let parents = parents.map(|(bank, parent)| (bank.into(), parent.into()));
     let limits = SiteLimits::new(&limits, &parents, &Default::default());
     assert_eq!(
-        shown(&limits, 7, "small"),
+        list_limits(&limits, 7, "small"),
         [
             "user 7 in bank small: run-jobs=1",
             "user 7 in bank small in batch: run-jobs=2",
@@ -49,7 +49,7 @@ fn a_job_comes_under_its_bank_and_all_above_and_each_holds_where_nothing_else_is
         ]
     );
     assert_eq!(
-        shown(&limits, 8, "other"),
+        list_limits(&limits, 8, "other"),
         [
             "user 8 in bank other in batch: run-jobs=2",
             "bank other: run-jobs=7 run-gpus=96",
@@ -57,21 +57,21 @@ fn a_job_comes_under_its_bank_and_all_above_and_each_holds_where_nothing_else_is
             "user 8: run-gpus=32",
         ]
     );
-    // A bank that has banks below is none of each bank.
-    assert_eq!(shown(&limits, 9, "science")[1], "bank science in batch: run-gpus=50");
+    // `EachBank` does not include banks that have banks below them.
+    assert_eq!(list_limits(&limits, 9, "science")[1], "bank science in batch: run-gpus=50");
     assert!(SiteLimits::default().on(UserId(7), &"small".into()).is_empty());
 }
 
 #[test]
-fn banks_in_a_circle_do_no_harm() {
+fn a_cycle_of_banks_does_not_hang() {
     let parents = [("a".into(), "b".into()), ("b".into(), "a".into())];
     let limits =
         SiteLimits::new(&[limit(Target::Bank("a".into()), None, GPUS, 1)], &parents, &Default::default());
-    assert!(!shown(&limits, 7, "b").is_empty());
+    assert!(!list_limits(&limits, 7, "b").is_empty());
 }
 
 #[test]
-fn targets_read_back_what_they_print() {
+fn a_printed_target_parses_to_itself() {
     for target in [
         Target::Association(UserId(7), "a/b".into()),
         Target::EachAssociation,
@@ -96,15 +96,15 @@ fn targets_read_back_what_they_print() {
 }
 
 #[test]
-fn what_a_push_takes_away_or_moves_below_another_bank_is_so_at_once() {
+fn a_push_without_limits_or_with_other_parents_takes_effect_at_once() {
     let mut book = Book::default();
     let pushed = || vec![limit(Target::Bank("root".into()), None, GPUS, 4)];
     let parents = |parent: &str| vec![("A".into(), parent.into())];
     book.set_pushed_limits(pushed(), parents("root"));
     assert_eq!(book.pushed_limits(), pushed());
-    assert_eq!(shown(book.site_limits(), 7, "A"), ["bank root: run-gpus=4"]);
+    assert_eq!(list_limits(book.site_limits(), 7, "A"), ["bank root: run-gpus=4"]);
     book.set_pushed_limits(pushed(), parents("other"));
-    assert_eq!(shown(book.site_limits(), 7, "A"), [""; 0]);
+    assert_eq!(list_limits(book.site_limits(), 7, "A"), [""; 0]);
     book.set_pushed_limits(pushed(), parents("root"));
     let before = Arc::clone(book.site_limits());
     book.set_pushed_limits(pushed(), parents("root"));
@@ -113,9 +113,9 @@ fn what_a_push_takes_away_or_moves_below_another_bank_is_so_at_once() {
     assert!(book.site_limits().is_empty() && book.pushed_limits().is_empty());
 }
 
-/// Of an association flux-accounting's own records have what runs, but for GPUs, and how many jobs are in SCHED.
+/// The records have the limits on running jobs, nodes and cores, and on the number of scheduled jobs.
 #[test]
-fn what_flux_accounting_s_records_have_is_theirs() {
+fn limits_of_flux_accounting_records_are_recognized() {
     let on = Target::Association(UserId(7), "A".into());
     for (measure, is_there) in [
         ("run-jobs", true),

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What each change leaves to be seen besides the records themselves: generation, difference, marks.
+//! The generation, the reported differences and the switches after each change.
 
 use super::*;
 
 #[test]
-fn an_association_is_marked_as_broken_by_one_value() {
-    let mut one = record(1, "A", 0.1).association;
+fn max_running_jobs_of_minus_1_marks_an_association_as_broken() {
+    let mut association = record(1, "A", 0.1).association;
     for (max_running_jobs, is_broken) in [(-2, false), (-1, true), (0, false), (1, false)] {
-        one.max_running_jobs = Limit(max_running_jobs);
-        assert_eq!(one.is_broken(), is_broken, "{max_running_jobs}");
+        association.max_running_jobs = Limit(max_running_jobs);
+        assert_eq!(association.is_broken(), is_broken, "{max_running_jobs}");
     }
 }
 
 #[test]
-fn a_policy_sets_its_switches() {
+fn a_document_sets_its_switches() {
     let both = Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true };
     let mut book = Book::default();
     book.replace(Policy { config: both, ..Policy::default() });
@@ -21,7 +21,7 @@ fn a_policy_sets_its_switches() {
 }
 
 #[test]
-fn each_change_is_a_new_generation() {
+fn each_change_increases_the_generation() {
     let changes: [fn(&mut Book); 7] = [
         |book| book.upsert(vec![], OWNER),
         |book| book.set_queues(vec![]),
@@ -41,7 +41,7 @@ fn each_change_is_a_new_generation() {
 }
 
 #[test]
-fn a_push_says_what_it_changed() {
+fn a_push_reports_its_differences() {
     let mut book = Book::default();
     assert!(book.is_empty());
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2), record(3, "A", 0.3)], OWNER);
@@ -55,10 +55,10 @@ fn a_push_says_what_it_changed() {
 }
 
 #[test]
-fn there_are_data_once_any_came_and_ever_after() {
+fn a_book_has_data_from_the_first_association_on() {
     let mut book = Book::default();
     book.replace(Policy::default());
-    assert!(!book.has_data(), "a policy that lists nobody");
+    assert!(!book.has_data(), "a document without associations");
     book.replace(policy(vec![record(1, "A", 0.1)]));
     assert!(book.has_data());
     book.replace(Policy::default());
@@ -66,7 +66,7 @@ fn there_are_data_once_any_came_and_ever_after() {
 }
 
 #[test]
-fn switches_that_come_in_two_parts_add_up() {
+fn switches_of_several_parts_are_merged() {
     let [hold, floor] = [ZeroScore::Hold, ZeroScore::Floor]
         .map(|zero_score| ConfigPatch { zero_score: Some(zero_score), ..ConfigPatch::default() });
     let deny = ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() };
@@ -82,7 +82,7 @@ fn switches_that_come_in_two_parts_add_up() {
 }
 
 #[test]
-fn lists_show_what_was_pushed() {
+fn queues_and_banks_are_listed_by_name() {
     let queue = |name: &str| {
         let unlimited = Limit(2_147_483_647);
         Queue {
