@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the plugin would say to a document or a configuration, asked without a plugin: by the command that is about to push
-//! the one, or before Flux reads the other.
+//! Checks a document or a configuration as the plugin would, without a plugin: for the command, before a push and before Flux
+//! reads the configuration.
 
 use crate::reading::Reader;
 use crate::settings;
@@ -11,11 +11,10 @@ use fairshare_engine::engine::Settings;
 use fairshare_engine::standing::SitePart;
 use serde_json::value::RawValue;
 
-/// The table of Flux's configuration that is the plugin's.
 const TABLE: &str = "fairshare";
 
-/// Reads a whole policy as the method `policy_update` does, and applies nothing. `Ok` holds what would be warned of, and
-/// how many warnings more would only be counted; `Err` why it would be refused.
+/// Checks a whole site document like the method `policy_update`, without applying it. Returns the warnings, and the number of
+/// warnings beyond these; or the reason why the plugin would reject the document.
 pub fn judge(document: &str) -> Result<(Vec<String>, usize), String> {
     let mut reader = Reader::default();
     let (_, site) = read(document, &mut reader)?;
@@ -23,26 +22,27 @@ pub fn judge(document: &str) -> Result<(Vec<String>, usize), String> {
     Ok((reader.warnings.take(), reader.warnings.untold()))
 }
 
-/// What the plugin would put in force: for who drives an engine without a plugin.
+/// Reads a whole site document, for programs that drive an engine without a plugin. Returns the reason if it is rejected.
 pub fn policy(document: &str) -> Result<(Policy, SitePart), String> {
     read(document, &mut Reader::default())
 }
 
-/// What a table `[fairshare]` sets, given as JSON text.
+/// Reads a table `[fairshare]`, given as JSON text. Returns the reason if it is rejected.
 pub fn settings(table: &str) -> Result<Settings, String> {
     settings::of_table(table, Settings::default())
 }
 
-/// One fault of a configuration: the key at fault, such as `fairshare.refresh`, and what the plugin says of it.
+/// A fault of a configuration.
 pub struct ConfigFault {
-    /// The table, and the key in it.
+    /// The table and the key, such as `fairshare` and `refresh`.
     pub key: [String; 2],
-    /// What is wrong, with the key and the allowed values.
+    /// The message of the plugin, with the key and the allowed values.
     pub text: String,
 }
 
-/// Checks Flux's whole configuration, given as JSON text, as the plugin does when Flux starts: the table `[fairshare]`, and
-/// what `[job-manager] plugins` gives the plugin at load. Returns the first fault under each key.
+/// Checks Flux's whole configuration, given as JSON text, as the plugin does when Flux starts: the table `[fairshare]`, and the
+/// options of the plugin in `[job-manager] plugins`. Returns the first fault of each key, or an error if `configuration` is not a
+/// table.
 pub fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault>, String> {
     let whole: &RawValue = serde_json::from_str(configuration).map_err(|error| error.to_string())?;
     let whole = members(whole).ok_or_else(|| "the configuration is not a table".to_owned())?;
@@ -54,19 +54,18 @@ pub fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault>, Stri
         Some((table, None)) => faults.extend(fault("", settings::of_table(table.get(), settings.clone()))),
         Some((_, Some(keys))) => {
             for (key, value) in &keys {
-                let one = Members::from([(key.clone(), *value)]);
-                match settings::of_members(&one, settings.clone(), &format!("{TABLE}.")) {
+                let member = Members::from([(key.clone(), *value)]);
+                match settings::of_members(&member, settings.clone(), &format!("{TABLE}.")) {
                     Ok(read) => settings = read,
                     Err(text) => faults.push(ConfigFault { key: [TABLE.to_owned(), key.to_string()], text }),
                 }
             }
         }
     }
-    let given = at_load(&whole);
-    for conf in given {
+    for conf in load_options(&whole) {
         let mut reader = Reader::default();
         let read = wire::load_config(conf, &mut reader)
-            .map_err(told)
+            .map_err(describe_error)
             .and_then(|_| wire::load_settings(conf, settings.clone()));
         match read {
             Ok(read) => settings = read,
@@ -88,8 +87,8 @@ fn fault<T>(key: &str, read: Result<T, String>) -> Option<ConfigFault> {
     read.err().map(|text| ConfigFault { key: [TABLE.to_owned(), key.to_owned()], text })
 }
 
-/// What the configuration gives plugins of this one's name at load, as JSON text.
-fn at_load<'a>(whole: &Members<'a>) -> Vec<&'a str> {
+/// Returns the options that the configuration gives to plugins named `mf_priority.so`, as JSON text.
+fn load_options<'a>(whole: &Members<'a>) -> Vec<&'a str> {
     let manager = whole.get("job-manager").and_then(|table| members(table));
     let plugins = manager.as_ref().and_then(|manager| manager.get("plugins"));
     let plugins: Vec<&RawValue> =
@@ -103,7 +102,7 @@ fn at_load<'a>(whole: &Members<'a>) -> Vec<&'a str> {
     plugins.into_iter().filter_map(conf).collect()
 }
 
-fn told(fault: WireError) -> String {
+fn describe_error(fault: WireError) -> String {
     match fault {
         WireError::Undecodable(text) | WireError::Record(text) => text,
         WireError::WrongType(what @ ("config" | "policy")) => format!("{what} is not an object"),
@@ -112,5 +111,5 @@ fn told(fault: WireError) -> String {
 }
 
 fn read(document: &str, reader: &mut Reader) -> Result<(Policy, SitePart), String> {
-    wire::policy_update(Some(document), reader).map(|(push, _)| push).map_err(told)
+    wire::policy_update(Some(document), reader).map(|(push, _)| push).map_err(describe_error)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Fields of records: the key of each in JSON, its column in flux-accounting's database, and its type in both.
+//! Fields of records: the JSON key, the column of flux-accounting's database, and the type.
 
 use crate::interner::Interner;
 use crate::value::BEYOND;
@@ -10,19 +10,19 @@ use serde_json::value::RawValue;
 pub enum Kind {
     /// A user id: an integer of any size.
     UserId,
-    /// Text that the database must not leave empty.
+    /// Text that must not be empty.
     Name,
     /// Any text.
     Text,
-    /// Text for which the database may have NULL.
+    /// Text, or NULL in the database.
     TextOrNull,
     /// An integer of 64 bits.
     Integer,
-    /// An integer >= 0.
+    /// An integer of at least 0.
     Count,
     /// A finite number.
     Number,
-    /// An association usage that the plugin accepts.
+    /// An association usage in the range that the plugin accepts.
     Usage,
 }
 
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Returns true if `value` has this type. The record itself checks the range.
+    /// Returns true if `value` has this type. The record checks the range.
     pub fn fits(self, value: &RawValue) -> bool {
         let text = value.get();
         let is_integer = || text.parse::<i64>().is_ok();
@@ -59,12 +59,12 @@ pub struct Field {
     pub kind: Kind,
     /// The column; `None` if the database has none for the field.
     pub column: Option<&'static str>,
-    /// The SQL literal for a database that is older than the column; `None` if the column must exist.
+    /// The SQL literal for databases without the column; `None` if the column must exist.
     pub substitute: Option<&'static str>,
 }
 
 impl Field {
-    /// Returns a field whose column has the name of its key and must exist.
+    /// Returns a field with a column of the same name that must exist.
     pub(crate) const fn new(key: &'static str, kind: Kind) -> Field {
         Field { key, kind, column: Some(key), substitute: None }
     }
@@ -78,36 +78,36 @@ impl Field {
     }
 }
 
-/// A key at fault, and the text about its fault.
+/// The invalid key, and the reason.
 pub type Fault = (&'static str, String);
 
-/// A kind of record: its array, its table, its fields, and its conversion for the engine.
+/// A type of record: its array, table and fields, and its conversion for the engine.
 pub trait Record: Sized {
-    /// The engine's type.
+    /// The type of the engine.
     type Accepted;
     /// The array of a push.
     const ARRAY: &'static str;
     /// The table of the database.
     const TABLE: &'static str;
-    /// The fields that each record has.
+    /// The fields that a record must have.
     const FIELDS: &'static [Field];
-    /// Fields that a record may lack.
+    /// The fields that a record may lack.
     const OPTIONAL: &'static [Field] = &[];
-    /// The keys that identify a record, each with its word in messages.
+    /// The keys that identify a record, each with its word for messages.
     const WHO: &'static [(&'static str, &'static str)];
 
-    /// Returns the values of these keys, each with its word.
+    /// Returns the values of the keys in [`Record::WHO`], each with its word.
     fn who(&self) -> Vec<(&'static str, String)>;
 
-    /// Returns the reason why the record concerns no job and is left out; `None` for any other record.
+    /// Returns the reason why no job can match the record, which is then left out; `None` for any other record.
     fn left_out(&self) -> Option<String> {
         None
     }
 
-    /// Converts the record for the engine.
+    /// Converts the record for the engine. Returns the first fault.
     fn accept(&self, names: &mut Interner) -> Result<Self::Accepted, Fault>;
 
-    /// Returns the limits with their keys.
+    /// Returns the limits with their keys; an empty key for unused places.
     fn limits(&self) -> [(&'static str, i64); 5] {
         [("", 0); 5]
     }

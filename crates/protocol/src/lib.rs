@@ -2,9 +2,9 @@
 //! The JSON that the plugin accepts: site documents, their parts, and the settings in Flux's configuration.
 //!
 //! [`records`] describes the records of a document, each with its [`field`]s. [`document`] checks a document or a configuration
-//! without a plugin, for the command. [`wire`] reads the payloads of the methods, [`settings`] the table `[fairshare]`, [`limits`]
-//! and [`tree`] the parts of a document with these names. [`reading`] names the record and the key that a fault is about;
-//! [`value`] holds what they share about JSON values.
+//! for the command, without a plugin. [`wire`] reads the payloads of the methods, [`settings`] the table `[fairshare]`,
+//! [`limits`] and [`tree`] the parts of a document with these names. [`reading`] finds the record and the key of a fault.
+//! [`value`] has functions for JSON values.
 #![forbid(unsafe_code)]
 
 pub mod document;

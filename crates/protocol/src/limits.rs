@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The array `limits` of a push, and of the table `[fairshare]`: limits that the site sets beyond flux-accounting's.
+//! The array `limits` of a push and of the table `[fairshare]`: limits that the site sets in addition to flux-accounting's.
 //!
-//! What is not understood is refused: a limit that nobody keeps is worse than an error.
+//! Unknown keys are rejected, because a limit without effect is worse than an error.
 
 use crate::value::{Members, describe, members};
 use crate::wire::WireError;
@@ -11,10 +11,10 @@ use fairshare_engine::ids::{Amount, Limit, QueueName};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The name of the array.
+/// The key of the array.
 pub const LIMITS: &str = "limits";
 
-/// Reads it; what is wrong is named by `place`.
+/// Reads the array. `place` is the prefix of messages.
 pub fn read(array: &RawValue, place: &str) -> Result<Vec<SiteLimit>, WireError> {
     let Ok(tables) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
         return Err(WireError::WrongType(LIMITS));
@@ -24,12 +24,13 @@ pub fn read(array: &RawValue, place: &str) -> Result<Vec<SiteLimit>, WireError> 
         let fault = |what: String| WireError::Record(format!("{place}[{at}]{what}"));
         let members =
             members(table).ok_or_else(|| fault(format!(": expected object, got {}", describe(table))))?;
-        limits.extend(of_table(&members).map_err(|what| fault(format!(".{what}")))?);
+        limits.extend(read_table(&members).map_err(|what| fault(format!(".{what}")))?);
     }
     Ok(limits)
 }
 
-/// A limit with what is in use of it, reservations included, and the reservations alone. Both are null for a limit on each.
+/// Returns a limit with its used and its reserved amount, for answers. `used` includes `reserved`. Both are null for a limit on
+/// each bank, user or association.
 pub fn shown(limit: &SiteLimit, used: Option<u64>, reserved: Option<u64>) -> Value {
     let SiteLimit { target, queue, amount, cap } = limit;
     json!({
@@ -44,7 +45,7 @@ pub fn shown(limit: &SiteLimit, used: Option<u64>, reserved: Option<u64>) -> Val
     })
 }
 
-/// A limit as it reads.
+/// Returns a limit in the form that [`read`] accepts.
 pub fn record(limit: &SiteLimit) -> Value {
     let SiteLimit { target, queue, amount, cap } = limit;
     let mut record = json!({"scope": target.kind(), "name": target.name()});
@@ -56,7 +57,7 @@ pub fn record(limit: &SiteLimit) -> Value {
     record
 }
 
-fn of_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
+fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
     let text = |key: &str| match members.get(key).filter(|value| value.get() != "null") {
         None => Ok(None),
         Some(value) => {
@@ -66,7 +67,7 @@ fn of_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
     };
     let missing = |key: &str| format!("{key}: key is missing");
     let kind = text("scope")?.ok_or_else(|| missing("scope"))?;
-    // A user's id may stand there as a number.
+    // A user id may be a number.
     let name = match members.get("name").filter(|name| name.get().parse::<u32>().is_ok()) {
         Some(number) => number.get().to_owned(),
         None => text("name")?.ok_or_else(|| missing("name"))?,
@@ -92,7 +93,7 @@ fn of_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
         if matches!(key.as_ref(), "scope" | "name" | "queue" | "counts") {
             continue;
         }
-        let amount = amount(key, &kind)?;
+        let amount = read_amount(key, &kind)?;
         let wrong = || format!("{key}: expected an integer from 0, got {}", describe(value));
         let limit = value.get().parse().ok().filter(|limit| *limit >= 0).map(Limit).ok_or_else(wrong)?;
         if target.is_in_records(queue.is_some(), amount) {
@@ -102,24 +103,24 @@ fn of_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
         limits.push(SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap });
     }
     if limits.is_empty() {
-        return Err(format!("{kind}: no limit is given; known are {}", known()));
+        return Err(format!("{kind}: no limit is given; known are {}", list_amounts()));
     }
     Ok(limits)
 }
 
-fn amount(key: &str, scope: &str) -> Result<Amount, String> {
+fn read_amount(key: &str, scope: &str) -> Result<Amount, String> {
     if let Some(refusal) = Amount::refusal(key) {
         return Err(format!("{key}: not a limit of scope \"{scope}\": {refusal}"));
     }
     let name = shortened(key);
     let unknown = || {
-        let known = known();
+        let known = list_amounts();
         format!("{}: unknown key; known are scope, name, queue, counts, {known}", name.escape_debug())
     };
     Amount::parse(key).ok_or_else(unknown)
 }
 
-fn known() -> String {
+fn list_amounts() -> String {
     Amount::ALL.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -129,12 +130,12 @@ mod tests {
 
     fn limits(text: &str) -> Result<Vec<String>, WireError> {
         let value: &RawValue = serde_json::from_str(text).unwrap();
-        let one = |limit: SiteLimit| {
+        let print = |limit: SiteLimit| {
             let SiteLimit { target, queue, amount, cap } = limit;
             let queue = queue.map_or("-".to_owned(), |queue| queue.to_string());
             format!("{target} {queue} {amount}={} {}", cap.limit, cap.is_given)
         };
-        Ok(read(value, LIMITS)?.into_iter().map(one).collect())
+        Ok(read(value, LIMITS)?.into_iter().map(print).collect())
     }
 
     #[test]
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_limits_are_read_back() {
         let text = r#"[{"scope": "user", "name": "*", "run-gpus": 16, "run-sched-jobs": 0},
                        {"scope": "association", "name": "7/a", "queue": "q", "counts": "given", "run-cores": 9}]"#;
         let value: &RawValue = serde_json::from_str(text).unwrap();
@@ -171,10 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_limits_are_rejected() {
         let known = "run-jobs, run-nodes, run-cores, run-gpus, sched-jobs, \
                      run-sched-jobs, run-sched-nodes, run-sched-cores, run-sched-gpus";
-        for (text, told) in [
+        for (text, message) in [
             (r#"[3]"#, ": expected object, got integer 3".to_owned()),
             (r#"[{"name": "a"}]"#, ".scope: key is missing".to_owned()),
             (r#"[{"scope": "bank"}]"#, ".name: key is missing".to_owned()),
@@ -212,7 +213,7 @@ mod tests {
                 ".counts: expected \"asked\" or \"given\", got \"used\"".to_owned(),
             ),
         ] {
-            assert_eq!(limits(text), Err(WireError::Record(format!("limits[0]{told}"))), "{text}");
+            assert_eq!(limits(text), Err(WireError::Record(format!("limits[0]{message}"))), "{text}");
         }
         assert_eq!(limits("{}"), Err(WireError::WrongType(LIMITS)));
     }

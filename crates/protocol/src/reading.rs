@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reading arrays of records, and naming whom and what a fault is about.
+//! Reads arrays of records, and reports which record and key is invalid.
 //!
-//! The fast way reads typed records straight from the text; only if that fails is it read again, value by value, to
-//! name the record, the key and the fault.
+//! An array is first parsed into typed records. Only if that fails, it is parsed again value by value, to find the invalid record
+//! and key.
 
 use crate::field::{Field, Record};
 use crate::interner::Interner;
@@ -14,50 +14,51 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Warnings beyond these are only counted: a push of 50,000 records must not flood the log.
+/// The maximum number of warnings with a text. Further warnings are only counted, so that a push of 50,000 records does not flood
+/// the log.
 const MAX_WARNINGS: usize = 10;
 
-/// What is accepted, but worth a warning.
+/// The warnings about accepted records.
 #[derive(Debug, Default)]
 pub struct Warnings {
-    untold: Vec<String>,
-    noted: usize,
+    texts: Vec<String>,
+    count: usize,
 }
 
 impl Warnings {
-    /// Keeps the text of a warning, or counts the warning if `MAX_WARNINGS` are kept.
+    /// Adds a warning. Beyond `MAX_WARNINGS` the warning is only counted.
     pub fn note(&mut self, text: impl FnOnce() -> String) {
-        if self.noted < MAX_WARNINGS {
-            self.untold.push(text());
+        if self.count < MAX_WARNINGS {
+            self.texts.push(text());
         }
-        self.noted += 1;
+        self.count += 1;
     }
 
-    /// Those that nobody was told of.
+    /// Removes and returns the texts of the warnings.
     pub fn take(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.untold)
+        std::mem::take(&mut self.texts)
     }
 
-    /// How many were only counted.
+    /// Returns the number of warnings without a text.
     pub fn untold(&self) -> usize {
-        self.noted.saturating_sub(MAX_WARNINGS)
+        self.count.saturating_sub(MAX_WARNINGS)
     }
 }
 
-/// The reading of one payload, or of all parts of one push.
+/// The state of reading one payload, or all parts of one push.
 #[derive(Default)]
 pub struct Reader {
     names: Interner,
-    /// What is accepted, but worth a warning.
+    /// The warnings so far.
     pub warnings: Warnings,
-    /// How many records of each array were read: where the next part goes on counting.
+    /// The number of records of each array so far. Indices in messages count from there.
     read: BTreeMap<&'static str, usize>,
-    /// How many records of each array concern no job.
+    /// The number of records of each array that concern no job.
     left_out: BTreeMap<&'static str, usize>,
 }
 
 impl Reader {
-    /// How many records were read.
+    /// Returns the number of records that were read.
     pub fn records(&self) -> usize {
         self.read.values().sum()
     }
@@ -72,12 +73,12 @@ impl Reader {
         self.read.get(array).copied().unwrap_or_default()
     }
 
-    /// Returns the records of an array that are valid. Counts all of them, and warns of those that concern no job.
+    /// Converts the records of an array. Counts all of them, and warns of those that concern no job. Returns the first fault.
     pub fn accept<R: Record>(&mut self, wires: Vec<Object<R>>) -> Result<Vec<R::Accepted>, WireError> {
         let first = self.read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
-            let say = |what: String| told::<R>(first + at, &what, wire.who());
+            let describe = |what: String| describe_fault::<R>(first + at, &what, wire.who());
             let left_out = wire.left_out();
             if let Some(why) = &left_out {
                 *self.left_out.entry(R::ARRAY).or_default() += 1;
@@ -91,21 +92,21 @@ impl Reader {
                 if value < 0 {
                     let means = match (R::ARRAY, key, value) {
                         (_, "max_active_jobs", _) => "means unlimited, as 0 does",
-                        // See `Association::is_broken`; of a queue it is as any other.
+                        // `Association::is_broken` explains -1. Limits of queues have no such value.
                         ("associations", "max_running_jobs", -1) => "ends each job",
                         _ => "admits nothing",
                     };
-                    self.warnings.note(|| say(format!(".{key}: negative limit {value} {means}")));
+                    self.warnings.note(|| describe(format!(".{key}: negative limit {value} {means}")));
                 }
             }
-            let fault = |(key, what)| WireError::Record(say(format!(".{key}: {what}")));
+            let fault = |(key, what)| WireError::Record(describe(format!(".{key}: {what}")));
             records.push(wire.accept(&mut self.names).map_err(fault)?);
         }
         *self.read.entry(R::ARRAY).or_default() += records.len();
         Ok(records)
     }
 
-    /// Reads an array at once; if that fails value by value, so that the first fault can be named.
+    /// Reads an array. Returns the first fault, with the record and the key.
     pub fn array<'a, R: Record + Deserialize<'a>>(
         &mut self,
         array: &'a RawValue,
@@ -121,18 +122,21 @@ impl Reader {
         for (at, value) in array.into_iter().enumerate() {
             let record = members(value).ok_or_else(|| {
                 let what = format!(": expected object, got {}", describe(value));
-                WireError::Record(told::<R>(first + at, &what, Vec::new()))
+                WireError::Record(describe_fault::<R>(first + at, &what, Vec::new()))
             })?;
-            wires.push(one(first + at, &record)?);
+            wires.push(read_record(first + at, &record)?);
         }
         self.accept(wires)
     }
 }
 
-fn one<'a, R: Record + Deserialize<'a>>(index: usize, record: &Members<'a>) -> Result<Object<R>, WireError> {
+fn read_record<'a, R: Record + Deserialize<'a>>(
+    index: usize,
+    record: &Members<'a>,
+) -> Result<Object<R>, WireError> {
     let fault = |what: String| {
         let who = R::WHO.iter().filter_map(|(key, word)| Some((*word, text(record.get(*key)?)?)));
-        WireError::Record(told::<R>(index, &what, who.collect()))
+        WireError::Record(describe_fault::<R>(index, &what, who.collect()))
     };
     for Field { key, kind, .. } in R::FIELDS {
         match record.get(*key) {
@@ -152,7 +156,7 @@ fn one<'a, R: Record + Deserialize<'a>>(index: usize, record: &Members<'a>) -> R
         .map_err(|error| fault(format!(": {error}")))
 }
 
-/// An integer or a string, as text.
+/// Returns an integer or a string as text.
 fn text(value: &RawValue) -> Option<String> {
     match value.get().parse::<i64>() {
         Ok(number) => Some(number.to_string()),
@@ -160,8 +164,8 @@ fn text(value: &RawValue) -> Option<String> {
     }
 }
 
-/// What is said of a record: where it stands, what is the matter, and whom or what it is about as far as it says.
-fn told<R: Record>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
+/// Returns a message about a record: the array, the index, `what`, and the names in `who`.
+fn describe_fault<R: Record>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
     let who: Vec<String> = who
         .into_iter()
         .filter(|(_, name)| !name.is_empty())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The table `[fairshare]` of Flux's configuration, and the same keys given when the plugin is loaded.
+//! The table `[fairshare]` of Flux's configuration, and the same keys in the plugin's load options.
 //!
-//! A table is read whole: one key that is unknown, or one value that is none, refuses all of it.
+//! An unknown key or an invalid value rejects the whole table.
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ use std::ffi::CStr;
 pub const TABLE: &CStr = c"fairshare";
 const PLACE: &str = "fairshare";
 
-/// One key: its name, what it takes, and how it is set. `None`: it does not take that.
+/// A key of the table. `set` returns `None` if it does not accept the value.
 struct Key {
     name: &'static str,
     takes: &'static str,
@@ -36,22 +36,22 @@ const DURATION: &str = "0 to 36600 days, in seconds or as a duration such as \"3
 const WEIGHT: &str = "an integer of 64 bits";
 const RUNNING_LIMITS: &str = "running-limits";
 const RULES_OF_RUNNING: &str = "\"upstream\" or \"strict\"";
-/// Nothing is to take longer than a hundred years.
+/// The longest duration in seconds: a hundred years.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
 const KEYS: [Key; 14] = [
-    Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, boolean(value)) },
-    Key { name: "refresh", takes: DURATION, set: |to, value| put(&mut to.refresh, duration(value)) },
+    Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, read_boolean(value)) },
+    Key { name: "refresh", takes: DURATION, set: |to, value| put(&mut to.refresh, read_duration(value)) },
     Key {
         name: "depth",
         takes: "an integer from 1 to 1000000",
-        set: |to, value| put(&mut to.depth, number(value)),
+        set: |to, value| put(&mut to.depth, read_number(value)),
     },
     Key {
         name: "accrual",
         takes: "\"elapsed\" or \"committed\"",
         set: |to, value| {
-            let mode = match text(value)?.as_str() {
+            let mode = match read_text(value)?.as_str() {
                 "elapsed" => Mode::Elapsed,
                 "committed" => Mode::Committed,
                 _ => return None,
@@ -62,14 +62,14 @@ const KEYS: [Key; 14] = [
     Key {
         name: "budget",
         takes: "an integer from 1 to 1000000",
-        set: |to, value| put(&mut to.budget, number(value)),
+        set: |to, value| put(&mut to.budget, read_number(value)),
     },
-    Key { name: "max-stall", takes: DURATION, set: |to, value| put(&mut to.max_stall, duration(value)) },
+    Key { name: "max-stall", takes: DURATION, set: |to, value| put(&mut to.max_stall, read_duration(value)) },
     Key {
         name: "memo",
         takes: "\"always\" or \"never\"",
         set: |to, value| {
-            let memo = match text(value)?.as_str() {
+            let memo = match read_text(value)?.as_str() {
                 "always" => Memo::Always,
                 "never" => Memo::Never,
                 _ => return None,
@@ -80,25 +80,29 @@ const KEYS: [Key; 14] = [
     Key {
         name: "age-max",
         takes: "more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\"",
-        set: |to, value| put(&mut to.age_max, duration(value).filter(|seconds| *seconds > 0.0)),
+        set: |to, value| put(&mut to.age_max, read_duration(value).filter(|seconds| *seconds > 0.0)),
     },
     Key {
         name: "max-wait-behind",
         takes: DURATION,
-        set: |to, value| put(&mut to.max_wait_behind, duration(value)),
+        set: |to, value| put(&mut to.max_wait_behind, read_duration(value)),
     },
-    Key { name: "interleave", takes: YES_OR_NO, set: |to, value| put(&mut to.interleave, boolean(value)) },
-    Key { name: "remember", takes: YES_OR_NO, set: |to, value| put(&mut to.remember, boolean(value)) },
+    Key {
+        name: "interleave",
+        takes: YES_OR_NO,
+        set: |to, value| put(&mut to.interleave, read_boolean(value)),
+    },
+    Key { name: "remember", takes: YES_OR_NO, set: |to, value| put(&mut to.remember, read_boolean(value)) },
     Key {
         name: RUNNING_LIMITS,
         takes: RULES_OF_RUNNING,
-        set: |to, value| put(&mut to.running.others, running(value)),
+        set: |to, value| put(&mut to.running.others, read_running_limits(value)),
     },
     Key {
         name: "public",
         takes: "\"own\", \"banks\" or \"all\"",
         set: |to, value| {
-            let open = match text(value)?.as_str() {
+            let open = match read_text(value)?.as_str() {
                 "own" => Open::Own,
                 "banks" => Open::Banks,
                 "all" => Open::All,
@@ -107,21 +111,21 @@ const KEYS: [Key; 14] = [
             put(&mut to.public, Some(open))
         },
     },
-    Key { name: "annotate", takes: YES_OR_NO, set: |to, value| put(&mut to.annotate, boolean(value)) },
+    Key { name: "annotate", takes: YES_OR_NO, set: |to, value| put(&mut to.annotate, read_boolean(value)) },
 ];
 
-/// The keys of `weights`, which is a table of its own.
+/// The keys of the table `weights`.
 const WEIGHTS: [Key; 2] = [
-    Key { name: "age", takes: WEIGHT, set: |to, value| put(&mut to.age_weight, weight(value)) },
-    Key { name: "size", takes: WEIGHT, set: |to, value| put(&mut to.size_weight, weight(value)) },
+    Key { name: "age", takes: WEIGHT, set: |to, value| put(&mut to.age_weight, read_weight(value)) },
+    Key { name: "size", takes: WEIGHT, set: |to, value| put(&mut to.size_weight, read_weight(value)) },
 ];
 const WEIGHTS_NAME: &str = "weights";
-/// Tables that are read by others than [`KEYS`].
+/// Keys of the table that are not in [`KEYS`], because their values are tables.
 const TABLES: [&str; 3] = [WEIGHTS_NAME, LIMITS, QUEUES_NAME];
-/// What is set for one queue.
+/// The table with settings for single queues.
 const QUEUES_NAME: &str = "queues";
 
-/// Settings with those that the table has, given as JSON text.
+/// Returns `settings` with the values of a table, given as JSON text. Returns an error with the key and the allowed values.
 pub fn of_table(table: &str, settings: Settings) -> Result<Settings, String> {
     let wrong = |what: String| format!("[{PLACE}]: {what}");
     let table: &RawValue = serde_json::from_str(table).map_err(|error| wrong(error.to_string()))?;
@@ -130,7 +134,7 @@ pub fn of_table(table: &str, settings: Settings) -> Result<Settings, String> {
     of_members(&members, settings, &format!("{PLACE}."))
 }
 
-/// Settings with these. What is refused is named with `place` before it.
+/// Returns `settings` with the values of `given`. `place` is the prefix of the key in errors.
 pub fn of_members(given: &Members<'_>, settings: Settings, place: &str) -> Result<Settings, String> {
     let mut settings = settings;
     for (name, value) in given {
@@ -156,7 +160,7 @@ pub fn of_members(given: &Members<'_>, settings: Settings, place: &str) -> Resul
     Ok(settings)
 }
 
-/// Reads a table of queues, each with a table of what is set for it.
+/// Reads the table with settings for single queues.
 fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result<(), String> {
     let wrong = |place: &str, value| format!("{place}: expected a table, got {}", describe(value));
     to.queues.clear();
@@ -170,14 +174,14 @@ fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result
                     name.escape_debug()
                 ));
             }
-            let wrong = || format!("{place}.{name}: expected {RULES_OF_RUNNING}, got {}", shown(value));
-            to.queues.insert(queue.as_ref().into(), running(value).ok_or_else(wrong)?);
+            let wrong = || format!("{place}.{name}: expected {RULES_OF_RUNNING}, got {}", show_value(value));
+            to.queues.insert(queue.as_ref().into(), read_running_limits(value).ok_or_else(wrong)?);
         }
     }
     Ok(())
 }
 
-/// Whether Flux is in private mode. `access` is the table of that name in Flux's configuration, as JSON text.
+/// Returns true if Flux is in private mode. `access` is the table `access` of Flux's configuration, as JSON text.
 pub fn is_private(access: Option<&str>) -> bool {
     #[derive(Default, serde::Deserialize)]
     struct Access {
@@ -199,8 +203,8 @@ pub fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<QueueNa
     queues.iter().map(|(queue, of)| (name(queue), of.parent.as_ref().map(name))).collect()
 }
 
-/// What is set for a queue that the instance does not have is for nobody: most likely its name is wrong. `queues` is the
-/// table of queues in Flux's configuration, as JSON text.
+/// Returns an error if there are settings for a queue that Flux does not have: its name is probably wrong. `queues` is the table
+/// of queues in Flux's configuration, as JSON text.
 pub fn queues_are_known(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
     let known = configured_queues(queues);
     match settings.running.queues.keys().find(|queue| !known.iter().any(|(name, _)| name == *queue)) {
@@ -216,14 +220,14 @@ pub fn queues_are_known(settings: &Settings, queues: Option<&str>) -> Result<(),
     }
 }
 
-/// From when on jobs count for limits on what runs, as a query shows it.
+/// Returns the rules for the limits on running jobs, for the method `query`.
 pub fn running_limits(settings: &Settings) -> Value {
     let RunningLimitsOf { others, queues } = &settings.running;
     let queues = queues.iter().map(|(queue, rule)| (queue.to_string(), rule.name().into()));
     json!({"default": others.name(), "queues": queues.collect::<Map<_, _>>()})
 }
 
-/// The names of all keys.
+/// Returns the names of all keys.
 pub fn names() -> impl Iterator<Item = &'static str> {
     KEYS.iter().map(|key| key.name).chain(TABLES)
 }
@@ -243,12 +247,12 @@ fn set(
         let name = shortened(name);
         return Err(format!("{place}{}: unknown key; known are {}", name.escape_debug(), known.join(", ")));
     };
-    let wrong = || format!("{place}{name}: expected {}, got {}", key.takes, shown(value));
+    let wrong = || format!("{place}{name}: expected {}, got {}", key.takes, show_value(value));
     (key.set)(settings, value).ok_or_else(wrong)
 }
 
-/// What was given, as a person wrote it.
-fn shown(value: &RawValue) -> String {
+/// Returns a value for an error message, as in the table.
+fn show_value(value: &RawValue) -> String {
     match value.get().as_bytes().first() {
         Some(b'"') => shortened(value.get()).into_owned(),
         _ => describe(value),
@@ -260,29 +264,29 @@ fn put<T>(to: &mut T, value: Option<T>) -> Option<()> {
     Some(())
 }
 
-fn boolean(value: &RawValue) -> Option<bool> {
+fn read_boolean(value: &RawValue) -> Option<bool> {
     serde_json::from_str(value.get()).ok()
 }
 
-fn text(value: &RawValue) -> Option<String> {
+fn read_text(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-fn number(value: &RawValue) -> Option<usize> {
+fn read_number(value: &RawValue) -> Option<usize> {
     value.get().parse().ok().filter(|number| (1..=1_000_000).contains(number))
 }
 
-fn running(value: &RawValue) -> Option<RunningLimits> {
-    RunningLimits::parse(&text(value)?)
+fn read_running_limits(value: &RawValue) -> Option<RunningLimits> {
+    RunningLimits::parse(&read_text(value)?)
 }
 
-fn weight(value: &RawValue) -> Option<i64> {
+fn read_weight(value: &RawValue) -> Option<i64> {
     value.get().parse().ok()
 }
 
-/// Seconds, as a number or a Flux Standard Duration (RFC 23).
-fn duration(value: &RawValue) -> Option<f64> {
-    let given: String = text(value).unwrap_or_else(|| value.get().to_owned());
+/// Reads seconds, as a number or as a Flux Standard Duration (RFC 23).
+fn read_duration(value: &RawValue) -> Option<f64> {
+    let given: String = read_text(value).unwrap_or_else(|| value.get().to_owned());
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
     let (digits, unit) = units
         .into_iter()

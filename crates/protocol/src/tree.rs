@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The object `tree` of a push: by what the banks and associations are ranked, and what their usages are.
+//! The object `tree` of a push: the ranking policy, its options, and the rules of usage.
 
 use crate::value::{describe, members};
 use crate::wire::WireError;
@@ -9,11 +9,11 @@ use fairshare::{Options, Policy};
 use fairshare_engine::standing::{RESET, Rule};
 use serde_json::value::RawValue;
 
-/// The name of the object.
+/// The key of the object.
 pub const TREE: &str = "tree";
 
-/// Reads it. `policy` and `options` are as in the site's database, the others are numbers.
-pub fn rule(value: &RawValue) -> Result<Rule, WireError> {
+/// Reads the rule. `policy` and `options` have the form of the site's database, and all other values are numbers.
+pub fn read_rule(value: &RawValue) -> Result<Rule, WireError> {
     let fault = |key: &str, what: String| WireError::Record(format!("{TREE}.{key}: {what}"));
     let tree = members(value).ok_or(WireError::WrongType(TREE))?;
     let given = |key: &str| tree.get(key).copied().ok_or_else(|| fault(key, "key is missing".to_owned()));

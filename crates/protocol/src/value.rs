@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! JSON that is not read further than needed: members by name, and what a value is in words.
+//! JSON values that are parsed only as far as necessary: the members of an object, and descriptions for messages.
 //!
-//! Nothing here recurses into values, so what a newer client puts under keys unknown to us may be of any depth.
+//! No function recurses into a value, so a newer client may send unknown keys with values of any depth.
 
 use fairshare::shortened;
 use serde::Deserialize;
@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The members of an object, unread. Of a key that comes twice the last one counts.
+/// The unparsed members of an object. If a key is repeated, the last one counts.
 pub type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// The members of `value`; `None` if it is no object.
+/// Returns the members of `value`; `None` if it is not an object.
 pub fn members(value: &RawValue) -> Option<Members<'_>> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// A record that is written as an object. Serde by itself would also take an array of the values.
+/// A record that must be an object. Serde alone would also accept an array of the values.
 pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -43,7 +43,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 }
 
 impl<'a, T: Deserialize<'a>> Object<T> {
-    /// Returns the record that has the members named by `keys`.
+    /// Returns a record with the members named by `keys`.
     pub fn from_members(
         members: &Members<'a>,
         keys: impl Iterator<Item = &'static str>,
@@ -55,14 +55,14 @@ impl<'a, T: Deserialize<'a>> Object<T> {
     }
 }
 
-/// Reads a value that must be there.
+/// Reads a value that must be present.
 pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// Reads any integer; one beyond 64 bits becomes the nearest that fits.
+/// Reads any integer. An integer beyond 64 bits becomes the nearest 64-bit integer.
 pub fn saturated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     struct Saturated;
     impl Visitor<'_> for Saturated {
@@ -80,7 +80,7 @@ pub fn saturated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::E
             Ok(i64::try_from(value).unwrap_or(i64::MAX))
         }
 
-        /// serde_json reads an integer beyond 64 bits as a real.
+        /// serde_json reads an integer beyond 64 bits as a real number.
         fn visit_f64<E: Error>(self, value: f64) -> Result<i64, E> {
             if value.abs() >= BEYOND {
                 Ok(value as i64)
@@ -92,10 +92,10 @@ pub fn saturated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::E
     deserializer.deserialize_any(Saturated)
 }
 
-/// 2^63: the first number that no `i64` reaches.
+/// 2^63, the smallest number above all `i64`.
 pub const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
-/// What a value is, in words; numbers and booleans by value.
+/// Returns the type of a value, with the value if it is a number or a boolean.
 pub fn describe(value: &RawValue) -> String {
     let text = value.get();
     match text.as_bytes().first() {

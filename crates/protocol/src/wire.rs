@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The records flux-accounting pushes, and what is wrong with them.
+//! Reads the payloads of the plugin's methods, and reports faults.
 //!
-//! A payload is read whole before anything is applied.
+//! A payload is read completely before any of it is applied.
 
 use crate::field::Record;
 use crate::limits::{self, LIMITS};
@@ -21,20 +21,20 @@ use fairshare_engine::standing::{Bank, SitePart};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Why a payload was refused.
+/// The reason why a payload is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// Absent, no JSON, or no `data`; the text says which.
+    /// The payload is missing, is not JSON, or has no `data`. The text says which.
     Undecodable(String),
-    /// `data` is not of the array's or object's type.
+    /// `data` is not of the type of this array or object.
     WrongType(&'static str),
-    /// One record; the text names array, index, key and fault.
+    /// A record is invalid. The text has the array, the index, the key and the fault.
     Record(String),
 }
 
 const DENY_UNKNOWN_QUEUES: &str = "deny_unknown_queues";
 const ZERO_SCORE: &str = "zero_score";
-/// The arrays of a whole policy.
+/// The arrays of a whole document.
 const ARRAYS: [&str; 5] = ["associations", "queues", "projects", "banks", "priority_factors"];
 
 #[derive(Deserialize)]
@@ -48,16 +48,16 @@ fn from_payload<'a, R: Record + Deserialize<'a>>(
 ) -> Result<Vec<R::Accepted>, WireError> {
     match serde_json::from_str::<Object<Payload<R>>>(payload.unwrap_or_default()) {
         Ok(Object(payload)) => reader.accept(payload.data),
-        Err(_) => reader.array::<R>(data(payload)?),
+        Err(_) => reader.array::<R>(find_data(payload)?),
     }
 }
 
-fn data(payload: Option<&str>) -> Result<&RawValue, WireError> {
+fn find_data(payload: Option<&str>) -> Result<&RawValue, WireError> {
     let missing = || WireError::Undecodable("the key \"data\" is missing".to_owned());
     object(payload)?.get("data").copied().ok_or_else(missing)
 }
 
-/// The members of a payload, which is to be an object.
+/// Returns the members of a payload that must be an object.
 pub fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
     let text = payload.ok_or_else(|| WireError::Undecodable("there is no payload".to_owned()))?;
     let value: &RawValue =
@@ -66,45 +66,45 @@ pub fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
         .ok_or_else(|| WireError::Undecodable(format!("expected an object, got {}", describe(value))))
 }
 
-/// `rec_update`.
+/// Reads `rec_update`.
 pub fn associations(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<AssociationRecord>, WireError> {
     let records = from_payload::<BorrowedAssociation>(payload, reader)?;
     Ok(records.into_iter().filter_map(|(record, _)| record).collect())
 }
 
-/// `rec_q_update`.
+/// Reads `rec_q_update`.
 pub fn queues(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<Queue>, WireError> {
     from_payload::<QueueRecord>(payload, reader)
 }
 
-/// `rec_proj_update`.
+/// Reads `rec_proj_update`.
 pub fn projects(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<ProjectName>, WireError> {
     from_payload::<ProjectRecord>(payload, reader)
 }
 
-/// `rec_bank_update`.
+/// Reads `rec_bank_update`.
 pub fn banks(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(BankName, f64)>, WireError> {
     let records = from_payload::<BankRecord>(payload, reader)?;
     Ok(records.into_iter().map(|(bank, _)| bank).collect())
 }
 
-/// `rec_fac_update`.
+/// Reads `rec_fac_update`.
 pub fn weights(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(String, i64)>, WireError> {
     from_payload::<FactorRecord>(payload, reader)
 }
 
-/// `rec_config_update`. A newer database may know of switches that we don't: they are warned of.
+/// Reads `rec_config_update`. Warns of unknown switches, which may come from a newer database.
 pub fn config(payload: Option<&str>, reader: &mut Reader) -> Result<ConfigPatch, WireError> {
-    let value = data(payload)?;
-    let patch = config_of(value)?;
+    let value = find_data(payload)?;
+    let patch = read_config(value)?;
     warn_of_switches(value, reader);
     Ok(patch)
 }
 
-fn config_of(value: &RawValue) -> Result<ConfigPatch, WireError> {
+fn read_config(value: &RawValue) -> Result<ConfigPatch, WireError> {
     let members = members(value).ok_or(WireError::WrongType("config"))?;
     let deny =
-        members.get(DENY_UNKNOWN_QUEUES).map(|value| boolean(DENY_UNKNOWN_QUEUES, value)).transpose()?;
+        members.get(DENY_UNKNOWN_QUEUES).map(|value| read_boolean(DENY_UNKNOWN_QUEUES, value)).transpose()?;
     let score = members.get(ZERO_SCORE).map(|value| match value.get() {
         "\"hold\"" => Ok(ZeroScore::Hold),
         "\"floor\"" => Ok(ZeroScore::Floor),
@@ -116,9 +116,9 @@ fn config_of(value: &RawValue) -> Result<ConfigPatch, WireError> {
     Ok(ConfigPatch { deny_unknown_queues: deny, zero_score: score.transpose()? })
 }
 
-/// The switches of a `config` object that are nobody's.
+/// Returns the unknown switches of a `config` object.
 fn unknown_switches(value: &RawValue) -> Vec<String> {
-    unknown(&members(value).unwrap_or_default(), &[DENY_UNKNOWN_QUEUES, ZERO_SCORE])
+    list_unknown(&members(value).unwrap_or_default(), &[DENY_UNKNOWN_QUEUES, ZERO_SCORE])
 }
 
 fn warn_of_switches(config: &RawValue, reader: &mut Reader) {
@@ -127,13 +127,13 @@ fn warn_of_switches(config: &RawValue, reader: &mut Reader) {
     }
 }
 
-/// Keys that are not among `known`, as a person can read them.
-fn unknown(members: &Members<'_>, known: &[&str]) -> Vec<String> {
+/// Returns the keys that are not in `known`, quoted for a message.
+fn list_unknown(members: &Members<'_>, known: &[&str]) -> Vec<String> {
     let strange = members.keys().filter(|key| !known.contains(&key.as_ref()));
     strange.map(|key| format!("\"{}\"", shortened(key).escape_debug())).collect()
 }
 
-fn boolean(key: &str, value: &RawValue) -> Result<bool, WireError> {
+fn read_boolean(key: &str, value: &RawValue) -> Result<bool, WireError> {
     match value.get() {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -141,8 +141,8 @@ fn boolean(key: &str, value: &RawValue) -> Result<bool, WireError> {
     }
 }
 
-/// `policy_update`: a whole policy, bare or under `data`, and whether only to say what it would change. `dry_run` may
-/// stand in either place: what was meant as a question must not become an order.
+/// Reads `policy_update`: a whole document, directly or under `data`. Returns true as second value for a dry run. `dry_run` is
+/// accepted in both places, so that a misplaced key does not make a dry run a push.
 pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push, bool), WireError> {
     let outer = object(payload)?;
     let inner =
@@ -150,7 +150,7 @@ pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push
     let mut dry_run = false;
     for part in [Some(&outer), inner.as_ref()].into_iter().flatten() {
         if let Some(value) = part.get("dry_run") {
-            dry_run |= boolean("policy.dry_run", value)?;
+            dry_run |= read_boolean("policy.dry_run", value)?;
         }
     }
     let parts = inner.unwrap_or(outer);
@@ -159,26 +159,26 @@ pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push
             return Err(WireError::Record(format!("policy.{array}: key is missing")));
         }
     }
-    Ok((push_of(&parts, reader)?, dry_run))
+    Ok((read_push(&parts, reader)?, dry_run))
 }
 
-/// How a policy that comes in parts is to be taken.
+/// The options of a staged push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beginning {
-    /// Only say at the commit what it would change.
+    /// The commit only reports the differences.
     pub dry_run: bool,
-    /// Switches that no part mentions stay as they are.
+    /// Switches that no part has stay as they are.
     pub keeps_config: bool,
-    /// After how many seconds without a part it is given up.
+    /// The seconds without a part after which the push is aborted.
     pub expires: u64,
 }
 
-/// `policy_begin`. It needs no payload.
+/// Reads `policy_begin`, whose payload is optional.
 pub fn policy_begin(payload: Option<&str>) -> Result<Beginning, WireError> {
     const MOST: u64 = 3600;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
     let flag =
-        |key: &str| members.get(key).map_or(Ok(false), |value| boolean(&format!("policy.{key}"), value));
+        |key: &str| members.get(key).map_or(Ok(false), |value| read_boolean(&format!("policy.{key}"), value));
     let expires = match members.get("expires") {
         None => 60,
         Some(value) => {
@@ -193,7 +193,7 @@ pub fn policy_begin(payload: Option<&str>) -> Result<Beginning, WireError> {
     Ok(Beginning { dry_run: flag("dry_run")?, keeps_config: flag("keep_config")?, expires })
 }
 
-/// The number of the push that `policy_part`, `policy_commit` and `policy_abort` are about.
+/// Reads the number of the push in `policy_part`, `policy_commit` and `policy_abort`.
 pub fn push_number(payload: Option<&str>) -> Result<u64, WireError> {
     let members = object(payload)?;
     let missing = || WireError::Record("policy.push: key is missing".to_owned());
@@ -202,15 +202,15 @@ pub fn push_number(payload: Option<&str>) -> Result<u64, WireError> {
     value.get().parse().map_err(|_| wrong())
 }
 
-/// `policy_part`: some of the arrays, or parts of them.
+/// Reads `policy_part`: some of the arrays, or parts of them.
 pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<PushPart, WireError> {
-    part_of(&object(payload)?, reader)
+    read_part(&object(payload)?, reader)
 }
 
-/// What a page shows at most of held jobs before it ends, however few the associations.
+/// The maximum number of held jobs on a page.
 const MAX_HELD: usize = 2000;
 
-/// `associations`. It needs no payload.
+/// Reads `associations`, whose payload is optional.
 pub fn page(payload: Option<&str>) -> Result<PageWanted, WireError> {
     const MOST: usize = 1000;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
@@ -231,7 +231,7 @@ pub fn page(payload: Option<&str>) -> Result<PageWanted, WireError> {
     Ok(PageWanted { after, user: user.transpose()?.map(UserId), most: limit?, most_held: MAX_HELD })
 }
 
-/// `tree`: the place of the first leaf of the page, and the number of leaves at most. It needs no payload.
+/// Reads `tree`, whose payload is optional. Returns the place of the first leaf, and the maximum number of leaves.
 pub fn tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
     const MOST: usize = 1000;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
@@ -247,18 +247,18 @@ pub fn tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
     Ok((number("after", 0, 0..=u32::MAX as usize)?, number("limit", MOST, 1..=MOST)?))
 }
 
-/// Which prices are asked for.
-pub struct PricesWanted {
-    /// Those of these jobs, and of no others.
+/// The jobs whose priorities are requested.
+pub struct PrioritiesWanted {
+    /// Only these jobs.
     pub ids: Option<Vec<JobId>>,
-    /// Those of jobs that come after this one.
+    /// Only jobs with a later id.
     pub after: Option<JobId>,
-    /// So many at most.
+    /// The maximum number of jobs.
     pub most: usize,
 }
 
-/// `prices`. It needs no payload.
-pub fn prices(payload: Option<&str>) -> Result<PricesWanted, WireError> {
+/// Reads a request for a page of priorities. The payload is optional.
+pub fn prices(payload: Option<&str>) -> Result<PrioritiesWanted, WireError> {
     const MOST: usize = 1000;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
     let given = |key: &str| members.get(key).filter(|value| value.get() != "null").copied();
@@ -276,19 +276,19 @@ pub fn prices(payload: Option<&str>) -> Result<PricesWanted, WireError> {
         limit.ok_or_else(|| wrong("limit", &format!("an integer from 1 to {MOST}"), value))
     });
     let ids = ids.transpose()?.map(|ids| ids.into_iter().map(JobId).collect());
-    Ok(PricesWanted { ids, after: after.transpose()?.map(JobId), most: most? })
+    Ok(PrioritiesWanted { ids, after: after.transpose()?.map(JobId), most: most? })
 }
 
-/// The load-time configuration: the text of the plugin's conf, whose key `config` holds a policy, all parts optional.
-/// What an admin writes by hand must be known: no other option, and no other switch. Other keys of the document, and of
-/// its records, may come from a newer database.
+/// Reads the key `config` of the plugin's load options: a site document without required parts. Unknown options and unknown
+/// switches are rejected, because an administrator writes them by hand. Other unknown keys of the document have a warning: they
+/// may come from a newer database.
 pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, WireError> {
     if conf.trim() == "null" {
         return Ok(None);
     }
     let conf = object(Some(conf))?;
     let known: Vec<&str> = std::iter::once("config").chain(settings::names()).collect();
-    if let Some(key) = unknown(&conf, &known).first() {
+    if let Some(key) = list_unknown(&conf, &known).first() {
         let known = known.join(", ");
         return Err(WireError::Record(format!("unknown option {key}; known are {known}")));
     }
@@ -301,13 +301,13 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, Wire
         );
         return Err(WireError::Record(text));
     }
-    for key in unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE, LIMITS]].concat()) {
+    for key in list_unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE, LIMITS]].concat()) {
         reader.warnings.note(|| format!("config: unknown key {key}, ignored"));
     }
-    push_of(&parts, reader).map(Some)
+    read_push(&parts, reader).map(Some)
 }
 
-/// The load-time settings: all keys of the plugin's conf but `config`, in the place of those given.
+/// Reads the settings of the plugin's load options, which are all keys except `config`. They replace those of `settings`.
 pub fn load_settings(conf: &str, settings: Settings) -> Result<Settings, String> {
     if conf.trim() == "null" {
         return Ok(settings);
@@ -317,13 +317,13 @@ pub fn load_settings(conf: &str, settings: Settings) -> Result<Settings, String>
     settings::of_members(&keys, settings, "")
 }
 
-/// A whole policy, and what it says of a tree.
+/// A whole document, with its tree.
 pub type Push = (Policy, SitePart);
-/// A part of them.
+/// A part of a document, with its part of the tree.
 pub type PushPart = (PolicyPart, SitePart);
 
-fn push_of(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> {
-    let (part, site) = part_of(parts, reader)?;
+fn read_push(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> {
+    let (part, site) = read_part(parts, reader)?;
     let policy = Policy {
         associations: part.associations.unwrap_or_default(),
         queues: part.queues.unwrap_or_default(),
@@ -337,7 +337,7 @@ fn push_of(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> 
     Ok((policy, site))
 }
 
-fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireError> {
+fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireError> {
     fn array<'a, R: Record + Deserialize<'a>>(
         parts: &Members<'a>,
         reader: &mut Reader,
@@ -360,7 +360,7 @@ fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireErr
     let parents = branches.iter().filter_map(above).collect();
     let limits = parts.get(LIMITS).map(|limits| limits::read(limits, LIMITS)).transpose()?;
     let rule =
-        parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::rule(tree)).transpose()?;
+        parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::read_rule(tree)).transpose()?;
     let part = PolicyPart {
         associations,
         queues: array::<QueueRecord>(parts, reader)?,
@@ -369,7 +369,7 @@ fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireErr
         parents,
         limits: limits.unwrap_or_default(),
         weights: array::<FactorRecord>(parts, reader)?,
-        config: parts.get("config").map(|c| config_of(c)).transpose().map_err(within)?.unwrap_or_default(),
+        config: parts.get("config").map(|c| read_config(c)).transpose().map_err(within)?.unwrap_or_default(),
     };
     if let Some(config) = parts.get("config") {
         warn_of_switches(config, reader);

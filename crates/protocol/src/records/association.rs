@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Associations.
+//! The records of associations.
 
-use super::{UNLIMITED_SQL, check_name, check_text, check_together, count, counted};
+use super::{UNLIMITED_SQL, check_name, check_text, check_together, from_shares, to_shares};
 use crate::field::{Fault, Field, Kind, Record};
 use crate::interner::Interner;
 use crate::value::{present, saturated};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// Text that stays where it was read, if it has no escapes.
+/// Text that is borrowed from the payload unless it has escapes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -31,53 +31,53 @@ impl<'a> From<&'a str> for Text<'a> {
 }
 
 /// Returns the names as a list separated by commas.
-fn joined<T: Display>(names: &[T]) -> Text<'static> {
+fn join_names<T: Display>(names: &[T]) -> Text<'static> {
     Text(names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",").into())
 }
 
-/// A user in a bank: limits, permissions, fair-share, and the leaf of the tree. The plugin reads very many of these: there `S` is
-/// [`Text`].
+/// A user in a bank: limits, permissions, fair-share, and the leaf of the tree. The plugin uses [`Text`] as `S`, because it reads
+/// many records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AssociationRecord<S = String> {
     /// The Unix user id.
     #[serde(deserialize_with = "saturated")]
     pub userid: i64,
-    /// The bank.
+    /// The bank of the association.
     pub bank: S,
-    /// The bank of jobs that name none.
+    /// The user's default bank.
     pub def_bank: S,
-    /// From 0 to 1; `None` only where the snapshot stores it in another place.
+    /// From 0 to 1. `None` only in the snapshot, which stores the fair-share separately.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub fairshare: Option<f64>,
-    /// Jobs that may run at once.
+    /// Cap on running jobs.
     pub max_running_jobs: i64,
-    /// Jobs that may be submitted at once; 0 is unlimited.
+    /// Cap on active jobs, checked at submission; 0 is unlimited.
     pub max_active_jobs: i64,
-    /// Jobs the scheduler may be given at once.
+    /// Cap on jobs in SCHED.
     pub max_sched_jobs: i64,
-    /// Nodes of running jobs.
+    /// Cap on the nodes of running jobs.
     pub max_nodes: i64,
-    /// Cores of running jobs.
+    /// Cap on the cores of running jobs.
     pub max_cores: i64,
     /// Permitted queues, separated by commas.
     pub queues: S,
     /// Permitted projects, separated by commas.
     pub projects: S,
-    /// The project of jobs that name none.
+    /// The user's default project.
     pub def_project: S,
-    /// 0 is disabled.
+    /// 0 if the association is disabled.
     pub active: i64,
-    /// The user's name: siblings that are equal otherwise stand in the order of their names.
+    /// The user's name. Siblings that are equal otherwise are sorted by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<S>,
-    /// Compared with the shares of its siblings.
+    /// The shares among the siblings in the bank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shares: Option<i64>,
-    /// Association usage in the unit of the site's weights.
+    /// The association usage, in seconds times weight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<f64>,
-    /// Jobs that ended up to this time are in the usage or never count, those that ended later are not in it. Seconds since the
-    /// epoch.
+    /// The watermark of the usage, in seconds since the epoch: jobs that ended up to this time are included or never count, and
+    /// jobs that ended later are not included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_until: Option<f64>,
 }
@@ -85,14 +85,15 @@ pub struct AssociationRecord<S = String> {
 /// An association as the plugin reads it.
 pub type BorrowedAssociation<'a> = AssociationRecord<Text<'a>>;
 
-/// An association, unless its record concerns no job, and its leaf of the tree if the record has one.
+/// An association and its leaf. The association is missing if no job can match the record; the leaf is missing if the record has
+/// none.
 pub type AssociationWithLeaf = (Option<accounts::AssociationRecord>, Option<Leaf>);
 
 impl<S: AsRef<str>> Record for AssociationRecord<S> {
     type Accepted = AssociationWithLeaf;
     const ARRAY: &'static str = "associations";
     const TABLE: &'static str = "association_table";
-    /// The columns without a substitute are as old as the plugin's protocol.
+    /// The columns without a substitute exist in all databases that the plugin supports.
     const FIELDS: &'static [Field] = &[
         Field::new("userid", Kind::UserId),
         Field::new("bank", Kind::Name),
@@ -179,7 +180,7 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
 }
 
 impl<S: AsRef<str>> AssociationRecord<S> {
-    /// Returns the user whose jobs the record is about; `None` if no job can have that user id.
+    /// Returns the user id; `None` if no job can have it.
     fn user(&self) -> Option<UserId> {
         u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).map(UserId)
     }
@@ -194,7 +195,7 @@ impl<S: AsRef<str>> AssociationRecord<S> {
             user,
             name: name.as_ref().into(),
             bank: names.bank(self.bank.as_ref()),
-            shares: counted(shares)?,
+            shares: to_shares(shares)?,
             active: self.active != 0,
             usage,
             counted: Watermark::through(until),
@@ -226,7 +227,7 @@ impl<S: Clone + Default> AssociationRecord<S> {
         }
     }
 
-    /// Removes the leaf, of which flux-accounting's plugin has no notion.
+    /// Removes the leaf, which flux-accounting's plugin does not have.
     #[must_use]
     pub fn without_leaf(self) -> Self {
         AssociationRecord { username: None, shares: None, usage: None, counted_until: None, ..self }
@@ -234,7 +235,7 @@ impl<S: Clone + Default> AssociationRecord<S> {
 }
 
 impl<'a> BorrowedAssociation<'a> {
-    /// Converts the engine's record and its leaf.
+    /// Converts an association of the engine and its leaf.
     pub fn of(record: &'a accounts::AssociationRecord, leaf: Option<&'a Leaf>) -> Self {
         let association = &record.association;
         let without_leaf = AssociationRecord {
@@ -245,8 +246,8 @@ impl<'a> BorrowedAssociation<'a> {
             max_sched_jobs: association.max_sched_jobs.0,
             max_nodes: association.max_nodes.0,
             max_cores: association.max_cores.0,
-            queues: joined(&association.queues),
-            projects: joined(&association.projects),
+            queues: join_names(&association.queues),
+            projects: join_names(&association.projects),
             def_project: association.def_project.as_ref().map_or("", |project| project.as_str()).into(),
             active: association.active.into(),
             ..AssociationRecord::with_limits(association.user.0.into(), association.bank.as_str().into(), 0)
@@ -257,7 +258,7 @@ impl<'a> BorrowedAssociation<'a> {
         }
     }
 
-    /// Converts a leaf that no job matches: its user has no valid id.
+    /// Converts a leaf that no job matches, because its user has no valid id.
     pub fn of_leaf(leaf: &'a Leaf) -> Self {
         let record = AssociationRecord::with_limits(u32::MAX.into(), leaf.bank.as_str().into(), 0);
         AssociationRecord { active: leaf.active.into(), ..record.with_leaf(leaf) }
@@ -266,8 +267,8 @@ impl<'a> BorrowedAssociation<'a> {
     fn with_leaf(self, leaf: &'a Leaf) -> Self {
         AssociationRecord {
             username: Some((*leaf.name).into()),
-            shares: Some(count(leaf.shares)),
-            // The record of a leaf always has both values: 0 if there is no usage, and the earliest time if no job was counted.
+            shares: Some(from_shares(leaf.shares)),
+            // The record of a leaf always has both values: 0 without usage, and the earliest time if no job was counted.
             usage: Some(leaf.usage.unwrap_or(0.0)),
             counted_until: Some(leaf.counted.end().max(-MAX_TIME)),
             ..self

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Banks, projects, and the weights of factors.
+//! The records of banks, of projects, and of the weights of factors.
 
-use super::{check_name, check_text, check_together, count, counted};
+use super::{check_name, check_text, check_together, from_shares, to_shares};
 use crate::field::{Fault, Field, Kind, Record};
 use crate::interner::Interner;
 use fairshare_engine::ids::{BankName, ProjectName};
 use fairshare_engine::standing::Bank;
 use serde::{Deserialize, Serialize};
 
-/// A project's name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ProjectRecord {
@@ -32,23 +31,23 @@ impl Record for ProjectRecord {
     }
 }
 
-/// A bank's priority, and its place in the tree.
+/// A bank with its priority and its place in the tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct BankRecord {
     pub bank: String,
     pub priority: f64,
-    /// The bank above; empty for the root.
+    /// The parent bank; empty for the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shares: Option<i64>,
-    /// 0 is out of use, and with it all banks and associations below.
+    /// 0 if the bank, and all banks and associations below it, are inactive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<i64>,
 }
 
-/// A bank's priority, and its place in the tree if the record has one.
+/// The priority of a bank, and its place in the tree if the record has one.
 pub type BankWithBranch = ((BankName, f64), Option<Bank>);
 
 impl Record for BankRecord {
@@ -79,7 +78,7 @@ impl Record for BankRecord {
                 Some(Bank {
                     name: name.clone(),
                     parent: (!parent.is_empty()).then(|| names.bank(parent)),
-                    shares: counted(shares)?,
+                    shares: to_shares(shares)?,
                     usage: None,
                     active: active != 0,
                 })
@@ -91,7 +90,7 @@ impl Record for BankRecord {
 }
 
 impl BankRecord {
-    /// Removes the place in the tree, of which flux-accounting's plugin has no notion.
+    /// Removes the place in the tree, which flux-accounting's plugin does not have.
     #[must_use]
     pub fn without_branch(self) -> Self {
         BankRecord { parent: None, shares: None, active: None, ..self }
@@ -105,13 +104,13 @@ impl From<&BankWithBranch> for BankRecord {
             bank: name.to_string(),
             priority: *priority,
             parent: bank.as_ref().map(parent),
-            shares: bank.as_ref().map(|bank| count(bank.shares)),
+            shares: bank.as_ref().map(|bank| from_shares(bank.shares)),
             active: bank.as_ref().map(|bank| bank.active.into()),
         }
     }
 }
 
-/// The weight of one factor of the priority.
+/// The weight of a factor of the priority.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct FactorRecord {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The records of a site document. Each is described here once: by its type, which names its keys, and by its [`Field`]s, which
-//! add the columns of flux-accounting's database. The conversions from and to the engine's types follow.
+//! The records of a site document. Each has one description: its type names the keys, and its [`Field`]s add the columns of
+//! flux-accounting's database. The types of the engine are converted here.
 //!
-//! The plugin reads them from pushes and writes them to its snapshot; the command reads them from the database and sends them.
+//! The plugin reads records from pushes and writes them to its snapshot. The command reads records from the database and sends
+//! them.
 
 mod association;
 mod bank;
@@ -15,11 +16,11 @@ pub use queue::{QueueRecord, QueueValues};
 use crate::field::{Fault, Field};
 use fairshare::Shares;
 
-/// The value in flux-accounting's database that stands for no limit.
+/// The value of flux-accounting's database for an unlimited limit.
 pub const UNLIMITED: i64 = 2_147_483_647;
 const UNLIMITED_SQL: &str = "2147483647";
 
-/// Checks a name; `remedy` says what to do about an empty one, which `flux account` can store.
+/// Checks a name. `remedy` is the advice for an empty name, which `flux account` can store.
 fn check_name(key: &'static str, name: &str, remedy: &str) -> Result<(), Fault> {
     if name.is_empty() {
         return Err((key, format!("expected a name, got an empty string; {remedy}")));
@@ -27,7 +28,7 @@ fn check_name(key: &'static str, name: &str, remedy: &str) -> Result<(), Fault> 
     check_text(key, name)
 }
 
-/// Flux's JSON has no NUL within text: a name with one could never be shown, nor matched by a job's.
+/// Rejects text with NUL: Flux cannot show it, and no job can have such a name.
 fn check_text(key: &'static str, text: &str) -> Result<(), Fault> {
     if text.contains('\0') { Err((key, "contains the character NUL".to_owned())) } else { Ok(()) }
 }
@@ -38,13 +39,13 @@ fn check_together<const N: usize>(fields: &[Field], given: [bool; N]) -> Result<
     missing.map_or(Ok(()), |(field, _)| Err((field.key, "key is missing".to_owned())))
 }
 
-fn counted(shares: i64) -> Result<Shares, Fault> {
+fn to_shares(shares: i64) -> Result<Shares, Fault> {
     let wrong = |_| ("shares", format!("expected 0 or more, got {shares}"));
     u64::try_from(shares).map(Shares::Count).map_err(wrong)
 }
 
-/// A push counts shares; only documents of Slurm have others.
-fn count(shares: Shares) -> i64 {
+/// Returns the number of shares. Only documents of Slurm have [`Shares::Parent`], and they are not pushed.
+fn from_shares(shares: Shares) -> i64 {
     match shares {
         Shares::Count(count) => i64::try_from(count).unwrap_or(i64::MAX),
         Shares::Parent => 0,
@@ -60,7 +61,7 @@ mod tests {
     use serde::Serialize;
     use std::collections::BTreeSet;
 
-    /// Asserts that the table of fields names the keys of a record that has all optional ones.
+    /// Asserts that the table of fields names the keys of a record that has all optional fields.
     fn check<R: Record + Serialize>(record: &R) {
         let value = serde_json::to_value(record).unwrap();
         let keys: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();

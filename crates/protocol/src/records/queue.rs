@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Queues.
+//! The records of queues.
 
 use super::{UNLIMITED, UNLIMITED_SQL, check_name};
 use crate::field::{Fault, Field, Kind, Record};
@@ -30,10 +30,10 @@ pub struct QueueValues {
     pub max_sched_jobs: i64,
     pub max_sched_nodes_per_assoc: i64,
     pub max_sched_cores_per_assoc: i64,
-    /// Nodes of all associations' jobs in SCHED and RUN: sent as a limit on the bank above all, in this queue.
+    /// Cap on the nodes of all jobs in SCHED and RUN in this queue. It is sent as a limit on the root bank.
     #[serde(skip_serializing)]
     pub max_nodes: Option<i64>,
-    /// Cores, likewise.
+    /// Cap on the cores of all jobs in SCHED and RUN in this queue. It is sent as a limit on the root bank.
     #[serde(skip_serializing)]
     pub max_cores: Option<i64>,
 }
@@ -117,7 +117,7 @@ impl From<&Queue> for QueueRecord {
 }
 
 impl QueueRecord {
-    /// Returns a queue without priority and limits.
+    /// Returns a queue with priority 0 and no limits.
     pub fn unlimited(name: &str) -> Self {
         let values = QueueValues {
             min_nodes_per_job: 0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the table takes, and what it refuses.
+//! The keys and values that the table accepts and rejects.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn read(table: &str) -> Result<Settings, String> {
 }
 
 #[test]
-fn every_key_is_read() {
+fn each_key_is_read() {
     let settings = read(
         r#"{"live": false, "refresh": "1.5m", "depth": 200, "accrual": "committed", "budget": 50, "max-stall": "80ms",
             "memo": "never", "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
@@ -49,8 +49,8 @@ fn an_empty_table_changes_nothing() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_would_be_right() {
-    for (table, told) in [
+fn an_error_names_the_key_and_the_allowed_values() {
+    for (table, message) in [
         (r#"[]"#, "[fairshare]: expected a table, got array"),
         (
             r#"{"refesh": 3}"#,
@@ -97,28 +97,28 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ),
         (r#"{"weights": {"age": "3"}}"#, "fairshare.weights.age: expected an integer of 64 bits, got \"3\""),
     ] {
-        assert_eq!(read(table), Err(told.to_owned()), "{table}");
+        assert_eq!(read(table), Err(message.to_owned()), "{table}");
     }
 }
 
 #[test]
-fn a_queue_that_the_instance_lacks_is_told() {
+fn a_queue_that_the_instance_lacks_is_rejected() {
     let settings = read(r#"{"queues": {"batch": {"running-limits": "strict"}}}"#).unwrap();
     let known = |queues| queues_are_known(&settings, queues);
     assert_eq!(known(Some(r#"{"batch": {}, "debug": {"requires": ["d"]}}"#)), Ok(()));
-    let told = |known: &str| Err(format!("queues.batch: no such queue; known are {known}"));
-    assert_eq!(known(Some(r#"{"debug": {}, "pdev": {}}"#)), told("debug, pdev"));
-    assert_eq!(known(None), told("none"));
+    let unknown_queue = |known: &str| Err(format!("queues.batch: no such queue; known are {known}"));
+    assert_eq!(known(Some(r#"{"debug": {}, "pdev": {}}"#)), unknown_queue("debug, pdev"));
+    assert_eq!(known(None), unknown_queue("none"));
     assert_eq!(queues_are_known(&Settings::default(), None), Ok(()));
 }
 
 #[test]
-fn one_bad_value_refuses_the_whole_table() {
+fn one_invalid_value_rejects_the_whole_table() {
     assert!(read(r#"{"budget": 1, "depth": 0}"#).is_err());
 }
 
 #[test]
-fn the_manual_page_has_every_key() {
+fn the_manual_page_has_each_key() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/man7/flux-fairshare-plugin.7");
     let page = std::fs::read_to_string(path).unwrap();
     for name in names() {
