@@ -97,7 +97,7 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
         let wrong = || format!("{key}: expected an integer from 0, got {}", describe(value));
         let limit = value.get().parse().ok().filter(|limit| *limit >= 0).map(Limit).ok_or_else(wrong)?;
         if target.is_in_records(queue.is_some(), amount) {
-            return Err(format!("{key}: of associations this is set by \"flux account edit-user\""));
+            return Err(format!("{key}: \"flux account edit-user\" sets this limit of associations"));
         }
         let cap = Cap { limit, is_given };
         limits.push(SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap });
@@ -206,7 +206,7 @@ mod tests {
             ),
             (
                 r#"[{"scope": "association", "name": "*", "run-nodes": 1}]"#,
-                ".run-nodes: of associations this is set by \"flux account edit-user\"".to_owned(),
+                ".run-nodes: \"flux account edit-user\" sets this limit of associations".to_owned(),
             ),
             (
                 r#"[{"scope": "bank", "name": "a", "counts": "used", "run-gpus": 1}]"#,

@@ -37,7 +37,7 @@ pub struct BadJob {
 
 impl fmt::Display for BadJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "job {} can't be counted: {} is no time in seconds since 1970", self.id, self.time)
+        write!(f, "job {} is not counted: expected a time in seconds since 1970, got {}", self.id, self.time)
     }
 }
 

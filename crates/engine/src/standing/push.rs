@@ -183,7 +183,7 @@ impl Standing {
 
 fn check_site(CompleteSite { site, rows, .. }: &CompleteSite) -> Result<(), SiteError> {
     if site.instant.is_nan() || site.instant.abs() > MAX_TIME {
-        return Err(SiteError::BadTime(format!("the usage's instant {}", site.instant)));
+        return Err(SiteError::BadTime(format!("time {} of the usages", site.instant)));
     }
     let Weights { node, core, gpu } = site.weights;
     for (what, weight) in [("node", node), ("core", core), ("gpu", gpu)] {
@@ -207,7 +207,7 @@ fn check_site(CompleteSite { site, rows, .. }: &CompleteSite) -> Result<(), Site
             return Err(SiteError::BadUsage { node: node(), usage: format!("{usage:e}") });
         }
         if leaf.counted.is_invalid() {
-            return Err(SiteError::BadTime(format!("{}: its watermark", node())));
+            return Err(SiteError::BadTime(format!("{}: watermark {}", node(), leaf.counted.end())));
         }
     }
     Ok(())

@@ -164,11 +164,11 @@ impl fmt::Display for SiteError {
         match self {
             SiteError::Tree(error) => error.fmt(f),
             SiteError::Rank(error) => error.fmt(f),
-            SiteError::BadTime(what) => write!(f, "{what}: seconds since 1970 are expected"),
+            SiteError::BadTime(what) => write!(f, "{what}: expected a time in seconds since 1970"),
             SiteError::BadUsage { node, usage } => {
-                write!(f, "{node}: a usage can't be {usage}, only a number from 0 to 1e250")
+                write!(f, "{node}: expected a usage from 0 to 1e250, got {usage}")
             }
-            SiteError::BadWeight(what) => write!(f, "{what}: a weight is a number from 0 to 1e12"),
+            SiteError::BadWeight(what) => write!(f, "{what}: expected a number from 0 to 1e12"),
         }
     }
 }

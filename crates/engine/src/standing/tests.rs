@@ -336,22 +336,25 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
     for (bad, text) in [
         (
             with(&|s| s.associations[0].usage = Some(f64::NAN)),
-            "user \"1\" in bank \"A\": a usage can't be NaN, only",
+            "user \"1\" in bank \"A\": expected a usage from 0 to 1e250, got NaN",
         ),
         (
             with(&|s| s.associations[1].usage = Some(-1.0)),
-            "user \"2\" in bank \"A\": a usage can't be -1e0, only",
+            "user \"2\" in bank \"A\": expected a usage from 0 to 1e250, got -1e0",
         ),
         (
             with(&|s| s.associations[2].usage = Some(1e251)),
-            "user \"3\" in bank \"B\": a usage can't be 1e251, only",
+            "user \"3\" in bank \"B\": expected a usage from 0 to 1e250, got 1e251",
         ),
-        (with(&|s| s.banks[1].usage = Some(f64::INFINITY)), "bank \"A\": a usage can't be inf, only"),
-        (with(&|s| s.instant = f64::NAN), "the usage's instant NaN: seconds since 1970"),
-        (with(&|s| s.weights.core = f64::NAN), "core weight NaN: a weight is"),
+        (
+            with(&|s| s.banks[1].usage = Some(f64::INFINITY)),
+            "bank \"A\": expected a usage from 0 to 1e250, got inf",
+        ),
+        (with(&|s| s.instant = f64::NAN), "time NaN of the usages: expected a time in seconds since 1970"),
+        (with(&|s| s.weights.core = f64::NAN), "core weight NaN: expected a number"),
         (
             with(&|s| s.associations[0].counted = Watermark::through(f64::INFINITY)),
-            "user \"1\" in bank \"A\": its watermark",
+            "user \"1\" in bank \"A\": watermark inf",
         ),
         (with(&|s| s.banks[2].parent = Some("C".into())), "C"),
         (

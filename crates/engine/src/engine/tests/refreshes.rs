@@ -354,7 +354,7 @@ fn an_r_that_says_no_time_is_told() {
     host.jobs.get_mut(&id).unwrap().started = Some(1e300);
     host.replay(true, Engine::small());
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    assert!(host.logged.iter().any(|text| text.contains("can't be counted")), "{:?}", host.logged);
+    assert!(host.logged.iter().any(|text| text.contains("is not counted")), "{:?}", host.logged);
 }
 
 /// Flux asks for all prices there; who is not in the plan keeps the one it has.

@@ -255,7 +255,10 @@ fn an_end_before_evicted_jobs_decays_from_its_own_time() {
 #[test]
 fn an_invalid_time_is_named_in_the_error() {
     let bad = standing(site(Policy::Classic)).ended(&job(1, 1, "A", 1, T0), f64::NAN).expect_err("no time");
-    assert!(bad.to_string().contains("can't be counted: NaN is no time"), "{bad}");
+    assert!(
+        bad.to_string().contains("is not counted: expected a time in seconds since 1970, got NaN"),
+        "{bad}"
+    );
 }
 
 #[test]
