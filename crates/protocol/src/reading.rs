@@ -53,7 +53,7 @@ pub struct Reader {
     pub warnings: Warnings,
     /// The number of records of each array so far. Indices in messages count from there.
     read: BTreeMap<&'static str, usize>,
-    /// The number of records of each array that concern no job.
+    /// The number of records of each array that no job can match.
     left_out: BTreeMap<&'static str, usize>,
 }
 
@@ -63,7 +63,7 @@ impl Reader {
         self.read.values().sum()
     }
 
-    /// Returns the number of associations that were read, without those that concern no job.
+    /// Returns the number of associations that were read, except those that no job can match.
     pub fn associations(&self) -> usize {
         let left_out = self.left_out.get(<AssociationRecord>::ARRAY).copied().unwrap_or_default();
         self.read(<AssociationRecord>::ARRAY).saturating_sub(left_out)
@@ -73,7 +73,7 @@ impl Reader {
         self.read.get(array).copied().unwrap_or_default()
     }
 
-    /// Converts the records of an array. Counts all of them, and warns of those that concern no job. Returns the first fault.
+    /// Converts the records of an array. Counts all of them, and warns of those that no job can match. Returns the first fault.
     pub fn accept<R: Record>(&mut self, wires: Vec<Object<R>>) -> Result<Vec<R::Accepted>, WireError> {
         let first = self.read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The site's associations, queues, projects, banks and weights. This module has no jobs.
+//! The site's associations, queues, projects, banks and weights. Jobs are not part of this module.
 //!
 //! A [`Book`] changes only by whole, validated records, so a change is never applied in part.
 

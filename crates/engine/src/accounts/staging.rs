@@ -240,7 +240,7 @@ impl Book {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             // Most records of most pushes are unchanged.
             if entry.present(&self.epochs) == Some(&association) {
-                entry.keep(&self.epochs);
+                entry.stage_unchanged(&self.epochs);
             } else {
                 entry.stage(&self.epochs, association);
             }

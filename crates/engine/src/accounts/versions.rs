@@ -64,14 +64,14 @@ impl Epochs {
 pub(super) struct Versioned<T> {
     settled: Option<(u64, T)>,
     /// The epoch of the last push that had the same value as `settled`; 0 if none.
-    kept: u64,
+    unchanged_in: u64,
     /// The version of the last push with another value: staged, in force, or aborted.
     pushed: Option<Box<(u64, T)>>,
 }
 
 impl<T> Default for Versioned<T> {
     fn default() -> Self {
-        Versioned { settled: None, kept: 0, pushed: None }
+        Versioned { settled: None, unchanged_in: 0, pushed: None }
     }
 }
 
@@ -88,20 +88,21 @@ impl<T> Versioned<T> {
 
     /// Returns the value in the staged push.
     pub(super) fn staged(&self, epochs: &Epochs) -> Option<&T> {
-        let kept = self.settled.as_ref().filter(|_| epochs.open == Some(self.kept)).map(|(_, value)| value);
+        let unchanged =
+            self.settled.as_ref().filter(|_| epochs.open == Some(self.unchanged_in)).map(|(_, value)| value);
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.open == Some(*epoch));
-        kept.or(pushed.map(|(_, value)| value))
+        unchanged.or(pushed.map(|(_, value)| value))
     }
 
     /// Sets the value in force, without changing the staged push.
     pub(super) fn put(&mut self, epochs: &Epochs, value: T) {
-        if epochs.open == Some(self.kept) {
+        if epochs.open == Some(self.unchanged_in) {
             let brought = self.settled.take();
-            self.pushed = brought.map(|(_, brought)| Box::new((self.kept, brought)));
+            self.pushed = brought.map(|(_, brought)| Box::new((self.unchanged_in, brought)));
         } else if self.staged(epochs).is_none() {
             self.pushed = None;
         }
-        self.kept = 0;
+        self.unchanged_in = 0;
         self.settled = Some((epochs.current, value));
     }
 
@@ -113,10 +114,10 @@ impl<T> Versioned<T> {
     }
 
     /// Records that the staged push has the same value as the version in force.
-    pub(super) fn keep(&mut self, epochs: &Epochs) {
+    pub(super) fn stage_unchanged(&mut self, epochs: &Epochs) {
         let Some(open) = epochs.open else { return };
         self.settle(epochs);
-        (self.kept, self.pushed) = (open, None);
+        (self.unchanged_in, self.pushed) = (open, None);
     }
 
     /// Moves the value in force to `settled`, with its epoch.
@@ -128,21 +129,22 @@ impl<T> Versioned<T> {
         if let Some(settled) = &mut self.settled {
             settled.0 = epoch;
         }
-        self.kept = 0;
+        self.unchanged_in = 0;
     }
 
     /// Removes the value of an aborted push.
     pub(super) fn drop_aborted(&mut self, epochs: &Epochs) {
         self.pushed.take_if(|pushed| epochs.aborted.contains(&pushed.0));
-        if epochs.aborted.contains(&self.kept) {
-            self.kept = 0;
+        if epochs.aborted.contains(&self.unchanged_in) {
+            self.unchanged_in = 0;
         }
     }
 
     fn known(&self, epochs: &Epochs) -> Option<(u64, &T)> {
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.was_in_force(*epoch));
-        let kept = Some(self.kept).filter(|kept| epochs.was_in_force(*kept)).unwrap_or_default();
-        let settled = self.settled.as_ref().map(|(epoch, value)| (kept.max(*epoch), value));
+        let unchanged_in =
+            Some(self.unchanged_in).filter(|epoch| epochs.was_in_force(*epoch)).unwrap_or_default();
+        let settled = self.settled.as_ref().map(|(epoch, value)| (unchanged_in.max(*epoch), value));
         pushed.map(|(epoch, value)| (*epoch, value)).or(settled)
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The formula of a priority, and its explanation from the terms to the number. What Flux gets is the last field of what people are
-//! shown.
+//! Computes the priority of a job from its terms, and explains it. The last field is the priority that Flux gets.
 
 use super::{AGE, AGE_OFFSET, MAX_FACTORS, PRIORITY_MAX};
 use crate::accounts::ZeroScore;
@@ -8,33 +7,33 @@ use crate::ids::Word;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// One weighted factor of a job. In answers, where they are read too, names are of type `Word`.
+/// A factor times its weight, for one job. In answers, names are of type `Word`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Term<Name = &'static str> {
-    /// The factor's name.
+    /// The name of the factor.
     pub name: Name,
-    /// The job's value.
+    /// The value of the factor for the job.
     pub value: f64,
-    /// The site's weight.
+    /// The weight of the factor.
     pub weight: i64,
-    /// What the term adds to the sum.
+    /// Value times weight.
     pub product: f64,
 }
 
-/// What became of the rounded sum.
+/// How the priority follows from the rounded sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is the priority.
+    /// The priority is the rounded sum.
     Taken,
-    /// It was 0 or less, and such jobs are held here.
+    /// The sum is 0 or less, and the site holds such jobs.
     HeldByScore,
-    /// It was 0 or less, and such jobs go last here.
+    /// The sum is 0 or less, and the site gives such jobs the priority 1.
     Raised,
-    /// It was more than a job may have that is not expedited.
+    /// The sum exceeds the largest priority of a job that is not expedited.
     Lowered,
-    /// There is none: the job's urgency holds it.
+    /// The urgency of the job holds it.
     HeldByUrgency,
-    /// There is none: the job's urgency puts it ahead of all.
+    /// The urgency of the job expedites it.
     Expedited,
 }
 
@@ -62,7 +61,7 @@ pub struct Explanation {
     pub sum: f64,
     /// The sum, rounded half away from zero.
     pub rounded: f64,
-    /// What became of it.
+    /// How the priority follows from `rounded`.
     pub outcome: Outcome,
     /// The priority: what Flux gets.
     pub priority: u32,
@@ -103,7 +102,7 @@ impl Explanation {
         !matches!(self.outcome, Outcome::HeldByUrgency | Outcome::Expedited)
     }
 
-    /// Explains the priority that terms of these names, weights and values make.
+    /// Computes the explanation from names, weights and values.
     pub(super) fn from_terms(given: impl Iterator<Item = (&'static str, i64, f64)>, zero: ZeroScore) -> Self {
         let mut explained = Explanation::without_terms(Outcome::Taken, 0);
         for (place, (name, weight, value)) in explained.terms.iter_mut().zip(given) {
@@ -123,13 +122,13 @@ impl Explanation {
         }
     }
 
-    /// Of a job that its urgency holds.
-    pub(super) fn held() -> Self {
+    /// Returns the explanation of a job that its urgency holds.
+    pub(super) fn of_urgency_hold() -> Self {
         Explanation::without_terms(Outcome::HeldByUrgency, 0)
     }
 
-    /// Of a job that its urgency puts ahead of all.
-    pub(super) fn expedited() -> Self {
+    /// Returns the explanation of an expedited job.
+    pub(super) fn of_expedite() -> Self {
         Explanation::without_terms(Outcome::Expedited, PRIORITY_MAX)
     }
 
@@ -139,14 +138,14 @@ impl Explanation {
     }
 }
 
-/// A priority as terms make it.
+/// A priority that is computed from terms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// Sum of the terms, in their order. Never NaN: opposite infinities of absurd weights count as 0.
     pub sum: f64,
     /// The sum, rounded half away from zero.
     pub rounded: f64,
-    /// What became of it.
+    /// How the priority follows from `rounded`.
     pub outcome: Outcome,
     /// The priority.
     pub priority: u32,
@@ -167,7 +166,7 @@ pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)> + Clone, zero:
         let sum = products.fold(0.0, |sum, product| sum + product);
         let sum = if sum.is_nan() { 0.0 } else { sum };
         let rounded = sum.round();
-        let (outcome, priority) = clamped(rounded, zero);
+        let (outcome, priority) = clamp_sum(rounded, zero);
         Score { sum, rounded, outcome, priority, counts_age }
     };
     if terms.clone().any(|(name, weight, value)| is_age(name) && weight != 0 && value != 0.0) {
@@ -179,8 +178,9 @@ pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)> + Clone, zero:
     counted(true)
 }
 
-/// Returns the priority of a rounded sum: 0 or less becomes what the site chose, and the largest value is kept for expedited jobs.
-fn clamped(rounded: f64, zero: ZeroScore) -> (Outcome, u32) {
+/// Returns the priority for a rounded sum: a sum of 0 or less is treated as the site chose, and the largest priority is reserved
+/// for expedited jobs.
+fn clamp_sum(rounded: f64, zero: ZeroScore) -> (Outcome, u32) {
     if rounded <= 0.0 {
         return match zero {
             ZeroScore::Hold => (Outcome::HeldByScore, 0),
@@ -190,6 +190,6 @@ fn clamped(rounded: f64, zero: ZeroScore) -> (Outcome, u32) {
     if rounded >= f64::from(PRIORITY_MAX) {
         return (Outcome::Lowered, PRIORITY_MAX - 1);
     }
-    // Between 1 and the largest value: nothing is lost.
+    // The conversion is exact between 1 and the largest priority.
     (Outcome::Taken, rounded as u32)
 }

@@ -1,54 +1,55 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The factors of a priority, one row each: name, weight where the site gave none, and what a job's value is.
+//! The table of factors: name, default weight, and the function that computes a job's value.
 //!
-//! To add a factor, add a row: its place is the order in which the terms are summed and shown. What it looks at it finds
-//! in [`Subject`].
+//! To add a factor, add a row. The order of the rows is the order in which the terms are summed and shown. The value is computed
+//! from a [`Subject`].
 
 use super::explanation::Explanation;
 use super::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
 use crate::accounts::{Association, Book, Weights, ZeroScore};
 
-/// Most rows that a table of factors has: an explanation is a value of fixed size, so that pricing allocates nothing.
+/// The maximum number of factors. An explanation has a fixed size, so that computing a priority allocates no memory.
 pub const MAX_FACTORS: usize = 8;
 
-/// What a factor may look at. It knows no other job.
+/// The input of a factor: one job and the site, but no other jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// What is configured.
+    /// Queues, banks and switches of the site.
     pub book: &'a Book,
-    /// Whose job it is.
+    /// The association of the job.
     pub association: &'a Association,
-    /// Its fair-share.
+    /// The fair-share of the association.
     pub fairshare: f64,
-    /// The job's own queue, where it names one.
+    /// The queue that the job names.
     pub queue: Option<&'a str>,
-    /// The job's urgency, 0 to 31.
+    /// From 0 to 31.
     pub urgency: i64,
-    /// Nodes the job asks for.
+    /// Requested nodes.
     pub nodes: u64,
-    /// Nodes the site has; 0 as long as that is not known.
+    /// Nodes of the site; 0 if unknown.
     pub site_nodes: u64,
-    /// How long it is eligible, by what an age is at most, as of the common reference ([`super::Ages`]).
+    /// The time since the job became eligible, relative to `age-max`, at the common reference ([`super::Ages`]).
     pub age: f64,
 }
 
-/// One factor of the priority.
+/// A factor of the priority: a row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor {
-    /// The name by which flux-accounting's `priority_factor_weight_table` gives its weight.
+    /// The name in flux-accounting's `priority_factor_weight_table`.
     pub name: &'static str,
-    /// Its weight where the site gave none.
+    /// The weight if the site sets none.
     pub default_weight: i64,
-    /// A job's value.
+    /// Computes the value for a job.
     pub value: fn(&Subject<'_>) -> f64,
-    /// How far the values of two jobs of equal size and age can differ. With `max-wait-behind`, age outweighs this difference.
+    /// Returns the maximum difference between the values of two jobs of equal size and age. With `max-wait-behind`, age outweighs
+    /// it.
     pub range: fn(&Book) -> f64,
 }
 
-/// The range of a factor that is the same for jobs of equal size and age.
+/// The range of a factor whose value is the same for jobs of equal size and age.
 pub const NO_RANGE: fn(&Book) -> f64 = |_| 0.0;
 
-/// The factors of flux-accounting, with its weights, and two that weigh nothing unless the site says so.
+/// The factors of flux-accounting with its weights, and two factors with weight 0.
 pub const FACTORS: [Factor; 6] = [
     Factor { name: FAIRSHARE, default_weight: 100_000, value: |subject| subject.fairshare, range: |_| 1.0 },
     Factor {
@@ -74,33 +75,33 @@ pub const FACTORS: [Factor; 6] = [
     Factor { name: SIZE, default_weight: 0, value: part_of_site, range: NO_RANGE },
 ];
 
-/// The name of the factor that fair-share is.
+/// The name of the fair-share factor.
 pub const FAIRSHARE: &str = "fairshare";
-/// The name of the factor that grows with the time a job is eligible.
+/// The name of the factor that grows while a job is eligible.
 pub const AGE: &str = "age";
-/// The name of the term that all ages have in common, where people are shown terms.
+/// The name of the term that is equal for all ages, in answers.
 pub const AGE_OFFSET: &str = "age_offset";
-/// The name of the factor of a job's part of the site.
+/// The name of the factor that is the job's part of the site's nodes.
 pub const SIZE: &str = "size";
 
-/// Priority of the job's own queue; 0 without a known queue.
+/// Returns the priority of the job's queue; 0 without a known queue.
 fn queue_priority(subject: &Subject<'_>) -> f64 {
     subject.queue.and_then(|name| subject.book.queue(name)).map_or(0, |queue| queue.priority) as f64
 }
 
-/// Priority of the job's own bank; 0 where the bank has none.
+/// Returns the priority of the job's bank; 0 if the bank has none.
 fn bank_priority(subject: &Subject<'_>) -> f64 {
     subject.book.bank_priority(subject.association.bank.as_str()).unwrap_or(0.0)
 }
 
-/// Returns the difference between the largest and the smallest value, of which 0 is always one: a job may name no queue, and a bank may
-/// have no priority.
+/// Returns the difference between the largest and the smallest of `values` and 0. The value 0 is always possible: a job may name
+/// no queue, and a bank may have no priority.
 fn range_with_0(values: impl Iterator<Item = f64>) -> f64 {
     let (low, high) = values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
     high - low
 }
 
-/// Nodes over the site's nodes; 0 as long as these are not known.
+/// Returns the requested nodes relative to the site's nodes, at most 1; 0 if the site's nodes are unknown.
 fn part_of_site(subject: &Subject<'_>) -> f64 {
     match subject.site_nodes {
         0 => 0.0,
@@ -108,18 +109,18 @@ fn part_of_site(subject: &Subject<'_>) -> f64 {
     }
 }
 
-/// A table of factors.
+/// The table of factors that an engine uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Factors(&'static [Factor]);
 
 impl Factors {
-    /// The table of these rows. More than [`MAX_FACTORS`] do not compile.
+    /// Returns a table with `rows`. More than [`MAX_FACTORS`] rows do not compile.
     pub const fn of<const N: usize>(rows: &'static [Factor; N]) -> Self {
-        const { assert!(N <= MAX_FACTORS, "an explanation has no room for so many factors") };
+        const { assert!(N <= MAX_FACTORS, "a table has at most MAX_FACTORS rows") };
         Factors(rows)
     }
 
-    /// All factors, in the order in which terms are summed.
+    /// Returns all factors in the order in which their terms are summed.
     pub fn all(self) -> impl Iterator<Item = &'static Factor> {
         self.0.iter()
     }
@@ -135,44 +136,43 @@ impl Default for Factors {
 #[derive(Clone, Copy, Debug)]
 pub struct Weighed {
     factors: Factors,
-    /// One per row.
+    /// The weight of each row.
     weights: [i64; MAX_FACTORS],
 }
 
 impl Weighed {
-    /// The factors with the weights that the site pushed; of the others, with those that it configured, else with their
-    /// default weights.
+    /// Sets the weights: first those that were pushed (`given`), then those of the configuration, then the defaults.
     pub fn new(factors: Factors, given: &Weights, configured: &[(&str, i64)]) -> Self {
         let mut weights = [0; MAX_FACTORS];
         for (weight, factor) in weights.iter_mut().zip(factors.all()) {
-            let of_config =
+            let in_config =
                 configured.iter().find(|(name, _)| *name == factor.name).map(|(_, weight)| *weight);
-            *weight = given.get(factor.name).or(of_config).unwrap_or(factor.default_weight);
+            *weight = given.get(factor.name).or(in_config).unwrap_or(factor.default_weight);
         }
         Weighed { factors, weights }
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn factors(&self) -> Factors {
         self.factors
     }
 
-    /// All factors with their weights.
+    /// Returns all factors with their weights.
     pub fn all(&self) -> impl Iterator<Item = (&'static Factor, i64)> {
         self.factors.all().zip(self.weights)
     }
 
-    /// Returns how far the terms of two jobs of equal size and age can differ.
+    /// Returns the maximum difference between the sums of two jobs of equal size and age.
     pub fn spread(&self, book: &Book) -> f64 {
         self.all().map(|(factor, weight)| (weight as f64 * (factor.range)(book)).abs()).sum()
     }
 
-    /// What a factor weighs; 0 without such a row.
+    /// Returns the weight of the factor `name`; 0 if there is no such row.
     pub fn weight(&self, name: &str) -> i64 {
         self.all().find(|(factor, _)| factor.name == name).map_or(0, |(_, weight)| weight)
     }
 
-    /// The same with another weight of one factor.
+    /// Returns the same weights except that of the factor `name`.
     #[must_use]
     pub fn with_weight(mut self, name: &str, weight: i64) -> Weighed {
         for (slot, factor) in self.weights.iter_mut().zip(self.factors.all()) {
@@ -183,32 +183,32 @@ impl Weighed {
         self
     }
 
-    /// Whether two weigh alike. Both are of the same table.
+    /// Returns true if all weights are equal. Both must have the same table.
     pub fn weighs_like(&self, other: &Weighed) -> bool {
         self.weights == other.weights
     }
 
-    /// What made the priority of a job of this urgency whose factors had these values.
+    /// Computes the explanation from stored values of the factors, for a job with this urgency.
     pub fn recall(&self, urgency: i64, values: &[f64; MAX_FACTORS], zero: ZeroScore) -> Explanation {
         match urgency {
-            URGENCY_HOLD => Explanation::held(),
-            URGENCY_EXPEDITE => Explanation::expedited(),
+            URGENCY_HOLD => Explanation::of_urgency_hold(),
+            URGENCY_EXPEDITE => Explanation::of_expedite(),
             _ => {
                 let terms =
                     self.all().zip(values).map(|((factor, weight), value)| (factor.name, weight, *value));
-                Explanation::of(terms, zero)
+                Explanation::from_terms(terms, zero)
             }
         }
     }
 
-    /// Explains the priority of a job. Hold and expedite have no terms.
+    /// Computes the explanation of a job's priority. A held or expedited job has no terms.
     pub fn explain(&self, subject: &Subject<'_>) -> Explanation {
         match subject.urgency {
-            URGENCY_HOLD => Explanation::held(),
-            URGENCY_EXPEDITE => Explanation::expedited(),
+            URGENCY_HOLD => Explanation::of_urgency_hold(),
+            URGENCY_EXPEDITE => Explanation::of_expedite(),
             _ => {
-                let terms = self.all().map(|(factor, weight)| (factor.name, weight, (factor.value)(subject)));
-                Explanation::of(terms, subject.book.config().zero_score)
+                let terms = self.all().map(|(row, weight)| (row.name, weight, (row.value)(subject)));
+                Explanation::from_terms(terms, subject.book.config().zero_score)
             }
         }
     }

@@ -71,8 +71,8 @@ fn opposite_infinities_make_a_score_of_0() {
 #[test]
 fn urgency_alone_decides_without_terms() {
     for (explained, outcome, priority) in [
-        (Explanation::held(), Outcome::HeldByUrgency, 0),
-        (Explanation::expedited(), Outcome::Expedited, PRIORITY_MAX),
+        (Explanation::of_urgency_hold(), Outcome::HeldByUrgency, 0),
+        (Explanation::of_expedite(), Outcome::Expedited, PRIORITY_MAX),
     ] {
         assert!(explained.terms().is_empty() && !explained.is_by_terms());
         assert_eq!((explained.outcome, explained.priority), (outcome, priority));
@@ -94,18 +94,18 @@ fn a_weight_is_pushed_or_configured_or_the_default() {
 
 #[test]
 fn factor_weights_are_equal_if_each_weight_is_equal() {
-    let one = Weighed::new(Factors::default(), &Weights::default(), &[]);
-    assert!(one.weighs_like(&one.with_weight("size", 0)));
-    assert!(!one.weighs_like(&one.with_weight("size", 1)));
+    let weights = Weighed::new(Factors::default(), &Weights::default(), &[]);
+    assert!(weights.weighs_like(&weights.with_weight("size", 0)));
+    assert!(!weights.weighs_like(&weights.with_weight("size", 1)));
 }
 
 #[test]
 fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
-    let one = Weighed::new(Factors::default(), &Weights::default(), &[]);
-    for (urgency, explained) in [(0, Explanation::held()), (31, Explanation::expedited())] {
-        assert_eq!(one.recall(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explained);
+    let weights = Weighed::new(Factors::default(), &Weights::default(), &[]);
+    for (urgency, explained) in [(0, Explanation::of_urgency_hold()), (31, Explanation::of_expedite())] {
+        assert_eq!(weights.recall(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explained);
     }
-    let by_terms = one.recall(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
+    let by_terms = weights.recall(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
     assert_eq!((by_terms.outcome, by_terms.terms().len()), (Outcome::HeldByScore, 6));
 }
 

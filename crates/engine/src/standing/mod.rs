@@ -58,7 +58,7 @@ use fairshare::accrual::{Mode, Scale};
 use fairshare::periods::Weights;
 use fairshare::{NodeId, Options, Policy, Ranking, Tree};
 
-use refresh::Work;
+use refresh::RefreshState;
 use usage::{AssociationUsage, Key};
 
 pub use change::SiteChange;
@@ -148,7 +148,7 @@ pub struct Standing {
     shared_ids: Option<SharedIds>,
     by_id: FxHashMap<JobId, Place>,
     site: Option<Ranked>,
-    work: Work,
+    work: RefreshState,
     memory: Memory,
     /// The number of ended jobs that are kept.
     ended: usize,

@@ -10,7 +10,7 @@
 /// Returns one number for each of `turns`, which are associations with their fair-shares in the order of their turns. The numbers
 /// never rise. Two numbers are equal only for the first turns of associations with the same fair-share, before any repeated turn.
 /// Other numbers differ by at least `least`, or by less if `least` times the number of turns exceeds 1.
-pub(super) fn numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
+pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
     let mut seen = std::collections::BTreeSet::new();
     let is_first: Vec<bool> = turns.iter().map(|(association, _)| seen.insert(*association)).collect();
     let mut levels: Vec<f64> = turns
@@ -57,28 +57,36 @@ pub(super) fn numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64>
 
 #[cfg(test)]
 mod tests {
-    use super::numbers;
+    use super::assign_numbers;
     use proptest::prelude::*;
 
     #[test]
     fn repeated_turns_get_numbers_between_the_fairshares() {
         for (what, turns, expected) in [
-            ("nobody", vec![], vec![]),
+            ("no turns", vec![], vec![]),
             ("one job each", vec![(1, 0.9), (2, 0.5), (3, 0.1)], vec![0.9, 0.5, 0.1]),
-            ("two equal ones", vec![(1, 0.6), (2, 0.6), (1, 0.6), (2, 0.6)], vec![0.6, 0.6, 0.4, 0.2]),
-            ("one is far ahead", vec![(1, 0.9), (1, 0.9), (1, 0.9), (2, 0.3)], vec![0.9, 0.7, 0.5, 0.3]),
+            (
+                "two equal associations",
+                vec![(1, 0.6), (2, 0.6), (1, 0.6), (2, 0.6)],
+                vec![0.6, 0.6, 0.4, 0.2],
+            ),
+            (
+                "one association is far ahead",
+                vec![(1, 0.9), (1, 0.9), (1, 0.9), (2, 0.3)],
+                vec![0.9, 0.7, 0.5, 0.3],
+            ),
             (
                 "turns by another order than fair-shares",
                 vec![(1, 0.2), (2, 0.8), (1, 0.2)],
                 vec![0.8, 0.2, 0.1],
             ),
             (
-                "an equal one after a repetition",
+                "an equal association after a repeated turn",
                 vec![(1, 0.8), (1, 0.8), (2, 0.8)],
                 vec![0.8, 0.5333, 0.2667],
             ),
         ] {
-            let ours = numbers(&turns, 1e-6);
+            let ours = assign_numbers(&turns, 1e-6);
             assert_eq!(ours.len(), turns.len(), "{what}");
             for (ours, expected) in ours.iter().zip(&expected) {
                 assert!((ours - expected).abs() < 1e-3, "{what}: {ours} {expected}");
@@ -88,8 +96,8 @@ mod tests {
 
     #[test]
     fn numbers_are_evenly_spaced_if_the_step_is_too_large() {
-        assert_eq!(numbers(&[(1, 0.0), (1, 0.0), (1, 0.0)], 0.9), [0.75, 0.5, 0.25]);
-        assert_eq!(numbers(&[(1, 0.5), (2, 0.5), (3, 0.0)], 0.125), [0.5, 0.5, 0.125]);
+        assert_eq!(assign_numbers(&[(1, 0.0), (1, 0.0), (1, 0.0)], 0.9), [0.75, 0.5, 0.25]);
+        assert_eq!(assign_numbers(&[(1, 0.5), (2, 0.5), (3, 0.0)], 0.125), [0.5, 0.5, 0.125]);
     }
 
     proptest! {
@@ -99,7 +107,7 @@ mod tests {
         ) {
             let of = |turn: usize| (turn % fairshares.len(), fairshares[turn % fairshares.len()]);
             let turns: Vec<(usize, f64)> = turns.into_iter().map(of).collect();
-            let ours = numbers(&turns, 1e-4);
+            let ours = assign_numbers(&turns, 1e-4);
             prop_assert_eq!(ours.len(), turns.len());
             prop_assert!(ours.iter().all(|number| *number > 0.0 && *number <= 1.0));
             for (at, pair) in ours.windows(2).enumerate() {

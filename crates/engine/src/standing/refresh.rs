@@ -46,7 +46,7 @@ enum Stage {
 
 /// The state of the refresh, and the input of the next one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Work {
+pub(super) struct RefreshState {
     stage: Stage,
     now: f64,
     list: Vec<u32>,
@@ -65,7 +65,7 @@ pub(super) struct Work {
     gone: Vec<Changed>,
 }
 
-impl Work {
+impl RefreshState {
     /// Schedules an association for the next refresh.
     pub fn mark_changed(&mut self, entry: &mut AssociationUsage, at: u32) {
         if !entry.queued {

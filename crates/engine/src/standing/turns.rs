@@ -289,7 +289,7 @@ impl Standing {
         let own = |at: usize| indices.get(at).and_then(|index| self.fairshare(*index)).unwrap_or(0.0);
         let of_turns: Vec<(usize, f64)> = order.iter().map(|&at| (at, own(at))).collect();
         let mut priced: Vec<(Index, Vec<f64>)> = indices.iter().map(|index| (*index, Vec::new())).collect();
-        for (at, number) in order.into_iter().zip(super::order::numbers(&of_turns, least)) {
+        for (at, number) in order.into_iter().zip(super::order::assign_numbers(&of_turns, least)) {
             if let Some((_, numbers)) = priced.get_mut(at) {
                 numbers.push(number);
             }

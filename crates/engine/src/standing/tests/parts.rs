@@ -53,7 +53,7 @@ fn a_site_in_parts_equals_the_site_at_once() {
     assert!(figures(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
 }
 
-/// The rule is plugin 3.6 #3. The repeated row may be in an earlier part.
+/// The repeated row may be in an earlier part (specification, plugin 3.6 #3).
 #[test]
 fn a_repeated_association_has_the_values_of_the_last_row() {
     let mut without = standing(site(Policy::FairTree));
