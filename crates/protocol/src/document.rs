@@ -40,9 +40,9 @@ pub struct ConfigFault {
     pub text: String,
 }
 
-/// Checks Flux's whole configuration, given as JSON text, as the plugin does when Flux starts: the table `[fairshare]`, and the
-/// options of the plugin in `[job-manager] plugins`. Returns the first fault of each key, or an error if `configuration` is not a
-/// table.
+/// Checks Flux's whole configuration, given as JSON text, as the plugin does when Flux starts. Reads the table `[fairshare]`, and
+/// the options of the plugin in `[job-manager] plugins`. Returns the first fault of each key, or an error if `configuration` is
+/// not a table.
 pub fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault>, String> {
     let whole: &RawValue = serde_json::from_str(configuration).map_err(|error| error.to_string())?;
     let whole = members(whole).ok_or_else(|| "the configuration is not a table".to_owned())?;

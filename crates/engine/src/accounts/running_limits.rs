@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 /// The time from which on a job counts under the limits on running jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunningLimits {
-    /// From its start, as in flux-accounting; a held job from its release. The limits are checked when a job leaves DEPEND, so on
-    /// a busy machine more jobs enter SCHED than may run, and later all of them run.
+    /// From its start, as in flux-accounting; a held job from its release. The limits are checked when a job leaves DEPEND. On a
+    /// busy machine more jobs enter SCHED than may run, and later all of them run.
     #[default]
     Upstream,
     /// From its way to SCHED: no more jobs are in SCHED than may run at once.

@@ -73,8 +73,8 @@ impl Explanation {
         self.terms.get(..self.count).unwrap_or_default()
     }
 
-    /// Returns the terms as answers show them: the term of the age with `age`, the job's true age, and behind it a term with the
-    /// difference that the common reference makes to all ages ([`super::Ages`]). The sum is the same.
+    /// Returns the terms for a person. The term of the age is computed from the real age `age`, and a term for the difference to
+    /// the common reference ([`super::Ages`]) follows. The sum is unchanged.
     pub fn shown_terms(&self, age: f64) -> Vec<Term<Word>> {
         let mut shown = Vec::with_capacity(self.count + 1);
         let mut show = |name, value, weight, product| {

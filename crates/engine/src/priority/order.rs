@@ -4,7 +4,7 @@
 //! A job has a posted priority, by which the scheduler sorts, and a current one. Of two equal priorities the earlier job id comes
 //! first. A plan posts the current priority of a job and no other number, so that the terms explain each posted priority.
 //!
-//! A queue is **correct to a depth K** if its first K jobs by posted priority are its first K by current priority, in the same
+//! A queue is **correct to a depth K** if its first K jobs by posted priority are also the first K by current priority, in that
 //! order. Priorities of jobs behind them may be stale. Priorities of jobs in the head may be stale too, if the order does not
 //! show it. Priorities of held and expedited jobs are never stale. [`least`] finds the fewest jobs to post. Each of the first K
 //! jobs by current priority either keeps its posted priority or gets the current one, and only neighbours have to be compared.
@@ -14,9 +14,9 @@
 //! A stale priority alone is no reason to post: if the order of a queue is correct, the plan for the queue is empty.
 //!
 //! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). The plan then posts every stale job if the
-//! budget allows. If the budget is smaller, no **incomparable** priority stays in the head. If all priorities fell, and the
-//! budget does not cover the jobs that would then precede the first one, the head keeps its incomparable priorities: posting a
-//! part of them would move the head behind the others.
+//! budget allows. If the budget is smaller, no **incomparable** priority stays in the head. Suppose that all priorities fell, and
+//! that the budget does not cover the jobs that would then precede the first one. The head then keeps its incomparable
+//! priorities, because posting a part of them would move the head behind the others.
 
 use super::PRIORITY_MAX;
 use super::pending::{Pending, Priced};
@@ -143,8 +143,8 @@ struct Fewest {
     limit: Option<Place>,
 }
 
-/// The fewest jobs to post among the first ones up to a job, if this job keeps its posted priority or gets its current one; and
-/// which of the two the job before it then has.
+/// The fewest jobs to post among the sorted jobs up to this one: `kept` if the job keeps its posted priority, `current` if it
+/// gets its current one. The flags are true if the job before it then keeps its posted priority.
 #[derive(Clone, Copy, Default)]
 struct Step {
     kept: Option<usize>,

@@ -73,15 +73,15 @@ impl Standing {
         tree.rank(rules.policy, &rules.options).ok().map(AsPushed)
     }
 
-    /// Returns the fair-share of an association in the ranking `it`.
-    pub fn fairshare_as_pushed(&self, it: &AsPushed, user: UserId, bank: &BankName) -> Option<f64> {
-        it.0.fairshare(self.entry(self.find(user, bank)?)?.leaf?)
+    /// Returns the fair-share of an association in `ranking`.
+    pub fn fairshare_as_pushed(&self, ranking: &AsPushed, user: UserId, bank: &BankName) -> Option<f64> {
+        ranking.0.fairshare(self.entry(self.find(user, bank)?)?.leaf?)
     }
 
-    /// Returns ended jobs that no push covers, and the usage of evicted jobs, from the position `from` on: at most `most` jobs of
-    /// at most `most` associations. The sum of an association comes after its last job. If jobs were evicted between two calls,
-    /// they are in that sum and were also returned one by one; [`Standing::gave_up`] removes them again. The last value is the
-    /// position of the next call, or `None` at the end.
+    /// Returns ended jobs that no push covers, and the usage of evicted jobs, from the position `from` on. The result has at most
+    /// `most` jobs of at most `most` associations. The sum of an association comes after its last job. If jobs were evicted
+    /// between two calls, they are in that sum and were also returned one by one; [`Standing::gave_up`] removes them again. The
+    /// last value is the position of the next call, or `None` at the end.
     pub fn uncovered(&self, from: Bookmark, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());

@@ -7,14 +7,14 @@
 //! jobs start, end ─> tracked jobs ────┘
 //! ```
 //!
-//! The usage of an association consists of the pushed usage, the watermark that determines which ended jobs it includes, and the
-//! jobs that it does not include. The usage at a given time is a function of these alone. The order of pushes, starts and ends,
-//! their repetition, and jumps of the clock therefore do not change it.
+//! The usage of an association consists of the pushed usage and the jobs that it does not include. A watermark determines which
+//! ended jobs the pushed usage includes. The usage at a given time is a function of these alone. The order of pushes, starts and
+//! ends, their repetition, and jumps of the clock therefore do not change it.
 //!
 //! # Rules
 //!
 //! - A leaf is identified by user name and bank, a job's association by user id and bank. If several leaves of a bank have one
-//!   user id, jobs count in the leaf that comes last in the push, whose record also gives the limits.
+//!   user id, jobs count in the last of these leaves. The record of that leaf also gives the limits.
 //! - A job is identified by its id. It belongs to the association under which it started, for as long as it counts. If two ends
 //!   are recorded, the earlier one counts. An end may be recorded without a start.
 //! - A job counts unless the watermark of its association covers its end. Covered jobs are kept for a while, so that a late push

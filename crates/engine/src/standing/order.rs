@@ -4,8 +4,8 @@
 //!
 //! The k-th association that gets its first turn gets the k-th highest fair-share; under a rank policy that is its own. Repeated
 //! turns in between get numbers that are evenly spaced down to the next lower fair-share. If each association has one job, each
-//! job therefore gets the fair-share of its association. A priority is a whole number: if two fair-shares are too close to give
-//! different priorities, the higher one is raised by the smallest step that separates them.
+//! job therefore gets the fair-share of its association. Priorities are whole numbers. If two fair-shares are too close to give
+//! different priorities, the higher one is raised by the smallest sufficient step.
 
 /// Returns one number for each of `turns`, which are associations with their fair-shares in the order of their turns. The numbers
 /// never rise. Two numbers are equal only for the first turns of associations with the same fair-share, before any repeated turn.

@@ -40,12 +40,12 @@ pub struct TreePage {
 /// A bank of the live tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BankRow {
-    /// Its name.
+    /// The name.
     #[serde(rename = "bank")]
     pub name: String,
     /// The bank above; `None` for the root.
     pub parent: Option<String>,
-    /// Its shares among its siblings.
+    /// The shares among its siblings.
     #[serde(with = "shares")]
     pub shares: Shares,
     /// Whether it is active.
@@ -67,14 +67,14 @@ pub struct LeafRow {
     pub user: Option<UserId>,
     /// The bank.
     pub bank: String,
-    /// Its shares among its siblings.
+    /// The shares among its siblings.
     #[serde(with = "shares")]
     pub shares: Shares,
-    /// Whether it is ranked.
+    /// False if the association is not ranked.
     pub active: bool,
-    /// Its usage at `now`.
+    /// The usage at `now`.
     pub usage: f64,
-    /// The fair-share as of the last refresh.
+    /// The fair-share of the last refresh.
     pub fairshare: Option<f64>,
 }
 
@@ -98,16 +98,16 @@ impl Standing {
             }
         };
         let leaf = |node: NodeId| {
-            let cell = site.cell_of.get(node.index()).and_then(|at| self.cell(Index(*at)));
+            let entry = site.entry_of_leaf.get(node.index()).and_then(|at| self.entry(Index(*at)));
             LeafRow {
                 place: tree.list_index(node),
                 name: tree.name(node).to_owned(),
-                user: cell.and_then(|cell| cell.job_key()).map(|(user, _)| user),
+                user: entry.and_then(|entry| entry.job_key()).map(|(user, _)| user),
                 bank: above(node).unwrap_or_default(),
                 shares: tree.shares(node),
                 active: tree.is_active(node),
-                usage: cell.map_or(0.0, |cell| cell.usage(now, site.rules.mode, site.scale.half_life())),
-                fairshare: cell.and_then(|cell| cell.fairshare),
+                usage: entry.map_or(0.0, |entry| entry.usage(now, site.rules.mode, site.scale.half_life())),
+                fairshare: entry.and_then(|entry| entry.fairshare),
             }
         };
         let mut banks: Vec<NodeId> = if first == 0 { tree.banks().collect() } else { Vec::new() };

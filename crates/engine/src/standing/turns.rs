@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The order in which jobs would start if each start charged the requested usage to its association at once.
 //!
-//! OpenPBS does this within its cycle: the most deserving association starts a job, the usage of the association and of all banks
-//! above increases by the request, and the search starts again. Siblings are compared by usage / target, the smaller first, level
-//! by level from the root; the rank policies compare their siblings by the same quotient, with shares as the target. A charge
-//! moves the nodes of one path among their siblings: O(depth * log siblings).
+//! OpenPBS does this within its cycle: the most deserving association starts a job. Its usage and that of all banks above
+//! increase by the request, and the search starts again. Siblings are compared by usage / target, the smaller first, level by
+//! level from the root; the rank policies compare their siblings by the same quotient, with shares as the target. A charge moves
+//! the nodes of one path among their siblings: O(depth * log siblings).
 //!
 //! Slurm's formulas do not compare levels ([`fairshare::Policy::compares_quotients`]). For them [`fairshare::Charged`] computes
 //! the fair-share of an association after its own earlier jobs, with all others unchanged.

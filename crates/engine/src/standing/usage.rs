@@ -154,7 +154,7 @@ impl AssociationUsage {
     }
 
     /// Returns the usage of evicted jobs, and the pushed usage that belongs to it. If the clock went back, a job may have ended
-    /// before the last evicted one: its usage is included, because a restore could not distinguish it from the evicted jobs.
+    /// before the last evicted one. Its usage is included, because a restore could not distinguish the job from the evicted ones.
     pub fn evicted_usage(&self, half_life: HalfLife) -> Option<GivenUp> {
         let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;

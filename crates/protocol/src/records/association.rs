@@ -76,8 +76,8 @@ pub struct AssociationRecord<S = String> {
     /// The association usage, in seconds times weight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<f64>,
-    /// The watermark of the usage, in seconds since the epoch: jobs that ended up to this time are included or never count, and
-    /// jobs that ended later are not included.
+    /// The watermark of the usage, in seconds since the epoch. Jobs that ended up to this time are included or never count. Jobs
+    /// that ended later are not included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_until: Option<f64>,
 }
@@ -125,13 +125,13 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
         if self.user().is_some() {
             return None;
         }
-        let who = match self.username.as_ref().map(AsRef::as_ref).filter(|name| !name.is_empty()) {
+        let name = match self.username.as_ref().map(AsRef::as_ref).filter(|name| !name.is_empty()) {
             Some(name) => format!("user {}", shortened(name).escape_debug()),
             None => format!("userid {}", self.userid),
         };
         let bank = shortened(self.bank.as_ref());
         Some(format!(
-            ".userid: {} is outside 0 to {}: no job can match {who} in bank {}, whose limits are left out",
+            ".userid: {} is outside 0 to {}: no job can match {name} in bank {}, whose limits are left out",
             self.userid,
             u32::MAX - 1,
             bank.escape_debug(),
