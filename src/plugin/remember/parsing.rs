@@ -9,7 +9,7 @@ use super::writing::Base;
 use fairshare::accrual::Mode;
 use fairshare_engine::accounts::PolicyPart;
 use fairshare_engine::ids::BankName;
-use fairshare_engine::standing::{AsPushed, Draft, SitePart, Standing};
+use fairshare_engine::standing::{AsPushed, SitePart, StagedSite, Standing};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 
@@ -45,7 +45,7 @@ pub(super) struct Parsing {
     patches: Patches,
     pub parts: Vec<Part>,
     /// The tree once more, for the fair-shares that it gives.
-    draft: Draft,
+    draft: StagedSite,
     standing: Standing,
     sum: Reckoned,
     /// What the record says of whom.
@@ -166,7 +166,7 @@ impl Parsing {
     fn reckon(&mut self) -> Result<(Standing, AsPushed), Fault> {
         let none = "it has no tree that gives its fair-shares";
         let (draft, mut standing) = (std::mem::take(&mut self.draft), std::mem::take(&mut self.standing));
-        standing.push_draft(draft, Mode::default()).map_err(|fault| format!("tree: {fault}"))?;
+        standing.push_staged(draft, Mode::default()).map_err(|fault| format!("tree: {fault}"))?;
         let as_pushed = standing.as_pushed().ok_or(none)?;
         Ok((standing, as_pushed))
     }

@@ -14,14 +14,14 @@ use crate::accounts::{
 };
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Line, Origin, Phase};
-use crate::standing::{Draft, SharedIds, SiteChange, SitePart};
+use crate::standing::{SharedIds, SiteChange, SitePart, StagedSite};
 use std::collections::BTreeSet;
 
 /// The staged push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagedPush {
     /// What the staged push has said of the tree so far.
-    draft: Draft,
+    draft: StagedSite,
 }
 
 impl StagedPush {
@@ -41,7 +41,7 @@ impl StagedPush {
     ) -> Vec<Effect> {
         // It takes the place of an open push.
         self.abandon_draft(shared);
-        let mut draft = Draft::default();
+        let mut draft = StagedSite::default();
         draft.absorb(site, &mut shared.standing);
         self.replaced(shared, recovery, refresh, draft, |book| book.replace(policy))
     }
@@ -62,10 +62,10 @@ impl StagedPush {
         shared: &mut Shared,
         recovery: &mut Recovery,
         refresh: &mut Refresh,
-        draft: Draft,
+        draft: StagedSite,
         replace: impl FnOnce(&mut Book) -> Difference,
     ) -> Vec<Effect> {
-        match shared.standing.push_draft(draft, shared.settings.accrual) {
+        match shared.standing.push_staged(draft, shared.settings.accrual) {
             Ok(change) => {
                 refresh.note_site_change(shared, &change);
                 let rules = usize::from(change.policy) + usize::from(change.accounting);

@@ -67,7 +67,7 @@ pub use jobs::{BadJob, Job};
 pub use page::{BankRow, LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
-pub use staged_site::{Draft, RESET, Rule, SitePart};
+pub use staged_site::{RESET, Rule, SitePart, StagedSite};
 pub use turns::{Charging, Turns};
 
 /// The index of an association of one [`Standing`]. It stays the same as long as the tree has the association, or a job of it is

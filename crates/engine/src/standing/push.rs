@@ -3,7 +3,7 @@
 
 use super::staged_site::CompleteSite;
 use super::usage::Key;
-use super::{Bank, Draft, Index, Leaf, Ranked, Rules, SharedIds, Site, SiteChange, SiteError, Standing};
+use super::{Bank, Index, Leaf, Ranked, Rules, SharedIds, Site, SiteChange, SiteError, StagedSite, Standing};
 use crate::ids::BankName;
 use fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
 use fairshare::periods::Weights;
@@ -19,7 +19,7 @@ impl Standing {
     }
 
     /// Replaces the site by one that came in parts. Without a rule there is no tree afterwards.
-    pub fn push_draft(&mut self, draft: Draft, mode: Mode) -> Result<SiteChange, SiteError> {
+    pub fn push_staged(&mut self, draft: StagedSite, mode: Mode) -> Result<SiteChange, SiteError> {
         match draft.whole(mode) {
             Some(complete) => self.replace_site(complete),
             None => {

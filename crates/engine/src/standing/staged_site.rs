@@ -41,7 +41,7 @@ pub struct SitePart {
 
 /// The parts of a site so far. Each part is indexed when it arrives, so that neither a part nor the commit takes long.
 #[derive(Clone, Debug, Default)]
-pub struct Draft {
+pub struct StagedSite {
     part: SitePart,
     rows: Builder,
     /// The index of each association when its part came.
@@ -66,13 +66,13 @@ impl SitePart {
     /// Returns the error with which a push of this part alone would be rejected. A part without a rule has no tree and is always
     /// valid.
     pub fn check(self) -> Result<(), SiteError> {
-        let (mut apart, mut draft) = (Standing::default(), Draft::default());
+        let (mut apart, mut draft) = (Standing::default(), StagedSite::default());
         draft.absorb(self, &mut apart);
-        apart.push_draft(draft, Mode::Elapsed).map(drop)
+        apart.push_staged(draft, Mode::Elapsed).map(drop)
     }
 }
 
-impl Draft {
+impl StagedSite {
     /// Adds a part. New associations get an entry, which [`Standing::tidy`] removes unless the site is committed.
     pub fn absorb(&mut self, mut part: SitePart, standing: &mut Standing) {
         if self.indices.is_empty() {

@@ -15,8 +15,8 @@ fn parts(site: &Site) -> impl Iterator<Item = SitePart> {
     std::iter::once(head).chain(site.associations.iter().map(leaf).collect::<Vec<_>>())
 }
 
-fn draft(site: &Site, standing: &mut Standing) -> Draft {
-    let mut draft = Draft::default();
+fn draft(site: &Site, standing: &mut Standing) -> StagedSite {
+    let mut draft = StagedSite::default();
     parts(site).for_each(|part| draft.absorb(part, standing));
     draft
 }
@@ -48,7 +48,7 @@ fn a_site_in_parts_equals_the_site_at_once() {
     at_once.push(larger()).expect("a site");
     let mut in_parts = standing(site(Policy::FairTree));
     let draft = draft(&larger(), &mut in_parts);
-    in_parts.push_draft(draft, Mode::Elapsed).expect("a site");
+    in_parts.push_staged(draft, Mode::Elapsed).expect("a site");
     assert_eq!(figures(&mut in_parts), figures(&mut at_once));
     assert!(figures(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
 }
@@ -66,7 +66,7 @@ fn a_repeated_association_has_the_values_of_the_last_row() {
     at_once.push(repeats.clone()).expect("a site");
     let mut in_parts = standing(site(Policy::FairTree));
     let draft = draft(&repeats, &mut in_parts);
-    in_parts.push_draft(draft, Mode::Elapsed).expect("a site");
+    in_parts.push_staged(draft, Mode::Elapsed).expect("a site");
     assert_eq!(
         [figures(&mut at_once), figures(&mut in_parts)],
         [figures(&mut without), figures(&mut without)]
@@ -84,7 +84,7 @@ fn indices_that_were_freed_between_two_parts_are_found_again() {
     let mut other = site(Policy::FairTree);
     other.associations = [9, 8, 7, 6, 3, 2].map(|user| leaf(user, "A", 7.0, Watermark::default())).into();
     standing.push(other).expect("a site");
-    standing.push_draft(draft, Mode::Elapsed).expect("a site");
+    standing.push_staged(draft, Mode::Elapsed).expect("a site");
     assert_eq!(figures(&mut standing), figures(&mut at_once));
     assert_eq!((standing.find(UserId(9), &"A".into()), standing.counts().0), (None, 5));
 }
@@ -105,10 +105,10 @@ fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
     let mut wrong = larger();
     wrong.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
     let draft = draft(&wrong, &mut standing);
-    assert!(matches!(standing.push_draft(draft, Mode::Elapsed), Err(SiteError::Tree(_))));
+    assert!(matches!(standing.push_staged(draft, Mode::Elapsed), Err(SiteError::Tree(_))));
     assert_eq!(standing.counts().0, 3);
-    let mut without = Draft::default();
+    let mut without = StagedSite::default();
     parts(&larger()).skip(1).for_each(|part| without.absorb(part, &mut standing));
-    standing.push_draft(without, Mode::Elapsed).expect("no tree at all");
+    standing.push_staged(without, Mode::Elapsed).expect("no tree at all");
     assert_eq!((standing.counts().0, standing.tree().is_none()), (0, true));
 }

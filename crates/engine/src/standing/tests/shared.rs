@@ -2,7 +2,7 @@
 //! Leaves that share a user id, and leaves that no job matches (plugin 3.6 #3 and #4).
 
 use super::*;
-use crate::standing::{Draft, SharedIds, SitePart};
+use crate::standing::{SharedIds, SitePart, StagedSite};
 
 fn named(name: &str, user: Option<u32>, bank: &str, usage: f64) -> Leaf {
     Leaf { user: user.map(UserId), name: name.into(), ..leaf(0, bank, usage, Watermark::default()) }
@@ -23,7 +23,7 @@ fn departed(first: (&str, Option<u32>), second: (&str, Option<u32>)) -> Site {
 /// Pushes a site whole, and once more in one part for each association.
 fn both_ways(site: &Site) -> [Standing; 2] {
     let whole = standing(site.clone());
-    let (mut parts, mut draft) = (Standing::default(), Draft::default());
+    let (mut parts, mut draft) = (Standing::default(), StagedSite::default());
     let rule = Some(Rule {
         instant: site.instant,
         half_life: site.half_life,
@@ -38,7 +38,7 @@ fn both_ways(site: &Site) -> [Standing; 2] {
         let associations = vec![leaf.clone()];
         draft.absorb(SitePart { associations, ..SitePart::default() }, &mut parts);
     }
-    parts.push_draft(draft, Mode::Elapsed).expect("a site");
+    parts.push_staged(draft, Mode::Elapsed).expect("a site");
     [whole, parts].map(|mut standing| {
         standing.refresh(T0);
         standing
