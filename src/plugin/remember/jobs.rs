@@ -5,7 +5,7 @@ use super::record::{FORMAT, Fault, ROOT, hash};
 use super::writing::Changes;
 use fairshare::periods::Resources;
 use fairshare_engine::ids::{JobId, UserId};
-use fairshare_engine::standing::{Ended, GivenUp, Job, Watermark};
+use fairshare_engine::standing::{Ended, EvictedUsage, Job, Watermark};
 use serde::{Deserialize, Serialize};
 
 /// Lines of a full text.
@@ -70,7 +70,7 @@ impl Log {
     }
 
     /// Takes lines in, and tells what is to be written for them: the list last.
-    pub(super) fn add(&mut self, ended: &[Ended], sums: &[GivenUp], owner: u32) -> Changes {
+    pub(super) fn add(&mut self, ended: &[Ended], sums: &[EvictedUsage], owner: u32) -> Changes {
         let lines = ended.iter().map(line_of_job).chain(sums.iter().map(line_of_sum));
         let mut changes: Changes = Vec::new();
         for line in lines {
@@ -118,7 +118,7 @@ pub(super) fn keys(texts: &[String]) -> impl Iterator<Item = String> {
 }
 
 /// Reads one text.
-pub(super) fn read(text: &str) -> Result<(Vec<Ended>, Vec<GivenUp>), Fault> {
+pub(super) fn read(text: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>), Fault> {
     let (mut ended, mut sums) = (Vec::new(), Vec::new());
     for line in text.lines() {
         let line: Line =
@@ -135,7 +135,7 @@ pub(super) fn read(text: &str) -> Result<(Vec<Ended>, Vec<GivenUp>), Fault> {
                 },
                 end,
             }),
-            Line::GivenUp(user, bank, sum, since, horizon, pushed, at, counted) => sums.push(GivenUp {
+            Line::GivenUp(user, bank, sum, since, horizon, pushed, at, counted) => sums.push(EvictedUsage {
                 user: UserId(user),
                 bank: bank.as_str().into(),
                 sum,
@@ -155,7 +155,7 @@ fn line_of_job(Ended { job, end }: &Ended) -> Line {
     Line::Ended(job.id.0, job.user.0, job.bank.as_str().to_owned(), [nodes, cores, gpus], job.start, *end)
 }
 
-fn line_of_sum(told: &GivenUp) -> Line {
+fn line_of_sum(told: &EvictedUsage) -> Line {
     let some = |time: f64| time.is_finite().then_some(time);
     Line::GivenUp(
         told.user.0,

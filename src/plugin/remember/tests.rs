@@ -14,7 +14,7 @@ use fairshare::periods::Resources;
 use fairshare_engine::accounts::{Association, AssociationRecord, Config, Queue};
 use fairshare_engine::engine::{Engine, Kept, Rest};
 use fairshare_engine::ids::{JobId, Limit, UserId};
-use fairshare_engine::standing::{Bank, Ended, GivenUp, Job, Leaf, Watermark};
+use fairshare_engine::standing::{Bank, Ended, EvictedUsage, Job, Leaf, Watermark};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -242,7 +242,7 @@ proptest! {
             },
             end: f64::from(start) / 3.0 + 0.1,
         }).collect();
-        let sums = [GivenUp {
+        let sums = [EvictedUsage {
             user: UserId(1), bank: "b".into(), sum: 0.0, since: f64::NEG_INFINITY, horizon: 1.5, pushed: 0.1, at: 2.0,
             counted: Watermark::default(),
         }];

@@ -11,7 +11,7 @@ use super::record::{
 use super::rest;
 use fairshare_engine::engine::{Kept, Rest};
 use fairshare_engine::ids::{BankName, UserId};
-use fairshare_engine::standing::{AsPushed, Bookmark, Ended, GivenUp};
+use fairshare_engine::standing::{AsPushed, Bookmark, Ended, EvictedUsage};
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
@@ -259,7 +259,7 @@ impl Writing {
     /// Takes in what ended and is not covered; the last says where that goes on.
     pub(super) fn ended(
         &mut self,
-        (ended, sums, next): (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>),
+        (ended, sums, next): (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>),
         known: &HashSet<String>,
     ) -> Then {
         self.is_complete = next.is_none();

@@ -5,7 +5,7 @@ use super::{settings::Settings, timer::Timer};
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
 use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
 use crate::limits::{Resources, Size, SizeError};
-use crate::standing::{Ended, GivenUp, SitePart};
+use crate::standing::{Ended, EvictedUsage, SitePart};
 
 /// Job states as Flux shows them to a plugin (RFC 21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -225,7 +225,7 @@ pub enum Event<'a> {
     /// `rest`: of these jobs, whose urgency is 0, our names are to go.
     Rest(Vec<JobId>),
     /// Jobs that ended before the plugin was loaded, as they were kept, and what was given up of others.
-    Recalled(Vec<Ended>, Vec<GivenUp>),
+    Recalled(Vec<Ended>, Vec<EvictedUsage>),
 
     /// A timer that was asked for by [`Effect::Arm`](super::Effect::Arm).
     Timer(Timer),

@@ -4,7 +4,7 @@
 use super::{Effect, Level, Shared, View};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
-use crate::standing::{AsPushed, Bank, Bookmark, Ended, GivenUp, Leaf, Rule};
+use crate::standing::{AsPushed, Bank, Bookmark, Ended, EvictedUsage, Leaf, Rule};
 use fairshare::Shares;
 use std::collections::BTreeMap;
 
@@ -41,11 +41,11 @@ pub struct Rest {
 }
 
 /// Takes what was kept of ended jobs. What can't be right is told, and not counted.
-pub(super) fn recall(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<GivenUp>) -> Vec<Effect> {
+pub(super) fn recall(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
     let mut faults: Vec<String> = Vec::new();
     for sum in sums {
         let who = format!("what was given up of user {} in bank {} can't be right", sum.user, sum.bank);
-        faults.extend((!shared.standing.gave_up(sum)).then_some(who));
+        faults.extend((!shared.standing.restore_evicted(sum)).then_some(who));
     }
     for Ended { job, end } in ended {
         faults.extend(shared.standing.ended(&job, end).err().map(|bad| bad.to_string()));
@@ -63,7 +63,7 @@ pub fn uncovered(
     view: &View<'_>,
     from: Bookmark,
     most: usize,
-) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
+) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
     match view.standing.tree() {
         Some(_) => view.standing.uncovered(from, most),
         None => (Vec::new(), Vec::new(), None),

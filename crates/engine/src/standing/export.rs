@@ -21,7 +21,7 @@ pub struct Ended {
 
 /// The usage of an association's evicted jobs, and the pushed usage that belongs to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct GivenUp {
+pub struct EvictedUsage {
     /// The user id.
     pub user: UserId,
     /// The bank.
@@ -80,9 +80,13 @@ impl Standing {
 
     /// Returns ended jobs that no push covers, and the usage of evicted jobs, from the position `from` on. The result has at most
     /// `most` jobs of at most `most` associations. The sum of an association comes after its last job. If jobs were evicted
-    /// between two calls, they are in that sum and were also returned one by one; [`Standing::gave_up`] removes them again. The
+    /// between two calls, they are in that sum and were also returned one by one; [`Standing::restore_evicted`] removes them again. The
     /// last value is the position of the next call, or `None` at the end.
-    pub fn uncovered(&self, from: Bookmark, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
+    pub fn uncovered(
+        &self,
+        from: Bookmark,
+        most: usize,
+    ) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
         for (number, entry) in self.entries.iter().enumerate().skip(from.entry) {
@@ -111,7 +115,7 @@ impl Standing {
 
     /// Restores the usage of evicted jobs, in place of the jobs that it includes. A push that came before has the same effect as
     /// one that comes after. Returns false if a value is out of range.
-    pub fn gave_up(&mut self, evicted: GivenUp) -> bool {
+    pub fn restore_evicted(&mut self, evicted: EvictedUsage) -> bool {
         let is_time = |time: f64| time.abs() <= MAX_TIME;
         let is_usage = |usage: f64| (0.0..=MAX_PUSHED).contains(&usage);
         let is_right = is_time(evicted.horizon)

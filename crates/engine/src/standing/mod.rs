@@ -62,7 +62,7 @@ use refresh::RefreshState;
 use usage::{AssociationUsage, Key};
 
 pub use change::SiteChange;
-pub use export::{AsPushed, Bookmark, Ended, GivenUp};
+pub use export::{AsPushed, Bookmark, Ended, EvictedUsage};
 pub use jobs::{BadJob, Job};
 pub use page::{BankRow, LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The usage of one association: the pushed usage, and the jobs that it does not include.
 
-use super::export::GivenUp;
+use super::export::EvictedUsage;
 use super::site::Watermark;
 use crate::ids::{BankName, JobId, UserId};
 use fairshare::NodeId;
@@ -155,7 +155,7 @@ impl AssociationUsage {
 
     /// Returns the usage of evicted jobs, and the pushed usage that belongs to it. If the clock went back, a job may have ended
     /// before the last evicted one. Its usage is included, because a restore could not distinguish the job from the evicted ones.
-    pub fn evicted_usage(&self, half_life: HalfLife) -> Option<GivenUp> {
+    pub fn evicted_usage(&self, half_life: HalfLife) -> Option<EvictedUsage> {
         let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
         let uncovered = jobs.ended.iter().filter(|tracked| !self.covers(tracked));
@@ -164,7 +164,7 @@ impl AssociationUsage {
         let (sum, since) = early.fold((jobs.sum, jobs.sum_since), |sum, (tracked, end)| {
             add_decayed(sum, tracked.run.usage(end, Mode::Elapsed, half_life), end, half_life)
         });
-        Some(GivenUp {
+        Some(EvictedUsage {
             user,
             bank,
             sum,
@@ -178,14 +178,14 @@ impl AssociationUsage {
 
     /// Returns true if [`AssociationUsage::set_pushed`] would have kept `evicted`, had the push come after it. The result is then
     /// the same in either order. A sum of jobs that were evicted here is never replaced.
-    pub fn accepts(&self, evicted: &GivenUp) -> bool {
+    pub fn accepts(&self, evicted: &EvictedUsage) -> bool {
         let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
         !has_own && !self.base.counted.covers_all(evicted.horizon)
     }
 
     /// Restores the state that [`AssociationUsage::evicted_usage`] returned. Removes the ended jobs that the sum includes, and
     /// returns their ids.
-    pub fn restore_evicted(&mut self, evicted: GivenUp) -> Vec<JobId> {
+    pub fn restore_evicted(&mut self, evicted: EvictedUsage) -> Vec<JobId> {
         self.base = Base { usage: evicted.pushed, since: evicted.at, counted: evicted.counted };
         let jobs = self.jobs.get_or_insert_default();
         (jobs.sum, jobs.sum_since, jobs.horizon) = (evicted.sum, evicted.since, evicted.horizon);

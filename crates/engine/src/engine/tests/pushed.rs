@@ -7,7 +7,7 @@ use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{AssociationRecord, PolicyPart};
 use crate::engine::{Event, Settings};
 use crate::ids::{JobId, UserId};
-use crate::standing::{Ended, GivenUp, Job, Watermark};
+use crate::standing::{Ended, EvictedUsage, Job, Watermark};
 use fairshare::Policy;
 use fairshare::periods::Resources;
 
@@ -145,7 +145,7 @@ fn what_was_kept_counts_and_what_cannot_be_right_is_told() {
         crate::engine::uncovered(&Host::new().engine.view(), Default::default(), 9),
         (Vec::new(), Vec::new(), None)
     );
-    let given_up = |sum| GivenUp {
+    let given_up = |sum| EvictedUsage {
         user: UserId(7),
         bank: "A".into(),
         sum,

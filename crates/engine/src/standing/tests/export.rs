@@ -113,7 +113,7 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
     let mut second = Standing::new(Memory { jobs: 4, each: 2 });
     second.remember_all(true);
     for sum in sums {
-        assert!(second.gave_up(sum));
+        assert!(second.restore_evicted(sum));
     }
     for Ended { job, end } in jobs {
         second.ended(&job, end).expect("an end");
@@ -150,7 +150,7 @@ fn jobs_evicted_during_an_export_count_once() {
         let mut second = Standing::new(Memory::default());
         second.remember_all(true);
         for (jobs, sums) in pages {
-            assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+            assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
             for Ended { job, end } in jobs {
                 second.ended(&job, end).expect("an end");
             }
@@ -181,7 +181,7 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
             let (jobs, sums, next) = first.uncovered(from, most);
             place = next;
             assert!(jobs.iter().all(|it| it.job.id != JobId(9)), "the sum includes the job");
-            assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+            assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
             for Ended { job, end } in jobs {
                 second.ended(&job, end).expect("an end");
             }
@@ -195,7 +195,7 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
 
 #[test]
 fn invalid_evicted_usage_is_rejected() {
-    let right = || GivenUp {
+    let right = || EvictedUsage {
         user: UserId(1),
         bank: "A".into(),
         sum: 8.0,
@@ -208,16 +208,16 @@ fn invalid_evicted_usage_is_rejected() {
     let never = f64::NEG_INFINITY;
     for (evicted, is_right) in [
         (right(), true),
-        (GivenUp { sum: 0.0, since: never, ..right() }, true),
-        (GivenUp { since: never, ..right() }, false),
-        (GivenUp { horizon: never, ..right() }, false),
-        (GivenUp { at: never, ..right() }, false),
-        (GivenUp { sum: -1.0, ..right() }, false),
-        (GivenUp { pushed: f64::NAN, ..right() }, false),
-        (GivenUp { counted: Watermark::through(f64::NAN), ..right() }, false),
+        (EvictedUsage { sum: 0.0, since: never, ..right() }, true),
+        (EvictedUsage { since: never, ..right() }, false),
+        (EvictedUsage { horizon: never, ..right() }, false),
+        (EvictedUsage { at: never, ..right() }, false),
+        (EvictedUsage { sum: -1.0, ..right() }, false),
+        (EvictedUsage { pushed: f64::NAN, ..right() }, false),
+        (EvictedUsage { counted: Watermark::through(f64::NAN), ..right() }, false),
     ] {
         let mut standing = Standing::default();
-        assert_eq!(standing.gave_up(evicted.clone()), is_right, "{evicted:?}");
+        assert_eq!(standing.restore_evicted(evicted.clone()), is_right, "{evicted:?}");
         assert_eq!(standing.find(UserId(1), &"A".into()).is_some(), is_right, "{evicted:?}");
         let (jobs, sums, _) = standing.uncovered(Default::default(), 9);
         assert_eq!((jobs, sums), (Vec::new(), is_right.then_some(evicted).into_iter().collect()));

@@ -4,7 +4,7 @@
 use super::*;
 
 /// Returns a standing in which one association's jobs ended every ten seconds and all but the last were evicted, with its export.
-fn exported() -> (Standing, Vec<Ended>, Vec<GivenUp>) {
+fn exported() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
     let mut first = Standing::new(Memory { jobs: 0, each: 1 });
     first.push(site(Policy::Classic)).expect("a site");
     for id in 1..6 {
@@ -40,7 +40,7 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
             second.ended(&job(*id, 1, "A", 1, T0), T0 + 10.0 * *id as f64).expect("an end");
         }
         second.refresh(T0 + 200.0);
-        assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+        assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
         for Ended { job, end } in jobs {
             second.ended(&job, end).expect("an end");
         }
@@ -61,7 +61,7 @@ fn a_sum_is_restored_once() {
     let (first, jobs, sums) = exported();
     let mut second = Standing::new(Memory { jobs: 0, each: 1 });
     for _ in 0..2 {
-        assert!(sums.iter().cloned().all(|sum| second.gave_up(sum)));
+        assert!(sums.iter().cloned().all(|sum| second.restore_evicted(sum)));
         for Ended { job, end } in jobs.clone() {
             second.ended(&job, end).expect("an end");
         }
@@ -75,7 +75,7 @@ fn a_sum_is_restored_once() {
     second.refresh(T0 + 200.0);
     assert_eq!(second.counts().2, 1);
     let before = usage(&second, 1, "A", T0 + DAY);
-    assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+    assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
     near(usage(&second, 1, "A", T0 + DAY), before);
 }
 
