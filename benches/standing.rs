@@ -20,7 +20,7 @@ use fairshare::{Options, Policy, Shares};
 use fairshare_engine::ids::{BankName, JobId, UserId};
 use fairshare_engine::priority::order::Bounds;
 use fairshare_engine::priority::{Pending, Priced};
-use fairshare_engine::standing::{Bank, Job, Leaf, Memory, Site, Standing, Watermark};
+use fairshare_engine::standing::{Bank, Job, Leaf, Retention, Site, Standing, Watermark};
 
 const T0: f64 = 1.7e9;
 /// Number of jobs and associations in one slice.
@@ -66,7 +66,7 @@ fn site(leaves: usize, policy: Policy) -> Site {
 
 /// Creates the live state of a site with a running job for one of `every` associations.
 fn standing_with_jobs(site: &Site, every: usize) -> Standing {
-    let mut standing = Standing::new(Memory::default());
+    let mut standing = Standing::new(Retention::default());
     standing.push(site.clone()).expect("a site");
     let mut random = Random(7);
     for (id, leaf) in site.associations.iter().step_by(every).enumerate() {
@@ -130,7 +130,7 @@ fn longest_slice(standing: &mut Standing, mut now: f64) -> (Duration, usize) {
 fn memory(leaves: usize) {
     let site = site(leaves, Policy::FairTree);
     let (before, begun) = (in_use(), Instant::now());
-    let mut idle = Standing::new(Memory::default());
+    let mut idle = Standing::new(Retention::default());
     idle.push(site.clone()).expect("a site");
     let push = begun.elapsed();
     idle.refresh(T0);
@@ -196,7 +196,7 @@ fn turns(criterion: &mut Criterion) {
         }
         let users_in: Vec<(UserId, BankName)> =
             idle.associations.iter().filter_map(|leaf| Some((leaf.user?, leaf.bank.clone()))).collect();
-        let mut standing = Standing::new(Memory::default());
+        let mut standing = Standing::new(Retention::default());
         standing.push(idle).expect("a site");
         standing.refresh(T0);
         let asked = || {

@@ -10,7 +10,7 @@ use fairshare_engine::accounts::{Association, AssociationRecord, Policy as Accou
 use fairshare_engine::engine::{Engine, Event, JobFacts, Settings, State, Timer};
 use fairshare_engine::ids::{BankName, JobId, Limit, UserId};
 use fairshare_engine::limits::{Resources, Size};
-use fairshare_engine::standing::{Bank, Leaf, Memory, Rule, Site, SitePart, Standing, Turns, Watermark};
+use fairshare_engine::standing::{Bank, Leaf, Retention, Rule, Site, SitePart, Standing, Turns, Watermark};
 
 const INSTANT: f64 = 1.7e9;
 /// Above the default, because OpenPBS runs jobs of entities without shares, which would have a score of 0 here and stay held.
@@ -65,7 +65,7 @@ fn equals_the_batch_on_every_golden_tree() {
             {
                 let options = Options { ties, inactive_usage, ..Options::default() };
                 let (site, names) = site(&tree, policy, options);
-                let mut standing = Standing::new(Memory::default());
+                let mut standing = Standing::new(Retention::default());
                 let Ok(batch) = tree.rank(policy, &options) else {
                     assert!(standing.push(site).is_err(), "{name} {policy}: shares of the parent");
                     continue;

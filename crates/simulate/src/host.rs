@@ -17,14 +17,14 @@ use super::trace::{Job, Trace};
 use fairshare_engine::engine::{Engine, Event, State, Timer};
 use fairshare_engine::ids::{BankName, JobId, UserId};
 use fairshare_engine::limits::HoldName;
-use fairshare_engine::standing::Memory;
+use fairshare_engine::standing::Retention;
 
 /// User id of the instance owner. The owner has no jobs.
 const OWNER: UserId = UserId(u32::MAX - 1);
 /// Urgency of a job by default.
 const URGENCY: i64 = 16;
 /// No later push changes the usage, so the engine need not store ended jobs.
-const MEMORY: Memory = Memory { jobs: 0, each: 16 };
+const MEMORY: Retention = Retention { jobs: 0, each: 16 };
 /// Number of completed jobs after which the shared counter is updated.
 const COUNTED: u64 = 1024;
 

@@ -94,7 +94,7 @@ pub use view::View;
 use crate::ids::{JobId, UserId};
 use crate::limits::{RULES, Rules};
 use crate::priority::Factors;
-use crate::standing::{Memory, Standing};
+use crate::standing::{Retention, Standing};
 use life::Lives;
 use recovery::Recovery;
 use refresh::Refresh;
@@ -149,7 +149,7 @@ impl Engine {
 
     /// Sets how many ended jobs are kept one by one. To be called before any job ends.
     #[must_use]
-    pub fn remembering(mut self, memory: Memory) -> Self {
+    pub fn remembering(mut self, memory: Retention) -> Self {
         self.shared.standing = Standing::new(memory);
         self
     }

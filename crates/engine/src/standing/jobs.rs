@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::usage::TrackedJob;
-use super::{Memory, Place, Slot, Standing};
+use super::{Place, Retention, Slot, Standing};
 use crate::ids::{BankName, JobId, UserId};
 use fairshare::accrual::{HalfLife, MAX_RATE, Run};
 use fairshare::periods::Resources;
@@ -178,7 +178,7 @@ impl Standing {
     pub(super) fn evict_ended(&mut self, at: u32, now: f64, half_life: HalfLife) {
         let Some(entry) = self.entries.get_mut(at as usize) else { return };
         let many = entry.jobs.as_ref().map_or(0, |jobs| jobs.ended.len());
-        let Memory { jobs, each } = self.memory;
+        let Retention { jobs, each } = self.memory;
         if self.keep_all || self.ended <= jobs || many <= each.saturating_mul(2) {
             return;
         }

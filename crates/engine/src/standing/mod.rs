@@ -19,7 +19,7 @@
 //!   are recorded, the earlier one counts. An end may be recorded without a start.
 //! - A job counts unless the watermark of its association covers its end. Covered jobs are kept for a while, so that a late push
 //!   with an earlier watermark counts them again.
-//! - **Eviction**: if there are more ended jobs than [`Memory`] allows, the earliest ones are evicted, association by
+//! - **Eviction**: if there are more ended jobs than [`Retention`] allows, the earliest ones are evicted, association by
 //!   association. Covered jobs are dropped; the others become one decaying sum. A watermark cannot split that sum. A push whose
 //!   watermark lies before the end of the sum leaves the usage of the association unchanged, which is exact; a push whose
 //!   watermark covers the sum replaces it. While [`Standing::remember_all`] is on, no job is evicted, so that a restart may read
@@ -95,16 +95,16 @@ pub struct SharedIds {
 
 /// The limits on the number of ended jobs that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct Retention {
     /// Jobs of all associations together. If there are more, jobs are evicted.
     pub jobs: usize,
     /// The latest jobs of each association that are never evicted.
     pub each: usize,
 }
 
-impl Default for Memory {
+impl Default for Retention {
     fn default() -> Self {
-        Memory { jobs: 200_000, each: 16 }
+        Retention { jobs: 200_000, each: 16 }
     }
 }
 
@@ -149,7 +149,7 @@ pub struct Standing {
     by_id: FxHashMap<JobId, Place>,
     site: Option<Ranked>,
     work: RefreshState,
-    memory: Memory,
+    memory: Retention,
     /// The number of ended jobs that are kept.
     ended: usize,
     keep_all: bool,
@@ -175,7 +175,7 @@ struct Ranked {
 
 impl Standing {
     /// Returns a standing without a tree.
-    pub fn new(memory: Memory) -> Standing {
+    pub fn new(memory: Retention) -> Standing {
         Standing { memory, ..Standing::default() }
     }
 

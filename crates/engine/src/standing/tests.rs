@@ -59,7 +59,7 @@ fn job(id: u64, user: u32, bank: &str, nodes: u64, start: f64) -> Job {
 }
 
 fn standing(site: Site) -> Standing {
-    let mut standing = Standing::new(Memory::default());
+    let mut standing = Standing::new(Retention::default());
     standing.push(site).expect("a site");
     standing
 }
@@ -232,7 +232,7 @@ fn associations_appear_move_and_disappear() {
 fn the_sum_of_evicted_jobs_is_not_split() {
     let mut plain = site(Policy::Classic);
     plain.half_life = HalfLife::NONE;
-    let mut standing = Standing::new(Memory { jobs: 4, each: 1 });
+    let mut standing = Standing::new(Retention { jobs: 4, each: 1 });
     standing.push(plain.clone()).expect("a site");
     let ten = |id: u64| (job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64);
     for (job, end) in (1..=10).map(ten) {

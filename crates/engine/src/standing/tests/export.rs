@@ -88,7 +88,7 @@ fn jobs_are_wanted_since_the_earliest_watermark_in_the_tree() {
 
 #[test]
 fn uncovered_usage_is_exported_in_pages_and_restored() {
-    let mut first = Standing::new(Memory { jobs: 4, each: 2 });
+    let mut first = Standing::new(Retention { jobs: 4, each: 2 });
     first.push(varied()).expect("a site");
     let ends =
         [(1, 1, "A", -60.0), (2, 1, "A", 10.0), (3, 1, "A", 20.0), (4, 1, "A", 30.0), (5, 1, "A", 40.0)];
@@ -110,7 +110,7 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
     assert_eq!(first.uncovered(Default::default(), 100), (jobs.clone(), sums.clone(), None));
     assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "the pushed usage includes these jobs");
     assert!(!sums.is_empty() && sums.iter().all(|sum| sum.horizon > T0));
-    let mut second = Standing::new(Memory { jobs: 4, each: 2 });
+    let mut second = Standing::new(Retention { jobs: 4, each: 2 });
     second.remember_all(true);
     for sum in sums {
         assert!(second.restore_evicted(sum));
@@ -131,7 +131,7 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
 #[test]
 fn jobs_evicted_during_an_export_count_once() {
     for each in [0, 1, 2] {
-        let mut first = Standing::new(Memory { jobs: 0, each });
+        let mut first = Standing::new(Retention { jobs: 0, each });
         first.remember_all(true);
         first.push(site(Policy::Classic)).expect("a site");
         // The order of the ends differs from the order of the export.
@@ -147,7 +147,7 @@ fn jobs_evicted_during_an_export_count_once() {
         let (jobs, sums, end) = first.uncovered(next.expect("two are left"), 4);
         assert_eq!((jobs.len(), sums.len(), end), (each, 1, None));
         pages.push((jobs, sums));
-        let mut second = Standing::new(Memory::default());
+        let mut second = Standing::new(Retention::default());
         second.remember_all(true);
         for (jobs, sums) in pages {
             assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
@@ -165,7 +165,7 @@ fn jobs_evicted_during_an_export_count_once() {
 #[test]
 fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
     for (most, end) in [(1, 50.0), (100, 50.0), (1, 90.0), (100, 90.0)] {
-        let mut first = Standing::new(Memory { jobs: 0, each: 1 });
+        let mut first = Standing::new(Retention { jobs: 0, each: 1 });
         first.push(site(Policy::Classic)).expect("a site");
         first.started(&job(9, 1, "A", 7, T0)).expect("a job");
         for (id, end) in (1..).zip([70.0, 80.0, 90.0, 100.0]) {
@@ -174,7 +174,7 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
         first.refresh(T0 + 100.0);
         assert_eq!(first.counts(), (3, 1, 1));
         first.over(JobId(9), T0 + end).expect("an end");
-        let mut second = Standing::new(Memory::default());
+        let mut second = Standing::new(Retention::default());
         second.remember_all(true);
         let mut place = Some(Default::default());
         while let Some(from) = place {

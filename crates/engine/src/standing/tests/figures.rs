@@ -188,7 +188,7 @@ fn as_many_ended_jobs_are_kept_as_configured() {
         ("jobs that end later", 0, false, [&[1, 2, 3, 4, 5], &[]], 3, 2),
         ("jobs that end together", 2, false, [&[1, 2, 3, 3, 4], &[]], 99, 3),
     ] {
-        let mut standing = Standing::new(Memory { jobs: 4, each });
+        let mut standing = Standing::new(Retention { jobs: 4, each });
         standing.push(site(Policy::Classic)).expect("a site");
         standing.remember_all(keep_all);
         for ((user, bank, first), ends) in [(1, "A", 10), (3, "B", 20)].into_iter().zip(ends) {
@@ -206,7 +206,7 @@ fn as_many_ended_jobs_are_kept_as_configured() {
 fn a_late_end_is_distinguished_from_evicted_jobs() {
     let mut plain = site(Policy::Classic);
     plain.half_life = HalfLife::NONE;
-    let mut standing = Standing::new(Memory { jobs: 0, each: 0 });
+    let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
     standing.push(plain.clone()).expect("a site");
     let one = |id: u64| job(id, 1, "A", 1, T0);
     standing.started(&one(1)).expect("a job");
@@ -236,7 +236,7 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
 /// The clock went back. The usage decays to the time of the evicted sum and is added to it.
 #[test]
 fn an_end_before_evicted_jobs_decays_from_its_own_time() {
-    let mut standing = Standing::new(Memory { jobs: 0, each: 0 });
+    let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
     standing.push(site(Policy::Classic)).expect("a site");
     standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
     for id in 2..=4 {
@@ -341,7 +341,7 @@ fn associations_below_an_inactive_bank_are_not_ranked() {
 /// Jobs that end at the same time are evicted together.
 #[test]
 fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
-    let mut standing = Standing::new(Memory { jobs: 0, each: 1 });
+    let mut standing = Standing::new(Retention { jobs: 0, each: 1 });
     standing.push(site(Policy::Classic)).expect("a site");
     let places = |standing: &Standing| {
         let tracked = standing.entries[0].jobs.as_ref().expect("jobs").ended.iter();
@@ -361,7 +361,7 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     assert_eq!(standing.counts().2, 9);
     standing.assert_positions();
     // Jobs that end later than now are not evicted.
-    let mut early = Standing::new(Memory { jobs: 0, each: 0 });
+    let mut early = Standing::new(Retention { jobs: 0, each: 0 });
     early.push(site(Policy::Classic)).expect("a site");
     for id in 1..=3 {
         early.ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64).expect("an end");

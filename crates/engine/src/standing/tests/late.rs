@@ -5,7 +5,7 @@ use super::*;
 
 /// Returns a standing in which one association's jobs ended every ten seconds and all but the last were evicted, with its export.
 fn exported() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
-    let mut first = Standing::new(Memory { jobs: 0, each: 1 });
+    let mut first = Standing::new(Retention { jobs: 0, each: 1 });
     first.push(site(Policy::Classic)).expect("a site");
     for id in 1..6 {
         first.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
@@ -33,7 +33,7 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
         let mut push = Site { instant: T0 + 150.0, replaces_all, ..site(Policy::Classic) };
         push.associations[0] = leaf(1, "A", 1000.0, Watermark::through(T0 + through));
         first.push(push.clone()).expect("a site");
-        let mut second = Standing::new(Memory::default());
+        let mut second = Standing::new(Retention::default());
         second.push(push).expect("a site");
         second.refresh(T0 + 200.0);
         for id in &of_job_list {
@@ -59,7 +59,7 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
 #[test]
 fn a_sum_is_restored_once() {
     let (first, jobs, sums) = exported();
-    let mut second = Standing::new(Memory { jobs: 0, each: 1 });
+    let mut second = Standing::new(Retention { jobs: 0, each: 1 });
     for _ in 0..2 {
         assert!(sums.iter().cloned().all(|sum| second.restore_evicted(sum)));
         for Ended { job, end } in jobs.clone() {

@@ -171,7 +171,7 @@ proptest! {
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
         let policy = Policy::ALL[order as usize % 5];
-        let mut standing = Standing::new(Memory::default());
+        let mut standing = Standing::new(Retention::default());
         for act in &acts {
             match act {
                 Act::Push(pushed) => {
@@ -179,7 +179,7 @@ proptest! {
                 }
                 Act::Report(which, start_too) => which.get(&records).report(&mut standing, *start_too),
                 Act::Refresh(now) => { standing.refresh(*now); }
-                Act::Restart => standing = Standing::new(Memory::default()),
+                Act::Restart => standing = Standing::new(Retention::default()),
             }
         }
         // At last all records are reported, in some order.
@@ -207,7 +207,7 @@ proptest! {
         records in records(), acts in acts(false), half_life in half_lives(), each in 0..3usize, core in prop_oneof![Just(0.0), Just(0.25)],
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
-        let mut standing = Standing::new(Memory { jobs: 0, each });
+        let mut standing = Standing::new(Retention { jobs: 0, each });
         standing.remember_all(true);
         let first = Pushed { last: [None; 5], alone: false, later: 0.0 };
         standing.push(first.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
@@ -243,7 +243,7 @@ proptest! {
             if let Some(leaf) = site.associations.get_mut(inactive) {
                 leaf.active = false;
             }
-            let mut standing = Standing::new(Memory::default());
+            let mut standing = Standing::new(Retention::default());
             for record in &records {
                 record.report(&mut standing, true);
             }
@@ -285,7 +285,7 @@ proptest! {
     ) {
         let (weights, policy) = (Weights { node: 1.0, core: 0.25, gpu: 0.0 }, Policy::ALL[policy]);
         let site = Pushed { last: [None; 5], alone: false, later: 0.0 }.site(&records, half_life, weights, policy);
-        let mut standing = Standing::new(Memory::default());
+        let mut standing = Standing::new(Retention::default());
         standing.push(site.clone()).expect("a site");
         let mut reported: Vec<Record> = Vec::new();
         let mut now = END;
