@@ -60,7 +60,7 @@ impl EndedJobs {
             return Vec::new();
         }
         // Pages come the last jobs first: none may be taken for one that was given up.
-        standing.remember_all(true);
+        standing.keep_all_ended(true);
         self.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
         vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
     }
@@ -135,6 +135,6 @@ impl EndedJobs {
     fn asked_all(&mut self, standing: &mut Standing, since: f64) {
         self.unanswered = 0;
         self.asking = Asking::Done(since);
-        standing.remember_all(false);
+        standing.keep_all_ended(false);
     }
 }

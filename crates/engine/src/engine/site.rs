@@ -261,7 +261,7 @@ pub(super) fn set(
     if is_first {
         // Nobody heard what a site document that was given at load asked for.
         shared.ended.begin_again();
-        shared.standing.remember_all(false);
+        shared.standing.keep_all_ended(false);
     }
     if before == shared.settings && !(is_first && was_live) {
         let asked =

@@ -22,7 +22,7 @@
 //! - **Eviction**: if there are more ended jobs than [`Retention`] allows, the earliest ones are evicted, association by
 //!   association. Covered jobs are dropped; the others become one decaying sum. A watermark cannot split that sum. A push whose
 //!   watermark lies before the end of the sum leaves the usage of the association unchanged, which is exact; a push whose
-//!   watermark covers the sum replaces it. While [`Standing::remember_all`] is on, no job is evicted, so that a restart may read
+//!   watermark covers the sum replaces it. While [`Standing::keep_all_ended`] is on, no job is evicted, so that a restart may read
 //!   jobs in any order. Afterwards an unknown job that ended before the last evicted one is assumed to be in the sum.
 //! - An association that **appears** counts its jobs from their start, including jobs that started before it appeared. An
 //!   association that **disappears** has no fair-share; its jobs are kept as long as they may count again. An association that
@@ -180,7 +180,7 @@ impl Standing {
     }
 
     /// Sets whether all ended jobs are kept, whatever their number: while a restart reads them.
-    pub fn remember_all(&mut self, on: bool) {
+    pub fn keep_all_ended(&mut self, on: bool) {
         self.keep_all = on;
     }
 

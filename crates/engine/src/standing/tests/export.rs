@@ -111,14 +111,14 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
     assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "the pushed usage includes these jobs");
     assert!(!sums.is_empty() && sums.iter().all(|sum| sum.horizon > T0));
     let mut second = Standing::new(Retention { jobs: 4, each: 2 });
-    second.remember_all(true);
+    second.keep_all_ended(true);
     for sum in sums {
         assert!(second.restore_evicted(sum));
     }
     for Ended { job, end } in jobs {
         second.ended(&job, end).expect("an end");
     }
-    second.remember_all(false);
+    second.keep_all_ended(false);
     second.push(varied()).expect("a site");
     for (user, bank) in [(1, "A"), (2, "A"), (3, "B")] {
         let [ours, theirs] = [&first, &second].map(|one| usage(one, user, bank, T0 + 200.0));
@@ -132,7 +132,7 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
 fn jobs_evicted_during_an_export_count_once() {
     for each in [0, 1, 2] {
         let mut first = Standing::new(Retention { jobs: 0, each });
-        first.remember_all(true);
+        first.keep_all_ended(true);
         first.push(site(Policy::Classic)).expect("a site");
         // The order of the ends differs from the order of the export.
         for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
@@ -141,14 +141,14 @@ fn jobs_evicted_during_an_export_count_once() {
         let (jobs, sums, next) = first.uncovered(Default::default(), 4);
         assert_eq!((jobs.len(), sums.len()), (4, 0));
         let mut pages = vec![(jobs, sums)];
-        first.remember_all(false);
+        first.keep_all_ended(false);
         first.refresh(T0 + 100.0);
         assert_eq!(first.counts().2, each);
         let (jobs, sums, end) = first.uncovered(next.expect("two are left"), 4);
         assert_eq!((jobs.len(), sums.len(), end), (each, 1, None));
         pages.push((jobs, sums));
         let mut second = Standing::new(Retention::default());
-        second.remember_all(true);
+        second.keep_all_ended(true);
         for (jobs, sums) in pages {
             assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
             for Ended { job, end } in jobs {
@@ -175,7 +175,7 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
         assert_eq!(first.counts(), (3, 1, 1));
         first.over(JobId(9), T0 + end).expect("an end");
         let mut second = Standing::new(Retention::default());
-        second.remember_all(true);
+        second.keep_all_ended(true);
         let mut place = Some(Default::default());
         while let Some(from) = place {
             let (jobs, sums, next) = first.uncovered(from, most);

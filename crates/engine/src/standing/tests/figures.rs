@@ -190,7 +190,7 @@ fn as_many_ended_jobs_are_kept_as_configured() {
     ] {
         let mut standing = Standing::new(Retention { jobs: 4, each });
         standing.push(site(Policy::Classic)).expect("a site");
-        standing.remember_all(keep_all);
+        standing.keep_all_ended(keep_all);
         for ((user, bank, first), ends) in [(1, "A", 10), (3, "B", 20)].into_iter().zip(ends) {
             for (id, end) in (first..).zip(ends) {
                 let end = T0 + f64::from(*end);

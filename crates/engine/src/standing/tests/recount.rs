@@ -208,13 +208,13 @@ proptest! {
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
         let mut standing = Standing::new(Retention { jobs: 0, each });
-        standing.remember_all(true);
+        standing.keep_all_ended(true);
         let first = Pushed { last: [None; 5], alone: false, later: 0.0 };
         standing.push(first.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
         for record in &records {
             record.report(&mut standing, true);
         }
-        standing.remember_all(false);
+        standing.keep_all_ended(false);
         standing.refresh(END - DAY);
         for act in &acts {
             match act {
