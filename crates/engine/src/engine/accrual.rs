@@ -51,7 +51,7 @@ pub(in crate::engine) fn accrued(shared: &mut Shared, id: JobId, job: &Job) -> O
     }
     // Without refreshes nothing else gives up ended jobs between two pushes.
     if shared.settings.refresh <= 0.0 || !shared.settings.live {
-        shared.standing.give_up_beside(id, shared.now);
+        shared.standing.evict_ended_in_association_of(id, shared.now);
     }
     unbelievable(done)
 }

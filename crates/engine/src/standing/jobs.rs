@@ -203,7 +203,7 @@ impl Standing {
 
     /// Evicts ended jobs of the association of job `id`, for sites without refreshes. If no job could be evicted at `now`, a
     /// second call with the same `now` does nothing: many jobs may end in one turn.
-    pub fn give_up_beside(&mut self, id: JobId, now: f64) {
+    pub fn evict_ended_in_association_of(&mut self, id: JobId, now: f64) {
         let half_life = self.site.as_ref().map(|site| site.scale.half_life());
         let Some((half_life, place)) = half_life.zip(self.by_id.get(&id).copied()) else { return };
         let jobs = self.entries.get(place.entry as usize).and_then(|entry| entry.jobs.as_ref());

@@ -349,15 +349,15 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     };
     for id in (1..=9).rev() {
         standing.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-        standing.give_up_beside(JobId(id), T0 + 10.0);
+        standing.evict_ended_in_association_of(JobId(id), T0 + 10.0);
         assert_eq!(places(&standing), (0, (id..=9).rev().collect()));
         standing.assert_positions();
     }
     // A second call at the same time does nothing, although job 10 could be evicted.
     standing.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
-    standing.give_up_beside(JobId(10), T0 + 10.0);
+    standing.evict_ended_in_association_of(JobId(10), T0 + 10.0);
     assert_eq!(standing.counts().2, 10);
-    standing.give_up_beside(JobId(10), T0 + 11.0);
+    standing.evict_ended_in_association_of(JobId(10), T0 + 11.0);
     assert_eq!(standing.counts().2, 9);
     standing.assert_positions();
     // Jobs that end later than now are not evicted.
@@ -366,11 +366,11 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     for id in 1..=3 {
         early.ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64).expect("an end");
     }
-    early.give_up_beside(JobId(1), T0 + 50.0);
+    early.evict_ended_in_association_of(JobId(1), T0 + 50.0);
     assert_eq!(places(&early), (0, vec![1, 2, 3]));
-    early.give_up_beside(JobId(1), T0 + 97.0);
+    early.evict_ended_in_association_of(JobId(1), T0 + 97.0);
     assert_eq!(early.counts().2, 2, "a job that ends now is evicted");
-    early.give_up_beside(JobId(1), T0 + 98.5);
+    early.evict_ended_in_association_of(JobId(1), T0 + 98.5);
     assert_eq!(early.counts().2, 1);
     early.assert_positions();
 }
