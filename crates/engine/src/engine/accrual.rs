@@ -60,7 +60,7 @@ pub(in crate::engine) fn accrued(shared: &mut Shared, id: JobId, job: &Job) -> O
 pub(in crate::engine) fn ended_unheard(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let known = shared.ledger.job(id).cloned();
     let told = known.and_then(|job| accrued(shared, id, &job));
-    told.into_iter().chain(unbelievable(shared.standing.over(id, shared.now))).collect()
+    told.into_iter().chain(unbelievable(shared.standing.record_end_of_running(id, shared.now))).collect()
 }
 
 fn unbelievable(done: Result<(), standing::BadJob>) -> Option<Effect> {

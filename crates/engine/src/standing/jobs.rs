@@ -65,7 +65,7 @@ impl Standing {
     /// Records that `job` ended at `end`, in seconds since the epoch. Returns an error if its start or `end` is not a valid time.
     pub fn ended(&mut self, job: &Job, end: f64) -> Result<(), BadJob> {
         let at = match self.by_id.get(&job.id).copied() {
-            Some(Place { slot: Slot::Running(_), .. }) => return self.over(job.id, end),
+            Some(Place { slot: Slot::Running(_), .. }) => return self.record_end_of_running(job.id, end),
             Some(Place { entry, slot: Slot::Ended(slot) }) => {
                 self.merge_end(entry, slot, job, end);
                 entry
@@ -86,7 +86,7 @@ impl Standing {
     }
 
     /// Records the end of a job that is known to run. Does nothing for any other id.
-    pub fn over(&mut self, id: JobId, end: f64) -> Result<(), BadJob> {
+    pub fn record_end_of_running(&mut self, id: JobId, end: f64) -> Result<(), BadJob> {
         let Some(Place { entry, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() else {
             return Ok(());
         };

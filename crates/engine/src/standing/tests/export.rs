@@ -173,7 +173,7 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
         }
         first.refresh(T0 + 100.0);
         assert_eq!(first.counts(), (3, 1, 1));
-        first.over(JobId(9), T0 + end).expect("an end");
+        first.record_end_of_running(JobId(9), T0 + end).expect("an end");
         let mut second = Standing::new(Retention::default());
         second.keep_all_ended(true);
         let mut place = Some(Default::default());
