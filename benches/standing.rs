@@ -207,7 +207,7 @@ fn turns(criterion: &mut Criterion) {
         let mut charging = standing.charging(asked(), T0).expect("a tree");
         loop {
             let begun = Instant::now();
-            let is_done = standing.charge_on(&mut charging, 4_000);
+            let is_done = standing.continue_charging(&mut charging, 4_000);
             (longest, slices) = (longest.max(begun.elapsed()), slices + 1);
             if is_done {
                 break;
@@ -217,7 +217,7 @@ fn turns(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("users", format!("{users} in {banks} banks")), |bencher| {
             bencher.iter(|| {
                 let mut charging = standing.charging(asked(), T0).expect("a tree");
-                while !standing.charge_on(&mut charging, 4_000) {}
+                while !standing.continue_charging(&mut charging, 4_000) {}
                 black_box(&charging);
             });
         });

@@ -233,7 +233,7 @@ impl Standing {
 
     /// Charges at most `budget` more jobs, or fewer if banks are equal; under a formula policy at least one association. Returns
     /// true if all jobs are charged.
-    pub fn charge_on(&self, charging: &mut Charging, budget: usize) -> bool {
+    pub fn continue_charging(&self, charging: &mut Charging, budget: usize) -> bool {
         let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = charging;
         let factor = self.scale().map_or(1.0, |scale| scale.factor(*now));
         if let Some(turns) = turns {

@@ -71,7 +71,7 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> 
         None => shared.standing.charging(std::mem::take(&mut taking.asked), shared.now),
     };
     let mut charging = charging?;
-    if !shared.standing.charge_on(&mut charging, SLICE) {
+    if !shared.standing.continue_charging(&mut charging, SLICE) {
         taking.charging = Some(charging);
         return Some(taking);
     }

@@ -134,7 +134,7 @@ fn comparisons_of_equal_banks_use_the_budget() {
         let standing = idle(of_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
         let mut charging = standing.charging(asked, T0).expect("a tree");
-        assert!(!standing.charge_on(&mut charging, budget));
+        assert!(!standing.continue_charging(&mut charging, budget));
         let turns: usize =
             standing.priced_turns(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).sum();
         assert_eq!(turns, taken, "{of_bank} {budget}");
@@ -165,7 +165,7 @@ fn charges_are_converted_to_the_present_units() {
     for (budget, calls) in [(1, 8), (2, 4), (7, 2), (8, 1), (100, 1)] {
         let mut charging = faded.charging(asked(), T0 + DAY).expect("a tree");
         let mut ours = 1;
-        while !faded.charge_on(&mut charging, budget) {
+        while !faded.continue_charging(&mut charging, budget) {
             ours += 1;
         }
         assert_eq!(ours, calls, "{budget}");
@@ -183,7 +183,7 @@ fn under_a_formula_a_slice_has_whole_associations() {
         let asked = (0..4).map(|at| (Index(at), vec![60.0, 70.0])).collect();
         let mut charging = standing.charging(asked, T0).expect("a tree");
         let mut ours = 1;
-        while !standing.charge_on(&mut charging, budget) {
+        while !standing.continue_charging(&mut charging, budget) {
             ours += 1;
         }
         assert_eq!(ours, calls, "{budget}");
