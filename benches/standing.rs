@@ -204,7 +204,7 @@ fn turns(criterion: &mut Criterion) {
             indices.map(|index| (index, vec![3_600.0; 2])).collect()
         };
         let (mut longest, mut slices) = (Duration::ZERO, 0);
-        let mut charging = standing.charging(asked(), T0).expect("a tree");
+        let mut charging = standing.begin_charging(asked(), T0).expect("a tree");
         loop {
             let begun = Instant::now();
             let is_done = standing.continue_charging(&mut charging, 4_000);
@@ -216,7 +216,7 @@ fn turns(criterion: &mut Criterion) {
         println!("{users} users in {banks} banks: {slices} slices, the longest {longest:.2?}");
         group.bench_function(BenchmarkId::new("users", format!("{users} in {banks} banks")), |bencher| {
             bencher.iter(|| {
-                let mut charging = standing.charging(asked(), T0).expect("a tree");
+                let mut charging = standing.begin_charging(asked(), T0).expect("a tree");
                 while !standing.continue_charging(&mut charging, 4_000) {}
                 black_box(&charging);
             });

@@ -220,7 +220,7 @@ impl Standing {
     /// Starts to charge pending jobs. `asked` has the requests of each association's jobs in their order, in seconds times
     /// weight. Uses the ranking of the last refresh, which must not change before the charging is done. Returns `None` without a
     /// tree.
-    pub fn charging(&self, asked: Vec<(Index, Vec<f64>)>, now: f64) -> Option<Charging> {
+    pub fn begin_charging(&self, asked: Vec<(Index, Vec<f64>)>, now: f64) -> Option<Charging> {
         let (tree, ranking) = (self.tree()?, self.ranking()?);
         let leaf = |(at, (index, _)): (usize, &(Index, Vec<f64>))| Some((self.node(*index)?, at));
         let by_leaf: HashMap<NodeId, usize> = asked.iter().enumerate().filter_map(leaf).collect();

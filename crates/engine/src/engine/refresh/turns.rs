@@ -68,7 +68,7 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> 
     }
     let charging = match taking.charging.take() {
         Some(charging) => Some(charging),
-        None => shared.standing.charging(std::mem::take(&mut taking.asked), shared.now),
+        None => shared.standing.begin_charging(std::mem::take(&mut taking.asked), shared.now),
     };
     let mut charging = charging?;
     if !shared.standing.continue_charging(&mut charging, SLICE) {

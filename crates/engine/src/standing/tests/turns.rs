@@ -133,7 +133,7 @@ fn comparisons_of_equal_banks_use_the_budget() {
     for (of_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
         let standing = idle(of_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
-        let mut charging = standing.charging(asked, T0).expect("a tree");
+        let mut charging = standing.begin_charging(asked, T0).expect("a tree");
         assert!(!standing.continue_charging(&mut charging, budget));
         let turns: usize =
             standing.priced_turns(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).sum();
@@ -163,7 +163,7 @@ fn charges_are_converted_to_the_present_units() {
     faded.refresh(T0 + DAY);
     let asked = || vec![(Index(0), vec![600.0; 5]), (Index(1), vec![5_000.0, 1.0])];
     for (budget, calls) in [(1, 8), (2, 4), (7, 2), (8, 1), (100, 1)] {
-        let mut charging = faded.charging(asked(), T0 + DAY).expect("a tree");
+        let mut charging = faded.begin_charging(asked(), T0 + DAY).expect("a tree");
         let mut ours = 1;
         while !faded.continue_charging(&mut charging, budget) {
             ours += 1;
@@ -181,7 +181,7 @@ fn under_a_formula_a_slice_has_whole_associations() {
     standing.refresh(T0);
     for (budget, calls) in [(1, 5), (6, 3), (9, 2), (12, 2), (13, 1)] {
         let asked = (0..4).map(|at| (Index(at), vec![60.0, 70.0])).collect();
-        let mut charging = standing.charging(asked, T0).expect("a tree");
+        let mut charging = standing.begin_charging(asked, T0).expect("a tree");
         let mut ours = 1;
         while !standing.continue_charging(&mut charging, budget) {
             ours += 1;
