@@ -270,7 +270,7 @@ impl Standing {
     /// Returns the fair-shares of the charged jobs of each association, in their order. If the usage of all others is close to 0,
     /// a formula returns the same fair-share for every further job. Each then falls by `least`, so that the associations
     /// alternate.
-    pub fn priced_turns(&self, charging: Charging, least: f64) -> Vec<(Index, Vec<f64>)> {
+    pub fn list_fairshares(&self, charging: Charging, least: f64) -> Vec<(Index, Vec<f64>)> {
         let Charging { asked, turns, order, fairshares, .. } = charging;
         let indices = asked.into_iter().map(|(index, _)| index);
         if turns.is_none() {

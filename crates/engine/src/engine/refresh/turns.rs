@@ -8,11 +8,11 @@
 //! - A job asks for its nodes and cores, by the tree's weights, for its time limit; one without limit for a day.
 //! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
 //!   level who is more deserving, and "all others unchanged" would have every association's jobs from the second on stand equal:
-//!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Standing::priced_turns`] makes prices of them.
+//!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Standing::list_fairshares`] makes prices of them.
 //! - Turns are as of the last refresh. A job that came since it was begun, or came from another association, stands with the last of its association.
 //! - A turn never holds a job: where its price would be none it keeps its association's fair-share.
 //!
-//! [`Standing::priced_turns`]: crate::standing::Standing::priced_turns
+//! [`Standing::list_fairshares`]: crate::standing::Standing::list_fairshares
 
 use crate::accounts::AssociationId;
 use crate::engine::{
@@ -78,7 +78,7 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> 
     // What makes a difference of one in a price, and a little for what multiplying loses.
     let unit = 1.001 / (shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
     let mut turns = JobTurns::default();
-    for (index, fairshares) in shared.standing.priced_turns(charging, unit) {
+    for (index, fairshares) in shared.standing.list_fairshares(charging, unit) {
         let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
         for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
             let turn = Turn { number: at + 1, fairshare };

@@ -136,7 +136,7 @@ fn comparisons_of_equal_banks_use_the_budget() {
         let mut charging = standing.begin_charging(asked, T0).expect("a tree");
         assert!(!standing.continue_charging(&mut charging, budget));
         let turns: usize =
-            standing.priced_turns(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).sum();
+            standing.list_fairshares(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).sum();
         assert_eq!(turns, taken, "{of_bank} {budget}");
     }
 }
@@ -144,7 +144,7 @@ fn comparisons_of_equal_banks_use_the_budget() {
 /// Returns the associations in the order of the fair-shares of their turns.
 fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
     let mut turns: Vec<(f64, u32)> = standing
-        .priced_turns(charging, 1e-6)
+        .list_fairshares(charging, 1e-6)
         .into_iter()
         .flat_map(|(index, fairshares)| fairshares.into_iter().map(move |fairshare| (fairshare, index.0)))
         .collect();
@@ -188,7 +188,7 @@ fn under_a_formula_a_slice_has_whole_associations() {
         }
         assert_eq!(ours, calls, "{budget}");
         let lengths: Vec<usize> =
-            standing.priced_turns(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).collect();
+            standing.list_fairshares(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).collect();
         assert_eq!(lengths, [2; 4]);
     }
 }
