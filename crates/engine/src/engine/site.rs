@@ -115,7 +115,7 @@ impl StagedPush {
     /// What came of a push goes with it, the cells of associations that came first with it included.
     fn abandon_draft(&mut self, shared: &mut Shared) {
         if !std::mem::take(&mut self.draft).is_empty() {
-            shared.standing.tidy();
+            shared.standing.remove_unused();
         }
     }
 }

@@ -37,7 +37,7 @@ impl Standing {
             Ok((complete.site, complete.indices, tree))
         });
         // If the site is rejected, the entries that were added for it are removed.
-        let (site, indices, tree) = ready.inspect_err(|_| self.tidy())?;
+        let (site, indices, tree) = ready.inspect_err(|_| self.remove_unused())?;
         self.has_replaced_all |= site.replaces_all;
         for (leaf, entry) in site.associations.into_iter().zip(&indices) {
             if let Some(entry) = self.entries.get_mut(entry.0 as usize) {
@@ -77,7 +77,7 @@ impl Standing {
         let ranking = Ranking::default();
         self.site = Some(Ranked { rules, tree, scale, ranking, is_ranked: false, entry_of_leaf, own_usage });
         self.generation += 1;
-        self.tidy();
+        self.remove_unused();
         self.restart();
         Ok(change)
     }
@@ -144,13 +144,13 @@ impl Standing {
     /// Removes the tree. Jobs are kept for a tree that may follow.
     pub fn forget_site(&mut self) {
         if self.site.take().is_none() {
-            return self.tidy();
+            return self.remove_unused();
         }
         for entry in &mut self.entries {
             (entry.leaf, entry.fairshare) = (None, None);
         }
         self.generation += 1;
-        self.tidy();
+        self.remove_unused();
         self.cancel_refresh();
     }
 
@@ -163,7 +163,7 @@ impl Standing {
     }
 
     /// Removes associations that the tree lacks and that have no jobs, including those of a push that was not committed.
-    pub fn tidy(&mut self) {
+    pub fn remove_unused(&mut self) {
         for (at, entry) in self.entries.iter_mut().enumerate() {
             if !entry.is_needed()
                 && let Some(key) = entry.key.take()

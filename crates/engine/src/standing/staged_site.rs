@@ -73,7 +73,7 @@ impl SitePart {
 }
 
 impl StagedSite {
-    /// Adds a part. New associations get an entry, which [`Standing::tidy`] removes unless the site is committed.
+    /// Adds a part. New associations get an entry, which [`Standing::remove_unused`] removes unless the site is committed.
     pub fn absorb(&mut self, mut part: SitePart, standing: &mut Standing) {
         if self.indices.is_empty() {
             self.freed = standing.freed;

@@ -95,7 +95,7 @@ fn an_abandoned_site_leaves_no_association() {
     let before = figures(&mut standing);
     drop(draft(&larger(), &mut standing));
     assert_eq!(figures(&mut standing)[..3], before[..3], "the fair-shares are unchanged");
-    standing.tidy();
+    standing.remove_unused();
     assert_eq!((standing.counts().0, figures(&mut standing)), (3, before));
 }
 
