@@ -51,7 +51,7 @@ impl EndedJobs {
     /// Asks for what ended since the earliest watermark and still counts, once after the plugin was loaded; again only if a push
     /// goes further back.
     pub fn ask(&mut self, standing: &mut Standing, now: f64) -> Vec<Effect> {
-        let since = standing.counted_from(now - standing.reset());
+        let since = standing.earliest_watermark(now - standing.reset());
         let asked = match self.asking {
             Asking::Due | Asking::Unanswered => f64::INFINITY,
             Asking::UnderWay { since, .. } | Asking::Done(since) => since,

@@ -248,7 +248,7 @@ impl Standing {
     }
 
     /// Returns the earliest watermark of all associations in the tree, or `since` if that is later.
-    pub fn counted_from(&self, since: f64) -> f64 {
+    pub fn earliest_watermark(&self, since: f64) -> f64 {
         let in_tree = self.entries.iter().filter(|entry| entry.leaf.is_some());
         in_tree.map(AssociationUsage::counted_until).fold(f64::INFINITY, f64::min).max(since)
     }

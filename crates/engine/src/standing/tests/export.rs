@@ -79,11 +79,11 @@ fn usages_in_options_are_converted_to_the_units_of_the_tree() {
 #[test]
 fn jobs_are_wanted_since_the_earliest_watermark_in_the_tree() {
     let standing = standing(varied());
-    assert_eq!(standing.counted_from(0.0), T0 - 90.0);
-    assert_eq!(standing.counted_from(T0 - 10.0), T0 - 10.0);
+    assert_eq!(standing.earliest_watermark(0.0), T0 - 90.0);
+    assert_eq!(standing.earliest_watermark(T0 - 10.0), T0 - 10.0);
     let mut fewer = varied();
     fewer.associations.pop();
-    assert_eq!(super::standing(fewer).counted_from(0.0), T0 - 50.0);
+    assert_eq!(super::standing(fewer).earliest_watermark(0.0), T0 - 50.0);
 }
 
 #[test]
