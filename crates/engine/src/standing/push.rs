@@ -23,7 +23,7 @@ impl Standing {
         match draft.whole(mode) {
             Some(complete) => self.replace_site(complete),
             None => {
-                self.forget_site();
+                self.remove_site();
                 Ok(SiteChange::default())
             }
         }
@@ -142,7 +142,7 @@ impl Standing {
     }
 
     /// Removes the tree. Jobs are kept for a tree that may follow.
-    pub fn forget_site(&mut self) {
+    pub fn remove_site(&mut self) {
         if self.site.take().is_none() {
             return self.remove_unused();
         }

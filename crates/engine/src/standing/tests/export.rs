@@ -44,7 +44,7 @@ fn the_pushed_site_is_exported() {
 fn pushes_and_refreshes_that_change_something_are_counted() {
     let mut standing = Standing::default();
     assert_eq!(standing.generation(), 0);
-    standing.forget_site();
+    standing.remove_site();
     assert_eq!(standing.generation(), 0, "there was no tree");
     for generation in [1, 2] {
         standing.push(site(Policy::Classic)).expect("a site");
@@ -57,7 +57,7 @@ fn pushes_and_refreshes_that_change_something_are_counted() {
     assert_eq!(standing.generation(), ranked);
     let idle = standing.step(1).map(|done| (done.now, done.changed.len()));
     assert_eq!(idle, Some((T0 + 1.0, 0)), "no refresh is in progress");
-    standing.forget_site();
+    standing.remove_site();
     assert_eq!(standing.generation(), ranked + 1);
     assert!(standing.tree().is_none());
 }

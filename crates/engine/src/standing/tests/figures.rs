@@ -292,7 +292,7 @@ fn a_removed_association_is_reported() {
     assert!(changed.contains(&Changed { association: gone, before, after: None }), "{changed:?}");
     standing.begin(T0 + 2.0);
     assert!(standing.is_refreshing());
-    standing.forget_site();
+    standing.remove_site();
     assert!(!standing.is_refreshing(), "there is no tree");
 }
 
