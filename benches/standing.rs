@@ -19,7 +19,7 @@ use fairshare::periods::{Resources, Weights};
 use fairshare::{Options, Policy, Shares};
 use fairshare_engine::ids::{BankName, JobId, UserId};
 use fairshare_engine::priority::order::Bounds;
-use fairshare_engine::priority::{Pending, Priced};
+use fairshare_engine::priority::{Pending, PendingJob};
 use fairshare_engine::standing::{Bank, Job, Leaf, Retention, Site, Standing, Watermark};
 
 const T0: f64 = 1.7e9;
@@ -157,7 +157,7 @@ fn orders(criterion: &mut Criterion) {
         for id in 0..50_000u64 {
             let exact = 1 + random.below(100_000) as u32;
             let posted = if id < lag { exact + 1 + random.below(50) as u32 } else { exact };
-            pending.put(None, Priced { id: JobId(id), posted, exact, is_outdated: false }, ());
+            pending.put(None, PendingJob { id: JobId(id), posted, exact, is_outdated: false }, ());
         }
         let touched = pending.plan(bounds).touch.len();
         println!("{what}: {touched} touched");
@@ -165,7 +165,7 @@ fn orders(criterion: &mut Criterion) {
     }
     let mut pending = Pending::default();
     for id in 0..50_000u64 {
-        pending.put(None, Priced { id: JobId(id), posted: 5, exact: 5, is_outdated: false }, ());
+        pending.put(None, PendingJob { id: JobId(id), posted: 5, exact: 5, is_outdated: false }, ());
     }
     let mut priority = 5;
     group.bench_function("every exact priority changes", |bencher| {

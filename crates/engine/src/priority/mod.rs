@@ -18,7 +18,7 @@ pub use explanation::{Explanation, Outcome, Score, Term, score};
 pub use factor::{
     AGE, AGE_OFFSET, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, NO_RANGE, SIZE, Subject, Weighed,
 };
-pub use pending::{Pending, Priced};
+pub use pending::{Pending, PendingJob};
 
 /// The urgency that holds a job (RFC 30).
 pub const URGENCY_HOLD: i64 = 0;

@@ -19,7 +19,7 @@
 //! priorities, because posting a part of them would move the head behind the others.
 
 use super::PRIORITY_MAX;
-use super::pending::{Pending, Priced};
+use super::pending::{Pending, PendingJob};
 use crate::ids::JobId;
 
 /// The limits of a plan.
@@ -44,7 +44,7 @@ pub struct Plan {
     pub only_to: Option<usize>,
 }
 
-impl Priced {
+impl PendingJob {
     /// Returns true if the job becomes held or expedited, or ceases to be.
     fn is_urgent(&self) -> bool {
         let special = |priority: u32| priority == 0 || priority == PRIORITY_MAX;
@@ -84,15 +84,15 @@ impl<T> Pending<T> {
     pub fn plan(&self, bounds: Bounds) -> Plan {
         let lagging = self.lagging();
         if lagging == 0 || bounds.refreshes_stale && lagging <= bounds.budget {
-            let mut touch: Vec<Priced> = self.laggards().collect();
-            touch.sort_unstable_by_key(Priced::by_exact);
+            let mut touch: Vec<PendingJob> = self.laggards().collect();
+            touch.sort_unstable_by_key(PendingJob::by_exact);
             return build_plan(touch, 0, None);
         }
-        let head = |jobs: &[Priced]| match bounds.refreshes_stale {
+        let head = |jobs: &[PendingJob]| match bounds.refreshes_stale {
             true => Head::new(jobs, bounds.depth),
             false => Head::keeping(jobs, bounds.depth),
         };
-        let has_stale = |jobs: &&[Priced]| jobs.iter().any(Priced::lags);
+        let has_stale = |jobs: &&[PendingJob]| jobs.iter().any(PendingJob::lags);
         let heads: Vec<Head> = self.queues().filter(has_stale).map(head).collect();
         // Queues with the smallest need come first, so that the others get the rest of the budget.
         let mut by_need: Vec<(usize, &Head)> =
@@ -117,18 +117,18 @@ impl<T> Pending<T> {
     }
 }
 
-fn build_plan(touch: Vec<Priced>, lagging: usize, only_to: Option<usize>) -> Plan {
+fn build_plan(touch: Vec<PendingJob>, lagging: usize, only_to: Option<usize>) -> Plan {
     Plan { touch: touch.into_iter().map(|job| (job.id, job.exact)).collect(), lagging, only_to }
 }
 
 /// Returns the fewest jobs of a queue to post so that the queue is correct to `depth`. The head comes first.
-pub fn least(jobs: &[Priced], depth: usize) -> Vec<Priced> {
+pub fn least(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
     Head::new(jobs, depth).least(depth)
 }
 
 /// The jobs of a queue. The first ones by current priority are sorted.
 struct Head {
-    jobs: Vec<Priced>,
+    jobs: Vec<PendingJob>,
     /// The result for each of the sorted jobs.
     steps: Vec<Step>,
 }
@@ -154,19 +154,19 @@ struct Step {
 }
 
 impl Head {
-    fn new(jobs: &[Priced], depth: usize) -> Head {
+    fn new(jobs: &[PendingJob], depth: usize) -> Head {
         Head::from_jobs(jobs.to_vec(), depth)
     }
 
-    fn from_jobs(mut jobs: Vec<Priced>, depth: usize) -> Head {
+    fn from_jobs(mut jobs: Vec<PendingJob>, depth: usize) -> Head {
         if depth < jobs.len() {
-            jobs.select_nth_unstable_by_key(depth, Priced::by_exact);
+            jobs.select_nth_unstable_by_key(depth, PendingJob::by_exact);
         }
         let first = depth.min(jobs.len());
         let (head, _) = jobs.split_at_mut(first);
-        head.sort_unstable_by_key(Priced::by_exact);
+        head.sort_unstable_by_key(PendingJob::by_exact);
         let mut steps = Vec::with_capacity(head.len());
-        let mut before: Option<(&Priced, Step)> = None;
+        let mut before: Option<(&PendingJob, Step)> = None;
         for job in &*head {
             let step = compute_step(before, job);
             steps.push(step);
@@ -176,8 +176,8 @@ impl Head {
     }
 
     /// Like [`Head::new`], but incomparable priorities may stay.
-    fn keeping(jobs: &[Priced], depth: usize) -> Head {
-        let jobs = jobs.iter().map(|job| Priced { is_outdated: false, ..*job });
+    fn keeping(jobs: &[PendingJob], depth: usize) -> Head {
+        let jobs = jobs.iter().map(|job| PendingJob { is_outdated: false, ..*job });
         Head::from_jobs(jobs.collect(), depth)
     }
 
@@ -193,7 +193,7 @@ impl Head {
             limit: Some(last.by_exact()),
         };
         // If the last job of the head keeps a posted priority below its current one, no other priority may lie between.
-        let ends_before = |job: &Priced| {
+        let ends_before = |job: &PendingJob| {
             let touched = job.is_urgent() || job.by_posted().is_before(last.by_posted());
             touched && job.by_exact().is_before(last.by_posted())
         };
@@ -206,7 +206,7 @@ impl Head {
     }
 
     /// Lists the fewest jobs to post for `depth`, the head first.
-    fn least(&self, depth: usize) -> Vec<Priced> {
+    fn least(&self, depth: usize) -> Vec<PendingJob> {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Fewest { touches, keeps_last: mut kept, limit } = self.fewest(depth);
         let mut touch = Vec::with_capacity(touches);
@@ -224,7 +224,7 @@ impl Head {
 
     /// Lists jobs for a budget that is too small for `depth`, and returns the depth to which they suffice; `None` if that is
     /// `depth`.
-    fn list_for_budget(&self, budget: usize, depth: usize) -> (Vec<Priced>, Option<usize>) {
+    fn list_for_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, Option<usize>) {
         let (within, to) = self.list_within(budget, depth);
         if to > 0 || !self.jobs.iter().any(|job| job.is_outdated) {
             return (within, Some(to));
@@ -238,7 +238,7 @@ impl Head {
     }
 
     /// Lists as many jobs as `budget` allows, held and expedited ones first, and returns the depth to which they suffice.
-    fn list_within(&self, budget: usize, depth: usize) -> (Vec<Priced>, usize) {
+    fn list_within(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, usize) {
         if self.fewest(0).touches > budget {
             let mut urgent = self.least(0);
             urgent.truncate(budget);
@@ -259,12 +259,12 @@ impl Head {
 }
 
 /// Returns the jobs behind the head that must be posted: held and expedited ones, and those that would precede `limit`.
-fn find_jobs_behind(rest: &[Priced], limit: Option<Place>) -> impl Iterator<Item = &Priced> {
-    let is_before = move |job: &Priced| limit.is_some_and(|limit| job.by_posted().is_before(limit));
+fn find_jobs_behind(rest: &[PendingJob], limit: Option<Place>) -> impl Iterator<Item = &PendingJob> {
+    let is_before = move |job: &PendingJob| limit.is_some_and(|limit| job.by_posted().is_before(limit));
     rest.iter().filter(move |job| job.is_urgent() || is_before(job))
 }
 
-fn compute_step(before: Option<(&Priced, Step)>, job: &Priced) -> Step {
+fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     let touched = usize::from(job.lags());
     let Some((above, last)) = before else {
         return Step { kept: job.may_lag().then_some(0), exact: touched, ..Step::default() };

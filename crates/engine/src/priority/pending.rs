@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A pending job with its posted and its current priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Priced {
+pub struct PendingJob {
     /// The id of the job.
     pub id: JobId,
     /// The priority by which the scheduler sorts the job.
@@ -20,7 +20,7 @@ pub struct Priced {
     pub is_outdated: bool,
 }
 
-impl Priced {
+impl PendingJob {
     /// Returns true if the posted priority is stale.
     pub fn lags(&self) -> bool {
         self.posted != self.exact
@@ -31,7 +31,7 @@ impl Priced {
 #[derive(Clone, Debug)]
 struct Queue<T> {
     name: Option<QueueName>,
-    jobs: Vec<Priced>,
+    jobs: Vec<PendingJob>,
     notes: Vec<T>,
 }
 
@@ -64,7 +64,7 @@ impl<T> Default for Pending<T> {
 
 impl<T> Pending<T> {
     /// Adds a job, or replaces its queue, priorities and note. Returns the former note.
-    pub fn put(&mut self, queue: Option<&QueueName>, job: Priced, note: T) -> Option<T> {
+    pub fn put(&mut self, queue: Option<&QueueName>, job: PendingJob, note: T) -> Option<T> {
         let place = self.places.get(job.id).copied();
         if let Some(place) = place
             && let Some(known) = self.queues.get_mut(place.queue as usize)
@@ -137,7 +137,7 @@ impl<T> Pending<T> {
     }
 
     /// Sets the posted priority of a job and its note. Returns the former job and note.
-    pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(Priced, T)> {
+    pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(PendingJob, T)> {
         self.change_job(id, |job, noted| {
             let before = *job;
             (job.posted, job.is_outdated) = (posted, false);
@@ -146,7 +146,7 @@ impl<T> Pending<T> {
     }
 
     /// Restores the posted priority and the note of a job, because Flux refused the new priority.
-    pub fn take_back(&mut self, before: Priced, note: T) {
+    pub fn take_back(&mut self, before: PendingJob, note: T) {
         self.change_job(before.id, |job, noted| {
             (job.posted, job.is_outdated) = (before.posted, before.is_outdated);
             *noted = note;
@@ -160,7 +160,7 @@ impl<T> Pending<T> {
     }
 
     /// Returns a job with both priorities, and its note.
-    pub fn get(&self, id: JobId) -> Option<(Priced, &T)> {
+    pub fn get(&self, id: JobId) -> Option<(PendingJob, &T)> {
         let place = self.places.get(id)?;
         let queue = self.queues.get(place.queue as usize)?;
         Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
@@ -187,7 +187,7 @@ impl<T> Pending<T> {
     }
 
     /// Returns the jobs with stale priorities.
-    pub(super) fn laggards(&self) -> impl Iterator<Item = Priced> {
+    pub(super) fn laggards(&self) -> impl Iterator<Item = PendingJob> {
         self.lagging.iter().filter_map(|id| self.get(*id)).map(|(job, _)| job)
     }
 
@@ -210,11 +210,11 @@ impl<T> Pending<T> {
     }
 
     /// Returns the jobs of each queue.
-    pub(super) fn queues(&self) -> impl Iterator<Item = &[Priced]> {
+    pub(super) fn queues(&self) -> impl Iterator<Item = &[PendingJob]> {
         self.queues.iter().map(|queue| queue.jobs.as_slice())
     }
 
-    fn change_job<R>(&mut self, id: JobId, change: impl FnOnce(&mut Priced, &mut T) -> R) -> Option<R> {
+    fn change_job<R>(&mut self, id: JobId, change: impl FnOnce(&mut PendingJob, &mut T) -> R) -> Option<R> {
         let place = self.places.get(id)?;
         let queue = self.queues.get_mut(place.queue as usize)?;
         let slot = place.slot as usize;
@@ -227,7 +227,7 @@ impl<T> Pending<T> {
     }
 
     /// Updates the set of stale jobs after a change of priorities. `lagged` is true if the job was stale before.
-    fn update_stale(&mut self, lagged: bool, job: Priced) {
+    fn update_stale(&mut self, lagged: bool, job: PendingJob) {
         match (lagged, job.lags()) {
             (false, true) => {
                 self.lagging.insert(job.id);

@@ -9,7 +9,7 @@ use crate::accounts::{AssociationId, ZeroScore};
 use crate::engine::Turn;
 use crate::ids::{JobId, QueueName};
 use crate::priority::{
-    AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Pending, Priced, Weighed,
+    AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Pending, PendingJob, Weighed,
     order::{Bounds, Plan},
 };
 use crate::standing::SiteChange;
@@ -217,7 +217,7 @@ pub(super) struct PostedPriorities {
     /// The weights of the last posted priority.
     weighing: Option<Arc<Weighing>>,
     /// Priorities that are being posted, with the former ones in case Flux refuses.
-    under_way: HashMap<JobId, (Priced, Posted)>,
+    under_way: HashMap<JobId, (PendingJob, Posted)>,
     /// Whether anything changed since the last plan.
     has_changed: bool,
 }
@@ -283,7 +283,7 @@ impl PostedPriorities {
     }
 
     /// Returns both priorities of a pending job, and what made the posted one.
-    pub fn get(&self, id: JobId) -> Option<(Priced, &Posted)> {
+    pub fn get(&self, id: JobId) -> Option<(PendingJob, &Posted)> {
         self.pending.get(id)
     }
 
@@ -357,7 +357,7 @@ impl PostedPriorities {
         let posted = self.record(id, association, urgency, made, now);
         self.updated.remove(&id);
         self.held_again.remove(&id);
-        let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
+        let priced = PendingJob { id, posted: made.priority, exact: made.priority, is_outdated: false };
         let former = self.pending.put(queue, priced, posted).map(|former| former.association);
         if former != Some(association) {
             if let Some(former) = former {

@@ -6,7 +6,7 @@ use super::{Refresh, stage::Stage};
 use crate::engine::{Effect, Shared, Timer, posted::Posted};
 use crate::ids::JobId;
 use crate::limits::{Admission, Phase};
-use crate::priority::{PRIORITY_MAX, Priced};
+use crate::priority::{PRIORITY_MAX, PendingJob};
 use crate::standing::SiteChange;
 
 /// Seconds between two refreshes of stale priorities.
@@ -122,7 +122,7 @@ impl Refresh {
     /// Returns true if a job that Flux asks about in the loop of a refresh keeps its posted priority.
     pub(in crate::engine) fn keeps_posted(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
         let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-        let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
+        let same = |(_, posted): (PendingJob, &Posted)| i64::from(posted.urgency) == urgency;
         self.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
             && is_pending()
             && !shared.unpriced.contains(&id)

@@ -6,16 +6,16 @@ use proptest::prelude::*;
 use super::*;
 use crate::ids::QueueName;
 
-fn job(id: u64, posted: u32, exact: u32) -> Priced {
-    Priced { id: JobId(id), posted, exact, is_outdated: false }
+fn job(id: u64, posted: u32, exact: u32) -> PendingJob {
+    PendingJob { id: JobId(id), posted, exact, is_outdated: false }
 }
 
-fn incomparable(id: u64, posted: u32, exact: u32) -> Priced {
-    Priced { is_outdated: true, ..job(id, posted, exact) }
+fn incomparable(id: u64, posted: u32, exact: u32) -> PendingJob {
+    PendingJob { is_outdated: true, ..job(id, posted, exact) }
 }
 
 /// Returns the ids in the order of `priority`: higher first, equal ones by id.
-fn sorted(jobs: &[Priced], priority: impl Fn(&Priced) -> u32) -> Vec<JobId> {
+fn sorted(jobs: &[PendingJob], priority: impl Fn(&PendingJob) -> u32) -> Vec<JobId> {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| priority(b).cmp(&priority(a)).then(a.id.cmp(&b.id)));
     jobs.iter().map(|job| job.id).collect()
@@ -25,10 +25,10 @@ fn special(priority: u32) -> bool {
     priority == 0 || priority == u32::MAX
 }
 
-fn is_right(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) -> bool {
-    let after: Vec<Priced> = jobs
+fn is_right(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
+    let after: Vec<PendingJob> = jobs
         .iter()
-        .map(|job| if touched(job) { Priced { posted: job.exact, ..*job } } else { *job })
+        .map(|job| if touched(job) { PendingJob { posted: job.exact, ..*job } } else { *job })
         .collect();
     let head = |ids: Vec<JobId>| ids.into_iter().take(depth).collect::<Vec<_>>();
     let settled =
@@ -37,17 +37,17 @@ fn is_right(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) ->
 }
 
 /// Returns true if no job of the head by current priority keeps an incomparable posted priority.
-fn keeps_no_incomparable(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) -> bool {
+fn keeps_no_incomparable(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| b.exact.cmp(&a.exact).then(a.id.cmp(&b.id)));
     jobs.iter().take(depth).all(|job| !job.is_outdated || !job.lags() || touched(job))
 }
 
 /// Returns the size of the smallest correct set of posted jobs.
-fn smallest(jobs: &[Priced], depth: usize) -> usize {
+fn smallest(jobs: &[PendingJob], depth: usize) -> usize {
     (0u32..1 << jobs.len())
         .filter(|set| {
-            let touched = |job: &Priced| set >> job.id.0 & 1 == 1;
+            let touched = |job: &PendingJob| set >> job.id.0 & 1 == 1;
             is_right(jobs, touched, depth) && keeps_no_incomparable(jobs, touched, depth)
         })
         .map(u32::count_ones)
@@ -59,11 +59,11 @@ fn priority() -> impl Strategy<Value = u32> {
     prop_oneof![12 => 1..9u32, 1 => Just(0), 1 => Just(u32::MAX)]
 }
 
-fn jobs(most: usize) -> impl Strategy<Value = Vec<Priced>> {
+fn jobs(most: usize) -> impl Strategy<Value = Vec<PendingJob>> {
     let one = (priority(), prop::option::of(priority()), prop::bool::weighted(0.2));
     prop::collection::vec(one, 0..most).prop_map(|rows| {
         let numbered = rows.into_iter().enumerate();
-        let row = |(id, (posted, exact, is_outdated)): (usize, (u32, Option<u32>, bool))| Priced {
+        let row = |(id, (posted, exact, is_outdated)): (usize, (u32, Option<u32>, bool))| PendingJob {
             is_outdated,
             ..job(id as u64, posted, exact.unwrap_or(posted))
         };
@@ -71,7 +71,7 @@ fn jobs(most: usize) -> impl Strategy<Value = Vec<Priced>> {
     })
 }
 
-fn pending(jobs: &[Priced]) -> Pending<()> {
+fn pending(jobs: &[PendingJob]) -> Pending<()> {
     let mut pending = Pending::default();
     for &job in jobs {
         pending.put(None, job, ());
@@ -227,7 +227,7 @@ fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
 }
 
 /// Returns `many` jobs with ids from `first` on, whose order is reversed: for a depth as many jobs must be posted.
-fn reversed(first: u64, many: u64, base: u32) -> Vec<Priced> {
+fn reversed(first: u64, many: u64, base: u32) -> Vec<PendingJob> {
     (0..many).map(|at| job(first + at, base + at as u32, base + 200 - at as u32)).collect()
 }
 
@@ -250,7 +250,7 @@ fn a_queue_within_the_budget_does_not_limit_the_depth() {
     let need = least(&small, 500).len();
     // A hundred jobs with posted priorities that are up to date precede the jobs of the large queue.
     let right = (100..200).map(|id| job(id, 9_000, 9_000));
-    let large: Vec<Priced> = right.chain(reversed(200, 40, 100)).collect();
+    let large: Vec<PendingJob> = right.chain(reversed(200, 40, 100)).collect();
     let mut both = Pending::default();
     for (name, jobs) in [("small", small), ("large", large)] {
         for job in jobs {
@@ -268,10 +268,10 @@ proptest! {
     #[test]
     fn a_plan_posts_the_fewest_jobs(jobs in jobs(9), depth in prop_oneof![Just(NO_END), 0..9usize]) {
         let touch = least(&jobs, depth);
-        let touched = |job: &Priced| touch.iter().any(|other| other.id == job.id);
+        let touched = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
         prop_assert!(is_right(&jobs, touched, depth), "{touch:?}");
         prop_assert_eq!(touch.len(), smallest(&jobs, depth));
-        prop_assert!(touch.is_sorted_by_key(Priced::by_exact) && touch.iter().all(Priced::lags));
+        prop_assert!(touch.is_sorted_by_key(PendingJob::by_exact) && touch.iter().all(PendingJob::lags));
     }
 
     #[test]
@@ -279,13 +279,13 @@ proptest! {
         let pending = pending(&jobs);
         let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
         prop_assert!(plan.touch.len() <= budget);
-        let touched = |job: &Priced| plan.touch.contains(&(job.id, job.exact));
+        let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.exact));
         let to = plan.only_to.unwrap_or(depth);
         prop_assert!(to == 0 || is_right(&jobs, touched, to), "{plan:?}");
         // The plan reaches the largest possible depth.
         if plan.only_to.is_some() && to < jobs.len() {
-            let kept = |job: &Priced| Priced { is_outdated: job.is_outdated && refreshes_stale, ..*job };
-            let jobs: Vec<Priced> = jobs.iter().map(kept).collect();
+            let kept = |job: &PendingJob| PendingJob { is_outdated: job.is_outdated && refreshes_stale, ..*job };
+            let jobs: Vec<PendingJob> = jobs.iter().map(kept).collect();
             prop_assert!(least(&jobs, to + 1).len() > budget);
         }
         let still = jobs.iter().filter(|job| job.lags() && !touched(job)).count();
@@ -293,7 +293,7 @@ proptest! {
         let of_order = jobs.is_empty() || sorted(&jobs, |job| job.posted) == sorted(&jobs, |job| job.exact);
         // An unchanged order posts nothing (live 4 #6), unless a job becomes held or expedited or ceases to be: its new priority
         // may pass stale ones.
-        if !refreshes_stale && of_order && !jobs.iter().any(Priced::is_urgent) {
+        if !refreshes_stale && of_order && !jobs.iter().any(PendingJob::is_urgent) {
             prop_assert_eq!(plan.touch, []);
         }
         if refreshes_stale && jobs.iter().filter(|job| job.lags()).count() <= budget {
@@ -305,7 +305,7 @@ proptest! {
     fn pending_jobs_equal_a_list_after_random_changes(acts in prop::collection::vec((0..6u8, 0..12u64, priority(), 0..3usize), 0..80)) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
-        let mut list: Vec<(usize, Priced)> = Vec::new();
+        let mut list: Vec<(usize, PendingJob)> = Vec::new();
         for (act, id, priority, queue) in acts {
             let known = list.iter_mut().find(|(_, job)| job.id.0 == id);
             match (act, known) {
@@ -343,8 +343,8 @@ proptest! {
         let mut expected = 0;
         for queue in 0..3 {
             let in_queue = list.iter().filter(|(of, _)| *of == queue);
-            let jobs: Vec<Priced> = in_queue.map(|(_, job)| Priced { is_outdated: false, ..*job }).collect();
-            let touched = |job: &Priced| plan.touch.contains(&(job.id, job.exact));
+            let jobs: Vec<PendingJob> = in_queue.map(|(_, job)| PendingJob { is_outdated: false, ..*job }).collect();
+            let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.exact));
             prop_assert!(is_right(&jobs, touched, 3));
             expected += least(&jobs, 3).len();
         }
