@@ -48,7 +48,7 @@ impl PendingJob {
     /// Returns true if the job becomes held or expedited, or ceases to be.
     fn is_urgent(&self) -> bool {
         let special = |priority: u32| priority == 0 || priority == PRIORITY_MAX;
-        self.lags() && (special(self.posted) || special(self.exact))
+        self.lags() && (special(self.posted) || special(self.current))
     }
 
     /// Returns true if the posted priority may stay in the head.
@@ -56,8 +56,8 @@ impl PendingJob {
         !self.lags() || !self.is_outdated && !self.is_urgent()
     }
 
-    pub(super) fn by_exact(&self) -> Place {
-        Place::new(self.exact, self.id)
+    pub(super) fn by_current(&self) -> Place {
+        Place::new(self.current, self.id)
     }
 
     pub(super) fn by_posted(&self) -> Place {
@@ -85,7 +85,7 @@ impl<T> Pending<T> {
         let lagging = self.lagging();
         if lagging == 0 || bounds.refreshes_stale && lagging <= bounds.budget {
             let mut touch: Vec<PendingJob> = self.laggards().collect();
-            touch.sort_unstable_by_key(PendingJob::by_exact);
+            touch.sort_unstable_by_key(PendingJob::by_current);
             return build_plan(touch, 0, None);
         }
         let head = |jobs: &[PendingJob]| match bounds.refreshes_stale {
@@ -118,7 +118,7 @@ impl<T> Pending<T> {
 }
 
 fn build_plan(touch: Vec<PendingJob>, lagging: usize, only_to: Option<usize>) -> Plan {
-    Plan { touch: touch.into_iter().map(|job| (job.id, job.exact)).collect(), lagging, only_to }
+    Plan { touch: touch.into_iter().map(|job| (job.id, job.current)).collect(), lagging, only_to }
 }
 
 /// Returns the fewest jobs of a queue to post so that the queue is correct to `depth`. The head comes first.
@@ -149,8 +149,8 @@ struct Fewest {
 struct Step {
     kept: Option<usize>,
     kept_after_kept: bool,
-    exact: usize,
-    exact_after_kept: bool,
+    current: usize,
+    current_after_kept: bool,
 }
 
 impl Head {
@@ -160,11 +160,11 @@ impl Head {
 
     fn from_jobs(mut jobs: Vec<PendingJob>, depth: usize) -> Head {
         if depth < jobs.len() {
-            jobs.select_nth_unstable_by_key(depth, PendingJob::by_exact);
+            jobs.select_nth_unstable_by_key(depth, PendingJob::by_current);
         }
         let first = depth.min(jobs.len());
         let (head, _) = jobs.split_at_mut(first);
-        head.sort_unstable_by_key(PendingJob::by_exact);
+        head.sort_unstable_by_key(PendingJob::by_current);
         let mut steps = Vec::with_capacity(head.len());
         let mut before: Option<(&PendingJob, Step)> = None;
         for job in &*head {
@@ -187,22 +187,22 @@ impl Head {
         let Some((last, end)) = head.iter().zip(&self.steps).next_back() else {
             return Fewest { touches: find_jobs_behind(rest, None).count(), keeps_last: false, limit: None };
         };
-        let exact = Fewest {
-            touches: end.exact + find_jobs_behind(rest, Some(last.by_exact())).count(),
+        let current = Fewest {
+            touches: end.current + find_jobs_behind(rest, Some(last.by_current())).count(),
             keeps_last: false,
-            limit: Some(last.by_exact()),
+            limit: Some(last.by_current()),
         };
         // If the last job of the head keeps a posted priority below its current one, no other priority may lie between.
         let ends_before = |job: &PendingJob| {
             let touched = job.is_urgent() || job.by_posted().is_before(last.by_posted());
-            touched && job.by_exact().is_before(last.by_posted())
+            touched && job.by_current().is_before(last.by_posted())
         };
         let kept = end.kept.filter(|_| !rest.iter().any(ends_before)).map(|kept| Fewest {
             touches: kept + find_jobs_behind(rest, Some(last.by_posted())).count(),
             keeps_last: true,
             limit: Some(last.by_posted()),
         });
-        kept.filter(|kept| kept.touches < exact.touches).unwrap_or(exact)
+        kept.filter(|kept| kept.touches < current.touches).unwrap_or(current)
     }
 
     /// Lists the fewest jobs to post for `depth`, the head first.
@@ -211,12 +211,12 @@ impl Head {
         let Fewest { touches, keeps_last: mut kept, limit } = self.fewest(depth);
         let mut touch = Vec::with_capacity(touches);
         touch.extend(find_jobs_behind(rest, limit).copied());
-        touch.sort_unstable_by_key(|job| std::cmp::Reverse(job.by_exact()));
+        touch.sort_unstable_by_key(|job| std::cmp::Reverse(job.by_current()));
         for (job, step) in head.iter().zip(&self.steps).rev() {
             if !kept && job.lags() {
                 touch.push(*job);
             }
-            kept = if kept { step.kept_after_kept } else { step.exact_after_kept };
+            kept = if kept { step.kept_after_kept } else { step.current_after_kept };
         }
         touch.reverse();
         touch
@@ -267,22 +267,22 @@ fn find_jobs_behind(rest: &[PendingJob], limit: Option<Place>) -> impl Iterator<
 fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     let touched = usize::from(job.lags());
     let Some((above, last)) = before else {
-        return Step { kept: job.may_lag().then_some(0), exact: touched, ..Step::default() };
+        return Step { kept: job.may_lag().then_some(0), current: touched, ..Step::default() };
     };
     // Returns the fewest jobs to post so that `place` comes behind the job above.
     let behind = |place: Place| {
-        let exact = above.by_exact().is_before(place).then_some((last.exact, false));
+        let current = above.by_current().is_before(place).then_some((last.current, false));
         let kept = last.kept.filter(|_| above.by_posted().is_before(place)).map(|kept| (kept, true));
-        [exact, kept].into_iter().flatten().min()
+        [current, kept].into_iter().flatten().min()
     };
     // Current priorities are always in the correct order.
-    let (exact, exact_after_kept) = behind(job.by_exact()).unwrap_or((last.exact, false));
+    let (current, current_after_kept) = behind(job.by_current()).unwrap_or((last.current, false));
     let kept = behind(job.by_posted()).filter(|_| job.may_lag());
     Step {
         kept: kept.map(|(touches, _)| touches),
         kept_after_kept: kept.is_some_and(|(_, after_kept)| after_kept),
-        exact: exact + touched,
-        exact_after_kept,
+        current: current + touched,
+        current_after_kept,
     }
 }
 

@@ -14,7 +14,7 @@ pub struct PendingJob {
     /// The priority by which the scheduler sorts the job.
     pub posted: u32,
     /// The current priority.
-    pub exact: u32,
+    pub current: u32,
     /// True if the posted priority was computed with other weights or another reference of ages, so that it cannot be compared
     /// with current priorities.
     pub is_outdated: bool,
@@ -23,7 +23,7 @@ pub struct PendingJob {
 impl PendingJob {
     /// Returns true if the posted priority is stale.
     pub fn lags(&self) -> bool {
-        self.posted != self.exact
+        self.posted != self.current
     }
 }
 
@@ -129,9 +129,9 @@ impl<T> Pending<T> {
     }
 
     /// Sets the current priority of a job.
-    pub fn set_exact(&mut self, id: JobId, exact: u32) {
+    pub fn set_current(&mut self, id: JobId, current: u32) {
         self.change_job(id, |job, _| {
-            job.exact = exact;
+            job.current = current;
             job.is_outdated &= job.lags();
         });
     }
@@ -198,15 +198,17 @@ impl<T> Pending<T> {
         let Some((queue, (job, _))) = queue.zip(self.get(id)).filter(|_| self.lagging() > 0) else {
             return false;
         };
-        let (mut by_posted, mut by_exact, mut differs) = (0, 0, false);
+        let (mut by_posted, mut by_current, mut differs) = (0, 0, false);
         for other in &queue.jobs {
-            let [posted, exact] =
-                [other.by_posted().is_before(job.by_posted()), other.by_exact().is_before(job.by_exact())];
+            let [posted, current] = [
+                other.by_posted().is_before(job.by_posted()),
+                other.by_current().is_before(job.by_current()),
+            ];
             by_posted += usize::from(posted);
-            by_exact += usize::from(exact);
-            differs |= posted != exact;
+            by_current += usize::from(current);
+            differs |= posted != current;
         }
-        differs && by_posted.min(by_exact) < depth
+        differs && by_posted.min(by_current) < depth
     }
 
     /// Returns the jobs of each queue.

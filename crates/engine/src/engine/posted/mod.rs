@@ -272,9 +272,9 @@ impl PostedPriorities {
 
     /// Stores the current priority of a pending job.
     pub fn set_current(&mut self, id: JobId, priority: u32) {
-        let known = self.pending.get(id).map(|(priced, _)| priced.exact);
+        let known = self.pending.get(id).map(|(priced, _)| priced.current);
         self.has_changed |= known.is_some_and(|known| known != priority);
-        self.pending.set_exact(id, priority);
+        self.pending.set_current(id, priority);
     }
 
     /// Returns true if the job is in the wrong place of its queue, down to `depth`.
@@ -357,7 +357,7 @@ impl PostedPriorities {
         let posted = self.record(id, association, urgency, made, now);
         self.updated.remove(&id);
         self.held_again.remove(&id);
-        let priced = PendingJob { id, posted: made.priority, exact: made.priority, is_outdated: false };
+        let priced = PendingJob { id, posted: made.priority, current: made.priority, is_outdated: false };
         let former = self.pending.put(queue, priced, posted).map(|former| former.association);
         if former != Some(association) {
             if let Some(former) = former {
@@ -373,7 +373,7 @@ impl PostedPriorities {
         let Some((_, before)) = self.pending.get(id) else { return false };
         let (association, urgency) = (before.association, i64::from(before.urgency));
         let posted = self.record(id, association, urgency, made, now);
-        self.pending.set_exact(id, made.priority);
+        self.pending.set_current(id, made.priority);
         let Some(before) = self.pending.set_posted(id, made.priority, posted) else { return false };
         let is_other = before.0.posted != made.priority;
         if is_other {
@@ -490,7 +490,7 @@ impl PostedPriorities {
         let (priced, posted) = self.pending.get(id)?;
         Some(Price {
             posted: priced.posted,
-            exact: priced.exact,
+            exact: priced.current,
             made: posted.explanation(),
             urgency: posted.urgency,
             when: posted.when,
@@ -505,6 +505,6 @@ impl PostedPriorities {
 
     /// Returns true if the posted priority was stale at the last refresh.
     pub(in crate::engine) fn is_stale(&self, id: JobId) -> bool {
-        self.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.exact)
+        self.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.current)
     }
 }

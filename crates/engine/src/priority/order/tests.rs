@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::ids::QueueName;
 
-fn job(id: u64, posted: u32, exact: u32) -> PendingJob {
-    PendingJob { id: JobId(id), posted, exact, is_outdated: false }
+fn job(id: u64, posted: u32, current: u32) -> PendingJob {
+    PendingJob { id: JobId(id), posted, current, is_outdated: false }
 }
 
-fn incomparable(id: u64, posted: u32, exact: u32) -> PendingJob {
-    PendingJob { is_outdated: true, ..job(id, posted, exact) }
+fn incomparable(id: u64, posted: u32, current: u32) -> PendingJob {
+    PendingJob { is_outdated: true, ..job(id, posted, current) }
 }
 
 /// Returns the ids in the order of `priority`: higher first, equal ones by id.
@@ -28,18 +28,18 @@ fn special(priority: u32) -> bool {
 fn is_right(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let after: Vec<PendingJob> = jobs
         .iter()
-        .map(|job| if touched(job) { PendingJob { posted: job.exact, ..*job } } else { *job })
+        .map(|job| if touched(job) { PendingJob { posted: job.current, ..*job } } else { *job })
         .collect();
     let head = |ids: Vec<JobId>| ids.into_iter().take(depth).collect::<Vec<_>>();
     let settled =
-        after.iter().all(|job| job.posted == job.exact || !special(job.posted) && !special(job.exact));
-    settled && head(sorted(&after, |job| job.posted)) == head(sorted(&after, |job| job.exact))
+        after.iter().all(|job| job.posted == job.current || !special(job.posted) && !special(job.current));
+    settled && head(sorted(&after, |job| job.posted)) == head(sorted(&after, |job| job.current))
 }
 
 /// Returns true if no job of the head by current priority keeps an incomparable posted priority.
 fn keeps_no_incomparable(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let mut jobs = jobs.to_vec();
-    jobs.sort_by(|a, b| b.exact.cmp(&a.exact).then(a.id.cmp(&b.id)));
+    jobs.sort_by(|a, b| b.current.cmp(&a.current).then(a.id.cmp(&b.id)));
     jobs.iter().take(depth).all(|job| !job.is_outdated || !job.lags() || touched(job))
 }
 
@@ -63,9 +63,9 @@ fn jobs(most: usize) -> impl Strategy<Value = Vec<PendingJob>> {
     let one = (priority(), prop::option::of(priority()), prop::bool::weighted(0.2));
     prop::collection::vec(one, 0..most).prop_map(|rows| {
         let numbered = rows.into_iter().enumerate();
-        let row = |(id, (posted, exact, is_outdated)): (usize, (u32, Option<u32>, bool))| PendingJob {
+        let row = |(id, (posted, current, is_outdated)): (usize, (u32, Option<u32>, bool))| PendingJob {
             is_outdated,
-            ..job(id as u64, posted, exact.unwrap_or(posted))
+            ..job(id as u64, posted, current.unwrap_or(posted))
         };
         numbered.map(row).collect()
     })
@@ -116,7 +116,7 @@ fn small_queues_have_the_expected_plans() {
         ),
         ("expedited jobs are posted at any depth", vec![job(1, 9, 9), job(2, u32::MAX, 3)], 0, vec![(2, 3)]),
     ] {
-        let ours: Vec<_> = least(&jobs, depth).iter().map(|job| (job.id.0, job.exact)).collect();
+        let ours: Vec<_> = least(&jobs, depth).iter().map(|job| (job.id.0, job.current)).collect();
         assert_eq!(ours, touch, "{what}");
     }
 }
@@ -141,7 +141,7 @@ fn queues_share_a_budget_and_each_is_correct_to_a_depth() {
     loop {
         let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
         for &(id, priority) in &plan.touch {
-            assert_eq!(both.get(id).map(|(job, _)| job.exact), Some(priority));
+            assert_eq!(both.get(id).map(|(job, _)| job.current), Some(priority));
             both.set_posted(id, priority, ());
         }
         assert_eq!(both.lagging(), plan.lagging);
@@ -210,8 +210,8 @@ fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one
     let mut all = pending(&[job(1, 5, 5), job(2, 4, 4)]);
     let are = |all: &Pending<()>| [1, 2].map(|id| all.get(JobId(id)).unwrap().0.is_outdated);
     all.outdate();
-    all.set_exact(JobId(1), 7);
-    all.set_exact(JobId(2), 4);
+    all.set_current(JobId(1), 7);
+    all.set_current(JobId(2), 4);
     assert_eq!(are(&all), [true, false]);
     let (before, ()) = all.set_posted(JobId(1), 7, ()).unwrap();
     assert_eq!(are(&all), [false, false]);
@@ -271,7 +271,7 @@ proptest! {
         let touched = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
         prop_assert!(is_right(&jobs, touched, depth), "{touch:?}");
         prop_assert_eq!(touch.len(), smallest(&jobs, depth));
-        prop_assert!(touch.is_sorted_by_key(PendingJob::by_exact) && touch.iter().all(PendingJob::lags));
+        prop_assert!(touch.is_sorted_by_key(PendingJob::by_current) && touch.iter().all(PendingJob::lags));
     }
 
     #[test]
@@ -279,7 +279,7 @@ proptest! {
         let pending = pending(&jobs);
         let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
         prop_assert!(plan.touch.len() <= budget);
-        let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.exact));
+        let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
         let to = plan.only_to.unwrap_or(depth);
         prop_assert!(to == 0 || is_right(&jobs, touched, to), "{plan:?}");
         // The plan reaches the largest possible depth.
@@ -290,7 +290,7 @@ proptest! {
         }
         let still = jobs.iter().filter(|job| job.lags() && !touched(job)).count();
         prop_assert_eq!(still, plan.lagging);
-        let of_order = jobs.is_empty() || sorted(&jobs, |job| job.posted) == sorted(&jobs, |job| job.exact);
+        let of_order = jobs.is_empty() || sorted(&jobs, |job| job.posted) == sorted(&jobs, |job| job.current);
         // An unchanged order posts nothing (live 4 #6), unless a job becomes held or expedited or ceases to be: its new priority
         // may pass stale ones.
         if !refreshes_stale && of_order && !jobs.iter().any(PendingJob::is_urgent) {
@@ -328,15 +328,15 @@ proptest! {
                 }
                 (_, known) => {
                     known.into_iter().for_each(|(_, job)| {
-                        job.exact = priority;
+                        job.current = priority;
                         job.is_outdated &= job.lags();
                     });
-                    pending.set_exact(JobId(id), priority);
+                    pending.set_current(JobId(id), priority);
                 }
             }
         }
         prop_assert_eq!(pending.len(), list.len());
-        prop_assert_eq!(pending.lagging(), list.iter().filter(|(_, job)| job.posted != job.exact).count());
+        prop_assert_eq!(pending.lagging(), list.iter().filter(|(_, job)| job.posted != job.current).count());
         let plan = pending.plan(Bounds { depth: 3, budget: NO_END, refreshes_stale: false });
         let all = pending.plan(Bounds { depth: 3, budget: NO_END, refreshes_stale: true });
         prop_assert_eq!(all.touch.len(), pending.lagging());
@@ -344,7 +344,7 @@ proptest! {
         for queue in 0..3 {
             let in_queue = list.iter().filter(|(of, _)| *of == queue);
             let jobs: Vec<PendingJob> = in_queue.map(|(_, job)| PendingJob { is_outdated: false, ..*job }).collect();
-            let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.exact));
+            let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
             prop_assert!(is_right(&jobs, touched, 3));
             expected += least(&jobs, 3).len();
         }
