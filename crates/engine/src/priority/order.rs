@@ -39,7 +39,7 @@ pub struct Plan {
     /// Each job with its current priority. The head of a queue comes first.
     pub touch: Vec<(JobId, u32)>,
     /// The number of stale priorities that remain.
-    pub lagging: usize,
+    pub stale: usize,
     /// The depth to which each queue will be correct; `None` if that is the requested depth.
     pub only_to: Option<usize>,
 }
@@ -48,12 +48,12 @@ impl PendingJob {
     /// Returns true if the job becomes held or expedited, or ceases to be.
     fn is_urgent(&self) -> bool {
         let special = |priority: u32| priority == 0 || priority == PRIORITY_MAX;
-        self.lags() && (special(self.posted) || special(self.current))
+        self.is_stale() && (special(self.posted) || special(self.current))
     }
 
     /// Returns true if the posted priority may stay in the head.
-    fn may_lag(&self) -> bool {
-        !self.lags() || !self.is_outdated && !self.is_urgent()
+    fn may_stay(&self) -> bool {
+        !self.is_stale() || !self.is_outdated && !self.is_urgent()
     }
 
     pub(super) fn by_current(&self) -> Place {
@@ -82,9 +82,9 @@ impl Place {
 impl<T> Pending<T> {
     /// Returns the jobs to post. O(1) if no priority is stale, else O(pending + depth log depth).
     pub fn plan(&self, bounds: Bounds) -> Plan {
-        let lagging = self.lagging();
-        if lagging == 0 || bounds.refreshes_stale && lagging <= bounds.budget {
-            let mut touch: Vec<PendingJob> = self.laggards().collect();
+        let stale = self.stale_count();
+        if stale == 0 || bounds.refreshes_stale && stale <= bounds.budget {
+            let mut touch: Vec<PendingJob> = self.stale_jobs().collect();
             touch.sort_unstable_by_key(PendingJob::by_current);
             return build_plan(touch, 0, None);
         }
@@ -92,7 +92,7 @@ impl<T> Pending<T> {
             true => Head::new(jobs, bounds.depth),
             false => Head::keeping(jobs, bounds.depth),
         };
-        let has_stale = |jobs: &&[PendingJob]| jobs.iter().any(PendingJob::lags);
+        let has_stale = |jobs: &&[PendingJob]| jobs.iter().any(PendingJob::is_stale);
         let heads: Vec<Head> = self.queues().filter(has_stale).map(head).collect();
         // Queues with the smallest need come first, so that the others get the rest of the budget.
         let mut by_need: Vec<(usize, &Head)> =
@@ -112,13 +112,13 @@ impl<T> Pending<T> {
             left -= in_queue.len();
             touch.extend(in_queue);
         }
-        let still = lagging - touch.len();
+        let still = stale - touch.len();
         build_plan(touch, still, only_to)
     }
 }
 
-fn build_plan(touch: Vec<PendingJob>, lagging: usize, only_to: Option<usize>) -> Plan {
-    Plan { touch: touch.into_iter().map(|job| (job.id, job.current)).collect(), lagging, only_to }
+fn build_plan(touch: Vec<PendingJob>, stale: usize, only_to: Option<usize>) -> Plan {
+    Plan { touch: touch.into_iter().map(|job| (job.id, job.current)).collect(), stale, only_to }
 }
 
 /// Returns the fewest jobs of a queue to post so that the queue is correct to `depth`. The head comes first.
@@ -213,7 +213,7 @@ impl Head {
         touch.extend(find_jobs_behind(rest, limit).copied());
         touch.sort_unstable_by_key(|job| std::cmp::Reverse(job.by_current()));
         for (job, step) in head.iter().zip(&self.steps).rev() {
-            if !kept && job.lags() {
+            if !kept && job.is_stale() {
                 touch.push(*job);
             }
             kept = if kept { step.kept_after_kept } else { step.current_after_kept };
@@ -265,9 +265,9 @@ fn find_jobs_behind(rest: &[PendingJob], limit: Option<Place>) -> impl Iterator<
 }
 
 fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
-    let touched = usize::from(job.lags());
+    let touched = usize::from(job.is_stale());
     let Some((above, last)) = before else {
-        return Step { kept: job.may_lag().then_some(0), current: touched, ..Step::default() };
+        return Step { kept: job.may_stay().then_some(0), current: touched, ..Step::default() };
     };
     // Returns the fewest jobs to post so that `place` comes behind the job above.
     let behind = |place: Place| {
@@ -277,7 +277,7 @@ fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     };
     // Current priorities are always in the correct order.
     let (current, current_after_kept) = behind(job.by_current()).unwrap_or((last.current, false));
-    let kept = behind(job.by_posted()).filter(|_| job.may_lag());
+    let kept = behind(job.by_posted()).filter(|_| job.may_stay());
     Step {
         kept: kept.map(|(touches, _)| touches),
         kept_after_kept: kept.is_some_and(|(_, after_kept)| after_kept),

@@ -22,7 +22,7 @@ pub struct PendingJob {
 
 impl PendingJob {
     /// Returns true if the posted priority is stale.
-    pub fn lags(&self) -> bool {
+    pub fn is_stale(&self) -> bool {
         self.posted != self.current
     }
 }
@@ -48,7 +48,7 @@ pub struct Pending<T> {
     queues: Vec<Queue<T>>,
     by_name: BTreeMap<Option<QueueName>, u32>,
     places: JobMap<Place>,
-    lagging: BTreeSet<JobId>,
+    stale: BTreeSet<JobId>,
 }
 
 impl<T> Default for Pending<T> {
@@ -57,7 +57,7 @@ impl<T> Default for Pending<T> {
             queues: Vec::new(),
             by_name: BTreeMap::new(),
             places: JobMap::default(),
-            lagging: BTreeSet::new(),
+            stale: BTreeSet::new(),
         }
     }
 }
@@ -74,7 +74,7 @@ impl<T> Pending<T> {
         {
             let before = std::mem::replace(at, job);
             let noted = std::mem::replace(noted, note);
-            self.update_stale(before.lags(), job);
+            self.update_stale(before.is_stale(), job);
             return Some(noted);
         }
         let noted = place.and_then(|_| self.remove(job.id));
@@ -113,7 +113,7 @@ impl<T> Pending<T> {
     /// Removes a job. Returns its note.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
         let place = self.places.remove(id)?;
-        self.lagging.remove(&id);
+        self.stale.remove(&id);
         let queue = self.queues.get_mut(place.queue as usize)?;
         let (last, mut note) = (queue.jobs.pop()?, queue.notes.pop()?);
         // The last job of the queue takes the slot of the removed one.
@@ -132,7 +132,7 @@ impl<T> Pending<T> {
     pub fn set_current(&mut self, id: JobId, current: u32) {
         self.change_job(id, |job, _| {
             job.current = current;
-            job.is_outdated &= job.lags();
+            job.is_outdated &= job.is_stale();
         });
     }
 
@@ -182,20 +182,20 @@ impl<T> Pending<T> {
     }
 
     /// Returns the number of stale priorities.
-    pub fn lagging(&self) -> usize {
-        self.lagging.len()
+    pub fn stale_count(&self) -> usize {
+        self.stale.len()
     }
 
     /// Returns the jobs with stale priorities.
-    pub(super) fn laggards(&self) -> impl Iterator<Item = PendingJob> {
-        self.lagging.iter().filter_map(|id| self.get(*id)).map(|(job, _)| job)
+    pub(super) fn stale_jobs(&self) -> impl Iterator<Item = PendingJob> {
+        self.stale.iter().filter_map(|id| self.get(*id)).map(|(job, _)| job)
     }
 
     /// Returns true if a job among the first `depth` of its queue by either priority has other jobs before it by posted than by
     /// current priority.
     pub fn is_misplaced(&self, id: JobId, depth: usize) -> bool {
         let queue = self.places.get(id).and_then(|place| self.queues.get(place.queue as usize));
-        let Some((queue, (job, _))) = queue.zip(self.get(id)).filter(|_| self.lagging() > 0) else {
+        let Some((queue, (job, _))) = queue.zip(self.get(id)).filter(|_| self.stale_count() > 0) else {
             return false;
         };
         let (mut by_posted, mut by_current, mut differs) = (0, 0, false);
@@ -221,21 +221,21 @@ impl<T> Pending<T> {
         let queue = self.queues.get_mut(place.queue as usize)?;
         let slot = place.slot as usize;
         let (job, note) = (queue.jobs.get_mut(slot)?, queue.notes.get_mut(slot)?);
-        let lagged = job.lags();
+        let was_stale = job.is_stale();
         let result = change(job, note);
         let job = *job;
-        self.update_stale(lagged, job);
+        self.update_stale(was_stale, job);
         Some(result)
     }
 
-    /// Updates the set of stale jobs after a change of priorities. `lagged` is true if the job was stale before.
-    fn update_stale(&mut self, lagged: bool, job: PendingJob) {
-        match (lagged, job.lags()) {
+    /// Updates the set of stale jobs after a change of priorities. `was_stale` is true if the job was stale before.
+    fn update_stale(&mut self, was_stale: bool, job: PendingJob) {
+        match (was_stale, job.is_stale()) {
             (false, true) => {
-                self.lagging.insert(job.id);
+                self.stale.insert(job.id);
             }
             (true, false) => {
-                self.lagging.remove(&job.id);
+                self.stale.remove(&job.id);
             }
             _ => {}
         }

@@ -482,7 +482,7 @@ impl PostedPriorities {
 
     /// Returns the number of pending jobs, and how many of their posted priorities are stale.
     pub(in crate::engine) fn pending_and_stale(&self) -> (usize, usize) {
-        (self.pending.len(), self.pending.lagging())
+        (self.pending.len(), self.pending.stale_count())
     }
 
     /// Returns the posted priority of a pending job, and its priority as of the last refresh.

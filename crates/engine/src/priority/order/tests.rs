@@ -40,7 +40,7 @@ fn is_right(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: u
 fn keeps_no_incomparable(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| b.current.cmp(&a.current).then(a.id.cmp(&b.id)));
-    jobs.iter().take(depth).all(|job| !job.is_outdated || !job.lags() || touched(job))
+    jobs.iter().take(depth).all(|job| !job.is_outdated || !job.is_stale() || touched(job))
 }
 
 /// Returns the size of the smallest correct set of posted jobs.
@@ -132,7 +132,7 @@ fn queues_share_a_budget_and_each_is_correct_to_a_depth() {
     for id in 10..110 {
         both.put(Some(&batch), job(id, 100 + id as u32, 400 - id as u32), ());
     }
-    assert_eq!(both.lagging(), 110);
+    assert_eq!(both.stale_count(), 110);
     let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
     assert!(plan.touch.len() <= 30 && plan.touch.iter().any(|(id, _)| id.0 < 10), "{plan:?}");
     assert!(plan.only_to.is_some_and(|to| to < 50));
@@ -144,7 +144,7 @@ fn queues_share_a_budget_and_each_is_correct_to_a_depth() {
             assert_eq!(both.get(id).map(|(job, _)| job.current), Some(priority));
             both.set_posted(id, priority, ());
         }
-        assert_eq!(both.lagging(), plan.lagging);
+        assert_eq!(both.stale_count(), plan.stale);
         rounds += 1;
         if plan.only_to.is_none() {
             break;
@@ -216,14 +216,14 @@ fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one
     let (before, ()) = all.set_posted(JobId(1), 7, ()).unwrap();
     assert_eq!(are(&all), [false, false]);
     all.take_back(before, ());
-    assert_eq!((are(&all), all.lagging()), ([true, false], 1));
+    assert_eq!((are(&all), all.stale_count()), ([true, false], 1));
 }
 
 #[test]
 fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
     let jobs = [job(1, 9, 9), job(2, 0, 8), job(3, 7, 7), job(4, 2, 6), job(5, 5, 1)];
     let plan = pending(&jobs).plan(Bounds { depth: NO_END, budget: 1, refreshes_stale: false });
-    assert_eq!((plan.touch, plan.lagging, plan.only_to), (vec![(JobId(2), 8)], 2, Some(3)));
+    assert_eq!((plan.touch, plan.stale, plan.only_to), (vec![(JobId(2), 8)], 2, Some(3)));
 }
 
 /// Returns `many` jobs with ids from `first` on, whose order is reversed: for a depth as many jobs must be posted.
@@ -271,7 +271,7 @@ proptest! {
         let touched = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
         prop_assert!(is_right(&jobs, touched, depth), "{touch:?}");
         prop_assert_eq!(touch.len(), smallest(&jobs, depth));
-        prop_assert!(touch.is_sorted_by_key(PendingJob::by_current) && touch.iter().all(PendingJob::lags));
+        prop_assert!(touch.is_sorted_by_key(PendingJob::by_current) && touch.iter().all(PendingJob::is_stale));
     }
 
     #[test]
@@ -288,16 +288,16 @@ proptest! {
             let jobs: Vec<PendingJob> = jobs.iter().map(kept).collect();
             prop_assert!(least(&jobs, to + 1).len() > budget);
         }
-        let still = jobs.iter().filter(|job| job.lags() && !touched(job)).count();
-        prop_assert_eq!(still, plan.lagging);
+        let still = jobs.iter().filter(|job| job.is_stale() && !touched(job)).count();
+        prop_assert_eq!(still, plan.stale);
         let of_order = jobs.is_empty() || sorted(&jobs, |job| job.posted) == sorted(&jobs, |job| job.current);
         // An unchanged order posts nothing (live 4 #6), unless a job becomes held or expedited or ceases to be: its new priority
         // may pass stale ones.
         if !refreshes_stale && of_order && !jobs.iter().any(PendingJob::is_urgent) {
             prop_assert_eq!(plan.touch, []);
         }
-        if refreshes_stale && jobs.iter().filter(|job| job.lags()).count() <= budget {
-            prop_assert_eq!(plan.lagging, 0);
+        if refreshes_stale && jobs.iter().filter(|job| job.is_stale()).count() <= budget {
+            prop_assert_eq!(plan.stale, 0);
         }
     }
 
@@ -329,17 +329,17 @@ proptest! {
                 (_, known) => {
                     known.into_iter().for_each(|(_, job)| {
                         job.current = priority;
-                        job.is_outdated &= job.lags();
+                        job.is_outdated &= job.is_stale();
                     });
                     pending.set_current(JobId(id), priority);
                 }
             }
         }
         prop_assert_eq!(pending.len(), list.len());
-        prop_assert_eq!(pending.lagging(), list.iter().filter(|(_, job)| job.posted != job.current).count());
+        prop_assert_eq!(pending.stale_count(), list.iter().filter(|(_, job)| job.posted != job.current).count());
         let plan = pending.plan(Bounds { depth: 3, budget: NO_END, refreshes_stale: false });
         let all = pending.plan(Bounds { depth: 3, budget: NO_END, refreshes_stale: true });
-        prop_assert_eq!(all.touch.len(), pending.lagging());
+        prop_assert_eq!(all.touch.len(), pending.stale_count());
         let mut expected = 0;
         for queue in 0..3 {
             let in_queue = list.iter().filter(|(of, _)| *of == queue);
