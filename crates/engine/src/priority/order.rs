@@ -53,7 +53,7 @@ impl PendingJob {
 
     /// Returns true if the posted priority may stay in the head.
     fn may_stay(&self) -> bool {
-        !self.is_stale() || !self.is_outdated && !self.is_urgent()
+        !self.is_stale() || !self.is_incomparable && !self.is_urgent()
     }
 
     pub(super) fn by_current(&self) -> Place {
@@ -177,7 +177,7 @@ impl Head {
 
     /// Like [`Head::new`], but incomparable priorities may stay.
     fn keeping(jobs: &[PendingJob], depth: usize) -> Head {
-        let jobs = jobs.iter().map(|job| PendingJob { is_outdated: false, ..*job });
+        let jobs = jobs.iter().map(|job| PendingJob { is_incomparable: false, ..*job });
         Head::from_jobs(jobs.collect(), depth)
     }
 
@@ -226,7 +226,7 @@ impl Head {
     /// `depth`.
     fn list_for_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, Option<usize>) {
         let (within, to) = self.list_within(budget, depth);
-        if to > 0 || !self.jobs.iter().any(|job| job.is_outdated) {
+        if to > 0 || !self.jobs.iter().any(|job| job.is_incomparable) {
             return (within, Some(to));
         }
         let keeping = Head::keeping(&self.jobs, self.steps.len());

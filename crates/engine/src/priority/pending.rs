@@ -17,7 +17,7 @@ pub struct PendingJob {
     pub current: u32,
     /// True if the posted priority was computed with other weights or another reference of ages, so that it cannot be compared
     /// with current priorities.
-    pub is_outdated: bool,
+    pub is_incomparable: bool,
 }
 
 impl PendingJob {
@@ -132,7 +132,7 @@ impl<T> Pending<T> {
     pub fn set_current(&mut self, id: JobId, current: u32) {
         self.change_job(id, |job, _| {
             job.current = current;
-            job.is_outdated &= job.is_stale();
+            job.is_incomparable &= job.is_stale();
         });
     }
 
@@ -140,7 +140,7 @@ impl<T> Pending<T> {
     pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(PendingJob, T)> {
         self.change_job(id, |job, noted| {
             let before = *job;
-            (job.posted, job.is_outdated) = (posted, false);
+            (job.posted, job.is_incomparable) = (posted, false);
             (before, std::mem::replace(noted, note))
         })
     }
@@ -148,15 +148,15 @@ impl<T> Pending<T> {
     /// Restores the posted priority and the note of a job, because Flux refused the new priority.
     pub fn take_back(&mut self, before: PendingJob, note: T) {
         self.change_job(before.id, |job, noted| {
-            (job.posted, job.is_outdated) = (before.posted, before.is_outdated);
+            (job.posted, job.is_incomparable) = (before.posted, before.is_incomparable);
             *noted = note;
         });
     }
 
     /// Marks all posted priorities as incomparable with current ones, after a change of weights or of the reference of ages.
-    pub fn outdate(&mut self) {
+    pub fn mark_incomparable(&mut self) {
         let all = self.queues.iter_mut().flat_map(|queue| &mut queue.jobs);
-        all.for_each(|job| job.is_outdated = true);
+        all.for_each(|job| job.is_incomparable = true);
     }
 
     /// Returns a job with both priorities, and its note.

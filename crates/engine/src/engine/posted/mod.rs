@@ -266,8 +266,8 @@ impl PostedPriorities {
     }
 
     /// Marks all posted priorities as outdated: they may all have moved alike, so that their order does not show it.
-    pub fn outdate(&mut self) {
-        self.pending.outdate();
+    pub fn mark_incomparable(&mut self) {
+        self.pending.mark_incomparable();
     }
 
     /// Stores the current priority of a pending job.
@@ -357,7 +357,7 @@ impl PostedPriorities {
         let posted = self.record(id, association, urgency, made, now);
         self.updated.remove(&id);
         self.held_again.remove(&id);
-        let priced = PendingJob { id, posted: made.priority, current: made.priority, is_outdated: false };
+        let priced = PendingJob { id, posted: made.priority, current: made.priority, is_incomparable: false };
         let former = self.pending.put(queue, priced, posted).map(|former| former.association);
         if former != Some(association) {
             if let Some(former) = former {

@@ -44,7 +44,7 @@ impl Refresh {
             }
             self.terms = Some(terms);
             self.reprice = true;
-            shared.posted.outdate();
+            shared.posted.mark_incomparable();
         }
     }
 

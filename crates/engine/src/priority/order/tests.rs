@@ -7,11 +7,11 @@ use super::*;
 use crate::ids::QueueName;
 
 fn job(id: u64, posted: u32, current: u32) -> PendingJob {
-    PendingJob { id: JobId(id), posted, current, is_outdated: false }
+    PendingJob { id: JobId(id), posted, current, is_incomparable: false }
 }
 
 fn incomparable(id: u64, posted: u32, current: u32) -> PendingJob {
-    PendingJob { is_outdated: true, ..job(id, posted, current) }
+    PendingJob { is_incomparable: true, ..job(id, posted, current) }
 }
 
 /// Returns the ids in the order of `priority`: higher first, equal ones by id.
@@ -40,7 +40,7 @@ fn is_right(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: u
 fn keeps_no_incomparable(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| b.current.cmp(&a.current).then(a.id.cmp(&b.id)));
-    jobs.iter().take(depth).all(|job| !job.is_outdated || !job.is_stale() || touched(job))
+    jobs.iter().take(depth).all(|job| !job.is_incomparable || !job.is_stale() || touched(job))
 }
 
 /// Returns the size of the smallest correct set of posted jobs.
@@ -63,8 +63,8 @@ fn jobs(most: usize) -> impl Strategy<Value = Vec<PendingJob>> {
     let one = (priority(), prop::option::of(priority()), prop::bool::weighted(0.2));
     prop::collection::vec(one, 0..most).prop_map(|rows| {
         let numbered = rows.into_iter().enumerate();
-        let row = |(id, (posted, current, is_outdated)): (usize, (u32, Option<u32>, bool))| PendingJob {
-            is_outdated,
+        let row = |(id, (posted, current, is_incomparable)): (usize, (u32, Option<u32>, bool))| PendingJob {
+            is_incomparable,
             ..job(id as u64, posted, current.unwrap_or(posted))
         };
         numbered.map(row).collect()
@@ -208,8 +208,8 @@ fn incomparable_priorities_do_not_stay_in_the_head() {
 #[test]
 fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one() {
     let mut all = pending(&[job(1, 5, 5), job(2, 4, 4)]);
-    let are = |all: &Pending<()>| [1, 2].map(|id| all.get(JobId(id)).unwrap().0.is_outdated);
-    all.outdate();
+    let are = |all: &Pending<()>| [1, 2].map(|id| all.get(JobId(id)).unwrap().0.is_incomparable);
+    all.mark_incomparable();
     all.set_current(JobId(1), 7);
     all.set_current(JobId(2), 4);
     assert_eq!(are(&all), [true, false]);
@@ -284,7 +284,7 @@ proptest! {
         prop_assert!(to == 0 || is_right(&jobs, touched, to), "{plan:?}");
         // The plan reaches the largest possible depth.
         if plan.only_to.is_some() && to < jobs.len() {
-            let kept = |job: &PendingJob| PendingJob { is_outdated: job.is_outdated && refreshes_stale, ..*job };
+            let kept = |job: &PendingJob| PendingJob { is_incomparable: job.is_incomparable && refreshes_stale, ..*job };
             let jobs: Vec<PendingJob> = jobs.iter().map(kept).collect();
             prop_assert!(least(&jobs, to + 1).len() > budget);
         }
@@ -319,17 +319,17 @@ proptest! {
                     pending.remove(JobId(id));
                 }
                 (2, known) => {
-                    known.into_iter().for_each(|(_, job)| (job.posted, job.is_outdated) = (priority, false));
+                    known.into_iter().for_each(|(_, job)| (job.posted, job.is_incomparable) = (priority, false));
                     pending.set_posted(JobId(id), priority, ());
                 }
                 (3, _) => {
-                    list.iter_mut().for_each(|(_, job)| job.is_outdated = true);
-                    pending.outdate();
+                    list.iter_mut().for_each(|(_, job)| job.is_incomparable = true);
+                    pending.mark_incomparable();
                 }
                 (_, known) => {
                     known.into_iter().for_each(|(_, job)| {
                         job.current = priority;
-                        job.is_outdated &= job.is_stale();
+                        job.is_incomparable &= job.is_stale();
                     });
                     pending.set_current(JobId(id), priority);
                 }
@@ -343,7 +343,7 @@ proptest! {
         let mut expected = 0;
         for queue in 0..3 {
             let in_queue = list.iter().filter(|(of, _)| *of == queue);
-            let jobs: Vec<PendingJob> = in_queue.map(|(_, job)| PendingJob { is_outdated: false, ..*job }).collect();
+            let jobs: Vec<PendingJob> = in_queue.map(|(_, job)| PendingJob { is_incomparable: false, ..*job }).collect();
             let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
             prop_assert!(is_right(&jobs, touched, 3));
             expected += least(&jobs, 3).len();
