@@ -146,7 +146,7 @@ impl<T> Pending<T> {
     }
 
     /// Restores the posted priority and the note of a job, because Flux refused the new priority.
-    pub fn take_back(&mut self, before: PendingJob, note: T) {
+    pub fn restore_posted(&mut self, before: PendingJob, note: T) {
         self.change_job(before.id, |job, noted| {
             (job.posted, job.is_incomparable) = (before.posted, before.is_incomparable);
             *noted = note;

@@ -390,7 +390,7 @@ impl PostedPriorities {
         match of_refresh {
             Some((before, posted)) if is_pending => {
                 self.has_changed = true;
-                self.pending.take_back(before, posted);
+                self.pending.restore_posted(before, posted);
             }
             _ => self.forget(id),
         }

@@ -215,7 +215,7 @@ fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one
     assert_eq!(are(&all), [true, false]);
     let (before, ()) = all.set_posted(JobId(1), 7, ()).unwrap();
     assert_eq!(are(&all), [false, false]);
-    all.take_back(before, ());
+    all.restore_posted(before, ());
     assert_eq!((are(&all), all.stale_count()), ([true, false], 1));
 }
 
