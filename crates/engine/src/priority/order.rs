@@ -41,7 +41,7 @@ pub struct Plan {
     /// The number of stale priorities that remain.
     pub stale: usize,
     /// The depth to which each queue will be correct; `None` if that is the requested depth.
-    pub only_to: Option<usize>,
+    pub correct_depth: Option<usize>,
 }
 
 impl PendingJob {
@@ -98,7 +98,7 @@ impl<T> Pending<T> {
         let mut by_need: Vec<(usize, &Head)> =
             heads.iter().map(|head| (head.fewest(bounds.depth).touches, head)).collect();
         by_need.sort_by_key(|(wants, _)| *wants);
-        let (mut touch, mut only_to) = (Vec::new(), None);
+        let (mut touch, mut correct_depth) = (Vec::new(), None);
         let mut left = bounds.budget;
         for (served, (wants, head)) in by_need.iter().enumerate() {
             let part = left / (by_need.len() - served);
@@ -106,19 +106,19 @@ impl<T> Pending<T> {
                 head.least(bounds.depth)
             } else {
                 let (within, to) = head.list_for_budget(part, bounds.depth);
-                only_to = [only_to, to].into_iter().flatten().min();
+                correct_depth = [correct_depth, to].into_iter().flatten().min();
                 within
             };
             left -= in_queue.len();
             touch.extend(in_queue);
         }
         let still = stale - touch.len();
-        build_plan(touch, still, only_to)
+        build_plan(touch, still, correct_depth)
     }
 }
 
-fn build_plan(touch: Vec<PendingJob>, stale: usize, only_to: Option<usize>) -> Plan {
-    Plan { touch: touch.into_iter().map(|job| (job.id, job.current)).collect(), stale, only_to }
+fn build_plan(touch: Vec<PendingJob>, stale: usize, correct_depth: Option<usize>) -> Plan {
+    Plan { touch: touch.into_iter().map(|job| (job.id, job.current)).collect(), stale, correct_depth }
 }
 
 /// Returns the fewest jobs of a queue to post so that the queue is correct to `depth`. The head comes first.

@@ -246,7 +246,7 @@ impl PostedPriorities {
         }
         let plan = self.pending.plan(bounds);
         // The next plan continues if the budget was too small.
-        self.has_changed |= plan.only_to.is_some();
+        self.has_changed |= plan.correct_depth.is_some();
         plan
     }
 

@@ -135,7 +135,7 @@ fn queues_share_a_budget_and_each_is_correct_to_a_depth() {
     assert_eq!(both.stale_count(), 110);
     let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
     assert!(plan.touch.len() <= 30 && plan.touch.iter().any(|(id, _)| id.0 < 10), "{plan:?}");
-    assert!(plan.only_to.is_some_and(|to| to < 50));
+    assert!(plan.correct_depth.is_some_and(|to| to < 50));
     // Further plans post the rest.
     let mut rounds = 0;
     loop {
@@ -146,7 +146,7 @@ fn queues_share_a_budget_and_each_is_correct_to_a_depth() {
         }
         assert_eq!(both.stale_count(), plan.stale);
         rounds += 1;
-        if plan.only_to.is_none() {
+        if plan.correct_depth.is_none() {
             break;
         }
     }
@@ -189,7 +189,7 @@ fn incomparable_priorities_do_not_stay_in_the_head() {
         incomparable(3, 130, 0),
         incomparable(4, 120, 0),
     ];
-    for (what, jobs, depth, budget, touch, only_to) in [
+    for (what, jobs, depth, budget, touch, correct_depth) in [
         ("the head", &rose[..], 2, 2, vec![1, 2], None),
         ("a part of the head", &rose, 2, 1, vec![1], Some(1)),
         ("all jobs within the budget", &rose, 2, 3, vec![1, 2, 3], None),
@@ -201,7 +201,7 @@ fn incomparable_priorities_do_not_stay_in_the_head() {
     ] {
         let plan = pending(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
         let ours: Vec<u64> = plan.touch.iter().map(|(id, _)| id.0).collect();
-        assert_eq!((ours, plan.only_to), (touch, only_to), "{what}");
+        assert_eq!((ours, plan.correct_depth), (touch, correct_depth), "{what}");
     }
 }
 
@@ -223,7 +223,7 @@ fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one
 fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
     let jobs = [job(1, 9, 9), job(2, 0, 8), job(3, 7, 7), job(4, 2, 6), job(5, 5, 1)];
     let plan = pending(&jobs).plan(Bounds { depth: NO_END, budget: 1, refreshes_stale: false });
-    assert_eq!((plan.touch, plan.stale, plan.only_to), (vec![(JobId(2), 8)], 2, Some(3)));
+    assert_eq!((plan.touch, plan.stale, plan.correct_depth), (vec![(JobId(2), 8)], 2, Some(3)));
 }
 
 /// Returns `many` jobs with ids from `first` on, whose order is reversed: for a depth as many jobs must be posted.
@@ -241,7 +241,7 @@ fn queues_with_equal_needs_share_the_budget_equally() {
     }
     let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
     let of_debug = plan.touch.iter().filter(|(id, _)| id.0 < 100).count();
-    assert_eq!((of_debug, plan.touch.len(), plan.only_to), (15, 30, Some(15)));
+    assert_eq!((of_debug, plan.touch.len(), plan.correct_depth), (15, 30, Some(15)));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_queue_within_the_budget_does_not_limit_the_depth() {
     }
     assert!(!both.is_empty() && Pending::<()>::default().is_empty());
     let plan = both.plan(Bounds { depth: 500, budget: 2 * need, refreshes_stale: false });
-    assert_eq!((plan.touch.len(), plan.only_to), (2 * need, Some(100 + need)));
+    assert_eq!((plan.touch.len(), plan.correct_depth), (2 * need, Some(100 + need)));
 }
 
 proptest! {
@@ -280,10 +280,10 @@ proptest! {
         let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
         prop_assert!(plan.touch.len() <= budget);
         let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
-        let to = plan.only_to.unwrap_or(depth);
+        let to = plan.correct_depth.unwrap_or(depth);
         prop_assert!(to == 0 || is_right(&jobs, touched, to), "{plan:?}");
         // The plan reaches the largest possible depth.
-        if plan.only_to.is_some() && to < jobs.len() {
+        if plan.correct_depth.is_some() && to < jobs.len() {
             let kept = |job: &PendingJob| PendingJob { is_incomparable: job.is_incomparable && refreshes_stale, ..*job };
             let jobs: Vec<PendingJob> = jobs.iter().map(kept).collect();
             prop_assert!(least(&jobs, to + 1).len() > budget);
