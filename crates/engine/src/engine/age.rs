@@ -10,7 +10,7 @@
 use super::{Effect, Past, Shared, Timer, accrual, effect::reprioritize_all};
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
-use crate::priority::{AGE, SIZE, URGENCY_HOLD, Weighed, promised_weight};
+use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, promised_weight};
 use std::collections::BTreeSet;
 
 /// Near the bound of a promise is who has waited so much of it.
@@ -42,7 +42,7 @@ pub struct AgeSnapshot {
 pub(super) fn weigh(shared: &mut Shared) -> (i64, bool) {
     let weighed_before = shared.weighed.weight(AGE);
     let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
-    let weighed = Weighed::new(shared.weighed.factors(), shared.book.weights(), &configured);
+    let weighed = WeightedFactors::new(shared.weighed.factors(), shared.book.weights(), &configured);
     let wait = shared.settings.max_wait_behind;
     shared.weighed = if wait > 0.0 {
         let promised = promised_weight(weighed.spread(&shared.book), wait, shared.settings.age_max);

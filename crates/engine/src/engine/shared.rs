@@ -11,7 +11,7 @@ use super::{
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, UserId};
 use crate::limits::Ledger;
-use crate::priority::{Ages, Weighed};
+use crate::priority::{Ages, WeightedFactors};
 use crate::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -22,7 +22,7 @@ use std::num::NonZeroU64;
 pub struct Shared {
     pub(super) book: Book,
     /// The factors, with their present weights.
-    pub(super) weighed: Weighed,
+    pub(super) weighed: WeightedFactors,
     /// The reference time of all ages.
     pub(super) ages: Ages,
     /// Nodes of the site; 0 if unknown.
@@ -62,7 +62,7 @@ impl Shared {
     pub(super) fn new(owner: UserId, tables: Tables) -> Self {
         let book = Book::default();
         Shared {
-            weighed: Weighed::new(tables.factors, book.weights(), &[]),
+            weighed: WeightedFactors::new(tables.factors, book.weights(), &[]),
             book,
             ages: Ages::default(),
             site_nodes: 0,

@@ -134,13 +134,13 @@ impl Default for Factors {
 
 /// A table of factors with the weights in force.
 #[derive(Clone, Copy, Debug)]
-pub struct Weighed {
+pub struct WeightedFactors {
     factors: Factors,
     /// The weight of each row.
     weights: [i64; MAX_FACTORS],
 }
 
-impl Weighed {
+impl WeightedFactors {
     /// Sets the weights: first those that were pushed (`given`), then those of the configuration, then the defaults.
     pub fn new(factors: Factors, given: &Weights, configured: &[(&str, i64)]) -> Self {
         let mut weights = [0; MAX_FACTORS];
@@ -149,7 +149,7 @@ impl Weighed {
                 configured.iter().find(|(name, _)| *name == factor.name).map(|(_, weight)| *weight);
             *weight = given.get(factor.name).or(in_config).unwrap_or(factor.default_weight);
         }
-        Weighed { factors, weights }
+        WeightedFactors { factors, weights }
     }
 
     /// Returns the table.
@@ -174,7 +174,7 @@ impl Weighed {
 
     /// Returns the same weights except that of the factor `name`.
     #[must_use]
-    pub fn with_weight(mut self, name: &str, weight: i64) -> Weighed {
+    pub fn with_weight(mut self, name: &str, weight: i64) -> WeightedFactors {
         for (slot, factor) in self.weights.iter_mut().zip(self.factors.all()) {
             if factor.name == name {
                 *slot = weight;
@@ -184,7 +184,7 @@ impl Weighed {
     }
 
     /// Returns true if all weights are equal. Both must have the same table.
-    pub fn weighs_like(&self, other: &Weighed) -> bool {
+    pub fn weighs_like(&self, other: &WeightedFactors) -> bool {
         self.weights == other.weights
     }
 

@@ -16,7 +16,8 @@ mod tests;
 pub use age::{Ages, promised_weight};
 pub use explanation::{Explanation, Outcome, Score, Term, score};
 pub use factor::{
-    AGE, AGE_OFFSET, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, NO_RANGE, SIZE, Subject, Weighed,
+    AGE, AGE_OFFSET, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, NO_RANGE, SIZE, Subject,
+    WeightedFactors,
 };
 pub use pending::{Pending, PendingJob};
 

@@ -84,7 +84,7 @@ fn a_weight_is_pushed_or_configured_or_the_default() {
     let mut given = Weights::default();
     given.set("bank", 5);
     given.set("later", 1);
-    let weighed = Weighed::new(Factors::default(), &given, &[("size", 3), ("bank", 9)]);
+    let weighed = WeightedFactors::new(Factors::default(), &given, &[("size", 3), ("bank", 9)]);
     let all: Vec<_> = weighed.all().map(|(factor, weight)| (factor.name, weight)).collect();
     assert_eq!(
         all,
@@ -94,14 +94,14 @@ fn a_weight_is_pushed_or_configured_or_the_default() {
 
 #[test]
 fn factor_weights_are_equal_if_each_weight_is_equal() {
-    let weights = Weighed::new(Factors::default(), &Weights::default(), &[]);
+    let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
     assert!(weights.weighs_like(&weights.with_weight("size", 0)));
     assert!(!weights.weighs_like(&weights.with_weight("size", 1)));
 }
 
 #[test]
 fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
-    let weights = Weighed::new(Factors::default(), &Weights::default(), &[]);
+    let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
     for (urgency, explained) in [(0, Explanation::of_urgency_hold()), (31, Explanation::of_expedite())] {
         assert_eq!(weights.recall(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explained);
     }

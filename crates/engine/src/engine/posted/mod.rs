@@ -9,7 +9,7 @@ use crate::accounts::{AssociationId, ZeroScore};
 use crate::engine::Turn;
 use crate::ids::{JobId, QueueName};
 use crate::priority::{
-    AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Pending, PendingJob, Weighed,
+    AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Pending, PendingJob, WeightedFactors,
     order::{Bounds, Plan},
 };
 use crate::standing::SiteChange;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// By what terms are weighed: the same for all prices posted between two pushes.
 #[derive(Clone, Debug)]
 pub(super) struct Weighing {
-    weighed: Weighed,
+    weighed: WeightedFactors,
     pub zero: ZeroScore,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Weighing {
 pub(super) struct Circumstances {
     /// The time, in seconds since the epoch.
     pub now: f64,
-    pub weighed: Weighed,
+    pub weighed: WeightedFactors,
     pub zero: ZeroScore,
     /// The refresh that computed the fair-share.
     pub generation: u64,

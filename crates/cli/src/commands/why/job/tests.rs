@@ -10,7 +10,7 @@ use crate::ui::teller::Teller;
 use fairshare_engine::accounts::{Weights, ZeroScore};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
 use fairshare_engine::ids::{BankName, UserId};
-use fairshare_engine::priority::{FACTORS, Factors, MAX_FACTORS, Weighed};
+use fairshare_engine::priority::{FACTORS, Factors, MAX_FACTORS, WeightedFactors};
 
 fn job(value: Value) -> Why {
     serde_json::from_value(value).expect("a job")
@@ -256,7 +256,7 @@ proptest::proptest! {
         for at in &places {
             (jobs[0][*at], jobs[1][*at]) = (jobs[1][*at], jobs[0][*at]);
         }
-        let weighed = Weighed::new(Factors::default(), &Weights::default(), &named);
+        let weighed = WeightedFactors::new(Factors::default(), &Weights::default(), &named);
         let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
         let posted = jobs.map(|values| weighed.recall(16, &values, zero).priority);
         proptest::prop_assert_eq!(swapped(&one, &other, &places), posted);
