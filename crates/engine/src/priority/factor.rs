@@ -184,7 +184,7 @@ impl WeightedFactors {
     }
 
     /// Returns true if all weights are equal. Both must have the same table.
-    pub fn weighs_like(&self, other: &WeightedFactors) -> bool {
+    pub fn has_equal_weights(&self, other: &WeightedFactors) -> bool {
         self.weights == other.weights
     }
 

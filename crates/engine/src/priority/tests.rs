@@ -95,8 +95,8 @@ fn a_weight_is_pushed_or_configured_or_the_default() {
 #[test]
 fn factor_weights_are_equal_if_each_weight_is_equal() {
     let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
-    assert!(weights.weighs_like(&weights.with_weight("size", 0)));
-    assert!(!weights.weighs_like(&weights.with_weight("size", 1)));
+    assert!(weights.has_equal_weights(&weights.with_weight("size", 0)));
+    assert!(!weights.has_equal_weights(&weights.with_weight("size", 1)));
 }
 
 #[test]

@@ -452,7 +452,8 @@ impl PostedPriorities {
 
     /// Returns the present weights. Priorities that are made by the same weights share them.
     fn weighing(&mut self, now: &Circumstances) -> Arc<Weighing> {
-        let same = |known: &&Arc<Weighing>| known.zero == now.zero && known.weighed.weighs_like(&now.weighed);
+        let same =
+            |known: &&Arc<Weighing>| known.zero == now.zero && known.weighed.has_equal_weights(&now.weighed);
         if let Some(known) = self.weighing.as_ref().filter(same) {
             return Arc::clone(known);
         }
