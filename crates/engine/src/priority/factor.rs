@@ -189,7 +189,7 @@ impl WeightedFactors {
     }
 
     /// Computes the explanation from stored values of the factors, for a job with this urgency.
-    pub fn recall(&self, urgency: i64, values: &[f64; MAX_FACTORS], zero: ZeroScore) -> Explanation {
+    pub fn explain_values(&self, urgency: i64, values: &[f64; MAX_FACTORS], zero: ZeroScore) -> Explanation {
         match urgency {
             URGENCY_HOLD => Explanation::of_urgency_hold(),
             URGENCY_EXPEDITE => Explanation::of_expedite(),

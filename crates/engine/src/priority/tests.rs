@@ -103,9 +103,9 @@ fn factor_weights_are_equal_if_each_weight_is_equal() {
 fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
     let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
     for (urgency, explained) in [(0, Explanation::of_urgency_hold()), (31, Explanation::of_expedite())] {
-        assert_eq!(weights.recall(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explained);
+        assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explained);
     }
-    let by_terms = weights.recall(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
+    let by_terms = weights.explain_values(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
     assert_eq!((by_terms.outcome, by_terms.terms().len()), (Outcome::HeldByScore, 6));
 }
 

@@ -109,7 +109,7 @@ impl Posted {
     /// Returns the posted priority with its terms.
     pub fn explanation(&self) -> Explanation {
         let Weighing { weighed, zero } = self.weighing.as_ref();
-        weighed.recall(i64::from(self.urgency), &self.values, *zero)
+        weighed.explain_values(i64::from(self.urgency), &self.values, *zero)
     }
 }
 
