@@ -10,7 +10,7 @@
 use super::{Effect, Past, Shared, Timer, accrual, effect::reprioritize_all};
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
-use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, promised_weight};
+use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, age_weight_for_wait};
 use std::collections::BTreeSet;
 
 /// Near the bound of a promise is who has waited so much of it.
@@ -45,7 +45,7 @@ pub(super) fn weigh(shared: &mut Shared) -> (i64, bool) {
     let weighed = WeightedFactors::new(shared.weighed.factors(), shared.book.weights(), &configured);
     let wait = shared.settings.max_wait_behind;
     shared.weighed = if wait > 0.0 {
-        let promised = promised_weight(weighed.spread(&shared.book), wait, shared.settings.age_max);
+        let promised = age_weight_for_wait(weighed.spread(&shared.book), wait, shared.settings.age_max);
         weighed.with_weight(AGE, weighed.weight(AGE).max(promised))
     } else {
         weighed

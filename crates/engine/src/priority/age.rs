@@ -57,7 +57,7 @@ impl Ages {
 
 /// Returns the weight of the age with which a job is not overtaken by jobs that became eligible more than `wait` seconds later.
 /// `spread` is the maximum difference of the other terms of two jobs. The weight includes one point for roundings.
-pub fn promised_weight(spread: f64, wait: f64, age_max: f64) -> i64 {
+pub fn age_weight_for_wait(spread: f64, wait: f64, age_max: f64) -> i64 {
     let weight = ((spread + 1.0) / wait * age_max).ceil();
     // A larger weight would exceed a priority of 32 bits for any age.
     weight.clamp(0.0, 1e15) as i64
@@ -92,7 +92,7 @@ mod tests {
             (0.0, 3.0, 100.0, 34),
             (1e300, 1.0, 1.0, 1_000_000_000_000_000),
         ] {
-            assert_eq!(promised_weight(spread, wait, age_max), weight, "{spread} {wait} {age_max}");
+            assert_eq!(age_weight_for_wait(spread, wait, age_max), weight, "{spread} {wait} {age_max}");
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
             spread in 0.0..1e6f64, wait in 60.0..1e7f64, age_max in 60.0..1e7f64, more in 0.0..1e6f64, part in 0.0..1.0f64,
             base in 1.0..1e5f64,
         ) {
-            let weight = promised_weight(spread, wait, age_max) as f64;
+            let weight = age_weight_for_wait(spread, wait, age_max) as f64;
             let now = 1e9 + wait + more;
             let ages = Ages::default().moved(now, age_max, false);
             let priority = |others: f64, since: f64| (others + weight * ages.value(since, now)).round();

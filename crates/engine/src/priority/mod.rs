@@ -13,7 +13,7 @@ mod pending;
 #[cfg(test)]
 mod tests;
 
-pub use age::{Ages, promised_weight};
+pub use age::{Ages, age_weight_for_wait};
 pub use explanation::{Explanation, Outcome, Score, Term, score};
 pub use factor::{
     AGE, AGE_OFFSET, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, NO_RANGE, SIZE, Subject,
