@@ -115,7 +115,7 @@ pub struct Factors(&'static [Factor]);
 
 impl Factors {
     /// Returns a table with `rows`. More than [`MAX_FACTORS`] rows do not compile.
-    pub const fn of<const N: usize>(rows: &'static [Factor; N]) -> Self {
+    pub const fn from_rows<const N: usize>(rows: &'static [Factor; N]) -> Self {
         const { assert!(N <= MAX_FACTORS, "a table has at most MAX_FACTORS rows") };
         Factors(rows)
     }
@@ -128,7 +128,7 @@ impl Factors {
 
 impl Default for Factors {
     fn default() -> Self {
-        Factors::of(&FACTORS)
+        Factors::from_rows(&FACTORS)
     }
 }
 

@@ -73,7 +73,7 @@ fn a_fifth_factor_is_a_row() {
         [fairshare, queue, bank, urgency, FIFTH]
     };
     let mut host = Host::new();
-    host.engine = site(Tables { factors: Factors::of(&FIVE), ..Tables::default() });
+    host.engine = site(Tables { factors: Factors::from_rows(&FIVE), ..Tables::default() });
     let id = host.submit(HostJob::new(7).size(2, 2)).unwrap();
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 7));
     // Its weight is pushed as any other's, and shown as any other's.
@@ -92,7 +92,7 @@ fn a_new_factor_keeps_the_promise_of_max_wait_behind() {
     };
     const WAIT: f64 = 3_600.0;
     let mut host = Host::new();
-    host.engine = site(Tables { factors: Factors::of(&SEVEN), ..Tables::default() });
+    host.engine = site(Tables { factors: Factors::from_rows(&SEVEN), ..Tables::default() });
     host.event(Event::Associations(vec![record(association(7, "A"), "A"), record(association(8, "A"), "A")]));
     host.event(Event::Settings(Settings { max_wait_behind: WAIT, ..Settings::default() }));
     let waiting = host.submit(HostJob::new(7)).unwrap();
