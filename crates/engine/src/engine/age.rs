@@ -58,7 +58,7 @@ pub(super) fn weigh(shared: &mut Shared) -> (i64, bool) {
 /// Moves the common reference of ages on if it is reached. Then all prices are others.
 pub(super) fn move_reference(shared: &mut Shared) -> bool {
     let has_cap = shared.settings.max_wait_behind <= 0.0;
-    let moved = shared.ages.moved(shared.now, shared.settings.age_max, has_cap);
+    let moved = shared.ages.at_time(shared.now, shared.settings.age_max, has_cap);
     let is_news = moved != shared.ages && shared.weighed.weight(AGE) != 0;
     shared.ages = moved;
     is_news

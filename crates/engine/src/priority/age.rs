@@ -28,7 +28,7 @@ impl Ages {
     /// Returns the ages for the time `now`. The reference stays the same if it lies ahead by at most `age_max` and the other
     /// arguments are unchanged.
     #[must_use]
-    pub fn moved(self, now: f64, age_max: f64, has_cap: bool) -> Ages {
+    pub fn at_time(self, now: f64, age_max: f64, has_cap: bool) -> Ages {
         let ahead = self.reference - now;
         let holds = ahead > 0.0 && ahead <= age_max && age_max == self.age_max && has_cap == self.has_cap;
         if holds { self } else { Ages { reference: now + age_max, age_max, has_cap } }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_reference_moves_when_time_reaches_it_or_the_clock_goes_back() {
-        let ages = Ages::default().moved(1_000.0, 100.0, true);
+        let ages = Ages::default().at_time(1_000.0, 100.0, true);
         assert_eq!(ages.reference(), 1_100.0);
         for (now, age_max, has_cap, reference) in [
             (1_050.0, 100.0, true, 1_100.0),
@@ -80,7 +80,11 @@ mod tests {
             (1_000.0, 200.0, true, 1_200.0),
             (1_010.0, 100.0, false, 1_110.0),
         ] {
-            assert_eq!(ages.moved(now, age_max, has_cap).reference(), reference, "{now} {age_max} {has_cap}");
+            assert_eq!(
+                ages.at_time(now, age_max, has_cap).reference(),
+                reference,
+                "{now} {age_max} {has_cap}"
+            );
         }
     }
 
@@ -98,8 +102,8 @@ mod tests {
 
     #[test]
     fn an_age_is_capped_without_max_wait_behind() {
-        let capped = Ages::default().moved(1_000.0, 100.0, true);
-        let free = Ages::default().moved(1_000.0, 100.0, false);
+        let capped = Ages::default().at_time(1_000.0, 100.0, true);
+        let free = Ages::default().at_time(1_000.0, 100.0, false);
         for (since, now, with_cap, without) in [
             (1_000.0, 1_000.0, 1.0, 1.0),
             (950.0, 1_000.0, 1.5, 1.5),
@@ -122,7 +126,7 @@ mod tests {
             began in 0.0..1e9f64, age_max in 1.0..1e7f64, passed in 0.0..1.0f64, waited in prop::array::uniform2(0.0..3.0f64),
         ) {
             let now = began + passed * age_max * 0.999;
-            let ages = Ages::default().moved(began, age_max, true).moved(now, age_max, true);
+            let ages = Ages::default().at_time(began, age_max, true).at_time(now, age_max, true);
             prop_assert_eq!(ages.reference(), began + age_max);
             let [one, other] = waited.map(|waited| ages.value(now - waited * age_max, now));
             let [young, old] = waited.map(|waited| waited.min(1.0));
@@ -138,7 +142,7 @@ mod tests {
         ) {
             let weight = age_weight_for_wait(spread, wait, age_max) as f64;
             let now = 1e9 + wait + more;
-            let ages = Ages::default().moved(now, age_max, false);
+            let ages = Ages::default().at_time(now, age_max, false);
             let priority = |others: f64, since: f64| (others + weight * ages.value(since, now)).round();
             let (waits, later) = (priority(base, 1e9), priority(base + part * spread, 1e9 + wait + more));
             prop_assert!(waits >= later, "{} {}", waits, later);
