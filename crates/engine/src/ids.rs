@@ -125,7 +125,7 @@ impl Limit {
     }
 
     /// Returns the cap; `None` if it is unlimited.
-    pub fn at_most(self) -> Option<u64> {
+    pub fn finite_cap(self) -> Option<u64> {
         (!self.is_unlimited()).then(|| self.cap())
     }
 

@@ -322,7 +322,7 @@ fn standing_of(
         usage: index.and_then(|index| view.standing.usage(index, now)),
         jobs: AssociationJobs {
             active: usage.map_or(0, |usage| usage.active_jobs),
-            max_active: record.max_active_jobs.at_most(),
+            max_active: record.max_active_jobs.finite_cap(),
             held: view.ledger.held_count(id) as u64,
             pending: view.posted.pending_count(id) as u64,
             running: run.jobs(),
@@ -345,7 +345,7 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
         stage: Cow::Borrowed("active"),
         used: Some(view.ledger.usage(id).map_or(0, |usage| usage.active_jobs)),
         reserved: Some(0),
-        cap: record.max_active_jobs.at_most(),
+        cap: record.max_active_jobs.finite_cap(),
     }];
     let show = |pressure: &Holding, queue: Option<&QueueName>| LimitShown {
         limit: Cow::Borrowed(pressure.hold.name()),
@@ -356,7 +356,7 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
         stage: Cow::Borrowed(pressure.amount.stage.which()),
         used: Some(pressure.used.saturating_sub(pressure.reserved)),
         reserved: Some(pressure.reserved),
-        cap: pressure.limit.at_most(),
+        cap: pressure.limit.finite_cap(),
     };
     let own = view.ledger.pressures(&view.book, id, None);
     shown.extend(own.iter().filter(|it| it.queue.is_none()).map(|it| show(it, None)));
@@ -385,7 +385,7 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
             queue: limit.queue,
             measure: Cow::Borrowed(limit.amount.measure.name()),
             stage: Cow::Borrowed(limit.amount.stage.which()),
-            cap: limit.cap.limit.at_most(),
+            cap: limit.cap.limit.finite_cap(),
         }
     }));
     shown

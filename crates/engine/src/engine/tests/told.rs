@@ -219,7 +219,7 @@ fn limits_of_an_association_with_what_is_in_use() {
     let of_queues: Vec<_> = shown.iter().filter(|it| it.1.is_some()).collect();
     assert!(of_queues.iter().all(|it| it.3 > 0 || it.4.is_some()), "{of_queues:?}");
     assert!(of_queues.iter().any(|it| it.1 == Some("q2") && it.4.is_none()), "{of_queues:?}");
-    assert_eq!(UNLIMITED.at_most(), None);
+    assert_eq!(UNLIMITED.finite_cap(), None);
 }
 
 #[test]
