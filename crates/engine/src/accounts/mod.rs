@@ -177,11 +177,11 @@ impl Book {
 
     /// Returns the associations of a user that are in force, by bank name.
     pub fn associations_of(&self, user: UserId) -> impl Iterator<Item = (AssociationId, &Association)> {
-        self.all_of(user).filter(|(id, _)| self.is_in_force(*id))
+        self.all_associations_of(user).filter(|(id, _)| self.is_in_force(*id))
     }
 
     /// Returns all associations of a user, including removed ones.
-    pub fn all_of(&self, user: UserId) -> impl Iterator<Item = (AssociationId, &Association)> {
+    pub fn all_associations_of(&self, user: UserId) -> impl Iterator<Item = (AssociationId, &Association)> {
         let ids = self.users.get(&user).into_iter().flat_map(|user| user.banks.values().copied());
         ids.filter_map(|id| Some((id, self.association(id)?)))
     }

@@ -193,7 +193,7 @@ fn candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
                 found.extend(part);
             };
             add(&mut view.ledger.waiting_of(user).filter(comes));
-            for (id, _) in view.book.all_of(user) {
+            for (id, _) in view.book.all_associations_of(user) {
                 add(&mut view.ledger.before_sched_after(id, wanted.after));
                 add(&mut view.posted.pending_of(id, wanted.after));
             }

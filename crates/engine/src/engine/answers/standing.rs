@@ -286,8 +286,10 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
         Some(user) => {
             let has_jobs = |id| view.ledger.usage(id).is_some_and(|usage| usage.active_jobs > 0);
             let shown = |id| view.book.is_in_force(id) || has_jobs(id);
-            let mut own =
-                view.book.all_of(user).filter(|(id, record)| is_bank(record) && comes(record) && shown(*id));
+            let mut own = view
+                .book
+                .all_associations_of(user)
+                .filter(|(id, record)| is_bank(record) && comes(record) && shown(*id));
             while own.next().is_some_and(|(id, record)| add(id, record)) {}
         }
         None => {
