@@ -243,7 +243,7 @@ impl SiteLimits {
     }
 
     /// Returns the limits that apply to the jobs of a user in a bank, each with its target and queue.
-    pub fn on(&self, user: UserId, bank: &BankName) -> Vec<(Target, Option<QueueName>, ScopeCaps)> {
+    pub fn limits_for(&self, user: UserId, bank: &BankName) -> Vec<(Target, Option<QueueName>, ScopeCaps)> {
         let mut found = Vec::new();
         if self.is_empty() {
             return found;

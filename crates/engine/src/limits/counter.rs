@@ -358,7 +358,7 @@ impl Ledger {
                 (row.hold(), self.usage_of(limit))
             })
         };
-        self.scopes.limits().on(user, bank).into_iter().flat_map(of_target).collect()
+        self.scopes.limits().limits_for(user, bank).into_iter().flat_map(of_target).collect()
     }
 
     fn usage_of(&self, limit: SiteLimit) -> ScopeUsage {

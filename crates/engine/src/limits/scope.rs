@@ -131,7 +131,7 @@ impl LimitScopes {
     /// banks, inner banks before outer banks, one queue before all queues.
     pub fn join(&mut self, user: UserId, bank: &BankName) -> Box<[ScopeId]> {
         let limits = Arc::clone(&self.limits);
-        let mut on = limits.on(user, bank);
+        let mut on = limits.limits_for(user, bank);
         let outwards: Vec<Target> = on.iter().map(|(target, ..)| target.clone()).collect();
         on.sort_by_key(|(target, queue, _)| {
             let depth = outwards.iter().position(|other| other == target);
@@ -272,7 +272,7 @@ impl Ledger {
             });
         }
         let association = book.association(association)?;
-        let on = limits.on(association.user, &association.bank);
+        let on = limits.limits_for(association.user, &association.bank);
         on.iter().filter(|(_, of, _)| is_here(of.as_ref())).find_map(|(target, of, caps)| {
             caps.iter().find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
         })

@@ -12,7 +12,7 @@ fn limit(target: Target, queue: Option<&str>, amount: Amount, cap: i64) -> SiteL
 }
 
 fn list_limits(limits: &SiteLimits, user: u32, bank: &str) -> Vec<String> {
-    let all = limits.on(UserId(user), &bank.into());
+    let all = limits.limits_for(UserId(user), &bank.into());
     let print = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
         let queue = queue.map_or(String::new(), |queue| format!(" in {queue}"));
         let caps: Vec<String> = caps.iter().map(|(amount, cap)| format!("{amount}={}", cap.limit)).collect();
@@ -59,7 +59,7 @@ fn a_job_counts_under_its_bank_and_all_banks_above() {
     );
     // `EachBank` does not include banks that have banks below them.
     assert_eq!(list_limits(&limits, 9, "science")[1], "bank science in batch: run-gpus=50");
-    assert!(SiteLimits::default().on(UserId(7), &"small".into()).is_empty());
+    assert!(SiteLimits::default().limits_for(UserId(7), &"small".into()).is_empty());
 }
 
 #[test]
