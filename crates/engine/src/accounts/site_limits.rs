@@ -62,7 +62,7 @@ impl Target {
     }
 
     /// Returns the target whose limits apply to this target by default; `None` if this is such a target.
-    pub fn each(&self) -> Option<Target> {
+    pub fn default_target(&self) -> Option<Target> {
         match self {
             Target::Association(..) => Some(Target::EachAssociation),
             Target::Bank(_) => Some(Target::EachBank),
@@ -262,7 +262,7 @@ impl SiteLimits {
 
     fn add_for_target(&self, target: Target, found: &mut Vec<(Target, Option<QueueName>, ScopeCaps)>) {
         let is_inner = matches!(&target, Target::Bank(bank) if self.inner.contains(bank));
-        let each = target.each().filter(|_| !is_inner).and_then(|each| self.by_target.get(&each));
+        let each = target.default_target().filter(|_| !is_inner).and_then(|each| self.by_target.get(&each));
         let own = self.by_target.get(&target);
         let mut queues: BTreeMap<&Option<QueueName>, ScopeCaps> = BTreeMap::new();
         for (queue, caps) in each.into_iter().chain(own).flatten() {

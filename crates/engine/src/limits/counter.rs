@@ -341,7 +341,7 @@ impl Ledger {
         let shown = |(target, queue, amount, cap): (&Target, Option<&QueueName>, Amount, Cap)| {
             let limit = SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap };
             let usage = self.usage_of(limit);
-            match target.each() {
+            match target.default_target() {
                 None => ScopeUsage { used: None, reserved: None, ..usage },
                 Some(_) => usage,
             }
