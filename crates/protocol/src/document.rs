@@ -15,7 +15,7 @@ const TABLE: &str = "fairshare";
 
 /// Checks a whole site document like the method `policy_update`, without applying it. Returns the warnings, and the number of
 /// warnings beyond these; or the reason why the plugin would reject the document.
-pub fn judge(document: &str) -> Result<(Vec<String>, usize), String> {
+pub fn check(document: &str) -> Result<(Vec<String>, usize), String> {
     let mut reader = Reader::default();
     let (_, site) = read(document, &mut reader)?;
     site.check().map_err(|fault| format!("tree: {fault}"))?;

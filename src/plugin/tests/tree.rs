@@ -141,11 +141,11 @@ fn a_document_whose_tree_can_not_be_right_is_refused() {
             "tree": tree(),
         })
     };
-    assert_eq!(document::judge(&whole("root").to_string()), Ok((Vec::new(), 0)));
-    let refused = document::judge(&whole("nowhere").to_string()).unwrap_err();
+    assert_eq!(document::check(&whole("root").to_string()), Ok((Vec::new(), 0)));
+    let refused = document::check(&whole("nowhere").to_string()).unwrap_err();
     assert_eq!(refused, "tree: bank \"A\": its parent \"nowhere\" does not exist");
     // Without a rule it is no tree, and nobody looks at parents.
     let mut plain = whole("nowhere");
     plain["tree"] = Value::Null;
-    assert_eq!(document::judge(&plain.to_string()), Ok((Vec::new(), 0)));
+    assert_eq!(document::check(&plain.to_string()), Ok((Vec::new(), 0)));
 }

@@ -232,7 +232,7 @@ fn judged(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
         let record = document.get(ASSOCIATIONS)?.get(index)?;
         Some((record.get("userid")?.to_string(), record.get("bank").and_then(Value::as_str)?.to_owned()))
     };
-    match document::judge(text) {
+    match document::check(text) {
         Ok((warnings, more)) => {
             let named = |warning: &String| format!("{place}: {}", with_name(warning, record));
             let more = (more > 0).then(|| format!("{place}: and {more} more of the kind"));
