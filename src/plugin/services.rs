@@ -49,7 +49,7 @@ pub(super) fn warn(plugin: Plugin, warnings: &mut Warnings) {
 
 /// Says how many warnings nobody was told of.
 pub(super) fn warn_of_the_rest(plugin: Plugin, warnings: &Warnings) {
-    let more = warnings.untold();
+    let more = warnings.omitted();
     if more > 0 {
         plugin.log(LogLevel::Warning, &format!("mf_priority: {more} more warnings of the same push"));
     }

@@ -182,7 +182,7 @@ fn duplicates_within_a_record_do_not_matter_and_the_last_wins() {
 fn warnings(records: Value) -> (Vec<String>, usize) {
     let mut reader = Reader::default();
     assert!(wire::associations(Some(&json!({ "data": records }).to_string()), &mut reader).is_ok());
-    (reader.warnings.take(), reader.warnings.untold())
+    (reader.warnings.take(), reader.warnings.omitted())
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub fn check(document: &str) -> Result<(Vec<String>, usize), String> {
     let mut reader = Reader::default();
     let (_, site) = read(document, &mut reader)?;
     site.check().map_err(|fault| format!("tree: {fault}"))?;
-    Ok((reader.warnings.take(), reader.warnings.untold()))
+    Ok((reader.warnings.take(), reader.warnings.omitted()))
 }
 
 /// Reads a whole site document, for programs that drive an engine without a plugin. Returns the reason if it is rejected.

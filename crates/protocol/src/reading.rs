@@ -40,7 +40,7 @@ impl Warnings {
     }
 
     /// Returns the number of warnings without a text.
-    pub fn untold(&self) -> usize {
+    pub fn omitted(&self) -> usize {
         self.count.saturating_sub(MAX_WARNINGS)
     }
 }
