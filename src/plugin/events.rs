@@ -177,7 +177,7 @@ impl Callback<'_> {
         let read = || {
             let settings = table.map_or_else(
                 || Ok(Settings::default()),
-                |table| settings::of_table(&table, Settings::default()),
+                |table| settings::read_table(&table, Settings::default()),
             )?;
             let settings = given.map_or(Ok(settings.clone()), |conf| wire::load_settings(&conf, settings))?;
             settings::queues_are_known(&settings, queues.as_deref())?;

@@ -29,7 +29,7 @@ pub fn policy(document: &str) -> Result<(Policy, SitePart), String> {
 
 /// Reads a table `[fairshare]`, given as JSON text. Returns the reason if it is rejected.
 pub fn settings(table: &str) -> Result<Settings, String> {
-    settings::of_table(table, Settings::default())
+    settings::read_table(table, Settings::default())
 }
 
 /// A fault of a configuration.
@@ -51,11 +51,11 @@ pub fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault>, Stri
     let table = whole.get(TABLE).copied();
     match table.map(|table| (table, members(table))) {
         None => {}
-        Some((table, None)) => faults.extend(fault("", settings::of_table(table.get(), settings.clone()))),
+        Some((table, None)) => faults.extend(fault("", settings::read_table(table.get(), settings.clone()))),
         Some((_, Some(keys))) => {
             for (key, value) in &keys {
                 let member = Members::from([(key.clone(), *value)]);
-                match settings::of_members(&member, settings.clone(), &format!("{TABLE}.")) {
+                match settings::read_members(&member, settings.clone(), &format!("{TABLE}.")) {
                     Ok(read) => settings = read,
                     Err(text) => faults.push(ConfigFault { key: [TABLE.to_owned(), key.to_string()], text }),
                 }

@@ -126,16 +126,16 @@ const TABLES: [&str; 3] = [WEIGHTS_NAME, LIMITS, QUEUES_NAME];
 const QUEUES_NAME: &str = "queues";
 
 /// Returns `settings` with the values of a table, given as JSON text. Returns an error with the key and the allowed values.
-pub fn of_table(table: &str, settings: Settings) -> Result<Settings, String> {
+pub fn read_table(table: &str, settings: Settings) -> Result<Settings, String> {
     let wrong = |what: String| format!("[{PLACE}]: {what}");
     let table: &RawValue = serde_json::from_str(table).map_err(|error| wrong(error.to_string()))?;
     let members =
         members(table).ok_or_else(|| wrong(format!("expected a table, got {}", describe(table))))?;
-    of_members(&members, settings, &format!("{PLACE}."))
+    read_members(&members, settings, &format!("{PLACE}."))
 }
 
 /// Returns `settings` with the values of `given`. `place` is the prefix of the key in errors.
-pub fn of_members(given: &Members<'_>, settings: Settings, place: &str) -> Result<Settings, String> {
+pub fn read_members(given: &Members<'_>, settings: Settings, place: &str) -> Result<Settings, String> {
     let mut settings = settings;
     for (name, value) in given {
         if name == WEIGHTS_NAME {

@@ -314,7 +314,7 @@ pub fn load_settings(conf: &str, settings: Settings) -> Result<Settings, String>
     }
     let Ok(mut keys) = object(Some(conf)) else { return Ok(settings) };
     keys.remove("config");
-    settings::of_members(&keys, settings, "")
+    settings::read_members(&keys, settings, "")
 }
 
 /// A whole document, with its tree.

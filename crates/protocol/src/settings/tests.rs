@@ -4,7 +4,7 @@
 use super::*;
 
 fn read(table: &str) -> Result<Settings, String> {
-    of_table(table, Settings::default())
+    read_table(table, Settings::default())
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn each_key_is_read() {
 #[test]
 fn an_empty_table_changes_nothing() {
     let before = Settings { depth: 7, ..Settings::default() };
-    assert_eq!(of_table("{}", before.clone()), Ok(before));
+    assert_eq!(read_table("{}", before.clone()), Ok(before));
 }
 
 #[test]
