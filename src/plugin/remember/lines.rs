@@ -60,7 +60,7 @@ pub(super) struct Cutter {
 
 impl Line {
     pub(super) fn of(Kept { record, leaf, is_reckoned }: &Kept) -> Line {
-        let whole = BorrowedAssociation::of(record, leaf.as_ref());
+        let whole = BorrowedAssociation::from_engine(record, leaf.as_ref());
         let usage = match (whole.usage, whole.counted_until) {
             (Some(usage), Some(until)) => format!("{usage:?},{until:?}"),
             _ => "-".to_owned(),

@@ -54,7 +54,7 @@ fn json(record: &impl Serialize) -> Value {
 
 /// Returns a leaf that no job matches as the record of a user without a valid id: reading it back restores just the leaf.
 fn leaf(leaf: &Leaf) -> Value {
-    let mut value = json(&BorrowedAssociation::of_leaf(leaf));
+    let mut value = json(&BorrowedAssociation::from_leaf(leaf));
     // The fair-share of nobody: an integer, so that the text is the one that older versions wrote.
     if let Some(fairshare) = value.get_mut("fairshare") {
         *fairshare = 0.into();

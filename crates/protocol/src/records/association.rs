@@ -236,7 +236,7 @@ impl<S: Clone + Default> AssociationRecord<S> {
 
 impl<'a> BorrowedAssociation<'a> {
     /// Converts an association of the engine and its leaf.
-    pub fn of(record: &'a accounts::AssociationRecord, leaf: Option<&'a Leaf>) -> Self {
+    pub fn from_engine(record: &'a accounts::AssociationRecord, leaf: Option<&'a Leaf>) -> Self {
         let association = &record.association;
         let without_leaf = AssociationRecord {
             def_bank: record.def_bank.as_str().into(),
@@ -259,7 +259,7 @@ impl<'a> BorrowedAssociation<'a> {
     }
 
     /// Converts a leaf that no job matches, because its user has no valid id.
-    pub fn of_leaf(leaf: &'a Leaf) -> Self {
+    pub fn from_leaf(leaf: &'a Leaf) -> Self {
         let record = AssociationRecord::with_limits(u32::MAX.into(), leaf.bank.as_str().into(), 0);
         AssociationRecord { active: leaf.active.into(), ..record.with_leaf(leaf) }
     }
