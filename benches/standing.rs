@@ -157,7 +157,11 @@ fn orders(criterion: &mut Criterion) {
         for id in 0..50_000u64 {
             let exact = 1 + random.below(100_000) as u32;
             let posted = if id < lag { exact + 1 + random.below(50) as u32 } else { exact };
-            pending.put(None, PendingJob { id: JobId(id), posted, exact, is_outdated: false }, ());
+            pending.put(
+                None,
+                PendingJob { id: JobId(id), posted, current: exact, is_incomparable: false },
+                (),
+            );
         }
         let touched = pending.plan(bounds).touch.len();
         println!("{what}: {touched} touched");
@@ -165,13 +169,13 @@ fn orders(criterion: &mut Criterion) {
     }
     let mut pending = Pending::default();
     for id in 0..50_000u64 {
-        pending.put(None, PendingJob { id: JobId(id), posted: 5, exact: 5, is_outdated: false }, ());
+        pending.put(None, PendingJob { id: JobId(id), posted: 5, current: 5, is_incomparable: false }, ());
     }
     let mut priority = 5;
     group.bench_function("every exact priority changes", |bencher| {
         bencher.iter(|| {
             priority += 1;
-            (0..50_000).for_each(|id| pending.set_exact(JobId(id), priority));
+            (0..50_000).for_each(|id| pending.set_current(JobId(id), priority));
         });
     });
 }

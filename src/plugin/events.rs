@@ -180,7 +180,7 @@ impl Callback<'_> {
                 |table| settings::read_table(&table, Settings::default()),
             )?;
             let settings = given.map_or(Ok(settings.clone()), |conf| wire::load_settings(&conf, settings))?;
-            settings::queues_are_known(&settings, queues.as_deref())?;
+            settings::check_queues(&settings, queues.as_deref())?;
             Ok::<Settings, String>(settings)
         };
         match read() {

@@ -77,7 +77,7 @@ pub fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault>, Stri
     }
     let queues = whole.get("queues").map(|queues| queues.get());
     faults.extend(
-        fault("queues", settings::queues_are_known(&settings, queues))
+        fault("queues", settings::check_queues(&settings, queues))
             .map(|fault| ConfigFault { text: format!("{TABLE}.{}", fault.text), ..fault }),
     );
     Ok(faults)

@@ -205,7 +205,7 @@ pub fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<QueueNa
 
 /// Returns an error if there are settings for a queue that Flux does not have: its name is probably wrong. `queues` is the table
 /// of queues in Flux's configuration, as JSON text.
-pub fn queues_are_known(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
+pub fn check_queues(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
     let known = configured_queues(queues);
     match settings.running.queues.keys().find(|queue| !known.iter().any(|(name, _)| name == *queue)) {
         None => Ok(()),

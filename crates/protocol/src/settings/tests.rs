@@ -104,12 +104,12 @@ fn an_error_names_the_key_and_the_allowed_values() {
 #[test]
 fn a_queue_that_the_instance_lacks_is_rejected() {
     let settings = read(r#"{"queues": {"batch": {"running-limits": "strict"}}}"#).unwrap();
-    let known = |queues| queues_are_known(&settings, queues);
+    let known = |queues| check_queues(&settings, queues);
     assert_eq!(known(Some(r#"{"batch": {}, "debug": {"requires": ["d"]}}"#)), Ok(()));
     let unknown_queue = |known: &str| Err(format!("queues.batch: no such queue; known are {known}"));
     assert_eq!(known(Some(r#"{"debug": {}, "pdev": {}}"#)), unknown_queue("debug, pdev"));
     assert_eq!(known(None), unknown_queue("none"));
-    assert_eq!(queues_are_known(&Settings::default(), None), Ok(()));
+    assert_eq!(check_queues(&Settings::default(), None), Ok(()));
 }
 
 #[test]

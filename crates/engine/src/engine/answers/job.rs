@@ -213,7 +213,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
         fairshare: association.and_then(|association| view.fairshare(association)),
         posted: priced.as_ref().map(|priced| posted(view, job, priced, age)),
-        exact: priced.as_ref().map(|priced| ExplainedPriority::new(&priced.current, priced.urgency, age)),
+        exact: priced.as_ref().map(|priced| ExplainedPriority::new(&priced.exact, priced.urgency, age)),
         lag: priced.as_ref().and_then(|priced| lag(view, id, priced)),
         turn: priced.as_ref().and_then(|priced| priced.turn),
         is_held: job.is_held() || !holds.is_empty(),

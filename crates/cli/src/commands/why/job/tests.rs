@@ -258,7 +258,7 @@ proptest::proptest! {
         }
         let weighed = WeightedFactors::new(Factors::default(), &Weights::default(), &named);
         let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
-        let posted = jobs.map(|values| weighed.recall(16, &values, zero).priority);
+        let posted = jobs.map(|values| weighed.explain_values(16, &values, zero).priority);
         proptest::prop_assert_eq!(swapped(&one, &other, &places), posted);
     }
 
