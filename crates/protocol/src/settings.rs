@@ -40,7 +40,7 @@ const RULES_OF_RUNNING: &str = "\"upstream\" or \"strict\"";
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
 const KEYS: [Key; 14] = [
-    Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, read_boolean(value)) },
+    Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, read_bool(value)) },
     Key { name: "refresh", takes: DURATION, set: |to, value| put(&mut to.refresh, read_duration(value)) },
     Key {
         name: "depth",
@@ -87,16 +87,12 @@ const KEYS: [Key; 14] = [
         takes: DURATION,
         set: |to, value| put(&mut to.max_wait_behind, read_duration(value)),
     },
-    Key {
-        name: "interleave",
-        takes: YES_OR_NO,
-        set: |to, value| put(&mut to.interleave, read_boolean(value)),
-    },
-    Key { name: "remember", takes: YES_OR_NO, set: |to, value| put(&mut to.remember, read_boolean(value)) },
+    Key { name: "interleave", takes: YES_OR_NO, set: |to, value| put(&mut to.interleave, read_bool(value)) },
+    Key { name: "remember", takes: YES_OR_NO, set: |to, value| put(&mut to.remember, read_bool(value)) },
     Key {
         name: RUNNING_LIMITS,
         takes: RULES_OF_RUNNING,
-        set: |to, value| put(&mut to.running.others, read_running_limits(value)),
+        set: |to, value| put(&mut to.running.others, read_rule(value)),
     },
     Key {
         name: "public",
@@ -111,7 +107,7 @@ const KEYS: [Key; 14] = [
             put(&mut to.public, Some(open))
         },
     },
-    Key { name: "annotate", takes: YES_OR_NO, set: |to, value| put(&mut to.annotate, read_boolean(value)) },
+    Key { name: "annotate", takes: YES_OR_NO, set: |to, value| put(&mut to.annotate, read_bool(value)) },
 ];
 
 /// The keys of the table `weights`.
@@ -175,7 +171,7 @@ fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result
                 ));
             }
             let wrong = || format!("{place}.{name}: expected {RULES_OF_RUNNING}, got {}", show_value(value));
-            to.queues.insert(queue.as_ref().into(), read_running_limits(value).ok_or_else(wrong)?);
+            to.queues.insert(queue.as_ref().into(), read_rule(value).ok_or_else(wrong)?);
         }
     }
     Ok(())
@@ -264,7 +260,7 @@ fn put<T>(to: &mut T, value: Option<T>) -> Option<()> {
     Some(())
 }
 
-fn read_boolean(value: &RawValue) -> Option<bool> {
+fn read_bool(value: &RawValue) -> Option<bool> {
     serde_json::from_str(value.get()).ok()
 }
 
@@ -276,7 +272,7 @@ fn read_number(value: &RawValue) -> Option<usize> {
     value.get().parse().ok().filter(|number| (1..=1_000_000).contains(number))
 }
 
-fn read_running_limits(value: &RawValue) -> Option<RunningLimits> {
+fn read_rule(value: &RawValue) -> Option<RunningLimits> {
     RunningLimits::parse(&read_text(value)?)
 }
 

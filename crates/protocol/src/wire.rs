@@ -104,7 +104,7 @@ pub fn config(payload: Option<&str>, reader: &mut Reader) -> Result<ConfigPatch,
 fn read_config(value: &RawValue) -> Result<ConfigPatch, WireError> {
     let members = members(value).ok_or(WireError::WrongType("config"))?;
     let deny =
-        members.get(DENY_UNKNOWN_QUEUES).map(|value| read_boolean(DENY_UNKNOWN_QUEUES, value)).transpose()?;
+        members.get(DENY_UNKNOWN_QUEUES).map(|value| read_bool(DENY_UNKNOWN_QUEUES, value)).transpose()?;
     let score = members.get(ZERO_SCORE).map(|value| match value.get() {
         "\"hold\"" => Ok(ZeroScore::Hold),
         "\"floor\"" => Ok(ZeroScore::Floor),
@@ -133,7 +133,7 @@ fn list_unknown(members: &Members<'_>, known: &[&str]) -> Vec<String> {
     strange.map(|key| format!("\"{}\"", shortened(key).escape_debug())).collect()
 }
 
-fn read_boolean(key: &str, value: &RawValue) -> Result<bool, WireError> {
+fn read_bool(key: &str, value: &RawValue) -> Result<bool, WireError> {
     match value.get() {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -150,7 +150,7 @@ pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push
     let mut dry_run = false;
     for part in [Some(&outer), inner.as_ref()].into_iter().flatten() {
         if let Some(value) = part.get("dry_run") {
-            dry_run |= read_boolean("policy.dry_run", value)?;
+            dry_run |= read_bool("policy.dry_run", value)?;
         }
     }
     let parts = inner.unwrap_or(outer);
@@ -178,7 +178,7 @@ pub fn policy_begin(payload: Option<&str>) -> Result<Beginning, WireError> {
     const MOST: u64 = 3600;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
     let flag =
-        |key: &str| members.get(key).map_or(Ok(false), |value| read_boolean(&format!("policy.{key}"), value));
+        |key: &str| members.get(key).map_or(Ok(false), |value| read_bool(&format!("policy.{key}"), value));
     let expires = match members.get("expires") {
         None => 60,
         Some(value) => {

@@ -141,7 +141,7 @@ impl Difference {
 }
 
 /// The tables of a book, except associations.
-pub(super) struct Tables<'a> {
+pub(super) struct BookTables<'a> {
     pub queues: &'a BTreeMap<QueueName, Queue>,
     pub projects: &'a [ProjectName],
     pub banks: &'a BTreeMap<BankName, f64>,
@@ -152,7 +152,7 @@ pub(super) struct Tables<'a> {
 
 impl Book {
     /// Returns the differences between the tables of the book and `next`.
-    pub(super) fn compare(&self, next: &Tables<'_>, tree: &TreeChange) -> Others {
+    pub(super) fn compare(&self, next: &BookTables<'_>, tree: &TreeChange) -> Others {
         let named = |projects: &[ProjectName]| projects.iter().map(|name| (name.clone(), ())).collect();
         let limits = |limits: &[SiteLimit]| -> BTreeMap<_, _> {
             limits.iter().map(|it| ((it.target.clone(), it.queue.clone(), it.amount), it.cap)).collect()
@@ -177,8 +177,8 @@ impl Book {
     }
 
     /// Returns the tables of the book.
-    pub(super) fn tables(&self) -> Tables<'_> {
-        Tables {
+    pub(super) fn tables(&self) -> BookTables<'_> {
+        BookTables {
             queues: &self.queues,
             projects: &self.projects,
             banks: &self.banks,

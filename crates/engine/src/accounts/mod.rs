@@ -27,7 +27,7 @@ pub use weights::Weights;
 
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use derived::FairShares;
-use diff::Tables;
+use diff::BookTables;
 use site_limits::LimitSources;
 use staging::Staged;
 use std::collections::BTreeMap;
@@ -244,9 +244,9 @@ impl Book {
         self.latest = Difference::default();
         for record in records {
             self.has_data = true;
-            let kept_default =
+            let default =
                 keeps_default.then(|| self.default_bank(record.association.user).cloned()).flatten();
-            self.put_record(record, kept_default);
+            self.put_record(record, default);
         }
         self.generation += 1;
     }
@@ -257,10 +257,10 @@ impl Book {
             && self.find(user, None).is_some_and(active)
     }
 
-    fn put_record(&mut self, record: AssociationRecord, kept_default: Option<BankName>) {
+    fn put_record(&mut self, record: AssociationRecord, default: Option<BankName>) {
         let AssociationRecord { association, def_bank, fairshare } = record;
         let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &association);
-        user.default_bank.put(&self.epochs, kept_default.unwrap_or(def_bank));
+        user.default_bank.put(&self.epochs, default.unwrap_or(def_bank));
         self.update_difference(id, (&association, fairshare));
         match self.present_values(id) {
             None => {
@@ -279,14 +279,15 @@ impl Book {
     /// Replaces all queues.
     pub fn set_queues(&mut self, queues: Vec<Queue>) {
         let queues = queues.into_iter().map(|q| (q.name.clone(), q)).collect();
-        let others = self.compare(&Tables { queues: &queues, ..self.tables() }, &TreeChange::default());
+        let others = self.compare(&BookTables { queues: &queues, ..self.tables() }, &TreeChange::default());
         self.note_change(others);
         self.queues = queues;
     }
 
     /// Replaces all projects, keeping their order.
     pub fn set_projects(&mut self, projects: Vec<ProjectName>) {
-        let others = self.compare(&Tables { projects: &projects, ..self.tables() }, &TreeChange::default());
+        let others =
+            self.compare(&BookTables { projects: &projects, ..self.tables() }, &TreeChange::default());
         self.note_change(others);
         self.projects = projects;
     }
@@ -294,7 +295,7 @@ impl Book {
     /// Replaces all bank priorities.
     pub fn set_banks(&mut self, banks: Vec<(BankName, f64)>) {
         let banks = banks.into_iter().collect();
-        let others = self.compare(&Tables { banks: &banks, ..self.tables() }, &TreeChange::default());
+        let others = self.compare(&BookTables { banks: &banks, ..self.tables() }, &TreeChange::default());
         self.note_change(others);
         self.banks = banks;
     }
@@ -305,7 +306,7 @@ impl Book {
         for (factor, weight) in listed {
             weights.set(&factor, weight);
         }
-        let others = self.compare(&Tables { weights: &weights, ..self.tables() }, &TreeChange::default());
+        let others = self.compare(&BookTables { weights: &weights, ..self.tables() }, &TreeChange::default());
         self.note_change(others);
         self.weights = weights;
     }
@@ -313,7 +314,7 @@ impl Book {
     /// Sets the switches that `patch` has, leaving others as they are.
     pub fn set_config(&mut self, patch: ConfigPatch) {
         let config = self.config.patched(patch);
-        let others = self.compare(&Tables { config, ..self.tables() }, &TreeChange::default());
+        let others = self.compare(&BookTables { config, ..self.tables() }, &TreeChange::default());
         self.note_change(others);
         self.config = config;
     }

@@ -4,7 +4,7 @@
 //! Each part is compared with the records in force when it comes, and stored next to them. Readers do not see it before the
 //! commit. A commit takes the same time for any number of associations, and no cleanup follows.
 
-use super::diff::{Difference, Tables, TreeChange};
+use super::diff::{BookTables, Difference, TreeChange};
 use super::{
     Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit, Weights,
     find_or_add_id,
@@ -80,7 +80,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn compare<T: PartialEq>(present: Option<T>, next: T) -> Kind {
+    fn new<T: PartialEq>(present: Option<T>, next: T) -> Kind {
         match present {
             None => Kind::Added,
             Some(present) if present == next => Kind::Unchanged,
@@ -169,7 +169,7 @@ impl Book {
         difference.unchanged = difference.unchanged.saturating_sub(in_tree);
         let (queues, banks) =
             (staged.queues.clone().unwrap_or_default(), staged.banks.clone().unwrap_or_default());
-        let next = Tables {
+        let next = BookTables {
             queues: &queues,
             projects: staged.projects.as_deref().unwrap_or_default(),
             banks: &banks,
@@ -233,9 +233,9 @@ impl Book {
         }
         let present = self.present_values(id);
         if let Some(former) = self.staged_values(id) {
-            *staged.count(Kind::compare(present, former)) -= 1;
+            *staged.count(Kind::new(present, former)) -= 1;
         }
-        *staged.count(Kind::compare(present, (&association, fairshare))) += 1;
+        *staged.count(Kind::new(present, (&association, fairshare))) += 1;
         self.fairshares.stage(&self.epochs, id, fairshare);
         if let Some(entry) = self.entries.get_mut(id.index()) {
             // Most records of most pushes are unchanged.
@@ -256,8 +256,7 @@ impl Book {
     /// Adjusts the differences of the staged push, because a record in force is about to become `next`.
     pub(super) fn update_difference(&mut self, id: AssociationId, next: (&Association, f64)) {
         let Some(pushed) = self.staged_values(id) else { return };
-        let (before, after) =
-            (Kind::compare(self.present_values(id), pushed), Kind::compare(Some(next), pushed));
+        let (before, after) = (Kind::new(self.present_values(id), pushed), Kind::new(Some(next), pushed));
         if let Some(staged) = &mut self.staged {
             *staged.count(before) -= 1;
             *staged.count(after) += 1;

@@ -64,14 +64,14 @@ impl Epochs {
 pub(super) struct Versioned<T> {
     settled: Option<(u64, T)>,
     /// The epoch of the last push that had the same value as `settled`; 0 if none.
-    unchanged_in: u64,
+    same: u64,
     /// The version of the last push with another value: staged, in force, or aborted.
     pushed: Option<Box<(u64, T)>>,
 }
 
 impl<T> Default for Versioned<T> {
     fn default() -> Self {
-        Versioned { settled: None, unchanged_in: 0, pushed: None }
+        Versioned { settled: None, same: 0, pushed: None }
     }
 }
 
@@ -88,21 +88,20 @@ impl<T> Versioned<T> {
 
     /// Returns the value in the staged push.
     pub(super) fn staged(&self, epochs: &Epochs) -> Option<&T> {
-        let unchanged =
-            self.settled.as_ref().filter(|_| epochs.open == Some(self.unchanged_in)).map(|(_, value)| value);
+        let same = self.settled.as_ref().filter(|_| epochs.open == Some(self.same)).map(|(_, value)| value);
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.open == Some(*epoch));
-        unchanged.or(pushed.map(|(_, value)| value))
+        same.or(pushed.map(|(_, value)| value))
     }
 
     /// Sets the value in force, without changing the staged push.
     pub(super) fn put(&mut self, epochs: &Epochs, value: T) {
-        if epochs.open == Some(self.unchanged_in) {
+        if epochs.open == Some(self.same) {
             let brought = self.settled.take();
-            self.pushed = brought.map(|(_, brought)| Box::new((self.unchanged_in, brought)));
+            self.pushed = brought.map(|(_, brought)| Box::new((self.same, brought)));
         } else if self.staged(epochs).is_none() {
             self.pushed = None;
         }
-        self.unchanged_in = 0;
+        self.same = 0;
         self.settled = Some((epochs.current, value));
     }
 
@@ -117,7 +116,7 @@ impl<T> Versioned<T> {
     pub(super) fn stage_unchanged(&mut self, epochs: &Epochs) {
         let Some(open) = epochs.open else { return };
         self.settle(epochs);
-        (self.unchanged_in, self.pushed) = (open, None);
+        (self.same, self.pushed) = (open, None);
     }
 
     /// Moves the value in force to `settled`, with its epoch.
@@ -129,22 +128,21 @@ impl<T> Versioned<T> {
         if let Some(settled) = &mut self.settled {
             settled.0 = epoch;
         }
-        self.unchanged_in = 0;
+        self.same = 0;
     }
 
     /// Removes the value of an aborted push.
     pub(super) fn drop_aborted(&mut self, epochs: &Epochs) {
         self.pushed.take_if(|pushed| epochs.aborted.contains(&pushed.0));
-        if epochs.aborted.contains(&self.unchanged_in) {
-            self.unchanged_in = 0;
+        if epochs.aborted.contains(&self.same) {
+            self.same = 0;
         }
     }
 
     fn known(&self, epochs: &Epochs) -> Option<(u64, &T)> {
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.was_in_force(*epoch));
-        let unchanged_in =
-            Some(self.unchanged_in).filter(|epoch| epochs.was_in_force(*epoch)).unwrap_or_default();
-        let settled = self.settled.as_ref().map(|(epoch, value)| (unchanged_in.max(*epoch), value));
+        let same = Some(self.same).filter(|epoch| epochs.was_in_force(*epoch)).unwrap_or_default();
+        let settled = self.settled.as_ref().map(|(epoch, value)| (same.max(*epoch), value));
         pushed.map(|(epoch, value)| (*epoch, value)).or(settled)
     }
 }

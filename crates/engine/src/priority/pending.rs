@@ -200,10 +200,8 @@ impl<T> Pending<T> {
         };
         let (mut by_posted, mut by_current, mut differs) = (0, 0, false);
         for other in &queue.jobs {
-            let [posted, current] = [
-                other.by_posted().is_before(job.by_posted()),
-                other.by_current().is_before(job.by_current()),
-            ];
+            let posted = other.by_posted().is_before(job.by_posted());
+            let current = other.by_current().is_before(job.by_current());
             by_posted += usize::from(posted);
             by_current += usize::from(current);
             differs |= posted != current;

@@ -4,7 +4,7 @@
 //! The jobs must be restored before the push, because the push may leave evicted usage as it is. The export takes many turns: if
 //! jobs are evicted meanwhile, they are in a sum that is exported after them.
 
-use super::usage::AssociationUsage;
+use super::usage::UsageEntry;
 use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
 use crate::ids::{BankName, UserId};
 use fairshare::Ranking;
@@ -46,8 +46,8 @@ pub struct Bookmark {
     entry: usize,
     /// The index among the ended jobs of that association.
     job: usize,
-    /// [`AssociationUsage::order_version`](super::usage::AssociationUsage::order_version) at that position.
-    order_version: u32,
+    /// [`UsageEntry::version`](super::usage::UsageEntry::version) at that position.
+    version: u32,
 }
 
 /// The ranking of the tree by the pushed usages alone.
@@ -79,36 +79,28 @@ impl Standing {
     }
 
     /// Returns ended jobs that no push covers, and the usage of evicted jobs, from the position `from` on. The result has at most
-    /// `most` jobs of at most `most` associations. The sum of an association comes after its last job. If jobs were evicted
-    /// between two calls, they are in that sum and were also returned one by one; [`Standing::restore_evicted`] removes them again. The
-    /// last value is the position of the next call, or `None` at the end.
-    pub fn uncovered(
-        &self,
-        from: Bookmark,
-        most: usize,
-    ) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
+    /// `max` jobs of at most `max` associations. The sum of an association comes after its last job. If jobs were evicted
+    /// between two calls, they are in that sum and were also returned one by one; [`Standing::restore_evicted`] removes them
+    /// again. The last value is the position of the next call, or `None` at the end.
+    pub fn uncovered(&self, from: Bookmark, max: usize) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
         for (number, entry) in self.entries.iter().enumerate().skip(from.entry) {
-            if number - from.entry >= most || jobs.len() >= most {
+            if number - from.entry >= max || jobs.len() >= max {
                 return (jobs, sums, Some(Bookmark { entry: number, ..Bookmark::default() }));
             }
             let Some((user, bank)) = entry.job_key() else { continue };
             // If the order changed since the last call, the export of this association starts again.
-            let is_same = number == from.entry && entry.order_version() == from.order_version;
+            let is_same = number == from.entry && entry.version() == from.version;
             for (at, tracked) in entry.uncovered(if is_same { from.job } else { 0 }) {
-                if jobs.len() >= most {
-                    return (
-                        jobs,
-                        sums,
-                        Some(Bookmark { entry: number, job: at, order_version: entry.order_version() }),
-                    );
+                if jobs.len() >= max {
+                    return (jobs, sums, Some(Bookmark { entry: number, job: at, version: entry.version() }));
                 }
                 let (ran_on, start) = (tracked.resources(), tracked.run.start());
                 let job = Job { id: tracked.id, user, bank: bank.clone(), ran_on, start, limit: 0.0 };
                 jobs.extend(tracked.run.end().map(|end| Ended { job, end }));
             }
-            sums.extend(entry.evicted_usage(half_life));
+            sums.extend(entry.evicted(half_life));
         }
         (jobs, sums, None)
     }
@@ -126,11 +118,10 @@ impl Standing {
             && !evicted.counted.is_invalid();
         if is_right {
             let at = self.entry_for_jobs(evicted.user, &evicted.bank);
-            let accepts = |entry: &&mut AssociationUsage| !self.has_replaced_all && entry.accepts(&evicted);
-            let gone =
-                self.entries.get_mut(at as usize).filter(accepts).map(|entry| entry.restore_evicted(evicted));
+            let accepts = |entry: &&mut UsageEntry| !self.has_replaced_all && entry.accepts(&evicted);
+            let gone = self.entries.get_mut(at as usize).filter(accepts).map(|entry| entry.restore(evicted));
             self.remove_evicted(at, gone.unwrap_or_default());
-            self.clear_ended_sum(at);
+            self.clear_sum(at);
         }
         is_right
     }
@@ -180,7 +171,7 @@ impl Standing {
         keys.into_iter().filter_map(leaf).collect()
     }
 
-    fn leaf_of(&self, entry: &AssociationUsage, user: Option<UserId>, bank: &BankName) -> Option<Leaf> {
+    fn leaf_of(&self, entry: &UsageEntry, user: Option<UserId>, bank: &BankName) -> Option<Leaf> {
         let tree = self.tree()?;
         let node = entry.leaf?;
         let (usage, counted) = entry.pushed();

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::usage::TrackedJob;
+use super::usage::Tracked;
 use super::{Place, Retention, Slot, Standing};
 use crate::ids::{BankName, JobId, UserId};
 use fairshare::accrual::{HalfLife, MAX_RATE, Run};
@@ -81,7 +81,7 @@ impl Standing {
                 entry
             }
         };
-        self.clear_ended_sum(at);
+        self.clear_sum(at);
         Ok(())
     }
 
@@ -91,8 +91,7 @@ impl Standing {
             return Ok(());
         };
         let tracked = self.take_running(entry, slot);
-        let ended =
-            tracked.and_then(|tracked| Some(TrackedJob { run: tracked.run.ended_at(end)?, ..tracked }));
+        let ended = tracked.and_then(|tracked| Some(Tracked { run: tracked.run.ended_at(end)?, ..tracked }));
         let Some(tracked) = ended else {
             self.by_id.remove(&id);
             return Err(BadJob { id, time: end });
@@ -102,14 +101,14 @@ impl Standing {
         } else {
             self.add_ended(entry, tracked);
         }
-        self.clear_ended_sum(entry);
+        self.clear_sum(entry);
         Ok(())
     }
 
     /// Schedules an association for the next refresh, including the sum of its ended jobs.
-    pub(super) fn clear_ended_sum(&mut self, at: u32) {
+    pub(super) fn clear_sum(&mut self, at: u32) {
         if let Some(entry) = self.entries.get_mut(at as usize) {
-            entry.clear_ended_sum();
+            entry.clear_sum();
             self.work.mark_changed(entry, at);
         }
     }
@@ -133,7 +132,7 @@ impl Standing {
             let limited = tracked.run.limited_to(seconds);
             if limited != tracked.run {
                 tracked.run = limited;
-                self.clear_ended_sum(entry);
+                self.clear_sum(entry);
             }
         }
     }
@@ -142,15 +141,15 @@ impl Standing {
         self.entries.get(entry as usize).is_some_and(|entry| entry.may_be_evicted(end))
     }
 
-    fn track(&self, job: &Job) -> Result<TrackedJob, BadJob> {
+    fn track(&self, job: &Job) -> Result<Tracked, BadJob> {
         let rate = self.weights().unwrap_or_default().rate(job.ran_on).clamp(0.0, MAX_RATE);
         let run = Run::new(rate, job.start).ok_or(BadJob { id: job.id, time: job.start })?;
         let ran_on = clamp_counts(job.ran_on);
-        Ok(TrackedJob { id: job.id, run: run.limited_to(job.limit), ran_on, doubtful: false })
+        Ok(Tracked { id: job.id, run: run.limited_to(job.limit), ran_on, doubtful: false })
     }
 
     /// Removes a job from the running ones of its association.
-    fn take_running(&mut self, entry: u32, slot: u32) -> Option<TrackedJob> {
+    fn take_running(&mut self, entry: u32, slot: u32) -> Option<Tracked> {
         let jobs = self.entries.get_mut(entry as usize)?.jobs.as_mut()?;
         if slot as usize >= jobs.running.len() {
             return None;
@@ -164,7 +163,7 @@ impl Standing {
         Some(tracked)
     }
 
-    fn add_ended(&mut self, at: u32, tracked: TrackedJob) {
+    fn add_ended(&mut self, at: u32, tracked: Tracked) {
         if let Some(entry) = self.entries.get_mut(at as usize) {
             let jobs = entry.jobs.get_or_insert_default();
             let slot = Slot::Ended(jobs.ended.len() as u32);

@@ -59,7 +59,7 @@ use fairshare::periods::Weights;
 use fairshare::{NodeId, Options, Policy, Ranking, Tree};
 
 use refresh::RefreshState;
-use usage::{AssociationUsage, Key};
+use usage::{Key, UsageEntry};
 
 pub use change::SiteChange;
 pub use export::{AsPushed, Bookmark, Ended, EvictedUsage};
@@ -136,7 +136,7 @@ struct Rules {
 /// The usage of all associations, their jobs, and the ranked tree.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    entries: Vec<AssociationUsage>,
+    entries: Vec<UsageEntry>,
     /// Entries that can be used again.
     free: Vec<u32>,
     /// How often an entry was freed.
@@ -250,7 +250,7 @@ impl Standing {
     /// Returns the earliest watermark of all associations in the tree, or `since` if that is later.
     pub fn earliest_watermark(&self, since: f64) -> f64 {
         let in_tree = self.entries.iter().filter(|entry| entry.leaf.is_some());
-        in_tree.map(AssociationUsage::counted_until).fold(f64::INFINITY, f64::min).max(since)
+        in_tree.map(UsageEntry::counted_until).fold(f64::INFINITY, f64::min).max(since)
     }
 
     /// Returns the usage reset period of the last push, in seconds. Ended jobs are read from job-list no farther back.
@@ -278,7 +278,7 @@ impl Standing {
         (self.by_key.len() + self.by_name.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
     }
 
-    fn entry(&self, association: Index) -> Option<&AssociationUsage> {
+    fn entry(&self, association: Index) -> Option<&UsageEntry> {
         self.entries.get(association.get()).filter(|entry| entry.key.is_some())
     }
 
@@ -312,11 +312,11 @@ impl Standing {
     }
 
     fn add_entry(&mut self, key: Key) -> u32 {
-        let entry = AssociationUsage::new(key);
+        let entry = UsageEntry::new(key);
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
-                self.entries.push(AssociationUsage::default());
+                self.entries.push(UsageEntry::default());
                 self.entries.len() as u32 - 1
             }
         };

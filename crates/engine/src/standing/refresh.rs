@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::usage::AssociationUsage;
+use super::usage::UsageEntry;
 use super::{Index, Ranked, Standing};
 use fairshare::accrual::{MAX_TIME, Scale, zero_negligible};
 
@@ -67,7 +67,7 @@ pub(super) struct RefreshState {
 
 impl RefreshState {
     /// Schedules an association for the next refresh.
-    pub fn mark_changed(&mut self, entry: &mut AssociationUsage, at: u32) {
+    pub fn mark_changed(&mut self, entry: &mut UsageEntry, at: u32) {
         if !entry.queued {
             entry.queued = true;
             self.dirty.push(at);
@@ -181,7 +181,7 @@ impl Standing {
         if work.all || back {
             work.list.clear();
             work.list.extend(0..entries.len() as u32);
-            entries.iter_mut().for_each(AssociationUsage::clear_ended_sum);
+            entries.iter_mut().for_each(UsageEntry::clear_sum);
             for &(bank, usage) in &site.own_usage {
                 site.tree.accrue(bank, usage * site.scale.factor(site.rules.instant.min(now)));
             }
@@ -282,6 +282,6 @@ impl Standing {
 }
 
 /// Marks an association as scheduled; returns true if it was not scheduled before.
-fn mark_queued(entries: &mut [AssociationUsage], at: u32) -> bool {
+fn mark_queued(entries: &mut [UsageEntry], at: u32) -> bool {
     entries.get_mut(at as usize).is_some_and(|entry| !std::mem::replace(&mut entry.queued, true))
 }

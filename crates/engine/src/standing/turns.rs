@@ -25,7 +25,7 @@ pub struct Turns {
     /// For each bank its children that have jobs left.
     waiting: BTreeMap<NodeId, BTreeSet<Sibling>>,
     /// The number of siblings that were compared because their quotients were equal.
-    pub(super) comparisons: usize,
+    pub(super) compared: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Turns {
             return None;
         }
         let root = tree.root();
-        let mut turns = Turns { nodes: HashMap::new(), root, waiting: BTreeMap::new(), comparisons: 0 };
+        let mut turns = Turns { nodes: HashMap::new(), root, waiting: BTreeMap::new(), compared: 0 };
         for (leaf, jobs) in pending {
             if jobs == 0 || !tree.is_active(leaf) {
                 continue;
@@ -130,33 +130,30 @@ impl Turns {
     }
 
     fn first(&mut self) -> Option<NodeId> {
-        let mut comparisons = 0;
-        let leaf = self.most_deserving(self.root, &mut comparisons);
-        self.comparisons += comparisons;
+        let mut compared = 0;
+        let leaf = self.most_deserving(self.root, &mut compared);
+        self.compared += compared;
         leaf.filter(|leaf| *leaf != self.root)
     }
 
     /// Returns the most deserving association below a node. If banks are equal, all of them are searched.
-    fn most_deserving(&self, node: NodeId, comparisons: &mut usize) -> Option<NodeId> {
+    fn most_deserving(&self, node: NodeId, compared: &mut usize) -> Option<NodeId> {
         let mut node = node;
         loop {
             let Some(siblings) = self.waiting.get(&node) else { return Some(node) };
             let &(first, best) = siblings.first()?;
-            if self.first_and_equals(siblings).nth(1).is_none() {
+            if self.ties(siblings).nth(1).is_none() {
                 node = best;
                 continue;
             }
-            let tied = self.first_and_equals(siblings).collect();
-            return self.best_of(tied, first == f64::INFINITY.to_bits(), comparisons);
+            let tied = self.ties(siblings).collect();
+            return self.best_of(tied, first == f64::INFINITY.to_bits(), compared);
         }
     }
 
     /// Returns the siblings whose quotient equals that of the first. If the first is an association, it is the only one: in the
     /// tree all associations precede all banks, so it wins each tie. Most users of a site may have the same usage, 0.
-    fn first_and_equals<'a>(
-        &self,
-        siblings: &'a BTreeSet<Sibling>,
-    ) -> impl Iterator<Item = NodeId> + use<'a> {
+    fn ties<'a>(&self, siblings: &'a BTreeSet<Sibling>) -> impl Iterator<Item = NodeId> + use<'a> {
         let first = siblings.first().copied();
         let is_bank = first.is_some_and(|(_, node)| self.waiting.contains_key(&node));
         let equal = siblings.iter().take_while(move |it| first.is_some_and(|first| it.0 == first.0));
@@ -166,28 +163,23 @@ impl Turns {
     /// Returns the best of equal siblings, level by level. If a path ends, or no sibling has a target, the first node in the
     /// order of the tree wins. That order is breadth first, so an association precedes all associations below the banks of its
     /// level.
-    fn best_of(
-        &self,
-        mut tied: Vec<NodeId>,
-        without_target: bool,
-        comparisons: &mut usize,
-    ) -> Option<NodeId> {
+    fn best_of(&self, mut tied: Vec<NodeId>, without_target: bool, compared: &mut usize) -> Option<NodeId> {
         let mut ended = without_target;
         loop {
-            *comparisons += tied.len();
+            *compared += tied.len();
             let leaves = tied.iter().copied().filter(|node| !self.waiting.contains_key(node));
             if let Some(first) = leaves.min() {
                 return Some(first);
             }
             let below = |bank: &NodeId| self.waiting.get(bank).and_then(|siblings| siblings.first()).copied();
             if ended {
-                let best = |(_, node)| self.most_deserving(node, comparisons);
+                let best = |(_, node)| self.most_deserving(node, compared);
                 return tied.iter().filter_map(below).filter_map(best).min();
             }
             let first = tied.iter().filter_map(below).map(|(quotient, _)| quotient).min()?;
             let is_first = |siblings: &&BTreeSet<Sibling>| siblings.first().is_some_and(|it| it.0 == first);
             let siblings = tied.iter().filter_map(|bank| self.waiting.get(bank)).filter(is_first);
-            tied = siblings.flat_map(|siblings| self.first_and_equals(siblings)).collect();
+            tied = siblings.flat_map(|siblings| self.ties(siblings)).collect();
             ended = first == f64::INFINITY.to_bits();
         }
     }
@@ -245,8 +237,8 @@ impl Standing {
                 asked.get(at).and_then(|(_, costs)| costs.get(*taken - 1)).map_or(0.0, |cost| cost * factor)
             };
             // If banks are equal, a turn costs one comparison for each bank and for the first child of each.
-            let (before, mut charged) = (turns.comparisons, 0);
-            while charged + turns.comparisons - before < budget {
+            let (before, mut charged) = (turns.compared, 0);
+            while charged + turns.compared - before < budget {
                 if turns.take(&mut cost).is_none() {
                     return true;
                 }

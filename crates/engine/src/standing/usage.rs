@@ -10,7 +10,7 @@ use fairshare::periods::{Resources, Weights};
 
 /// A job that counts in an association's usage.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TrackedJob {
+pub(super) struct Tracked {
     pub id: JobId,
     pub run: Run,
     /// Nodes, cores and GPUs. A count above `u32::MAX` is stored as `u32::MAX`.
@@ -19,7 +19,7 @@ pub(super) struct TrackedJob {
     pub doubtful: bool,
 }
 
-impl TrackedJob {
+impl Tracked {
     pub fn resources(&self) -> Resources {
         let [nodes, cores, gpus] = self.ran_on.map(u64::from);
         Resources { nodes, cores, gpus }
@@ -36,15 +36,15 @@ struct Base {
 
 #[derive(Clone, Debug)]
 pub(super) struct Jobs {
-    pub running: Vec<TrackedJob>,
-    pub ended: Vec<TrackedJob>,
+    pub running: Vec<Tracked>,
+    pub ended: Vec<Tracked>,
     /// The usage of evicted jobs that the pushed usage does not include, at the time `sum_since`.
     sum: f64,
     sum_since: f64,
     /// All jobs that ended up to this time were evicted.
     pub horizon: f64,
     /// Increases each time the order of `ended` changes.
-    pub order_version: u32,
+    pub version: u32,
     /// The last time at which there were too many ended jobs and none could be evicted.
     pub unevictable_at: f64,
 }
@@ -53,15 +53,7 @@ impl Default for Jobs {
     fn default() -> Self {
         let never = f64::NEG_INFINITY;
         let (running, ended) = (Vec::new(), Vec::new());
-        Jobs {
-            running,
-            ended,
-            sum: 0.0,
-            sum_since: never,
-            horizon: never,
-            order_version: 0,
-            unevictable_at: never,
-        }
+        Jobs { running, ended, sum: 0.0, sum_since: never, horizon: never, version: 0, unevictable_at: never }
     }
 }
 
@@ -85,7 +77,7 @@ pub(super) enum Key {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct AssociationUsage {
+pub(super) struct UsageEntry {
     /// `None` if the entry is free.
     pub key: Option<Key>,
     pub leaf: Option<NodeId>,
@@ -103,9 +95,9 @@ pub(super) struct AssociationUsage {
     pub fade_is_queued: bool,
 }
 
-impl AssociationUsage {
-    pub fn new(key: Key) -> AssociationUsage {
-        AssociationUsage { key: Some(key), ..AssociationUsage::default() }
+impl UsageEntry {
+    pub fn new(key: Key) -> UsageEntry {
+        UsageEntry { key: Some(key), ..UsageEntry::default() }
     }
 
     /// Returns the user id and the bank of the jobs that count here; `None` if no job matches.
@@ -138,31 +130,29 @@ impl AssociationUsage {
     }
 
     /// Returns the ended jobs from index `first` on that are neither in the pushed usage nor in
-    /// [`AssociationUsage::evicted_usage`], each with its index.
-    pub fn uncovered(&self, first: usize) -> impl Iterator<Item = (usize, &TrackedJob)> {
+    /// [`UsageEntry::evicted`], each with its index.
+    pub fn uncovered(&self, first: usize) -> impl Iterator<Item = (usize, &Tracked)> {
         let ended = self.jobs.as_ref().map_or(&[][..], |jobs| &jobs.ended);
         let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
-        let is_uncovered = move |tracked: &TrackedJob| {
-            !self.covers(tracked) && tracked.run.end().is_none_or(|end| end > horizon)
-        };
-        ended.iter().enumerate().skip(first).filter(move |(_, tracked)| is_uncovered(tracked))
+        let counts = move |job: &Tracked| !self.covers(job) && job.run.end().is_none_or(|end| end > horizon);
+        ended.iter().enumerate().skip(first).filter(move |(_, job)| counts(job))
     }
 
     /// Returns a number that changes when the indices of ended jobs change.
-    pub fn order_version(&self) -> u32 {
-        self.jobs.as_ref().map_or(0, |jobs| jobs.order_version)
+    pub fn version(&self) -> u32 {
+        self.jobs.as_ref().map_or(0, |jobs| jobs.version)
     }
 
     /// Returns the usage of evicted jobs, and the pushed usage that belongs to it. If the clock went back, a job may have ended
     /// before the last evicted one. Its usage is included, because a restore could not distinguish the job from the evicted ones.
-    pub fn evicted_usage(&self, half_life: HalfLife) -> Option<EvictedUsage> {
+    pub fn evicted(&self, half_life: HalfLife) -> Option<EvictedUsage> {
         let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
-        let uncovered = jobs.ended.iter().filter(|tracked| !self.covers(tracked));
-        let early = uncovered.filter_map(|tracked| Some((tracked, tracked.run.end()?)));
+        let uncovered = jobs.ended.iter().filter(|job| !self.covers(job));
+        let early = uncovered.filter_map(|job| Some((job, job.run.end()?)));
         let early = early.filter(|(_, end)| *end <= jobs.horizon);
-        let (sum, since) = early.fold((jobs.sum, jobs.sum_since), |sum, (tracked, end)| {
-            add_decayed(sum, tracked.run.usage(end, Mode::Elapsed, half_life), end, half_life)
+        let (sum, since) = early.fold((jobs.sum, jobs.sum_since), |sum, (job, end)| {
+            add_decayed(sum, job.run.usage(end, Mode::Elapsed, half_life), end, half_life)
         });
         Some(EvictedUsage {
             user,
@@ -176,23 +166,22 @@ impl AssociationUsage {
         })
     }
 
-    /// Returns true if [`AssociationUsage::set_pushed`] would have kept `evicted`, had the push come after it. The result is then
+    /// Returns true if [`UsageEntry::set_pushed`] would have kept `evicted`, had the push come after it. The result is then
     /// the same in either order. A sum of jobs that were evicted here is never replaced.
     pub fn accepts(&self, evicted: &EvictedUsage) -> bool {
         let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
         !has_own && !self.base.counted.covers_all(evicted.horizon)
     }
 
-    /// Restores the state that [`AssociationUsage::evicted_usage`] returned. Removes the ended jobs that the sum includes, and
+    /// Restores the state that [`UsageEntry::evicted`] returned. Removes the ended jobs that the sum includes, and
     /// returns their ids.
-    pub fn restore_evicted(&mut self, evicted: EvictedUsage) -> Vec<JobId> {
+    pub fn restore(&mut self, evicted: EvictedUsage) -> Vec<JobId> {
         self.base = Base { usage: evicted.pushed, since: evicted.at, counted: evicted.counted };
         let jobs = self.jobs.get_or_insert_default();
         (jobs.sum, jobs.sum_since, jobs.horizon) = (evicted.sum, evicted.since, evicted.horizon);
-        let is_included =
-            |tracked: &mut TrackedJob| tracked.run.end().is_some_and(|end| end <= evicted.horizon);
-        let gone = jobs.ended.extract_if(.., is_included).map(|tracked| tracked.id).collect();
-        jobs.order_version = jobs.order_version.wrapping_add(1);
+        let is_included = |job: &mut Tracked| job.run.end().is_some_and(|end| end <= evicted.horizon);
+        let gone = jobs.ended.extract_if(.., is_included).map(|job| job.id).collect();
+        jobs.version = jobs.version.wrapping_add(1);
         self.ended_sum = None;
         gone
     }
@@ -201,12 +190,12 @@ impl AssociationUsage {
     pub fn set_weights(&mut self, weights: Weights) {
         self.ended_sum = None;
         let Some(jobs) = self.jobs.as_mut() else { return };
-        for tracked in jobs.running.iter_mut().chain(&mut jobs.ended) {
-            tracked.run = tracked.run.with_rate(weights.rate(tracked.resources()));
+        for job in jobs.running.iter_mut().chain(&mut jobs.ended) {
+            job.run = job.run.with_rate(weights.rate(job.resources()));
         }
     }
 
-    pub fn clear_ended_sum(&mut self) {
+    pub fn clear_sum(&mut self) {
         self.ended_sum = None;
     }
 
@@ -234,7 +223,7 @@ impl AssociationUsage {
         self.jobs.as_ref().is_some_and(|jobs| !jobs.running.is_empty())
     }
 
-    /// Returns the number of jobs that the next call of [`AssociationUsage::scaled`] reads, plus 1.
+    /// Returns the number of jobs that the next call of [`UsageEntry::scaled`] reads, plus 1.
     pub fn cost(&self) -> usize {
         let jobs = self.jobs.as_ref();
         let ended = jobs.filter(|_| self.ended_sum.is_none()).map_or(0, |jobs| jobs.ended.len());
@@ -253,7 +242,7 @@ impl AssociationUsage {
             }
         };
         let running = self.jobs.iter().flat_map(|jobs| &jobs.running);
-        ended_sum + running.map(|tracked| tracked.run.scaled(now, mode, scale)).sum::<f64>()
+        ended_sum + running.map(|job| job.run.scaled(now, mode, scale)).sum::<f64>()
     }
 
     /// Returns the usage at `now` in seconds times weight.
@@ -261,7 +250,7 @@ impl AssociationUsage {
         // A scale whose epoch is `now` has the factor 1.
         let scale = Scale::new(now, half_life);
         let running = self.jobs.iter().flat_map(|jobs| &jobs.running);
-        let running: f64 = running.map(|tracked| tracked.run.scaled(now, mode, &scale)).sum();
+        let running: f64 = running.map(|job| job.run.scaled(now, mode, &scale)).sum();
         zero_negligible(self.without_running(now, mode, &scale) + running)
     }
 
@@ -271,26 +260,23 @@ impl AssociationUsage {
             if jobs.sum > 0.0 {
                 usage += jobs.sum * scale.factor(jobs.sum_since.min(now));
             }
-            let counted = |tracked: &&TrackedJob| !self.covers(tracked);
-            usage += jobs
-                .ended
-                .iter()
-                .filter(counted)
-                .map(|tracked| tracked.run.scaled(now, mode, scale))
-                .sum::<f64>();
+            let counted = |job: &&Tracked| !self.covers(job);
+            usage +=
+                jobs.ended.iter().filter(counted).map(|job| job.run.scaled(now, mode, scale)).sum::<f64>();
         }
         usage
     }
 
-    fn covers(&self, tracked: &TrackedJob) -> bool {
-        tracked.run.end().is_some_and(|end| self.base.counted.covers(end, tracked.id))
+    fn covers(&self, job: &Tracked) -> bool {
+        job.run.end().is_some_and(|end| self.base.counted.covers(end, job.id))
     }
 
     /// Returns the time of the last push or end of a job.
     pub fn latest(&self) -> f64 {
-        let jobs = self.jobs.iter().flat_map(|jobs| {
-            jobs.ended.iter().filter_map(|tracked| tracked.run.end()).chain([jobs.sum_since])
-        });
+        let jobs = self
+            .jobs
+            .iter()
+            .flat_map(|jobs| jobs.ended.iter().filter_map(|job| job.run.end()).chain([jobs.sum_since]));
         jobs.fold(self.base.since, f64::max)
     }
 
@@ -299,29 +285,29 @@ impl AssociationUsage {
     pub fn evict_ended(&mut self, keep: usize, now: f64, half_life: HalfLife) -> Vec<JobId> {
         let Some(mut jobs) = self.jobs.take() else { return Vec::new() };
         let mut gone = Vec::new();
-        let end = |tracked: &TrackedJob| tracked.run.end().unwrap_or(f64::INFINITY);
+        let end = |job: &Tracked| job.run.end().unwrap_or(f64::INFINITY);
         // If many jobs ended at the first time, none can be evicted. This check avoids sorting them at each further end.
         let first = jobs.ended.iter().map(end).fold(f64::INFINITY, f64::min);
-        let at_first = jobs.ended.iter().filter(|tracked| end(tracked) == first).count();
+        let at_first = jobs.ended.iter().filter(|job| end(job) == first).count();
         if first > now || at_first.saturating_add(keep) > jobs.ended.len() {
             jobs.unevictable_at = now;
             self.jobs = Some(jobs);
             return gone;
         }
         jobs.ended.sort_unstable_by(|a, b| end(a).total_cmp(&end(b)));
-        jobs.order_version = jobs.order_version.wrapping_add(1);
+        jobs.version = jobs.version.wrapping_add(1);
         let many = jobs.ended.len().saturating_sub(keep);
         let first_kept = jobs.ended.get(many).map_or(f64::INFINITY, end);
-        let stays = |tracked: &TrackedJob| end(tracked) >= first_kept || end(tracked) > now;
+        let stays = |job: &Tracked| end(job) >= first_kept || end(job) > now;
         let split = jobs.ended.iter().position(stays).unwrap_or(jobs.ended.len());
-        for tracked in jobs.ended.drain(..split) {
-            let at = end(&tracked);
-            if !self.covers(&tracked) {
-                let used = tracked.run.usage(at, Mode::Elapsed, half_life);
+        for job in jobs.ended.drain(..split) {
+            let at = end(&job);
+            if !self.covers(&job) {
+                let used = job.run.usage(at, Mode::Elapsed, half_life);
                 (jobs.sum, jobs.sum_since) = add_decayed((jobs.sum, jobs.sum_since), used, at, half_life);
             }
             jobs.horizon = jobs.horizon.max(at);
-            gone.push(tracked.id);
+            gone.push(job.id);
         }
         self.jobs = Some(jobs);
         self.ended_sum = None;

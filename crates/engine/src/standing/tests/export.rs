@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A standing exports its state, and another one restores it.
 
-use super::super::usage::AssociationUsage;
+use super::super::usage::UsageEntry;
 use super::*;
 use fairshare::{InactiveUsage, Ties};
 use proptest::prelude::*;
@@ -241,8 +241,8 @@ fn ended_jobs_are_summed_once() {
     assert!(entry(&standing).has_ended_sum());
     assert_eq!(cost(&standing), 2, "only the running job");
     assert_eq!(
-        (entry(&standing).latest(), AssociationUsage::default().latest()),
-        (T0 + 10.0, AssociationUsage::default().latest())
+        (entry(&standing).latest(), UsageEntry::default().latest()),
+        (T0 + 10.0, UsageEntry::default().latest())
     );
 }
 

@@ -345,7 +345,7 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     standing.push(site(Policy::Classic)).expect("a site");
     let places = |standing: &Standing| {
         let tracked = standing.entries[0].jobs.as_ref().expect("jobs").ended.iter();
-        (standing.entries[0].order_version(), tracked.map(|tracked| tracked.id.0).collect::<Vec<_>>())
+        (standing.entries[0].version(), tracked.map(|job| job.id.0).collect::<Vec<_>>())
     };
     for id in (1..=9).rev() {
         standing.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");

@@ -9,7 +9,7 @@ use super::*;
 use fairshare::Tree;
 
 /// Two equal users.
-fn two(policy: Policy) -> Standing {
+fn two_equal_users(policy: Policy) -> Standing {
     let mut two = site(policy);
     two.associations.truncate(2);
     for leaf in &mut two.associations {
@@ -23,7 +23,7 @@ fn two(policy: Policy) -> Standing {
 #[test]
 fn two_equal_users_take_turns() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Pbs] {
-        let standing = two(policy);
+        let standing = two_equal_users(policy);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1_000))).expect("it has levels");
@@ -31,14 +31,14 @@ fn two_equal_users_take_turns() {
         assert_eq!(order.len(), 2_000);
         assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{policy}");
     }
-    let standing = two(Policy::Classic);
+    let standing = two_equal_users(Policy::Classic);
     assert!(Turns::new(standing.tree().expect("pushed"), standing.ranking().expect("pushed"), []).is_none());
 }
 
 #[test]
 fn fairshares_of_two_equal_users_alternate_under_formulas() {
     for policy in [Policy::Classic, Policy::DepthOblivious, Policy::Pbs] {
-        let standing = two(policy);
+        let standing = two_equal_users(policy);
         let mut charged = standing.charged().expect("pushed");
         let fairshares = [0, 1].map(|at| {
             let costs = std::iter::repeat_n(3_600.0, 1_000);
@@ -52,7 +52,7 @@ fn fairshares_of_two_equal_users_alternate_under_formulas() {
 
 #[test]
 fn costs_of_an_association_are_charged_in_order() {
-    let standing = two(Policy::FairTree);
+    let standing = two_equal_users(Policy::FairTree);
     let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
     let turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 4))).expect("it has levels");
     let mut numbers_of: HashMap<NodeId, Vec<usize>> = HashMap::new();
@@ -117,13 +117,13 @@ fn idle(of_bank: u32) -> Standing {
 /// Most users of a site may have no usage.
 #[test]
 fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
-    for (of_bank, comparisons) in [(40, 0), (1, 80), (10, 8)] {
+    for (of_bank, compared) in [(40, 0), (1, 80), (10, 8)] {
         let standing = idle(of_bank);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let mut turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
         assert_eq!(turns.next(1.0), tree.leaves().next());
-        assert_eq!(turns.comparisons, comparisons, "{of_bank}");
+        assert_eq!(turns.compared, compared, "{of_bank}");
     }
 }
 
@@ -155,7 +155,7 @@ fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
 /// A half-life after the push the usages 10,000 and 12,000 are 5,000 and 6,000, so two jobs of 600 close the gap.
 #[test]
 fn charges_are_converted_to_the_present_units() {
-    let mut faded = two(Policy::FairTree);
+    let mut faded = two_equal_users(Policy::FairTree);
     let mut pushed = site(Policy::FairTree);
     pushed.associations[0].usage = Some(10_000.0);
     pushed.associations[1].usage = Some(12_000.0);
