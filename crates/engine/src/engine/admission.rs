@@ -6,7 +6,7 @@ use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Line, Origin, Phase, Project};
 
-/// Why a job has no price yet.
+/// Why a job has no priority yet.
 pub(super) enum Pending {
     /// It waits for data.
     Unavailable,
@@ -73,7 +73,7 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
     Ok(effects)
 }
 
-/// Why a job whose association is not in the data has no price. In the middle of a push it may still come: the reprioritize that ends
+/// Why a job whose association is not in the data has no priority. In the middle of a push it may still come: the reprioritize that ends
 /// it asks again.
 pub(super) fn missed(shared: &mut Shared, id: JobId) -> Pending {
     let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.push_ended) else {

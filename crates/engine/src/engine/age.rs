@@ -55,7 +55,7 @@ pub(super) fn weigh(shared: &mut Shared) -> (i64, bool) {
     (weighed_before, has_moved)
 }
 
-/// Moves the common reference of ages on if it is reached. Then all prices are others.
+/// Moves the common reference of ages on if it is reached. Then all priorities are others.
 pub(super) fn move_reference(shared: &mut Shared) -> bool {
     let has_cap = shared.settings.max_wait_behind <= 0.0;
     let moved = shared.ages.at_time(shared.now, shared.settings.age_max, has_cap);
@@ -64,7 +64,7 @@ pub(super) fn move_reference(shared: &mut Shared) -> bool {
     is_news
 }
 
-/// Where fair-share is not live: time has changed the price of a job, or of all.
+/// Where fair-share is not live: time has changed the priority of a job, or of all.
 pub(super) fn ages_due(shared: &mut Shared) -> Vec<Effect> {
     let moved = move_reference(shared);
     let is_due = shared.weighed.weight(AGE) != 0
@@ -107,7 +107,7 @@ pub(super) fn past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<
         eligible = eligible.turned(urgency != URGENCY_HOLD && others.is_empty(), *when);
     }
     shared.ledger.aged(id, eligible);
-    // Its price is asked for anew, by id; of one in DEPEND there is none.
+    // Its priority is asked for again, by id; of one in DEPEND there is none.
     let has_price = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
     let is_due = shared.weighed.weight(AGE) != 0 && shared.ledger.job(id).is_some_and(has_price);
     if is_due { vec![Effect::AskUrgency(id)] } else { Vec::new() }
@@ -124,7 +124,7 @@ pub(super) fn told_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Ef
     effects
 }
 
-/// All prices, if settings were replaced that they are made of.
+/// All priorities, if settings were replaced that they are made of.
 pub(super) fn prices_due(shared: &mut Shared) -> Vec<Effect> {
     let are_due = std::mem::take(&mut shared.due.prices);
     reprioritize_if(shared, are_due)
@@ -197,7 +197,7 @@ pub(super) fn read_pasts(shared: &Shared, is_replaying: bool, weighed_before: i6
     pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
 }
 
-/// Whether time alone changes the price of a pending job: of one at the cap.
+/// Whether time alone changes the priority of a pending job: of one at the cap.
 pub(super) fn is_capped(shared: &Shared, job: &Job) -> bool {
     let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
     is_due && job.eligible.since().is_some_and(|since| shared.ages.is_capped(since, shared.now))

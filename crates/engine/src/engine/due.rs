@@ -2,8 +2,8 @@
 //! What is put off to the next reactor turn: work that may not be done inside the callback that called for it.
 //!
 //! Other jobs may not be touched while Flux goes through its jobs to reprioritize them, and none while it goes through its plugins to
-//! tell them of a configuration; a job may not end while another plugin lets it go; a price may not be set while Flux asks for it. Each
-//! is noted here by id, and worked out when it is done: what was decided in one turn would be stale in the next. A turn costs what was
+//! tell them of a configuration; a job may not end while another plugin lets it go; a priority may not be set while Flux asks for it. Each
+//! is noted here by id, and decided when it is carried out: a decision of one turn would be stale in the next. A turn costs what was
 //! noted, not what is alive.
 
 use super::{Effect, Timer};
@@ -26,12 +26,12 @@ pub(super) enum Scan {
 /// Jobs and associations that are due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Due {
-    /// To be ended after all: they can never have a price.
+    /// To be ended after all: they can never have a priority.
     pub ends: BTreeSet<JobId>,
     /// The instance owner's, and his record has not come yet: to be ended if it does not come within a while.
     /// Each with the time since when.
     pub expected: BTreeMap<JobId, f64>,
-    /// In PRIORITY, and Flux may leave them there: to be given their price by id.
+    /// In PRIORITY, and Flux may leave them there: to be given their priority by id.
     pub unmoved: Unmoved,
     /// Replayed, attached, and their jobspec lacks bank or project.
     pub incomplete: BTreeSet<JobId>,
@@ -51,7 +51,7 @@ pub(super) struct Due {
     pub unread_left: BTreeSet<AssociationId>,
     /// A reprioritize ended the last push, and nothing of another one has come since.
     pub push_ended: bool,
-    /// Settings were replaced that all prices are made of.
+    /// Settings were replaced that all priorities are made of.
     pub prices: bool,
     /// Limits may have changed since it was looked at whose eventlogs are to be read after all.
     pub limits_moved: bool,

@@ -4,7 +4,7 @@
 //! Three words, one meaning each. A job or an update is *rejected* when Flux asks whether to take it and we say no
 //! ([`Effect::Reject`]). A call is *refused* when an error is its answer: Flux refuses an effect
 //! ([`Refusal`](super::Refusal)), the plugin refuses a request. A job *ends* when it is over, whoever brought that about;
-//! one that was accepted and can never have a price we end ourselves ([`Effect::Raise`]).
+//! one that was accepted and can never have a priority we end ourselves ([`Effect::Raise`]).
 
 use super::{step::Step, timer::Timer};
 use crate::ids::{BankName, JobId, ProjectName, QueueName};

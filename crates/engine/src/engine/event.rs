@@ -27,7 +27,7 @@ pub enum State {
 }
 
 impl Event<'_> {
-    /// Whether it is about jobs alone: what else their prices are made of stays as it is.
+    /// Whether it is about jobs alone: what else their priorities are made of stays as it is.
     pub(super) fn is_of_jobs(&self) -> bool {
         matches!(
             self,

@@ -3,7 +3,7 @@
 //! where it leaves them in peace.
 //!
 //! When that plugin is loaded it adds the plain name of every limit that a job in DEPEND exceeds, and takes off only what it
-//! added itself. So whoever carries any other name waits for ever: one with a number, one of a limit that it does not know, one
+//! added itself. So whoever carries any other name waits indefinitely: one with a number, one of a limit that it does not know, one
 //! of a limit that has room by then. And a plain name that was taken off a job once can't be added again, which Flux does
 //! not say: the plugin takes it off all the same when there is room, fails, and ends the job. What it can't hold by a
 //! name it leaves alone at urgency 0, in SCHED.

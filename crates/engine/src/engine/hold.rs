@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that are held past DEPEND: limits came to concern them when they were there.
+//! How limits hold a job: by dependencies in DEPEND; without a priority in PRIORITY, and at priority 0 in SCHED, if limits came to concern
+//! the job there.
 //!
-//! Flux takes a dependency only in NEW and DEPEND. What keeps a job in PRIORITY is that it is given no price: asked for one, the
+//! Flux takes a dependency only in NEW and DEPEND. What keeps a job in PRIORITY is that it is given no priority: asked for one, the
 //! plugin says that there is none, and Flux leaves the job alone until it is given one by id. So a job that waits for data, that a
 //! restart finds in PRIORITY, or that others let go when nobody watched it, stands in line there
 //! ([`Grant::Awaited`](crate::limits::Grant)), and a pass releases it like any other held job.
 //!
 //! A job in SCHED stays there whatever the limits say: to `job.priority.get` Flux takes no such answer of it, but logs an error
-//! and leaves it as it is. When its urgency or its jobspec changes, Flux has it in PRIORITY while it asks for its price; an update may
+//! and leaves it as it is. When its urgency or its jobspec changes, Flux has it in PRIORITY while it asks for its priority; an update may
 //! have moved it into a full place then, or it wakes when its place to run is taken. It must be back in SCHED before the next reactor
 //! turn: the scheduler may have decided on it, and only of a job in SCHED does Flux take resources for what starts it. In PRIORITY
 //! they would be its own without a use; and when it was released Flux would ask for them again, take the second answer for an error,
@@ -22,7 +23,7 @@ use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, Stage};
 use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase, Rule, rows_of_queues};
 
-/// A job in PRIORITY has no price, for whatever reason, and waits there for its turn.
+/// A job in PRIORITY has no priority, for whatever reason, and waits there for its turn.
 pub(super) fn stays_in_priority(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
         shared.ledger.change(id, Job::await_room);
@@ -31,7 +32,7 @@ pub(super) fn stays_in_priority(shared: &mut Shared, id: JobId) {
 
 /// A job that was in SCHED is held, and gives up what it had.
 pub(super) fn take_back(shared: &mut Shared, id: JobId) {
-    // One that a restart sent to PRIORITY, where it found no price, is there.
+    // One that a restart sent to PRIORITY, where it found no priority, is there.
     let is_in_priority = shared.unpriced.contains(&id);
     shared.ledger.change(id, |job| {
         job.await_room();

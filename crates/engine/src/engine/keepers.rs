@@ -6,7 +6,7 @@
 //! at once if its jobspec declares dependencies, else when it turns out to stay in DEPEND without a name of ours.
 //!
 //! And not more than [`Batches::subscribed`](super::Batches) are at a time: anybody may have any number of jobs wait for others, or for a time to begin. Of
-//! the rest nobody tells when they are let go. None of them gets a name of ours, by which it would stand in line for ever as one that
+//! the rest nobody tells when they are let go. None of them gets a name of ours, by which it would stand in line indefinitely as one that
 //! others keep; one that carries some, from before a reload, stands there as if nobody else kept it. When it is let go it
 //! is in PRIORITY, and is judged there: it goes no further before there is room.
 

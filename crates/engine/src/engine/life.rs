@@ -242,7 +242,7 @@ pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<
     effects
 }
 
-/// The job is asked for nothing more, and has no price.
+/// The job is asked for nothing more, and has no priority.
 pub(super) fn forget(shared: &mut Shared, id: JobId) {
     shared.unpriced.remove(&id);
     shared.annotations.remove(&id);

@@ -254,6 +254,23 @@ impl Engine {
         effects
     }
 
+    /// Answers to `job.priority.get`, which Flux asks only in its loop over its jobs. If another plugin began the loop, nothing reports
+    /// its end; it is over in the next reactor turn. Until then other plugins may start a job that the loop asks about.
+    fn asked_in_loop(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        let began = self.release.begin_loop();
+        if began {
+            self.refresh.begin_loop(&self.shared);
+        }
+        let mut effects = price::answer_in_loop(&mut self.shared, &mut self.refresh, id, urgency);
+        if began {
+            match effects.is_empty() {
+                true => self.release.end_loop(),
+                false => effects.push(Effect::Arm(Timer::Turn)),
+            }
+        }
+        effects
+    }
+
     /// Takes over a page of ended jobs; `None` if job-list did not answer.
     fn ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
         let Shared { ended, standing, book, now, .. } = &mut self.shared;

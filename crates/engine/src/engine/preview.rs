@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub struct Preview {
     /// What of the data would be others.
     pub difference: Difference,
-    /// Pending jobs that have a price.
+    /// Pending jobs that have a priority.
     pub pending: usize,
     /// How many of them would get another one.
     pub repriced: usize,
@@ -29,7 +29,7 @@ pub struct Preview {
     pub removed: Vec<(UserId, BankName, u64)>,
 }
 
-/// A pending job that would get another price.
+/// A pending job that would get another priority.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Move {
     /// The job.
@@ -40,9 +40,9 @@ pub struct Move {
     pub bank: Option<BankName>,
     /// The queue it names.
     pub queue: Option<QueueName>,
-    /// Its price now.
+    /// Its priority now.
     pub from: u32,
-    /// The price it would get.
+    /// The priority it would get.
     pub to: u32,
     /// Its place in its queue now, from 1.
     pub place: usize,
@@ -66,7 +66,7 @@ impl Engine {
             if let Some(posted) = self.view().priced(id) {
                 preview.pending += 1;
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
-                // Where users take turns, every price hangs on all others: what is compared is without turns.
+                // Where users take turns, every priority hangs on all others: what is compared is without turns.
                 let apart = |engine: &Engine| priority_apart(&engine.view(), job, urgency);
                 let from =
                     apart(self).filter(|_| self.shared.settings.interleave).unwrap_or(posted.posted.priority);
@@ -165,7 +165,7 @@ fn rejection(effects: &[Effect]) -> Result<(), String> {
     text.map_or(Ok(()), |text| Err(text.to_owned()))
 }
 
-/// Gives each job its place in its queue, by price and then by id.
+/// Gives each job its place in its queue, by priority and then by id.
 fn put_in_order(jobs: &mut [Move], price: impl Fn(&Move) -> u32, put: impl Fn(&mut Move, usize)) {
     jobs.sort_unstable_by_key(|job| (std::cmp::Reverse(price(job)), job.id));
     let mut places: HashMap<Option<QueueName>, usize> = HashMap::new();

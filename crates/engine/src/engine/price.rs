@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The price of a job, and what comes before it: an association for a job that waits, bank and project in its jobspec.
+//! Answers with the priority of a job. This file has the calls from the top down; `terms.rs` continues with the computation.
+//!
+//! ```text
+//! answer_in_priority    job.state.priority         answer_in_loop    job.priority.get, in Flux's loop over its jobs
+//! take_urgency          the urgency asked for: the priority is set by id
+//! ├── stays, stays_as_it_is     limits hold the job: no priority, or 0 in SCHED (hold.rs)
+//! └── price
+//!     ├── admission::admit      association, bank and project of a job that waits for data (admission.rs)
+//!     ├── Shared::explain       the current priority (terms.rs)
+//!     ├── priorities::note_answer   stores it with its terms (priorities.rs)
+//!     └── priorities::memo      shows the fair-share to the user
+//! unpriced              the answer for a job without a priority
+//! ```
 
 use super::{
-    Effect, Engine, Level, Posting, Refusal, Shared, Timer,
+    Effect, Level, Posting, Refusal, Shared, Timer,
     admission::{self, Completion, Pending},
     annotate,
     hold::{self, wakes_too_late},
@@ -63,8 +75,13 @@ pub(super) fn answer_in_priority(
     }
 }
 
-/// The same, where it is known that Flux loops: no other job may be touched.
-fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
+/// Returns the answer to `job.priority.get`. Flux iterates over its jobs: no other job may be touched.
+pub(super) fn answer_in_loop(
+    shared: &mut Shared,
+    refresh: &mut Refresh,
+    id: JobId,
+    urgency: i64,
+) -> Vec<Effect> {
     if let Some(price) = settled_priority(shared, id, urgency) {
         return vec![Effect::SetPriority(price)];
     }
@@ -75,7 +92,7 @@ fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency
         return stays_as_it_is(shared, id);
     }
     let phase = job.phase;
-    // One that a restart sent to PRIORITY has no price that it could keep.
+    // One that a restart sent to PRIORITY has no priority that it could keep.
     if wakes_too_late(shared, id, job, urgency)
         && (shared.unpriced.contains(&id) || !refresh.keeps_posted(shared, id, urgency))
     {
@@ -105,7 +122,7 @@ fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency
 }
 
 /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
-/// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
+/// released: it gets its priority by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
 /// one that won't be scheduled takes no place to run.
 pub(super) fn take_urgency(
     shared: &mut Shared,
@@ -155,8 +172,8 @@ pub(super) fn take_urgency(
     }
 }
 
-/// Nobody else will give the job its price: one in PRIORITY waits for its turn, and one that Flux may have left there, or at the
-/// price it had, is asked for once more. Not in the next turn, which may be refused as well.
+/// Nobody else will give the job its priority: one in PRIORITY waits for its turn, and one that Flux may have left there, or at the
+/// priority it had, is asked for once more. Not in the next turn, which may be refused as well.
 pub(super) fn has_no_price(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
     hold::stays_in_priority(shared, id);
     let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
@@ -180,7 +197,7 @@ pub(super) fn stays(shared: &mut Shared, id: JobId, urgency: i64, was_in_sched: 
     stays_at(shared, id, Completion::Now(Posting::Current), answer)
 }
 
-/// The same to `job.priority.get`: it has no price, or keeps its 0.
+/// The same to `job.priority.get`: it has no priority, or keeps its 0.
 pub(super) fn stays_as_it_is(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let is_in_sched = shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
     let completion = if is_in_sched { Completion::Later } else { Completion::Now(Posting::Current) };
@@ -203,7 +220,7 @@ pub(super) fn stays_at(
     }
 }
 
-/// Notes the price of a job, where neither time nor other jobs make it another.
+/// Notes the priority of a job, where neither time nor other jobs make it another.
 fn settle(shared: &mut Shared, id: JobId, urgency: i64, price: u32) {
     let stays = !shared.is_live() && shared.weighed.weight(AGE) == 0;
     let settled = i32::try_from(urgency).map(|urgency| Settled { revision: shared.revision, urgency, price });
@@ -227,7 +244,7 @@ fn note_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
 }
 
-/// The answer for a job that has no price. One that never will is judged again in the next reactor turn and ends
+/// The answer for a job that has no priority. One that never will is judged again in the next reactor turn and ends
 /// there. Not here: it would disturb Flux's loop over its jobs; and another plugin may have let it go and still look
 /// at what is its own and the job's. Flux's begin-time takes the broker down if the job ends under its hands.
 pub(super) fn unpriced(
@@ -248,7 +265,7 @@ pub(super) fn unpriced(
     before.into_iter().chain(answer).collect()
 }
 
-/// Ends jobs that can never have a price.
+/// Ends jobs that can never have a priority.
 pub(super) fn end_unpriceable(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in std::mem::take(&mut shared.due.ends) {
@@ -261,7 +278,7 @@ pub(super) fn end_unpriceable(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
-/// The price of a job at this moment, and what comes before it is set.
+/// Returns the current priority of a job, and the effects that come before it.
 fn price(
     shared: &mut Shared,
     id: JobId,
@@ -297,26 +314,7 @@ fn without_expedite(posted: u32) -> u32 {
     if posted == PRIORITY_MAX { 0 } else { posted }
 }
 
-impl Engine {
-    /// The answer to `job.priority.get`, which Flux asks in its loop over its jobs alone. Of one that others began nobody tells that it is
-    /// over: in the next reactor turn it is. Until then other plugins may have a job start that it asks about.
-    pub(super) fn asked_in_loop(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        let began = self.release.begin_loop();
-        if began {
-            self.refresh.begin_loop(&self.shared);
-        }
-        let mut effects = answer_in_loop(&mut self.shared, &mut self.refresh, id, urgency);
-        if began {
-            match effects.is_empty() {
-                true => self.release.end_loop(),
-                false => effects.push(Effect::Arm(Timer::Turn)),
-            }
-        }
-        effects
-    }
-}
-
-/// The price of a job in SCHED that was asked for before, if nothing has changed since that it is made of.
+/// The priority of a job in SCHED that was asked for before, if nothing has changed since that it is made of.
 fn settled_priority(shared: &Shared, id: JobId, urgency: i64) -> Option<u32> {
     let is_of_now = |it: &Settled| (it.revision, i64::from(it.urgency)) == (shared.revision, urgency);
     let settled = shared.ledger.settled(id).filter(is_of_now)?;

@@ -179,7 +179,7 @@ fn end_scan(shared: &mut Shared, pass: &Pass) -> Vec<Effect> {
     effects
 }
 
-/// Has whoever shares a limit stand in line where its price puts it.
+/// Has whoever shares a limit stand in line where its priority puts it.
 fn place(shared: &mut Shared, walk: &mut Walk) -> Vec<Effect> {
     for unplaced in shared.ledger.unplaced(&shared.book, walk) {
         let heads = unplaced.heads().into_iter();
@@ -218,7 +218,7 @@ pub(super) fn scan_after(
     Effect::Then(Step::Pass(Box::new(Pass { walk, freed })))
 }
 
-/// The price a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told. 0 in the middle of a
+/// The priority a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told. 0 in the middle of a
 /// push that attached it: it is not let go before that is whole, so it is to keep no room from others.
 fn priority_when_free(shared: &Shared, id: JobId) -> u32 {
     let price = shared.ledger.job(id).and_then(|job| {

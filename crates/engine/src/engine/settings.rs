@@ -21,13 +21,13 @@ pub struct Settings {
     pub live: bool,
     /// Seconds between two refreshes; 0: only at pushes.
     pub refresh: f64,
-    /// How many pending jobs of each queue have their exact price.
+    /// How many pending jobs of each queue have their current priority.
     pub depth: usize,
     /// What a running job counts.
     pub accrual: Mode,
     /// How many priorities one refresh may post.
     pub budget: usize,
-    /// Seconds for which Flux's own loop over all pending jobs may keep everybody waiting; where it takes longer, prices are posted
+    /// Seconds for which Flux's own loop over all pending jobs may keep everybody waiting; where it takes longer, priorities are posted
     /// one by one.
     pub max_stall: f64,
     /// Whether jobs get a memo.
@@ -40,7 +40,7 @@ pub struct Settings {
     pub size_weight: i64,
     /// Seconds for which an eligible job may be overtaken by later ones of equal size; 0: no promise.
     pub max_wait_behind: f64,
-    /// Whether a job's price depends on the association's jobs before it.
+    /// Whether a job's priority depends on the association's jobs before it.
     pub interleave: bool,
     /// Whether the last policy and the usage since are kept in the KVS.
     pub remember: bool,

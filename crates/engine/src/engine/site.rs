@@ -142,7 +142,7 @@ pub(super) fn associations(
     effects
 }
 
-/// Counts waiting jobs whose association has come. They stay where they are until their next priority, but for those
+/// Counts waiting jobs whose association has come. They stay where they are until their next priority, except those
 /// of the instance owner that a reprioritize passed over: his record comes after the reprioritize of the same push.
 fn attach(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
     let (mut effects, mut replayed) = (Vec::new(), Vec::new());
@@ -200,15 +200,15 @@ pub(super) fn configure(
     weigh(shared, recovery, refresh)
 }
 
-/// The weights may have changed, or what they are made of. Prices follow by whoever changed them, unless all are others.
+/// The weights may have changed, or what they are made of. Priorities follow by whoever changed them, unless all are others.
 pub(super) fn weigh(shared: &mut Shared, recovery: &mut Recovery, refresh: &mut Refresh) -> Vec<Effect> {
     let (mut effects, has_moved) = weigh_again(shared, recovery, refresh);
     effects.extend(age::reprioritize_if(shared, has_moved));
     effects
 }
 
-/// Settings were replaced: prices follow, in the next reactor turn where nothing else has them follow. While the plugin
-/// is being loaded nothing is asked for: Flux asks for all prices at the end of the load.
+/// Settings were replaced: priorities follow, in the next reactor turn where nothing else has them follow. While the plugin
+/// is being loaded nothing is asked for: Flux asks for all priorities at the end of the load.
 pub(super) fn set_ages(
     shared: &mut Shared,
     recovery: &mut Recovery,

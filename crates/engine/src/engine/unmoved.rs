@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs in PRIORITY that get their price by id, since Flux would leave them there.
+//! Jobs in PRIORITY that get their priority by id, since Flux would leave them there.
 //!
 //! Flux keeps the jobs that pend in one list, in the order in which they go, and finds the place of each that comes by a walk from its
-//! end; for prices in the upper half of all from its beginning. After a restart all of them are in PRIORITY without a price. Its
-//! loop would price them in no order, each after a walk over half the list, and nobody is served until it is over. So where there are
+//! end; for priorities in the upper half of all from its beginning. After a restart all of them are in PRIORITY without a priority. Its
+//! loop would priority them in no order, each after a walk over half the list, and nobody is served until it is over. So where there are
 //! many they are left where they are in that loop, and are then priced by id, in the order in which they go: each is the last of the
 //! list, or the first. With 20,000 the push that makes Flux loop takes a quarter of the time.
 
@@ -12,14 +12,14 @@ use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;
 
-/// It gets its price in the next reactor turns.
+/// It gets its priority in the next reactor turns.
 pub(super) fn put_off(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.due.unmoved.insert(id);
     vec![Effect::Arm(Timer::Turn), Effect::KeepPriority]
 }
 
-/// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
-/// nothing, so it is prioritized by id in the next reactor turn, at what its price is then.
+/// A job in PRIORITY that gets its priority from a reprioritize: should it be the priority it had before, Flux does
+/// nothing, so it is prioritized by id in the next reactor turn, at what its priority is then.
 pub(super) fn moved_on(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.unpriced.remove(&id).then(|| {
         shared.due.unmoved.insert(id);
@@ -27,7 +27,7 @@ pub(super) fn moved_on(shared: &mut Shared, id: JobId) -> Option<Effect> {
     })
 }
 
-/// Asks for the urgency of those that are to be given their price: of all, or of the next where there are many.
+/// Asks for the urgency of those that are to be given their priority: of all, or of the next where there are many.
 pub(super) fn move_on(shared: &mut Shared) -> Vec<Effect> {
     if !shared.due.unmoved.is_in_order() {
         if shared.due.unmoved.jobs().len() <= shared.batches.put_off {

@@ -87,7 +87,7 @@ pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobF
     if facts.state == State::Priority {
         let is_all = before.0 != association || counted_by != running;
         is_taken_back = hold::take_back_moved(shared, id, before.0, is_all);
-        // Of one that it has there already Flux asks for no price.
+        // Of one that it has there already Flux asks for no priority.
         if before.0.is_none() && association.is_some() {
             shared.due.unmoved.insert(id);
             effects.push(Effect::Arm(Timer::Turn));

@@ -155,7 +155,7 @@ impl Changes {
     }
 }
 
-/// What changed the tree or its rules since fair-shares were worked out last.
+/// What changed the tree or its rules since fair-shares were computed last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pushed {
     shares: bool,

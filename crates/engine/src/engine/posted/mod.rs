@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
-/// By what terms are weighed: the same for all prices posted between two pushes.
+/// By what terms are weighed: the same for all priorities posted between two pushes.
 #[derive(Clone, Debug)]
 pub(super) struct Weighing {
     weighed: WeightedFactors,
@@ -44,7 +44,7 @@ pub(super) struct Circumstances {
     pub is_unpriced: bool,
 }
 
-/// A posted price, by what made it.
+/// A posted priority, by what made it.
 #[derive(Clone, Debug)]
 pub(super) struct Posted {
     pub association: AssociationId,
@@ -61,7 +61,7 @@ pub(super) struct Posted {
     earlier: Option<(Changes, f64)>,
 }
 
-/// A posted price by what made it, and the exact one as of the last refresh.
+/// A posted priority by what made it, and the exact one as of the last refresh.
 #[derive(Clone, Debug)]
 pub struct Price {
     /// What Flux sorts by.
@@ -85,7 +85,7 @@ impl Price {
             .collect()
     }
 
-    /// Two prices made by the same weights have the same.
+    /// Two priorities made by the same weights have the same.
     pub fn weighing_key(&self) -> usize {
         Arc::as_ptr(&self.weighing).addr()
     }
@@ -123,7 +123,7 @@ pub(in crate::engine) fn shown<T: Copy>(
     })
 }
 
-/// Both prices of a job.
+/// Both priorities of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PricedJob {
     /// What Flux sorts by, with the terms as they were when it was posted.
@@ -148,7 +148,7 @@ pub struct PricedJob {
 #[derive(Clone, Debug, Default)]
 struct Group {
     jobs: BTreeSet<JobId>,
-    /// The fair-share by which all their exact prices were worked out.
+    /// The fair-share by which all their current priorities were computed.
     fairshare: Option<f64>,
     /// Why that changed.
     moves: Moves,

@@ -21,7 +21,7 @@ use crate::ids::JobId;
 use crate::limits::{Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
 use crate::priority::{AGE, URGENCY_HOLD};
 
-/// What was replayed and not yet worked out.
+/// Replayed jobs whose eventlogs were not asked for yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replay {
     is_due: bool,
@@ -32,7 +32,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Whether jobs were shown whose replay is not worked out yet.
+    /// Returns true if the next reactor turn asks for eventlogs.
     pub fn is_due(&self) -> bool {
         self.is_due
     }
@@ -285,7 +285,7 @@ impl Recovery {
     }
 
     /// Whether that was the last of all that is read. Of a job that can't be read somebody is still being asked: should
-    /// taking in the answer panic each time, comparing with Flux anew each time would have no end.
+    /// taking in the answer panic each time, comparing with Flux again each time would have no end.
     pub(in crate::engine) fn all_may_be_known(&mut self, shared: &mut Shared) {
         if !shared.ledger.has_unread() && self.unreadable.is_empty() {
             self.resync.ended();

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// Jobs that are looked up in one reactor turn.
 const SLICE: usize = 250;
-/// Panics in a row that are answered so. One that comes each time must not keep the reactor busy for ever.
+/// Panics in a row that are answered so. One that comes each time must not keep the reactor busy indefinitely.
 const TRIES: u8 = 3;
 
 /// What is still to be compared.

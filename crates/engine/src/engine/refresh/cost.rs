@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What posting prices costs Flux: one by one, or all in its own loop.
+//! What posting priorities costs Flux: one by one, or all in its own loop.
 
-/// Prices posted in one turn, at most.
+/// Priorities posted in one turn, at most.
 const POSTS: usize = 100;
 /// So many are posted one by one without a question.
 pub(super) const SINGLY: usize = 75;
@@ -10,7 +10,7 @@ const TURN: usize = 20_000;
 /// The part of the time between two refreshes that posts may take.
 const PART: f64 = 0.25;
 
-/// Flux's own loop over all pending jobs. It posts many prices for less, but nobody is served until it is over.
+/// Flux's own loop over all pending jobs. It posts many priorities for less, but nobody is served until it is over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loop {
     /// Jobs that it goes through.
@@ -20,19 +20,19 @@ pub(super) struct Loop {
 }
 
 impl Loop {
-    /// Whether it is over in time, with so many prices to post.
+    /// Whether it is over in time, with so many priorities to post.
     pub fn is_short(self, touches: usize) -> bool {
         self.longest > 0.0 && loop_cost(self.pending, touches) as f64 <= self.longest * 1e6
     }
 
-    /// Whether it is to post so many prices: where that costs less than one by one, which is so from some 75 on, and is short.
+    /// Whether it is to post so many priorities: where that costs less than one by one, which is so from some 75 on, and is short.
     pub fn is_better_for(self, touches: usize) -> bool {
         let singly = touches.saturating_mul(post_cost(self.pending));
         touches > SINGLY && loop_cost(self.pending, touches) < singly && self.is_short(touches)
     }
 }
 
-/// How many prices are posted one by one at a refresh, with so many seconds to the next; 0: there is none.
+/// How many priorities are posted one by one at a refresh, with so many seconds to the next; 0: there is none.
 pub(super) fn posts_between(pending: usize, refresh: f64) -> usize {
     let most = refresh * PART * 1e6 / post_cost(pending) as f64;
     if refresh > 0.0 { (most as usize).max(1) } else { usize::MAX }
@@ -43,20 +43,20 @@ pub(super) fn pause(pending: usize, posts: usize) -> f64 {
     posts as f64 * post_cost(pending) as f64 * 1e-6 * (1.0 / PART - 1.0)
 }
 
-/// How many prices are posted in one turn.
+/// How many priorities are posted in one turn.
 pub(super) fn posts_at_once(pending: usize) -> usize {
     (TURN / post_cost(pending)).clamp(1, POSTS)
 }
 
-/// What one price costs Flux by itself, in microseconds: its events, and the walk to the job's new place, which Flux begins at
+/// What one priority costs Flux by itself, in microseconds: its events, and the walk to the job's new place, which Flux begins at
 /// the end of the list of all pending jobs whichever way the job goes. Measured with flux-core 0.88 (`t/bench/live.sh`): 33 of
 /// 1,000 pending jobs, 1,200 of 10,000, 8,300 of 30,000, the jobs at the head of the queue.
 fn post_cost(pending: usize) -> usize {
     25usize.saturating_add(pending.saturating_mul(pending.min(30_000)) / 100_000)
 }
 
-/// What Flux's loop costs that posts so many prices, in microseconds. Measured likewise: 9 ms of 1,000 pending jobs, 89 of
-/// 10,000, 500 of 30,000, and 15 microseconds a price.
+/// What Flux's loop costs that posts so many priorities, in microseconds. Measured likewise: 9 ms of 1,000 pending jobs, 89 of
+/// 10,000, 500 of 30,000, and 15 microseconds a priority.
 fn loop_cost(pending: usize, touches: usize) -> usize {
     let each = (pending / 3_000).saturating_add(8);
     pending.saturating_mul(each).saturating_add(touches.saturating_mul(15))

@@ -14,11 +14,11 @@
 //!   job keeps its posted priority unless the plan names the job. In any other loop, a job keeps a stale priority for up to an hour.
 //! - A refresh posts a priority only where the order of a scheduler queue needs it, or where a job is held or expedited
 //!   ([`crate::priority::order`]). A stale priority in the right place stays, because Flux keeps each posted priority in the job's
-//!   eventlog. A push, a reload of the configuration and a request post stale prices too, at most once an hour.
+//!   eventlog. A push, a reload of the configuration and a request post stale priorities too, at most once an hour.
 //! - While fair-share is live, that of an association in the pushed tree is what [`Standing`](crate::standing::Standing) says.
 //!   Of any other it is the number that was pushed for it. Upstream's own pushes leave the tree in force; a policy
 //!   without a tree ends it.
-//! - A push begins a refresh, and so does a change of settings; one that is under way begins anew. Where all of it is
+//! - A push begins a refresh, and so does a change of settings; one that is under way begins again. Where all of it is
 //!   small it is done before the push is answered.
 //! - A job accrues under the association in which it counts when it starts, for as long as it runs. One without
 //!   association accrues from its start when its association comes; if it ends before that, in the bank that it names. If it

@@ -15,7 +15,7 @@ pub struct LiveOutline {
     pub generation: u64,
     /// In seconds; `None` without a tree or without decay.
     pub half_life: Option<f64>,
-    /// When fair-shares were last worked out by a refresh.
+    /// When fair-shares were last computed by a refresh.
     pub refreshed: Option<f64>,
 }
 

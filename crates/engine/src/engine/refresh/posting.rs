@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How exact prices get to Flux: by its own loop over all pending jobs where that is short, else one by one in slices, the head of
+//! How current priorities get to Flux: by its own loop over all pending jobs where that is short, else one by one in slices, the head of
 //! each queue first.
 
 use super::{
@@ -24,13 +24,13 @@ use std::collections::VecDeque;
 /// What is still to be posted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Posts {
-    /// Jobs that have no price yet. Of a push whoever may go goes when all of them were asked for.
+    /// Jobs that have no priority yet. Of a push whoever may go goes when all of them were asked for.
     unpriced: VecDeque<JobId>,
-    /// Jobs whose price is another one.
+    /// Jobs whose priority is another one.
     prices: VecDeque<JobId>,
 }
 
-/// Jobs without a price are looked for: which were found, and how far it is.
+/// Jobs without a priority are looked for: which were found, and how far it is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seeking {
     found: Vec<JobId>,
@@ -38,7 +38,7 @@ pub(super) struct Seeking {
 }
 
 impl Refresh {
-    /// All exact prices are known: which to post, and how. `unpriced` are jobs that have none, if they were looked for.
+    /// All current priorities are known: which to post, and how. `unpriced` are jobs that have none, if they were looked for.
     pub(in crate::engine) fn post_plan(
         &mut self,
         shared: &mut Shared,
@@ -73,7 +73,7 @@ impl Refresh {
         effects
     }
 
-    /// Posts the next prices, each as it is now.
+    /// Posts the next priorities, each as it is now.
     pub(in crate::engine) fn post(&mut self, shared: &mut Shared) -> Vec<Effect> {
         shared.posted.end_posts();
         let a_loop = cost_of_loop(&shared.posted, &shared.settings);
@@ -137,7 +137,7 @@ impl Refresh {
         self.is_misplaced.then_some(Effect::Arm(Timer::Slice))
     }
 
-    /// Whether jobs without a price are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
+    /// Whether jobs without a priority are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
     pub(super) fn seeks(&self, shared: &Shared) -> bool {
         self.pushed
             && !cost_of_loop(&shared.posted, &shared.settings)
@@ -172,7 +172,7 @@ pub(super) fn seek_unpriced(shared: &Shared, mut at: Seeking) -> Result<Vec<JobI
     if looked < shared.batches.sought { Ok(at.found) } else { Err(at) }
 }
 
-/// Whether Flux's loop would do something for a job beside putting its price right.
+/// Whether Flux's loop would do something for a job beside putting its priority right.
 pub(in crate::engine) fn is_asked_for(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
     let has_none = || shared.unpriced.contains(&id) || shared.posted.get(id).is_none();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
+//! Refreshes: fair-shares as of now, then current priorities, then the posted order. Each in slices over reactor turns.
 
 use super::{
     posting::{Posts, Seeking},
@@ -21,11 +21,11 @@ use fairshare::{Options, Policy};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Associations and jobs that are worked out in one turn: a few milliseconds.
+/// Associations and jobs that are computed in one turn: a few milliseconds.
 const SLICE: usize = 20_000;
 /// Pricing a job costs as much as working out so many.
 pub(super) const JOB: usize = 10;
-/// A site of so many is worked out in one turn, whatever the stage.
+/// A site of so many is computed in one turn, whatever the stage.
 const SMALL: usize = 4_000;
 /// Seconds after a panic until a site without refreshes has one.
 const AFTER_PANIC: f64 = 30.0;
@@ -35,16 +35,16 @@ const AFTER_PANIC: f64 = 30.0;
 pub(super) enum Stage {
     #[default]
     Idle,
-    /// Fair-shares are worked out.
+    /// Fair-shares are computed.
     Standing,
     /// Jobs at the end of their age are priced.
     Capped(Capped),
-    /// Turns are worked out; then all are priced, or where the fair-share is another one.
+    /// Turns are computed; then all are priced, or where the fair-share is another one.
     Turns(Box<Taking>),
     /// These associations' jobs are priced; all of them, or where the fair-share is another one. Of the first one those after a
     /// job are left.
     Pricing(VecDeque<AssociationId>, bool, Option<JobId>),
-    /// Jobs are looked for that have no price.
+    /// Jobs are looked for that have no priority.
     Seeking(Seeking),
     /// These are posted.
     Posting(Posts),
@@ -58,15 +58,15 @@ pub(super) enum Stage {
 pub struct LastRefresh {
     /// As of when.
     pub when: f64,
-    /// Associations worked out.
+    /// Associations computed.
     pub worked_out: usize,
     /// Whether the tree was ranked.
     pub ranked: bool,
     /// Associations with another fair-share.
     pub changed: usize,
-    /// Prices posted.
+    /// Priorities posted.
     pub touched: usize,
-    /// Jobs whose posted price is not the exact one.
+    /// Jobs whose posted priority is not the exact one.
     pub lagging: usize,
     /// To which depth every queue is right; `None` for all of it.
     pub right_to: Option<usize>,
@@ -85,9 +85,9 @@ pub struct LiveSnapshot {
     pub generation: u64,
     /// Associations that have used anything or are in the tree, running jobs, ended jobs that are remembered.
     pub counts: (usize, usize, usize),
-    /// Jobs with a posted price.
+    /// Jobs with a posted priority.
     pub pending: usize,
-    /// Of these, those whose exact price is another one.
+    /// Of these, those whose current priority is another one.
     pub lagging: usize,
     /// The last refresh that was done.
     pub last: Option<LastRefresh>,
@@ -141,7 +141,7 @@ impl Refresh {
         Effect::Arm(Timer::Slice)
     }
 
-    /// A policy with a tree was put in force: prices follow from the refresh, and then whoever may go.
+    /// A policy with a tree was put in force: priorities follow from the refresh, and then whoever may go.
     pub(in crate::engine) fn pushed_tree(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         let mut effects = Vec::from_iter(shared.ended.ask(&mut shared.standing, shared.now));
         effects.extend(self.arm_refresh(shared));
@@ -287,7 +287,7 @@ impl Refresh {
         vec![Effect::Arm(Timer::Slice)]
     }
 
-    /// A panic may have cut a refresh short, and lost the timers of this one and of the next. It begins anew when the next was due, or a
+    /// A panic may have cut a refresh short, and lost the timers of this one and of the next. It begins again when the next was due, or a
     /// period later if that is over: not at once, since it may panic each time.
     pub(in crate::engine) fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
         shared.standing.restart();
@@ -313,7 +313,7 @@ impl Refresh {
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
     }
 
-    /// Begins a refresh; one that is under way begins anew.
+    /// Begins a refresh; one that is under way begins again.
     fn begin_refresh(&mut self, shared: &mut Shared) -> [Effect; 2] {
         shared.standing.begin(shared.now);
         age::move_reference(shared);
@@ -339,7 +339,7 @@ impl Refresh {
         Stage::Pricing(list.into(), all, None)
     }
 
-    /// New prices for all, then whoever may go by the new data.
+    /// New priorities for all, then whoever may go by the new data.
     pub(in crate::engine) fn reprioritize(
         &mut self,
         shared: &mut Shared,

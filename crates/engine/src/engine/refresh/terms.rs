@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Prices that change for other reasons than a fair-share: those of all jobs at once, and those of jobs at the end of their age.
+//! Priorities that change for other reasons than a fair-share: those of all jobs at once, and those of jobs at the end of their age.
 
 use super::stage::JOB;
 use crate::engine::{Refresh, Shared, age::is_capped};
@@ -7,7 +7,7 @@ use crate::ids::JobId;
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
 
-/// What prices have in common. Where it is another, they may all have moved alike, and their order does not show it.
+/// What priorities have in common. Where it is another, they may all have moved alike, and their order does not show it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Terms {
     weights: Vec<i64>,
@@ -33,7 +33,7 @@ pub(super) struct Capped {
 }
 
 impl Refresh {
-    /// Posted prices are outdated if what they have in common is another than at the last refresh; all exact ones may be others.
+    /// Posted priorities are outdated if what they have in common is another than at the last refresh; all exact ones may be others.
     /// Where an admin changed it, the plan posts all of them: a priority of other weights is more than stale.
     pub(in crate::engine) fn outdate_prices(&mut self, shared: &mut Shared) {
         let terms = terms_in_common(shared);
@@ -48,13 +48,13 @@ impl Refresh {
         }
     }
 
-    /// Prices are posted by pushed numbers: when fair-share comes to be live they don't compare with those posted then.
+    /// Priorities are posted by pushed numbers: when fair-share comes to be live they don't compare with those posted then.
     pub(in crate::engine) fn forget_terms(&mut self, _shared: &mut Shared) {
         self.terms = None;
     }
 }
 
-/// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on. `left` is what may be done, of
+/// Computes the current priorities of jobs that are as old as a job may be: these change as time goes on. `left` is what may be done, of
 /// which looking at a job takes 1. Says how it goes on, unless all were looked at.
 pub(in crate::engine) fn reprice_capped(shared: &mut Shared, at: Capped, left: &mut usize) -> Option<Capped> {
     let mut after = at.after;

@@ -2,15 +2,15 @@
 //! Interleave: pending jobs priced as if those before them had been charged what they ask for.
 //!
 //! # Rules
-//! - An association's jobs come in the order of their prices without interleave, the earlier id first. Held and zero-score jobs
+//! - An association's jobs come in the order of their priorities without interleave, the earlier id first. Held and zero-score jobs
 //!   have no turn. The first [`Settings::depth`](super::super::Settings) of each association have one; those behind are priced
 //!   like the last of them, until they come up.
 //! - A job asks for its nodes and cores, by the tree's weights, for its time limit; one without limit for a day.
 //! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
 //!   level who is more deserving, and "all others unchanged" would have every association's jobs from the second on stand equal:
-//!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Standing::list_fairshares`] makes prices of them.
+//!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Standing::list_fairshares`] makes priorities of them.
 //! - Turns are as of the last refresh. A job that came since it was begun, or came from another association, stands with the last of its association.
-//! - A turn never holds a job: where its price would be none it keeps its association's fair-share.
+//! - A turn never holds a job: where its priority would be none it keeps its association's fair-share.
 //!
 //! [`Standing::list_fairshares`]: crate::standing::Standing::list_fairshares
 
@@ -27,14 +27,14 @@ use fairshare::periods::Resources;
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 
-/// Turns that are worked out at once.
+/// Turns that are computed at once.
 const SLICE: usize = 4_000;
 /// Jobs that are brought into their order at once.
 const PRICED: usize = 2_000;
 /// What a job without a time limit asks for.
 const DAY: f64 = 86_400.0;
 
-/// Turns that are being worked out.
+/// Turns that are being computed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taking {
     /// Associations whose jobs have yet to be brought into their order; of the first one these are priced already.
@@ -75,7 +75,7 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> 
         taking.charging = Some(charging);
         return Some(taking);
     }
-    // What makes a difference of one in a price, and a little for what multiplying loses.
+    // What makes a difference of one in a priority, and a little for what multiplying loses.
     let unit = 1.001 / (shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
     let mut turns = JobTurns::default();
     for (index, fairshares) in shared.standing.list_fairshares(charging, unit) {
@@ -97,7 +97,7 @@ fn seconds(job: &Job) -> f64 {
     if job.duration > 0.0 { job.duration } else { DAY }
 }
 
-/// Prices at most `most` of an association's jobs that may run, and brings them into their own order when all are priced. Says
+/// Priorities at most `most` of an association's jobs that may run, and brings them into their own order when all are priced. Says
 /// how many more may be.
 fn order_on(shared: &Shared, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
     let fairshare = shared.fairshare(association);
