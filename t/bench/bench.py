@@ -44,9 +44,9 @@ def call(method, records=None):
 
 
 @functools.cache
-def job_manager():
+def job_manager(instance=handle):
     """Returns the schedstat file of the broker's thread that runs the job manager."""
-    pid = int(handle.attr_get("broker.pid"))
+    pid = int(instance.attr_get("broker.pid"))
     for task in glob.glob(f"/proc/{pid}/task/*"):
         with open(task + "/comm", encoding="utf-8") as comm:
             if comm.read().strip() == "job-manager":

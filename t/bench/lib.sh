@@ -10,14 +10,19 @@ unset FLUX_URI
 [ $# -gt 0 ] || { sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; exit 2; }
 command -v flux >/dev/null || { echo "flux is not on PATH" >&2; exit 2; }
 
-# path_of NAME: prints the path of a plugin; for the word "nothing", builds the plugin that does nothing.
+# path_of NAME: prints the path of a plugin. Three words build a plugin against flux-core's headers: "nothing" (nothing.c), "floor" (floor.c),
+# and "events" (floor.c with EVENTS_ALONE).
 path_of() {
-	local dir
+	local dir source
 	dir=$(mktemp -d "$work/so.XXXX")
-	if [ "$1" = nothing ]; then
-		cc -O2 -fPIC -shared $(pkg-config --cflags flux-core) -o "$dir/mf_priority.so" "$bench/nothing.c" >&2 || return
-	else
-		ln -s "$(realpath "$1")" "$dir/mf_priority.so"
+	case $1 in
+	nothing) source=(nothing.c) ;;
+	floor) source=(floor.c) ;;
+	events) source=(-DEVENTS_ALONE floor.c) ;;
+	*) ln -s "$(realpath "$1")" "$dir/mf_priority.so" ;;
+	esac
+	if [ -n "${source:-}" ]; then
+		(cd "$bench" && cc -O2 -fPIC -shared $(pkg-config --cflags flux-core) -o "$dir/mf_priority.so" "${source[@]}") >&2 || return
 	fi
 	echo "$dir/mf_priority.so"
 }

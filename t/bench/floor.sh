@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+# What a submission costs the job manager, in processor time and memory, by plugin. The word "floor" stands for floor.c, which has the
+# callbacks of mf_priority and posts the same events; "events" for the same without the callbacks that post nothing; "nothing" for
+# nothing.c. All plugins run at once, each in an instance of its own, and take turns, so that other work on the machine disturbs all
+# of them alike.
+# usage: floor.sh floor PLUGIN.so...   (R=1000 submissions a round, ROUNDS=15)
+
+. "$(dirname "$0")/lib.sh"
+meter
+export FLUX_MODPROBE_DISABLE=job-list
+start_plugins "$@"
+FLUX_URI=${sites[1]} flux python "$bench/floor.py" "${R:-1000}" "${ROUNDS:-15}" "$work/meter.so" "${sites[@]}"
+stop_plugins
