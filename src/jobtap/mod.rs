@@ -132,7 +132,7 @@ impl<J: Jobtap> Copy for Method<J> {}
 pub trait Jobtap: Sized + 'static {
     /// The name it registers, by which its services are addressed.
     const NAME: &'static CStr;
-    /// Topics it wants callbacks for.
+    /// The topics of its callbacks, in which `*` stands for any text.
     const TOPICS: &'static [&'static CStr];
     /// RPC methods.
     const METHODS: &'static [Method<Self>];

@@ -83,23 +83,20 @@ impl Jobtap for MfPriority {
     const NAME: &'static CStr = c"mf_priority";
     // Never `job.*`: a handler that matches `job.dependency.X` or `job.update.KEY` tells Flux that X or KEY is supported.
     const TOPICS: &'static [&'static CStr] = &[
-        // Flux tries handlers in this order at every call: the hottest come first.
+        // For each call Flux compares the topic with these in order, twice. Each comparison takes Flux 0.05 us, so the topics
+        // of a submission come first, after the one of Flux's loop over all jobs.
         c"job.priority.get",
-        c"job.state.priority",
-        c"job.state.sched",
-        c"job.state.run",
-        c"job.state.depend",
-        c"job.state.cleanup",
-        c"job.state.inactive",
-        c"job.destroy",
-        c"job.validate",
+        // Flux has a topic for each of the six states after NEW.
+        c"job.state.*",
         c"job.create",
+        c"job.validate",
         c"job.new",
+        c"job.update",
+        c"job.destroy",
         c"job.event.dependency-add",
         c"job.event.dependency-remove",
         c"job.event.urgency",
         c"job.event.resource-update",
-        c"job.update",
         c"job.update.attributes.system.queue",
         c"job.update.attributes.system.bank",
         c"plugin.query",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{SO, Site, job};
 
 /// All topics of the plugin in the order of a job's life; the last two remove the job.
-const TOPICS: [&str; 20] = [
+pub(super) const TOPICS: [&str; 20] = [
     "conf.update",
     "plugin.query",
     "job.create",
@@ -40,14 +40,39 @@ fn call(site: &Site, topic: &str, id: u64, input: Option<&Value>) -> i32 {
     rc
 }
 
+/// Whether a handler that is registered for `pattern` gets `topic`: the one `*` of a pattern is its end.
+fn is_for(pattern: &str, topic: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == topic, |start| topic.starts_with(start))
+}
+
+fn patterns() -> impl Iterator<Item = &'static str> {
+    MfPriority::TOPICS.iter().map(|pattern| pattern.to_str().unwrap())
+}
+
 #[test]
-fn the_list_has_all_topics() {
-    let sorted = |mut topics: Vec<String>| {
-        topics.sort();
-        topics
-    };
-    let of_plugin = MfPriority::TOPICS.iter().map(|topic| topic.to_str().unwrap().to_owned()).collect();
-    assert_eq!(sorted(TOPICS.map(str::to_owned).to_vec()), sorted(of_plugin));
+fn each_topic_of_this_list_has_one_handler_and_each_handler_a_topic() {
+    for topic in TOPICS {
+        assert_eq!(patterns().filter(|pattern| is_for(pattern, topic)).count(), 1, "{topic}");
+    }
+    for pattern in patterns() {
+        assert!(TOPICS.iter().any(|topic| is_for(pattern, topic)), "{pattern}");
+    }
+}
+
+#[test]
+fn flux_finds_the_handlers_of_a_submission_after_few_comparisons() {
+    let of_submission = [
+        "job.create",
+        "job.validate",
+        "job.new",
+        "job.update",
+        "job.state.depend",
+        "job.state.priority",
+        "job.state.sched",
+    ];
+    let comparisons = |topic: &str| 1 + patterns().take_while(|pattern| !is_for(pattern, topic)).count();
+    assert!(of_submission.into_iter().map(comparisons).sum::<usize>() <= 24);
+    assert_eq!(comparisons("job.priority.get"), 1);
 }
 
 /// Returns valid arguments of a callback about a job that does not exist.
