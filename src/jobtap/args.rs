@@ -9,7 +9,6 @@ use super::{Plugin, c_line_within, sys};
 use jansson_sys::{json_decref, json_integer, json_loadb, json_object_set_new, json_object_update, json_t};
 use serde::Serialize;
 use std::ffi::{CStr, c_int};
-use std::marker::PhantomData;
 use std::ptr::null_mut;
 
 const IN: c_int = 0;
@@ -24,7 +23,8 @@ const ERROR_MAX: usize = 159;
 #[derive(Clone, Copy)]
 pub struct Args<'a> {
     raw: *mut sys::flux_plugin_arg_t,
-    owner: PhantomData<&'a ()>,
+    /// IN; `None` if there is none.
+    input: Option<Json<'a>>,
 }
 
 /// What every job callback shows of its job.
@@ -69,7 +69,10 @@ impl<'a> Args<'a> {
     /// # Safety
     /// `raw` is null or the argument object of a callback that runs for `'a`.
     pub(super) unsafe fn borrow(raw: *mut sys::flux_plugin_arg_t) -> Self {
-        Args { raw, owner: PhantomData }
+        let args = Args { raw, input: None };
+        // SAFETY: IN stays alive and unchanged while the callback runs, which is 'a.
+        let input = args.root(IN).ok().and_then(|root| unsafe { Json::borrow(root) });
+        Args { input, ..args }
     }
 
     fn check(self, rc: c_int) -> Result<(), BadArgs> {
@@ -93,9 +96,10 @@ impl<'a> Args<'a> {
     }
 
     fn input(self) -> Result<Json<'a>, BadArgs> {
-        let root = self.root(IN)?;
-        // SAFETY: IN stays alive and unchanged while the callback runs, which is 'a.
-        unsafe { Json::borrow(root) }.ok_or_else(|| BadArgs("no arguments".to_owned()))
+        match self.input {
+            Some(input) => Ok(input),
+            None => self.root(IN).and_then(|_| Err(BadArgs("no arguments".to_owned()))),
+        }
     }
 
     /// The job's id.
