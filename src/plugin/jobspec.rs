@@ -27,8 +27,7 @@ pub fn state(bit: i64) -> State {
 
 /// The facts of a job. Bank, queue or project that can't be read is an error.
 pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
-    let system = job.jobspec.get(c"attributes").and_then(|a| a.get(c"system")).filter(|s| s.is_object());
-    let system = system.ok_or(Unreadable)?;
+    let system = system(job.jobspec).filter(|system| system.is_object()).ok_or(Unreadable)?;
     let text = |key: &CStr| system.get(key).map(|value| value.as_str().ok_or(Unreadable)).transpose();
     Ok(JobFacts {
         id: JobId(job.id),
@@ -39,22 +38,24 @@ pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
         bank: text(c"bank")?,
         queue: text(c"queue")?,
         project: text(c"project")?,
-        size: size(job.jobspec),
+        size: size(job.jobspec, Some(system)),
         submitted: job.submitted,
-        duration: duration(job.jobspec),
+        duration: duration(Some(system)),
         resources: resources(job.resources),
     })
 }
 
 /// The facts of a job that was accepted once: what is not text counts as absent.
 pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
-    JobFacts { size: size(job.jobspec), resources: resources(job.resources), ..brief_facts(job) }
+    let size = size(job.jobspec, system(job.jobspec));
+    JobFacts { size, resources: resources(job.resources), ..brief_facts(job) }
 }
 
 /// The same of a job that is known, for whoever asks about it: what it asks for and was given is not measured again. Its user makes a
 /// jobspec as long as he likes, and may ask about a hundred at once.
 pub fn brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
-    let text = |key: &CStr| system(job.jobspec, key).and_then(Json::as_str);
+    let system = system(job.jobspec);
+    let text = |key: &CStr| system?.get(key)?.as_str();
     JobFacts {
         id: JobId(job.id),
         user: UserId(job.userid),
@@ -66,33 +67,35 @@ pub fn brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
         project: text(c"project"),
         size: Ok(Size::ONE),
         submitted: job.submitted,
-        duration: duration(job.jobspec),
+        duration: duration(system),
         resources: Resources::None,
     }
 }
 
-fn system<'a>(jobspec: Json<'a>, key: &CStr) -> Option<Json<'a>> {
-    jobspec.get(c"attributes")?.get(c"system")?.get(key)
+/// Returns `attributes.system`.
+fn system(jobspec: Json<'_>) -> Option<Json<'_>> {
+    jobspec.get(c"attributes")?.get(c"system")
 }
 
 /// The time limit; 0 where it is none. Not a filter on the option: compilers compare first what may not be there, which memcheck
 /// reports.
-fn duration(jobspec: Json<'_>) -> f64 {
-    let seconds = system(jobspec, c"duration").and_then(Json::as_number).unwrap_or(0.0);
+fn duration(system: Option<Json<'_>>) -> f64 {
+    let seconds = system.and_then(|system| system.get(c"duration")?.as_number()).unwrap_or(0.0);
     if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }
 }
 
 /// Whether the jobspec declares dependencies, by which other plugins will keep the job in DEPEND.
 pub fn has_dependencies(jobspec: Json<'_>) -> bool {
-    system(jobspec, c"dependencies").is_some_and(|list| list.items().next().is_some())
+    let list = system(jobspec).and_then(|system| system.get(c"dependencies"));
+    list.is_some_and(|list| list.items().next().is_some())
 }
 
-fn size(jobspec: Json<'_>) -> Result<Size, SizeError> {
+fn size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, SizeError> {
     let malformed = |what: &str| Err(SizeError::Malformed(what.to_owned()));
     if jobspec.get(c"version").and_then(Json::as_int).is_none() {
         return malformed("version is not an integer");
     }
-    if system(jobspec, c"duration").and_then(Json::as_number).is_none() {
+    if system.and_then(|system| system.get(c"duration")?.as_number()).is_none() {
         return malformed("attributes.system.duration is not a number");
     }
     match jobspec.get(c"resources") {
