@@ -6,7 +6,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, record};
 use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer};
 use crate::ids::{JobId, Limit};
-use crate::limits::{Allocation, Phase, Resources};
+use crate::limits::{Allocation, Phase, Project, Resources};
 
 fn given(host: &Host, id: JobId) -> Option<Allocation> {
     host.engine.ledger().job(id).and_then(|job| job.allocation.as_deref().copied())
@@ -97,6 +97,37 @@ fn a_time_limit_is_that_of_the_last_update() {
     let longer = HostJob { duration: 7_200.0, ..host.jobs[&id].clone() };
     host.engine.handle(NOW, Event::Updated(Host::facts(id, &longer)));
     assert_eq!(host.engine.ledger().job(id).unwrap().duration, 7_200.0);
+}
+
+/// Flux shows each job again after the plugin has put the missing bank and project into its jobspec.
+#[test]
+fn the_update_that_completes_a_jobspec_is_told_from_any_other() {
+    let mut engine = Engine::small();
+    let of_a = association(7, "A");
+    let project = of_a.def_project.as_ref().map(ToString::to_string);
+    assert!(project.is_some());
+    engine.handle(NOW, Event::Associations(vec![record(of_a, "A"), record(association(7, "B"), "A")]));
+    let (id, submitted) = (JobId(1), HostJob { state: State::New, ..HostJob::new(7) });
+    engine.handle(NOW, Event::Validate(Host::facts(id, &submitted)));
+    let effects = engine.handle(NOW, Event::New(Host::facts(id, &submitted)));
+    assert!(matches!(effects.as_slice(), [Effect::SetJobspec { bank: Some(_), project: Some(_), .. }]));
+    let completed = HostJob { project, ..submitted.clone().bank("A") };
+    for other in [
+        submitted.clone(),
+        completed.clone().bank("B"),
+        completed.clone().queue("q"),
+        completed.clone().size(2, 2),
+        HostJob { duration: 7.0, ..completed.clone() },
+        HostJob { project: Some("other".to_owned()), ..completed.clone() },
+    ] {
+        assert!(!engine.clone().completed(&Host::facts(id, &other)), "{other:?}");
+    }
+    assert!(engine.completed(&Host::facts(id, &completed)));
+    let job = engine.ledger().job(id).unwrap();
+    assert_eq!((job.bank.as_ref().map(|bank| bank.as_str()), &job.project), (Some("A"), &Project::Judged));
+    assert!(!engine.completed(&Host::facts(id, &completed.clone().bank("B"))));
+    engine.handle(NOW, Event::Depend(id));
+    assert!(!engine.completed(&Host::facts(id, &completed)), "only of a new job");
 }
 
 /// A job as a reload shows it, with this R; the engine has data.
