@@ -95,3 +95,18 @@ fn an_r_of_any_form_is_read_or_logged() {
         assert_eq!((told, errors), ([1, 1, 0, 0, 0], vec![wanted]), "{r}");
     }
 }
+
+/// Flux's costs of a submission are those of its events, and each event stays in the memory of the job manager and in the KVS.
+#[test]
+fn a_submission_posts_one_update_one_memo_and_one_priority() {
+    let site = Site::new();
+    let id = site.submit(&job(5002, 1));
+    assert_eq!(site.state(id), State::Run);
+    let log = site.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    let names: Vec<&str> = log.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    assert_eq!(names[..6], ["submit", "jobspec-update", "validate", "depend", "memo", "priority"]);
+    let later = |name: &&str| ["jobspec-update", "memo", "priority"].contains(name);
+    assert!(!names[6..].iter().any(later), "{names:?}");
+    let update = json!({"attributes.system.bank": "A", "attributes.system.project": "*"});
+    assert_eq!([&log[1]["context"], &log[4]["context"]], [&update, &json!({"fairshare": 0.5})]);
+}

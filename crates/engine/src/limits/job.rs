@@ -198,6 +198,9 @@ pub struct Job {
     pub duration: f64,
 }
 
+/// The memory of a live job is bounded.
+const _: () = assert!(size_of::<Job>() <= 224);
+
 /// The amounts that a job adds to the counters of its association, its queue and its limit scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
