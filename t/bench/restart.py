@@ -2,7 +2,8 @@
 """One step of restart.sh: `fill` an instance with pending jobs, measure one that was `restarted`, or `show` the figures.
 
 A plugin without a snapshot has no data after a restart, and gives no priorities before the next push. So the push is measured, too.
-Each figure is the processor time of the job manager until it has nothing to do."""
+Each figure is the processor time of the job manager until it has nothing to do. On a busy machine the push may come before the snapshot
+is restored: compare the sums of both figures."""
 import json
 import os
 import statistics
