@@ -9,12 +9,16 @@ use super::{
     recovery::Recovery,
 };
 use crate::accounts::AssociationId;
-use crate::ids::{JobId, QueueName, UserId};
+use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
 /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
 pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
     shared.posted.note_jobspec_update(facts.id);
+    if let Some(bank) = completed_bank(shared, facts) {
+        shared.ledger.complete_jobspec(facts.id, bank);
+        return Vec::new();
+    }
     let Some(job) = shared.ledger.job(facts.id) else { return Vec::new() };
     let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
     let (counted_by, was_unread) = (job.running, job.is_unread());
@@ -149,6 +153,18 @@ fn hold_moved(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
     if is_ours && job.grant != Grant::Given { hold::hold(shared, id) } else { Vec::new() }
+}
+
+/// Returns the bank of a new job if the update only adds the default bank and project to the jobspec. The plugin posts such an update for
+/// most submissions, and Flux then shows the job again.
+pub(super) fn completed_bank(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
+    let job = shared.ledger.job(facts.id).filter(|job| job.phase == Phase::New)?;
+    let bank = &shared.book.association(job.association()?)?.bank;
+    let is_named = facts.bank == Some(bank.as_str()) && facts.project.is_some();
+    let is_same = facts.queue == job.queue.as_ref().map(|queue| queue.as_str())
+        && facts.duration == job.duration
+        && facts.size.as_ref() == Ok(&job.size);
+    (is_named && is_same && !matches!(job.project, Project::Unjudged(_))).then(|| bank.clone())
 }
 
 fn queue_rejection(

@@ -15,9 +15,9 @@ pub(super) use until::Until;
 use super::line::HeldLine;
 use super::overtaken::Overtaken;
 use super::scope::{LimitScopes, ScopeId};
-use super::{Eligible, Job, Keepers, Line, Phase, RULES, Rules, Settled, Size, Usage};
+use super::{Eligible, Job, Keepers, Line, Phase, Project, RULES, Rules, Settled, Size, Usage};
 use crate::accounts::AssociationId;
-use crate::ids::{JobId, JobMap, QueueName, UserId};
+use crate::ids::{BankName, JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -302,6 +302,13 @@ impl Ledger {
             && let Some(row) = self.jobs.get_mut(id)
         {
             row.job.memo = memo;
+        }
+    }
+
+    /// Stores the bank of a job whose jobspec got the default bank and project. No counter depends on them.
+    pub fn complete_jobspec(&mut self, id: JobId, bank: BankName) {
+        if let Some(row) = self.jobs.get_mut(id) {
+            (row.job.bank, row.job.project) = (Some(bank), Project::Judged);
         }
     }
 

@@ -61,6 +61,9 @@ pub(super) struct Posted {
     earlier: Option<(Changes, f64)>,
 }
 
+/// The memory of a pending job is bounded.
+const _: () = assert!(size_of::<Posted>() <= 128);
+
 /// A posted priority by what made it, and the exact one as of the last refresh.
 #[derive(Clone, Debug)]
 pub struct Price {
