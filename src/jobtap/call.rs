@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Calls from the plugin into Flux. Any of them may re-enter the plugin's callbacks before it returns.
 
-use super::error::{EINVAL, Error};
+use super::error::Error;
 use super::pending::Future;
 use super::sys;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -193,61 +193,20 @@ impl Plugin {
         Error::check("flux_jobtap_event_post_pack", rc)
     }
 
-    /// Sets up to two text members of a jobspec: of the current job, or of any other by id.
-    pub fn jobspec_update(self, id: Option<u64>, updates: &[(&CStr, &str)]) -> Result<(), Error> {
-        let texts: Vec<(&CStr, CString)> = updates.iter().map(|(key, text)| (*key, c_text(text))).collect();
-        match texts.as_slice() {
-            [] => Ok(()),
-            [(key, text)] => {
-                let format = c"{s:s}";
-                // SAFETY: the handle is ours; the format takes two C strings.
-                let rc = unsafe {
-                    match id {
-                        None => sys::flux_jobtap_jobspec_update_pack(
-                            self.raw(),
-                            format.as_ptr(),
-                            key.as_ptr(),
-                            text.as_ptr(),
-                        ),
-                        Some(id) => sys::flux_jobtap_jobspec_update_id_pack(
-                            self.raw(),
-                            id,
-                            format.as_ptr(),
-                            key.as_ptr(),
-                            text.as_ptr(),
-                        ),
-                    }
-                };
-                Error::check("flux_jobtap_jobspec_update_pack", rc)
+    /// Sets two text members of a jobspec, except those without a text: of the current job, or of any other by id.
+    pub fn jobspec_update(self, id: Option<u64>, updates: [(&CStr, Option<&str>); 2]) -> Result<(), Error> {
+        let [(key, text), (key2, text2)] = updates.map(|(key, text)| (key.as_ptr(), text.map(c_text)));
+        let [text, text2] = [&text, &text2].map(|text| text.as_ref().map_or(null(), |text| text.as_ptr()));
+        // jansson leaves a member of `s*` out whose text is null.
+        let (raw, format) = (self.raw(), c"{s:s* s:s*}".as_ptr());
+        // SAFETY: the handle is ours; the format takes four C strings, of which the second and the fourth may be null.
+        let rc = unsafe {
+            match id {
+                None => sys::flux_jobtap_jobspec_update_pack(raw, format, key, text, key2, text2),
+                Some(id) => sys::flux_jobtap_jobspec_update_id_pack(raw, id, format, key, text, key2, text2),
             }
-            [(key, text), (key2, text2)] => {
-                let format = c"{s:s s:s}";
-                // SAFETY: the handle is ours; the format takes four C strings.
-                let rc = unsafe {
-                    match id {
-                        None => sys::flux_jobtap_jobspec_update_pack(
-                            self.raw(),
-                            format.as_ptr(),
-                            key.as_ptr(),
-                            text.as_ptr(),
-                            key2.as_ptr(),
-                            text2.as_ptr(),
-                        ),
-                        Some(id) => sys::flux_jobtap_jobspec_update_id_pack(
-                            self.raw(),
-                            id,
-                            format.as_ptr(),
-                            key.as_ptr(),
-                            text.as_ptr(),
-                            key2.as_ptr(),
-                            text2.as_ptr(),
-                        ),
-                    }
-                };
-                Error::check("flux_jobtap_jobspec_update_pack", rc)
-            }
-            _ => Err(Error { call: "flux_jobtap_jobspec_update_pack", errno: EINVAL }),
-        }
+        };
+        Error::check("flux_jobtap_jobspec_update_pack", rc)
     }
 
     /// Has Flux ask for the priority of all jobs in PRIORITY and SCHED, before this returns.

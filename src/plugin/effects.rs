@@ -126,7 +126,9 @@ impl MfPriority {
             }
             Effect::SetJobspec { id, posting, ref bank, ref project } => {
                 let id = (posting == Posting::ById).then_some(id.0);
-                plugin.jobspec_update(id, &members(bank.as_ref(), project.as_ref()))
+                let bank = bank.as_ref().map(BankName::as_str);
+                let project = project.as_ref().map(ProjectName::as_str);
+                plugin.jobspec_update(id, [(BANK, bank), (PROJECT, project)])
             }
             Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
             Effect::AskUrgency(id) => match plugin.urgency(id.0) {
@@ -236,13 +238,4 @@ fn answered<E>(args: Option<Args<'_>>, answer: impl FnOnce(Args<'_>) -> Result<(
         Some(Err(_)) => Outcome::Fail,
         _ => Outcome::Done,
     }
-}
-
-fn members<'a>(
-    bank: Option<&'a BankName>,
-    project: Option<&'a ProjectName>,
-) -> Vec<(&'static CStr, &'a str)> {
-    let bank = bank.map(|bank| (BANK, bank.as_str()));
-    let project = project.map(|project| (PROJECT, project.as_str()));
-    bank.into_iter().chain(project).collect()
 }
