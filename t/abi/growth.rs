@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The snapshot grows by the changes of a push and can be read after any sequence of pushes. Also measures the growth of the content store
-//! by hourly pushes, for each ranking policy.
+//! The snapshot grows by the chunks that a push changes, and can be read after any sequence of pushes. Also measures the growth of the
+//! content store by hourly pushes, for each ranking policy.
 //!
-//! `GROWTH_ASSOCIATIONS=100000 GROWTH_PUSHES=168 cargo test --release growth:: -- --nocapture` prints the figures of a week.
+//! `GROWTH_ASSOCIATIONS=100000 GROWTH_PUSHES=168 cargo test --release growth:: -- --nocapture` prints the figures of a week of hourly
+//! pushes; [`a_week_of_syncs`] those of `flux fairshare sync`.
 
 use std::collections::BTreeMap;
 
-use fairshare::{Association, Bank, Options, Policy, Shares, Site as Shape, Tree};
-use fairshare_embedded::Order;
+use fairshare::{Association, Bank, Policy, Shares, Site as Shape, Tree};
+use fairshare_embedded::{Options, Order};
 use serde_json::{Value, json};
 
 use super::push::parts;
 use super::remember::{ENDED, MANIFEST, pushed, tree};
-use super::{OWNER, SO, Site, association, topic};
+use super::{OWNER, SO, Site, association, job_in, plugin, topic};
 
 const POLICIES: [Policy; 5] =
     [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
@@ -37,6 +38,9 @@ struct Database {
     usage: Vec<f64>,
     counted: Vec<f64>,
     hour: usize,
+    /// The time that the usages are as of.
+    at: f64,
+    half_life: f64,
     seed: u64,
 }
 
@@ -67,6 +71,8 @@ impl Database {
             usage: vec![0.0; many],
             counted: vec![NOW - 1e6; many],
             hour: 0,
+            at: NOW,
+            half_life: 604_800.0,
             seed: 0x9e37_79b9_7f4a_7c15,
         };
         for user in 0..many {
@@ -85,6 +91,7 @@ impl Database {
     /// Plays an hour: `some` users get usage. At the end of a period all usages are halved.
     fn hour(&mut self, some: usize, is_boundary: bool) {
         self.hour += 1;
+        self.at = NOW + 3600.0 * self.hour as f64;
         if is_boundary {
             self.usage.iter_mut().for_each(|usage| *usage *= 0.5);
         }
@@ -102,13 +109,13 @@ impl Database {
             let user = self.tree.list_index(*leaf);
             self.tree.set_usage(*leaf, self.usage[user]).unwrap();
         }
-        let ranking = self.tree.rank(self.policy, &Options::default()).unwrap();
+        let ranking = self.tree.rank(self.policy, &fairshare::Options::default()).unwrap();
         let mut records = vec![Value::Null; leaves.len()];
         for leaf in leaves {
             let user = self.tree.list_index(leaf);
             let place = json!({
                 "fairshare": ranking.fairshare(leaf).unwrap(), "username": self.tree.name(leaf), "shares": 1 + user % 9,
-                "usage": self.usage[user], "counted_until": self.counted[user], "max_nodes": user % 5,
+                "usage": self.usage[user], "counted_until": self.counted[user], "max_nodes": 100 + user % 5,
             });
             records[user] = association(10_000 + user as u32, &format!("bank{:03}", bank(user)), place);
         }
@@ -119,7 +126,7 @@ impl Database {
         json!({
             "associations": records, "queues": [], "projects": [{"project": "*"}],
             "banks": Value::from_iter([root].into_iter().chain(banks)), "priority_factors": [],
-            "tree": {"policy": self.policy.to_string(), "at": NOW + 3600.0 * self.hour as f64, "half_life": 604_800,
+            "tree": {"policy": self.policy.to_string(), "at": self.at, "half_life": self.half_life,
                 "node_weight": 1, "core_weight": 0, "gpu_weight": 0},
         })
     }
@@ -164,7 +171,7 @@ fn fairshares(site: &Site) -> Vec<u64> {
 }
 
 #[test]
-fn the_snapshot_grows_by_about_the_changes_of_a_push() {
+fn a_push_adds_no_more_than_the_chunks_that_it_changes() {
     let (many, pushes) = (given("GROWTH_ASSOCIATIONS", 3_000), given("GROWTH_PUSHES", 12));
     let some = many.div_ceil(100);
     let mut over = Vec::new();
@@ -201,13 +208,74 @@ fn the_snapshot_grows_by_about_the_changes_of_a_push() {
             load * 1e3,
             turn * 1e3
         );
-        // A line of the log has at most 80 bytes; the bound has twice that, and the lists and directories.
-        let bound = pushes as u64 * (2 * 80 * some as u64 + 12_000) + if pushes > 83 { first } else { 0 };
+        // A push changes usages in all chunks: their lines have at most 40 bytes; the lists and the directories have less than 24 kB.
+        let bound = pushes as u64 * (40 * many as u64 + 24_000);
         if grown >= bound {
             over.push(format!("{policy}: {grown} bytes, fewer than {bound} are expected"));
         }
     }
     assert!(over.is_empty(), "{over:?}");
+}
+
+/// What a week adds to the content store: jobs end, and `flux fairshare sync` pushes usages with continuous decay. A push comes every
+/// GROWTH_EVERY seconds, and GROWTH_ACTIVE percent of the associations have any usage.
+#[test]
+#[ignore = "takes minutes"]
+fn a_week_of_syncs() {
+    let many = given("GROWTH_ASSOCIATIONS", 2_000);
+    let (hours, every) = (given("GROWTH_HOURS", 168), given("GROWTH_EVERY", 30));
+    // In each step the jobs of the step before end, and as many start.
+    let step = every.min(30);
+    let each = (given("GROWTH_JOBS", 20_000) * step).div_ceil(86_400);
+    let active = many * given("GROWTH_ACTIVE", 100) / 100;
+    let mut database = Database::new(many, Policy::WeightedWalk);
+    database.half_life = given("GROWTH_HALF_LIFE", 604_800) as f64;
+    database.usage.iter_mut().skip(active).for_each(|usage| *usage = 0.0);
+    let left = if database.half_life > 0.0 { (-(step as f64) / database.half_life).exp2() } else { 1.0 };
+    let options = Options { nodes: 4 * each, priority_default: false, ..Options::default() };
+    let site = Site::of(plugin(), options);
+    site.host.load(&site.so.path(), None).expect("the plugin loads");
+    database.at = site.host.now();
+    push(&site, &database.document());
+    settle(&site);
+    let first = site.host.kvs_stored();
+    let (mut before, mut seconds) = (first, 0);
+    let mut running: Vec<(usize, u64)> = Vec::new();
+    for hour in 1..=hours {
+        while seconds < hour * 3600 {
+            database.usage.iter_mut().for_each(|usage| *usage *= left);
+            for (user, id) in running.drain(..) {
+                site.finish(id);
+                database.usage[user] += step as f64;
+                database.counted[user] = site.host.now();
+            }
+            for _ in 0..each {
+                let user = database.random(active as u64) as usize;
+                running.push((
+                    user,
+                    site.submit(&job_in(10_000 + user as u32, &format!("bank{:03}", bank(user)), 1)),
+                ));
+            }
+            if seconds % every == 0 {
+                database.at = site.host.now();
+                push(&site, &database.document());
+            }
+            site.host.advance(step as f64);
+            seconds += step;
+        }
+        let stored = site.host.kvs_stored();
+        println!("hour {hour}: {} kB", (stored - before) / 1000);
+        before = stored;
+    }
+    println!(
+        "{many} associations, of which {active} have usage; {each} jobs end every {step} s, a push every {every} s: first push {} kB, \
+         {hours} hours {} kB",
+        first / 1000,
+        (before - first) / 1000
+    );
+    assert!(!site.said("is refused"));
+    site.reload();
+    assert!(site.has_data());
 }
 
 #[test]
@@ -220,8 +288,8 @@ fn a_write_has_only_the_changed_chunks() {
     // The rule of the tree contains the time of the push, so it is written with each push.
     let lists = || (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
     let changed = site.host.kvs_written() - all - lists();
-    assert!(changed < 100, "{changed} of {all} bytes");
-    assert_eq!(site.host.kvs().len(), count + 1, "one text of the log came");
+    assert!(changed < 12_000, "{changed} of {all} bytes: the usages of a group, and the list of groups");
+    assert_eq!(site.host.kvs().len(), count, "each new chunk replaces one");
     // One more user changes only the chunks with this user.
     let mut more = tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234)));
     more["associations"].as_array_mut().unwrap().insert(7, association(999, "b1", json!({})));
@@ -229,8 +297,7 @@ fn a_write_has_only_the_changed_chunks() {
     site.ask("policy_update", &more);
     site.host.settle();
     let changed = site.host.kvs_written() - before - lists();
-    assert!(changed < 600, "{changed} of {all} bytes");
-    // A change of all users empties the log.
+    assert!(changed < 110_000, "{changed} of {all} bytes: a group, and the list of groups");
     site.ask("policy_update", &tree(1500, |user| f64::from(user) / 2.0));
     site.host.settle();
     assert_eq!(site.host.kvs().len(), count, "what only the former record had is gone");
@@ -240,7 +307,7 @@ fn a_write_has_only_the_changed_chunks() {
 }
 
 #[test]
-fn a_log_is_read_as_it_was_written_and_written_on() {
+fn a_snapshot_is_read_as_it_was_written_whatever_came_before() {
     let site = pushed(&tree(900, f64::from));
     for round in 1..30_u32 {
         let mut next =
@@ -264,7 +331,6 @@ fn a_log_is_read_as_it_was_written_and_written_on() {
         }
         assert_eq!(site.policy(), before, "{round}");
     }
-    assert!(site.host.kvs().keys().any(|key| key.contains(".log.")));
     assert!(!site.said("is refused"));
     site.check();
 }
@@ -310,9 +376,7 @@ fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
             site.host.settle();
             let before = shown(&site);
             let texts = site.host.kvs();
-            // Either in the groups or in the log.
-            let reckoned =
-                |text: &String| text.lines().filter(|line| *line == "=" || line.contains(",\"=\",")).count();
+            let reckoned = |text: &String| text.lines().filter(|line| *line == "=").count();
             let fairshares: usize = texts.values().map(reckoned).sum();
             let is_reckoned = policy != Policy::FairTree || ties == "documented";
             assert_eq!(fairshares > 20, is_reckoned, "{policy} {ties}: {fairshares}");

@@ -5,12 +5,10 @@ use super::actions::Action;
 use super::parsing::{Parsing, Part};
 use super::reading::Reading;
 use super::record::Fault;
-use super::writing::Base;
 use super::{Remember, State, jobs};
 use crate::jobtap::LogLevel;
 use crate::plugin::counted;
 use fairshare_engine::engine::{Engine, Event};
-use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 /// A record on its way.
@@ -97,10 +95,6 @@ impl Applying {
             }),
         }
     }
-
-    fn base(&mut self) -> Base {
-        self.parsing.base(&self.reading)
-    }
 }
 
 impl Remember {
@@ -132,13 +126,13 @@ impl Remember {
     pub(super) fn committed(
         &mut self,
         engine: &Engine,
-        mut applied: Applying,
+        applied: Applying,
         fault: Option<String>,
     ) -> Vec<Action> {
         if let Some(fault) = fault {
             return self.give_up(&format!("tree: {fault}"));
         }
-        (self.base, self.is_whole) = (Some(Rc::new(applied.base())), true);
+        self.is_whole = true;
         let manifest = &applied.reading.manifest;
         let at = Duration::try_from_secs_f64(manifest.at).ok();
         let text = format!(

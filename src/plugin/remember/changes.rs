@@ -1,45 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What changed since the groups were written, as a log: a text for each push, with a line for each association that
-//! changed. It grows by what changed, until it is as long as what would be written instead of it.
+//! The log of a snapshot of format 2: for each push a chunk with a line for each association that had changed since the groups were
+//! written.
 
-use super::lines::{Line, Numbers};
+use super::lines::Numbers;
 use super::record::Fault;
-use fairshare_engine::ids::{BankName, UserId};
-use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
+use serde::Deserialize;
 use std::collections::BTreeMap;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-
-/// What a record says of an association, by hashes.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Mark {
-    pub user: UserId,
-    pub bank: BankName,
-    limits: u64,
-    numbers: u64,
-}
-
-impl Mark {
-    pub(super) fn of(line: &Line) -> Mark {
-        Mark::new(line.user, line.bank.clone(), &line.limits, &line.numbers.fairshare, &line.numbers.usage)
-    }
-
-    pub(super) fn new(user: UserId, bank: BankName, limits: &str, fairshare: &str, usage: &str) -> Mark {
-        let mut numbers = Xxh3::new();
-        for text in [fairshare, "\n", usage] {
-            numbers.update(text.as_bytes());
-        }
-        Mark { user, bank, limits: xxh3_64(limits.as_bytes()), numbers: numbers.digest() }
-    }
-
-    /// The order in which associations are kept.
-    pub(super) fn order(&self, other: &Mark) -> Ordering {
-        (self.user, self.bank.as_str()).cmp(&(other.user, other.bank.as_str()))
-    }
-}
 
 /// A line of the log.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(untagged)]
 enum Change {
     /// Limits, fair-share and usage: all of it is another.
@@ -48,52 +17,6 @@ enum Change {
     Numbers(u32, String, String, String),
     /// It is gone.
     Gone(u32, String),
-}
-
-/// Lines one after the other beside what was written of them: gives the log of what is another.
-#[derive(Debug, Default)]
-pub(super) struct Comparing {
-    /// Where the marks of what was written go on.
-    at: usize,
-    pub log: String,
-}
-
-impl Comparing {
-    /// The next association; `None` when there are no more.
-    pub(super) fn next(&mut self, before: &[Mark], line: Option<(&Line, &Mark)>) {
-        while let Some(old) = before.get(self.at) {
-            let order = line.map_or(Ordering::Less, |(_, mark)| old.order(mark));
-            if order == Ordering::Greater {
-                break;
-            }
-            self.at += 1;
-            if order == Ordering::Less {
-                self.put(&Change::Gone(old.user.0, old.bank.as_str().to_owned()));
-                continue;
-            }
-            match line {
-                Some((_, mark)) if *mark == *old => {}
-                Some((line, mark)) if mark.limits == old.limits => {
-                    let Numbers { fairshare, usage } = line.numbers.clone();
-                    self.put(&Change::Numbers(old.user.0, old.bank.as_str().to_owned(), fairshare, usage));
-                }
-                line => self.put_all(line),
-            }
-            return;
-        }
-        self.put_all(line);
-    }
-
-    fn put_all(&mut self, line: Option<(&Line, &Mark)>) {
-        if let Some((Line { limits, numbers: Numbers { fairshare, usage }, .. }, _)) = line {
-            self.put(&Change::All(limits.clone(), fairshare.clone(), usage.clone()));
-        }
-    }
-
-    fn put(&mut self, change: &Change) {
-        self.log.push_str(&serde_json::to_string(change).unwrap_or_default());
-        self.log.push('\n');
-    }
 }
 
 /// What became of an association since its group was written.

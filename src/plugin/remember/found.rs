@@ -109,7 +109,7 @@ impl Remember {
 
     /// Refuses the snapshot as a whole.
     pub(super) fn refuse(&mut self, fault: &str) -> Vec<Action> {
-        (self.state, self.known, self.base) = (State::Idle, Known::Foreign(HashSet::new()), None);
+        (self.state, self.known) = (State::Idle, Known::Foreign(HashSet::new()));
         let what = if std::mem::take(&mut self.is_late) {
             "jobs that ended before the push that came first are not added to it, but for those that job-list knows"
         } else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Ended jobs that no push covers yet, as lines of texts: a text that is full stays as it is, the last one grows.
 
-use super::record::{FORMAT, Fault, ROOT, hash};
+use super::record::{FORMAT, Fault, ROOT, hash, is_read};
 use super::writing::Changes;
 use fairshare::periods::Resources;
 use fairshare_engine::ids::{JobId, UserId};
@@ -106,7 +106,7 @@ pub(super) fn listed(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
     }
     let list: List = serde_json::from_str(json)
         .map_err(|error| format!("the list of ended jobs can't be read: {error}"))?;
-    if (list.format, list.owner) != (FORMAT, owner) || list.texts.len() > MAX_LINES {
+    if !is_read(list.format) || list.owner != owner || list.texts.len() > MAX_LINES {
         return Err("the list of ended jobs is none of ours".to_owned());
     }
     Ok(list.texts)

@@ -7,7 +7,7 @@
 
 use super::record::{Fault, Group, hash};
 use fairshare_engine::engine::Kept;
-use fairshare_engine::ids::{BankName, UserId};
+use fairshare_engine::ids::UserId;
 use fairshare_protocol::records::BorrowedAssociation;
 use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_64;
@@ -27,7 +27,6 @@ pub(super) type Text = (String, String);
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     pub user: UserId,
-    pub bank: BankName,
     /// What is rarely changed: an object with keys and values as in a push.
     pub limits: String,
     pub numbers: Numbers,
@@ -69,7 +68,6 @@ impl Line {
         let fairshare = if *is_reckoned { RECKONED.to_owned() } else { format!("{:?}", record.fairshare) };
         Line {
             user: record.association.user,
-            bank: record.association.bank.clone(),
             limits: serde_json::to_string(&limits).unwrap_or_default(),
             numbers: Numbers { fairshare, usage },
         }

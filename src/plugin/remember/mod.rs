@@ -5,17 +5,12 @@
 //!   conf.update (first) ─> ask for the manifest ─┬─ nothing there, or data came first ──────────> wait for a push
 //!                                                ├─ read all texts ─> apply them as a push in parts ─> in force
 //!                                                └─ none of ours, or damaged: told in the log ──> wait for a push
-//!   a whole policy in force ─┬─ what changed, as a text of the log ┬─> the manifest, and away with what only the former had
-//!                            └─ new texts, batch by batch ─────────┘
+//!   a whole policy in force ──> new texts, batch by batch ──> the manifest, and away with what only the former had
 //! ```
 //!
 //! # What it costs
-//! The KVS keeps whatever was ever written, so a push is to cost what it changed. A line of the log, some 40 bytes, tells the new
-//! usage of an association, or one that came, went, or has other limits. A fair-share that is what the tree of the same
-//! record gives is not written, but reckoned again when it is read: of a policy of ranks all change when one does. When
-//! the log is as long as the fair-shares and usages in the groups, these are written anew, and the log is empty; so are they
-//! where a push changes about as much at once, as at the end of a half-life period. So a record has at most twice its
-//! length, and over many pushes twice what changed is written, and what the manifest and the directories take.
+//! The KVS keeps all values that were ever written. A chunk that stays the same is not written again. A fair-share that the tree of the
+//! same snapshot gives is not written, but computed again on reading: under a policy of ranks all change if one does.
 //!
 //! # Rules
 //! - Kept is what `policy_update` or `policy_commit` put in force. What flux-accounting's own methods bring is not, and
@@ -52,8 +47,7 @@ use jobs::Log;
 use known::Known;
 use reading::Reading;
 use record::{ROOT, manifest_key};
-use std::rc::Rc;
-use writing::{Base, Before, JOBS_PAGE, PAGE, Then, Wants, Writing};
+use writing::{Before, JOBS_PAGE, PAGE, Then, Wants, Writing};
 
 /// The number by which the manifest is asked for: no text has it.
 const MANIFEST: u64 = u64::MAX;
@@ -81,8 +75,6 @@ pub(super) struct Remember {
     state: State,
     /// What of the KVS is ours.
     known: Known,
-    /// The record there, if it is known what it says.
-    base: Option<Rc<Base>>,
     /// A commit failed: what of it was done is not known.
     doubts: bool,
     /// What is in force is to be written.
@@ -194,10 +186,10 @@ impl Remember {
         self.is_due = false;
         // All jobs that ended so far are among those that the new snapshot reads from the engine.
         engine.news().clear();
-        let before = match &self.base {
+        let before = match self.doubts {
             _ if self.known.is_foreign() => Before::Foreign,
-            _ if self.doubts => Before::Doubtful,
-            base => Before::Ours(base.clone()),
+            true => Before::Doubtful,
+            false => Before::Ours,
         };
         let view = engine.view();
         let (generation, rest) = (view.generation(), engine::kept_rest(&view));
@@ -267,8 +259,7 @@ impl Remember {
             Then::Write(changes) => vec![Action::Write(changes)],
             Then::Done(keys) => {
                 if let State::Writing(writing) = std::mem::take(&mut self.state) {
-                    let (base, log) = writing.into_base();
-                    (self.base, self.log) = (Some(Rc::new(base)), log);
+                    self.log = writing.into_log();
                 }
                 (self.known, self.doubts, self.panics) = (Known::Texts(keys), false, 0);
                 vec![Action::Next]
@@ -287,7 +278,7 @@ impl Remember {
         let Remember { state, known, .. } = self;
         match state {
             State::Removing => {
-                (self.state, self.known, self.base) = (State::Idle, Known::default(), None);
+                (self.state, self.known) = (State::Idle, Known::default());
                 vec![Action::Next]
             }
             State::Adding { there, gone } => {
@@ -315,7 +306,7 @@ impl Remember {
         // A while later, the plugin writes all again, with the jobs that ended and were not written. So it does with a push that came
         // meanwhile.
         self.is_due |= matches!(self.state, State::Adding { .. });
-        (self.state, self.base, self.doubts) = (State::Idle, None, true);
+        (self.state, self.doubts) = (State::Idle, true);
         let mut actions = vec![Action::Log(LogLevel::Error, format!("{what}: {fault}"))];
         actions.extend(self.is_due.then_some(Action::StepIn(ENDED_EVERY)));
         actions
@@ -330,7 +321,6 @@ impl Remember {
         self.is_due |= matches!(self.state, State::Writing(_));
         // What was being written may be done after the manifest is read.
         self.doubts |= matches!(self.state, State::Writing(_) | State::Adding { .. } | State::Removing);
-        self.base = None;
         let gives_up = self.panics > MAX_PANICS;
         let was_applying = matches!(self.state, State::Applying(_));
         self.state = if gives_up { State::Idle } else { State::Asking };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A record of which all texts are there, taken apart step by step, until it is what a push would bring.
 
-use super::changes::{Mark, Patches};
+use super::changes::Patches;
 use super::lines::{self, MAX_RECORDS, Numbers};
 use super::reading::Reading;
-use super::record::{Fault, Reckoned, list_of_groups};
-use super::writing::Base;
+use super::record::Fault;
 use fairshare::accrual::Mode;
 use fairshare_engine::accounts::PolicyPart;
 use fairshare_engine::ids::BankName;
@@ -47,10 +46,6 @@ pub(super) struct Parsing {
     /// The tree once more, for the fair-shares that it gives.
     draft: StagedSite,
     standing: Standing,
-    sum: Reckoned,
-    /// What the record says of whom.
-    marks: Vec<Mark>,
-    bytes: usize,
 }
 
 impl Parsing {
@@ -86,7 +81,7 @@ impl Parsing {
                 false
             }
             Stage::Fill(tree) => match self.parts.get_mut(at) {
-                Some(part) => part.fill(&tree.0, &tree.1, &mut self.sum).map(|()| false)?,
+                Some(part) => part.fill(&tree.0, &tree.1).map(|()| false)?,
                 None => true,
             },
             Stage::Done => return self.is_right(it).map(|()| true),
@@ -109,30 +104,10 @@ impl Parsing {
         if wanted != read {
             return Err(format!("it has {read} associations, not {wanted}"));
         }
-        if self.sum.text() != it.manifest.reckoned {
-            return Err("its tree gives other fair-shares than it did".to_owned());
-        }
         Ok(())
     }
 
-    /// What the next record goes on from.
-    pub(super) fn base(&mut self, it: &Reading) -> Base {
-        let mut marks = std::mem::take(&mut self.marks);
-        marks.sort_by(Mark::order);
-        let log = it.manifest.log.clone();
-        let log_bytes = (0..log.len()).filter_map(|at| it.log(at).ok().flatten()).map(str::len).sum();
-        Base {
-            list: it.manifest.groups.clone(),
-            bytes: self.bytes + list_of_groups(&it.groups).len(),
-            groups: it.groups.clone(),
-            log,
-            log_bytes,
-            marks,
-        }
-    }
-
     fn group(&mut self, [limits, fairshares, usages]: [&str; 3]) -> Result<(), Fault> {
-        self.bytes += fairshares.len() + usages.len();
         let mut now = Vec::new();
         for line in lines::of_group(limits, fairshares, usages)? {
             now.extend(self.patches.apply(line)?);
@@ -144,16 +119,11 @@ impl Parsing {
         let as_text = lines.iter().map(|(limits, Numbers { fairshare, usage })| {
             (limits.as_str(), fairshare.as_str(), usage.as_str())
         });
-        let (payload, reckoned) = lines::part(as_text.clone())?;
+        let (payload, reckoned) = lines::part(as_text)?;
         self.part(&payload, reckoned)?;
         let records = self.parts.last().and_then(|part| part.part.associations.as_ref());
         let records = records.filter(|records| records.len() == lines.len());
-        let records = records.ok_or("a record of limits is several")?;
-        self.marks.extend(records.iter().zip(as_text).map(|(record, (limits, fairshare, usage))| {
-            let (user, bank) = (record.association.user, record.association.bank.clone());
-            Mark::new(user, bank, limits, fairshare, usage)
-        }));
-        Ok(())
+        records.map(drop).ok_or_else(|| "a record of limits is several".to_owned())
     }
 
     fn part(&mut self, payload: &str, reckoned: Vec<bool>) -> Result<(), Fault> {
@@ -173,14 +143,13 @@ impl Parsing {
 }
 
 impl Part {
-    fn fill(&mut self, standing: &Standing, it: &AsPushed, sum: &mut Reckoned) -> Result<(), Fault> {
+    fn fill(&mut self, standing: &Standing, it: &AsPushed) -> Result<(), Fault> {
         let records = self.part.associations.iter_mut().flatten();
         for (record, _) in records.zip(&self.reckoned).filter(|(_, reckoned)| **reckoned) {
             let (user, bank): (_, &BankName) = (record.association.user, &record.association.bank);
             let reckoned = standing.fairshare_as_pushed(it, user, bank);
             record.fairshare =
                 reckoned.ok_or_else(|| format!("its tree has no user {user} in bank {bank}"))?;
-            sum.add(user, bank, record.fairshare);
         }
         Ok(())
     }

@@ -6,20 +6,24 @@
 //! way of their list. It comes last: until it is there, the record is the one before.
 //!
 //! ```text
-//!   manifest ─┬─ rest: banks, queues, ..., the tree's rule     ┐
-//!             ├─ list of groups ── per group: limits, fair-shares, usages
-//!             └─ log: what changed since the groups were written
+//!   manifest ─┬─ rest: banks, queues, ..., the tree's rule
+//!             └─ list of groups ── per group: limits, fair-shares, usages
 //!   ended ───── jobs that ended and that no push covers
 //! ```
+//!
+//! A snapshot of format 2 also has a log: chunks that say what changed since the groups were written. The plugin reads it, and the next
+//! push replaces it.
 
-use fairshare_engine::ids::{BankName, UserId};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The key below which everything is.
 pub(super) const ROOT: &str = "mf_priority.remember";
-/// Another layout of the texts is another format.
-pub(super) const FORMAT: u32 = 2;
+/// The layout of the chunks.
+pub(super) const FORMAT: u32 = 3;
+/// The formats that are read.
+const READ: std::ops::RangeInclusive<u32> = 2..=FORMAT;
 /// Bytes of one text: more than any that is written.
 const MAX_TEXT: usize = 4 << 20;
 /// Texts of one record, and associations: more than any site has.
@@ -50,10 +54,28 @@ pub(super) struct Manifest {
     pub rest: Vec<String>,
     /// That of the list of groups.
     pub groups: String,
-    /// Those of what changed since, in order.
+    /// Those of the log of format 2, in order.
+    #[serde(default, skip_serializing)]
     pub log: Vec<String>,
-    /// What fair-shares that are not written have to come to: see [`Reckoned`].
-    pub reckoned: String,
+    /// A sum of format 2.
+    #[serde(default, skip_serializing)]
+    reckoned: Ignored,
+}
+
+/// A value that is not read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "IgnoredAny")]
+struct Ignored;
+
+impl From<IgnoredAny> for Ignored {
+    fn from(_: IgnoredAny) -> Ignored {
+        Ignored
+    }
+}
+
+/// Returns true if the plugin reads this format.
+pub(super) fn is_read(format: u32) -> bool {
+    READ.contains(&format)
 }
 
 /// Some associations: their limits, and what moves more often.
@@ -75,26 +97,6 @@ impl Group {
     /// The keys of its texts: limits, fair-shares, usages.
     pub(super) fn keys(&self) -> [String; 3] {
         self.hashes().map(|hash| group_key(self.first, hash))
-    }
-}
-
-/// Stands for the fair-shares that are not written, so that others are never taken for them. The order of associations
-/// does not matter.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reckoned(u64);
-
-impl Reckoned {
-    /// One more.
-    pub(super) fn add(&mut self, user: UserId, bank: &BankName, fairshare: f64) {
-        let mut sum = Xxh3::new();
-        sum.update(&user.0.to_le_bytes());
-        sum.update(&fairshare.to_bits().to_le_bytes());
-        sum.update(bank.as_str().as_bytes());
-        self.0 = self.0.wrapping_add(sum.digest());
-    }
-
-    pub(super) fn text(self) -> String {
-        format!("{:016x}", self.0)
     }
 }
 
@@ -128,8 +130,8 @@ impl Manifest {
         }
         let unread = |error: serde_json::Error| format!("the manifest can't be read: {error}");
         let Beginning { format } = serde_json::from_str(json).map_err(unread)?;
-        if format != FORMAT {
-            return Err(format!("it has format {format}, this plugin knows {FORMAT}"));
+        if !is_read(format) {
+            return Err(format!("it has format {format}, this plugin knows {} to {FORMAT}", READ.start()));
         }
         let manifest: Manifest = serde_json::from_str(json).map_err(unread)?;
         if manifest.owner != owner {
@@ -149,7 +151,7 @@ impl Manifest {
     }
 
     fn hashes(&self) -> impl Iterator<Item = &String> {
-        self.rest.iter().chain([&self.groups, &self.reckoned]).chain(&self.log)
+        self.rest.iter().chain([&self.groups]).chain(&self.log)
     }
 
     /// The keys of the texts that it names: of the rest, of the list of groups, of the log.
@@ -185,8 +187,8 @@ pub(super) fn groups_key(hash: &str) -> String {
     format!("{ROOT}.groups.{hash}")
 }
 
-/// The key of what changed since the groups were written, in one push.
-pub(super) fn log_key(hash: &str) -> String {
+/// The key of a chunk of the log of format 2.
+fn log_key(hash: &str) -> String {
     format!("{ROOT}.log.{hash}")
 }
 

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Writing a record: what is not there yet, a batch at a time, and the manifest last.
 
-use super::changes::{Comparing, Mark};
 use super::jobs::{self, Log};
 use super::lines::{Complete, Cutter, Line};
 use super::record::{
-    Group, Manifest, ROOT, Reckoned, group_key, groups_key, hash, list_of_groups, log_key, manifest_key,
-    rest_key,
+    Group, Manifest, ROOT, group_key, groups_key, hash, list_of_groups, manifest_key, rest_key,
 };
 use super::rest;
 use fairshare_engine::engine::{Kept, Rest};
 use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::{AsPushed, Bookmark, Ended, EvictedUsage};
 use std::collections::{BTreeSet, HashSet};
-use std::rc::Rc;
 
 /// Bytes that are written together.
 const BATCH: usize = 256 << 10;
@@ -24,32 +21,6 @@ pub(super) const JOBS_PAGE: usize = 2000;
 
 /// Texts under keys, and keys of which what is there goes away.
 pub(super) type Changes = Vec<(String, Option<String>)>;
-
-/// Texts of the log, and no more: each is a key to look up.
-const MAX_LOG: usize = 256;
-
-/// A record that is there, as far as the next one goes on from it.
-#[derive(Debug, Default)]
-pub(super) struct Base {
-    /// The hash of the list of groups.
-    pub list: String,
-    pub groups: Vec<Group>,
-    /// Bytes of it that most pushes change: about what writing it anew costs.
-    pub bytes: usize,
-    pub log: Vec<String>,
-    pub log_bytes: usize,
-    /// What it says of whom, in the order in which they are kept.
-    pub marks: Vec<Mark>,
-}
-
-/// How associations are written.
-#[derive(Debug)]
-enum Way {
-    /// What changed since the groups were written is logged.
-    Log(Comparing, Rc<Base>),
-    /// All groups.
-    Anew(Box<Cutter>),
-}
 
 /// What is asked for next.
 #[derive(Debug)]
@@ -69,10 +40,8 @@ pub(super) struct Writing {
     as_pushed: Option<Option<AsPushed>>,
     /// The association that was taken in last.
     after: Option<(UserId, BankName)>,
-    way: Way,
-    /// What this record is for the next one.
-    base: Base,
-    reckoned: Reckoned,
+    cutter: Cutter,
+    groups: Vec<Group>,
     manifest: Manifest,
     keys: HashSet<String>,
     batch: Changes,
@@ -101,8 +70,8 @@ pub(super) enum Then {
 /// What is in the KVS before a record is written.
 #[derive(Debug)]
 pub(super) enum Before {
-    /// This record; `None` is one of which nothing is known but its keys, or none.
-    Ours(Option<Rc<Base>>),
+    /// A snapshot of which the keys are known, or none.
+    Ours,
     /// What of it is there is not known.
     Doubtful,
     /// None of ours: it goes first.
@@ -124,9 +93,8 @@ impl Writing {
             generation,
             as_pushed: None,
             after: None,
-            way: Way::Anew(Box::default()),
-            base: Base::default(),
-            reckoned: Reckoned::default(),
+            cutter: Cutter::default(),
+            groups: Vec::new(),
             manifest: Manifest::new(owner, at),
             keys: HashSet::new(),
             batch: if is_foreign { vec![(ROOT.to_owned(), None)] } else { Vec::new() },
@@ -139,9 +107,6 @@ impl Writing {
             is_complete: false,
             is_last: false,
         };
-        if let Before::Ours(Some(base)) = before {
-            writing.way = Way::Log(Comparing::default(), base);
-        }
         for (hash, text) in rest::texts(rest) {
             writing.put(rest_key(&hash), text, known);
             writing.manifest.rest.push(hash);
@@ -169,91 +134,29 @@ impl Writing {
     /// Takes the next page in; one that is not full is the last.
     pub(super) fn page(&mut self, page: &[Kept], known: &HashSet<String>) -> Then {
         for kept in page {
-            let line = Line::of(kept);
-            let mark = Mark::of(&line);
-            if kept.is_reckoned {
-                self.reckoned.add(line.user, &line.bank, kept.record.fairshare);
-            }
-            match &mut self.way {
-                Way::Log(comparing, base) => comparing.next(&base.marks, Some((&line, &mark))),
-                Way::Anew(cutter) => {
-                    let complete = cutter.add(&line);
-                    self.group(complete, known);
-                }
-            }
-            self.base.marks.push(mark);
+            let complete = self.cutter.add(&Line::of(kept));
+            self.group(complete, known);
         }
+        self.manifest.associations += page.len();
         match page.last() {
             Some(Kept { record, .. }) if page.len() == PAGE => {
                 self.after = Some((record.association.user, record.association.bank.clone()));
             }
             _ => {
-                if let Way::Log(comparing, base) = &mut self.way {
-                    comparing.next(&base.marks, None);
-                }
+                let complete = self.cutter.finish();
+                self.group(complete, known);
+                let list = list_of_groups(&self.groups);
+                self.manifest.groups = hash(&list);
+                self.put(groups_key(&self.manifest.groups), list, known);
                 self.jobs = Some(Bookmark::default());
             }
-        }
-        if self.is_log_too_long() {
-            self.anew();
-            return Then::Page;
-        }
-        if self.jobs.is_some() {
-            self.associations_are_there(known);
         }
         self.after_page(known)
     }
 
-    /// Whether writing all groups costs less than going on with the log.
-    fn is_log_too_long(&self) -> bool {
-        let Way::Log(comparing, base) = &self.way else { return false };
-        let texts = base.log.len() + comparing.log.len().div_ceil(BATCH / 2);
-        base.log_bytes + comparing.log.len() > base.bytes || texts > MAX_LOG
-    }
-
-    fn anew(&mut self) {
-        self.way = Way::Anew(Box::default());
-        (self.base, self.reckoned) = (Base::default(), Reckoned::default());
-        (self.after, self.jobs) = (None, None);
-    }
-
-    fn associations_are_there(&mut self, known: &HashSet<String>) {
-        match std::mem::replace(&mut self.way, Way::Anew(Box::default())) {
-            Way::Log(comparing, base) => {
-                self.keys.extend(base.groups.iter().flat_map(Group::keys).chain([groups_key(&base.list)]));
-                self.keys.extend(base.log.iter().map(|hash| log_key(hash)));
-                self.base = Base {
-                    list: base.list.clone(),
-                    groups: base.groups.clone(),
-                    bytes: base.bytes,
-                    log: base.log.clone(),
-                    log_bytes: base.log_bytes + comparing.log.len(),
-                    marks: std::mem::take(&mut self.base.marks),
-                };
-                for text in pieces(&comparing.log) {
-                    let sum = hash(text);
-                    self.put(log_key(&sum), text.to_owned(), known);
-                    self.base.log.push(sum);
-                }
-            }
-            Way::Anew(mut cutter) => {
-                let complete = cutter.finish();
-                self.group(complete, known);
-                let list = list_of_groups(&self.base.groups);
-                self.base.bytes += list.len();
-                self.base.list = hash(&list);
-                self.put(groups_key(&self.base.list), list, known);
-            }
-        }
-        self.manifest.associations = self.base.marks.len();
-        self.manifest.groups = self.base.list.clone();
-        self.manifest.log = self.base.log.clone();
-        self.manifest.reckoned = self.reckoned.text();
-    }
-
-    /// What the next record goes on from.
-    pub(super) fn into_base(self) -> (Base, Log) {
-        (self.base, self.log.written_whole())
+    /// Returns the log of ended jobs, to which later ones are added.
+    pub(super) fn into_log(self) -> Log {
+        self.log.written_whole()
     }
 
     /// Takes in what ended and is not covered; the last says where that goes on.
@@ -313,10 +216,9 @@ impl Writing {
     fn group(&mut self, complete: Option<Complete>, known: &HashSet<String>) {
         let Some(Complete { group, texts }) = complete else { return };
         for (hash, text) in texts {
-            self.base.bytes += if hash == group.limits { 0 } else { text.len() };
             self.put(group_key(group.first, &hash), text, known);
         }
-        self.base.groups.push(group);
+        self.groups.push(group);
     }
 
     /// A text that has grown since. If it was written it is there for nothing, until the next record.
@@ -332,15 +234,4 @@ impl Writing {
             self.batch.push((key, Some(text)));
         }
     }
-}
-
-/// A text in pieces of whole lines.
-fn pieces(mut left: &str) -> impl Iterator<Item = &str> {
-    std::iter::from_fn(move || {
-        let mut rest = left.bytes().skip(BATCH / 2);
-        let end = rest.position(|byte| byte == b'\n').map_or(left.len(), |at| BATCH / 2 + at + 1);
-        let (piece, rest) = left.split_at_checked(end)?;
-        left = rest;
-        (!piece.is_empty()).then_some(piece)
-    })
 }
