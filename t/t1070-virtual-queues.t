@@ -21,7 +21,7 @@ ask() { mf rpc "$@" | sed "s/^ok //"; }
 first() { flux jobs -a -A -c 0 -f pending -no "{priority} {id.dec} {userid}" | sort -k1,1nr -k2,2n | head -"$1" | cut -d" " -f3 | sort | uniq -c | sed "s/^ *//"; }
 
 test_expect_success 'an instance has a queue with a virtual queue, another queue and 30 pending jobs of each user' '
-	write_conf "$(with_queues batch other) | .queues.fast = {parent: \"batch\"} | .fairshare = {refresh: \"300ms\", depth: 20, budget: 100}" &&
+	write_conf "$(with_queues batch other) | .queues.fast = {parent: \"batch\"} | .fairshare = {refresh: \"300ms\"}" &&
 	start_instance && load_plugin && tree 10 1000 && stop_queues &&
 	mine=$(mf submit 5001 -q batch -j 30) && others=$(mf submit 5002 -q fast -j 30) && scheduled $mine $others && first 20 >out && echo "20 5001" >expected && test_cmp expected out
 '

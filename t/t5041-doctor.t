@@ -161,7 +161,7 @@ test_expect_success 'doctor finds a configuration that Flux would refuse' '
 '
 test_expect_success 'the remedy after a failed reload loads the plugin from where it is installed' '
 	mkdir -p usr/libexec/flux/cmd usr/share/flux-fairshare && sed "s|load = \"mf_priority.so\"|load = \"$PLUGIN\"|" "$T_DIR/../etc/flux-fairshare.toml" >usr/share/flux-fairshare/flux-fairshare.toml &&
-	FLUX_EXEC_PATH=$PWD/usr/libexec/flux/cmd:$FLUX_EXEC_PATH && test_must_fail flux jobtap load -r mf_priority.so "$PLUGIN" depth=0 &&
+	FLUX_EXEC_PATH=$PWD/usr/libexec/flux/cmd:$FLUX_EXEC_PATH && test_must_fail flux jobtap load -r mf_priority.so "$PLUGIN" refresh=-1 &&
 	found 1 not-loaded && mends not-loaded "" && found 0 && flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\""
 '
 test_expect_success 'the remedy replaces the default plugin if it is loaded' '

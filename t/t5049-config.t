@@ -28,7 +28,7 @@ only() {
 }
 
 test_expect_success 'Flux starts with a configuration that the check accepts' '
-	only "[fairshare]\nrefresh = \"30s\"\ndepth = 200\nweights = { age = 1000 }" && check 0 &&
+	only "[fairshare]\nrefresh = \"30s\"\nweights = { age = 1000 }" && check 0 &&
 	only "[fairshare.queues.batch]\nrunning-limits = \"strict\"" && check 0 &&
 	only "[[fairshare.limits]]\nscope = \"bank\"\nname = \"chem\"\nrun-gpus = 4" && check 0 &&
 	only "[other]\nkey = 1979-05-27T07:32:00Z" && check 0
@@ -40,7 +40,7 @@ while IFS='|' read -r name text said; do
 done <<'END'
 an unknown key|[fairshare]\nrefesh = 3|fairshare.refesh: unknown key
 a duration that is none|[fairshare]\nrefresh = "often"|fairshare.refresh: expected 0 to 36600 days, in seconds or as a duration such as "30s", "2h" or "7d", got "often"
-a number out of range|[fairshare]\ndepth = 0|fairshare.depth: expected an integer from 1 to 1000000, got integer 0
+a duration out of range|[fairshare]\nrefresh = -1|fairshare.refresh: expected 0 to 36600 days, in seconds or as a duration such as "30s", "2h" or "7d", got integer -1
 a weight that is text|[fairshare.weights]\nage = "3"|fairshare.weights.age: expected an integer of 64 bits, got "3"
 an unknown measure|[[fairshare.limits]]\nscope = "bank"\nname = "chem"\ngpus = 4|fairshare.limits[0].gpus: unknown key
 a queue that is not there|[fairshare.queues.bach]\nrunning-limits = "strict"|fairshare.queues.bach: no such queue; known are batch, debug
@@ -49,11 +49,14 @@ a syntax error|[fairshare]\nrefresh = = 3|line 2: not TOML
 a number that Flux does not read|[fairshare]\nrefresh = nan|the number NaN is in it
 END
 test_expect_success 'Flux does not start with a configuration that the check refuses: an option at load' '
-	only "[fairshare]\ndepth = 5" && fragment 40-load <<-END &&
+	only "[fairshare]\nrefresh = 5" && fragment 40-load <<-END &&
 	[job-manager]
-	plugins = [ { remove = ".priority-default", load = "$PLUGIN", conf = { depth = 0 } } ]
+	plugins = [ { remove = ".priority-default", load = "$PLUGIN", conf = { annotate = 0 } } ]
 	END
-	check 1 && grep "conf.d/40-load.toml: job-manager.plugins: depth: expected an integer from 1 to 1000000" out
+	check 1 && grep "conf.d/40-load.toml: job-manager.plugins: annotate: expected true or false, got integer 0" out
+'
+test_expect_success 'Flux starts with a setting of an earlier version, and the check and the plugin warn of the key' '
+	only "[fairshare]\nrefresh = 7\ndepth = 100" && check 0 2>err && grep "conf.d/30-fairshare.toml: fairshare.depth: no longer a setting, ignored: remove it" err
 '
 test_expect_success 'a later file takes precedence, as in Flux' '
 	only "[fairshare]\nrefresh = \"often\"" && printf "[fairshare]\nrefresh = 5\n" | fragment 40-later && check 0

@@ -12,8 +12,8 @@ mod site;
 use counting::in_use;
 use fairshare::Policy;
 use fairshare_benches::random::Random;
-use fairshare_engine::engine::{Event, Settings, Timer};
-use fairshare_engine::ids::JobId;
+use fairshare_engine::engine::{Batches, Engine, Event, Settings, Tables, Timer};
+use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::standing::SitePart;
 use flux::Flux;
 use site::{DAY, PART, is_active, site};
@@ -38,7 +38,9 @@ fn steady() {
     for policy in Policy::ALL {
         for (days, depth) in [(7.0, 1_000), (7.0, 200), (1.0, 1_000)] {
             let mut flux = Flux::new();
-            flux.event("settings", Event::Settings(Settings { depth, ..Settings::default() }));
+            let batches = Batches { ordered: depth, ..Batches::default() };
+            flux.engine = Engine::with_tables(UserId(u32::MAX - 1), Tables { batches, ..Tables::default() });
+            flux.event("settings", Event::Settings(Settings::default()));
             flux.push(site(1_000, 300, policy, NODES as f64, days * DAY));
             let users: Vec<usize> = (0..1_000).filter(|user| is_active(*user, 1_000, 300)).collect();
             let mut random = Random(11);

@@ -174,6 +174,11 @@ impl Callback<'_> {
             Err(fault) => return self.complain(&fault),
         };
         let given = self.host.plugin().config();
+        for (given, place) in [(&table, "fairshare."), (&given, "")] {
+            for text in given.iter().flat_map(|given| settings::list_retired(given, place)) {
+                self.host.plugin().log(LogLevel::Warning, &format!("mf_priority: {text}"));
+            }
+        }
         let read = || {
             let settings = table.map_or_else(
                 || Ok(Settings::default()),

@@ -143,7 +143,7 @@ const ACTS: [Act; 17] = [
     ("a push in parts", push_in_parts),
     ("reprioritize", |site| ask(site, "reprioritize", &json!({}))),
     ("a configuration", |site| {
-        drop(site.host.reload_config(&json!({"fairshare": {"depth": 7, "annotate": true}})))
+        drop(site.host.reload_config(&json!({"fairshare": {"refresh": 7, "annotate": true}})))
     }),
     ("a reload", reloaded),
 ];

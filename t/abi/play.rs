@@ -175,7 +175,7 @@ impl Play {
     /// running job in queue r.
     pub fn history(&mut self) {
         let refused =
-            self.site.host.reload_config(&json!({"fairshare": {"depth": 7}, "queues": queues()})).err();
+            self.site.host.reload_config(&json!({"fairshare": {"refresh": 7}, "queues": queues()})).err();
         self.refusals.extend(refused);
         // The plugin writes the bank of the first job, in the call before those of the second.
         let batch = self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]);

@@ -144,7 +144,7 @@ fn in_private_mode_a_job_of_another_user_looks_like_no_job() {
         let access = json!({"access": {"private-mode": is_private}});
         site.host.reload_config(&access).unwrap();
         // A refused configuration changes nothing.
-        let refused = json!({"access": {"private-mode": !is_private}, "fairshare": {"depth": "deep"}});
+        let refused = json!({"access": {"private-mode": !is_private}, "fairshare": {"refresh": "often"}});
         site.host.reload_config(&refused).unwrap_err();
         let theirs = site.submit(&job(5002, 1));
         let told = |id: u64, cred| {

@@ -139,21 +139,16 @@ submit_all(pending + nodes)
 journal = Journal()
 journal.watch(20)
 print(f"{USERS} users, {pending} pending jobs, {nodes} nodes, refresh {refresh} s; each line {refreshes} refreshes")
-print(f"{'policy':<16} {'depth':>8} {'posts/min':>10} {'memos/min':>10} {'kB/min':>8} {'ends/s':>7} {'CPU, %':>7} {'ratio':>6}", flush=True)
+print(f"{'policy':<16} {'posts/min':>10} {'memos/min':>10} {'kB/min':>8} {'ends/s':>7} {'CPU, %':>7}", flush=True)
 for policy in policies:
-    every = None
-    for depth in (1000000, 1000):
-        configure(refresh=refresh, depth=depth, budget=1000000)
-        push(policy)
-        journal.watch(2 * refresh)
-        start, seconds = used(), refreshes * refresh
-        counts = journal.watch(seconds)
-        spent, minutes = used() - start, seconds / 60
-        posts = counts.get("priority", 0)
-        every = every or posts
-        ratio = f"{every / posts:6.1f}" if posts else "     -"
-        print(
-            f"{policy:<16} {depth if depth < 1000000 else 'all':>8} {posts / minutes:10.0f} "
-            f"{counts.get('memo', 0) / minutes:10.0f} {counts.get('bytes', 0) / minutes / 1e3:8.1f} "
-            f"{counts.get('ends', 0) / seconds:7.1f} {100 * spent / seconds:7.1f} {ratio}", flush=True,
-        )
+    configure(refresh=refresh)
+    push(policy)
+    journal.watch(2 * refresh)
+    start, seconds = used(), refreshes * refresh
+    counts = journal.watch(seconds)
+    spent, minutes = used() - start, seconds / 60
+    print(
+        f"{policy:<16} {counts.get('priority', 0) / minutes:10.0f} "
+        f"{counts.get('memo', 0) / minutes:10.0f} {counts.get('bytes', 0) / minutes / 1e3:8.1f} "
+        f"{counts.get('ends', 0) / seconds:7.1f} {100 * spent / seconds:7.1f}", flush=True,
+    )

@@ -15,7 +15,7 @@ import flux
 from bench import UNLIMITED, association, handle, reprioritize, show, submit_in_turn, used, wait
 from flux import job
 
-n, leaves, refresh, max_stall = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+n, leaves, refresh = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 uid = os.getuid()
 BANKS = 100
 DAY = 86400.0
@@ -67,7 +67,7 @@ def push(policy, others):
 
 def configure(**settings):
     conf = json.loads(handle.rpc("config.get").get_str())
-    conf["fairshare"] = {"max-stall": max_stall, **settings}
+    conf["fairshare"] = settings
     handle.rpc("config.load", conf).get()
 
 
@@ -103,9 +103,8 @@ def one_by_one_or_loop():
     """Moves the priorities of some banks to the other end of the queue and back, by a refresh and by Flux's loop."""
     push("classic", 1)
     base = [(1 + i) / 101 for i in range(BANKS)]
-    settings = dict(refresh=0, depth=1000000, memo="never")
-    budget, is_up = 100000, False
-    configure(budget=budget, **settings)
+    age_max, is_up = 604800, False
+    configure(refresh=0, **{"age-max": age_max})
     rest()
     print(f"{n} pending: jobs touched, ms of the job manager one by one, by Flux's loop")
     for percent in (0, 1, 2, 5, 10, 20, 50, 100):
@@ -125,8 +124,9 @@ def one_by_one_or_loop():
                 handle.rpc("job-manager.stats-get", {}).get()
                 start = used()
                 if way is singly:
-                    budget += 1
-                    configure(budget=budget, **settings)
+                    # Another setting has the plugin refresh.
+                    age_max += 1
+                    configure(refresh=0, **{"age-max": age_max})
                     rest()
                     touched = max(touched, live()["last"]["touched"])
                 else:

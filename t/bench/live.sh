@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 # Measures live fair-share: single posts and Flux's loop (LEAVES=0), or refreshes, stalls and a full reprioritize.
-# usage: live.sh PLUGIN.so...   (N=10000 jobs, LEAVES=0 associations, REFRESH=2 seconds between two refreshes,
-# STALL=50ms as max-stall)
+# usage: live.sh PLUGIN.so...   (N=10000 jobs, LEAVES=0 associations, REFRESH=2 seconds between two refreshes)
 
 . "$(dirname "$0")/lib.sh"
-time_plugins live.py "${N:-10000}" "${LEAVES:-0}" "${REFRESH:-2}" "${STALL:-50ms}" -- "$@"
+time_plugins live.py "${N:-10000}" "${LEAVES:-0}" "${REFRESH:-2}" -- "$@"

@@ -9,13 +9,13 @@ use super::{directory, fairshare};
 fn a_refused_key_is_reported_with_file_value_range_and_remedy() {
     let room = directory("config_refused");
     let file = room.join("fairshare.toml");
-    std::fs::write(&file, "[fairshare]\nrefesh = 5\ndepth = 0\n").expect("written");
+    std::fs::write(&file, "[fairshare]\nrefesh = 5\nannotate = 0\n").expect("written");
     let file = file.to_str().expect("text");
     let ran = fairshare(["config", "check", file]);
     assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
     let lines: Vec<&str> = ran.out.lines().collect();
     assert_eq!(lines.len(), 2, "{ran:?}");
-    assert!(lines[0].starts_with(&format!("{file}: fairshare.depth: expected an integer from 1 to 1000000, got integer 0; correct the value, or remove the key")), "{ran:?}");
+    assert!(lines[0].starts_with(&format!("{file}: fairshare.annotate: expected true or false, got integer 0; correct the value, or remove the key")), "{ran:?}");
     assert!(
         lines[1].starts_with(&format!("{file}: fairshare.refesh: unknown key; known are live, refresh,"))
             && lines[1].ends_with("correct the key or remove it; did you mean \"refresh\"?"),
@@ -25,8 +25,25 @@ fn a_refused_key_is_reported_with_file_value_range_and_remedy() {
     let told: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!((ran.status, &told["accepted"]), (1, &json!(false)));
     assert_eq!(told["faults"][0]["file"], json!(file));
-    assert_eq!(told["faults"][0]["key"], json!("fairshare.depth"));
+    assert_eq!(told["faults"][0]["key"], json!("fairshare.annotate"));
     assert_eq!(told["faults"][0]["value"], json!(0));
+}
+
+/// Flux starts with a file of an earlier version, and the command names the keys that do nothing.
+#[test]
+fn a_key_of_an_earlier_version_is_accepted_with_a_warning() {
+    let file = directory("config_retired").join("fairshare.toml");
+    let text = "[fairshare]\nrefresh = 5\nmax-stall = \"2s\"\n\
+                [job-manager]\nplugins = [{ load = \"mf_priority.so\", conf = { depth = 7 } }]\n";
+    std::fs::write(&file, text).expect("written");
+    let ran = fairshare(["config".as_ref(), "check".as_ref(), file.as_os_str()]);
+    assert!(ran.status == 0 && ran.out.ends_with("fairshare.toml: accepted\n"), "{ran:?}");
+    for key in ["fairshare.max-stall", "job-manager.plugins: depth"] {
+        assert!(
+            ran.err.contains(&format!("fairshare.toml: {key}: no longer a setting, ignored: remove it")),
+            "{ran:?}"
+        );
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use fairshare::accrual::{HalfLife, Mode};
 use fairshare::periods::Weights;
 use fairshare::{InactiveUsage, NodeId, Options, Policy, Ties, Tree};
 use fairshare_engine::accounts::{Association, AssociationRecord, Policy as Accounts};
-use fairshare_engine::engine::{Engine, Event, JobFacts, Settings, State, Timer};
+use fairshare_engine::engine::{Batches, Engine, Event, JobFacts, Settings, State, Tables, Timer};
 use fairshare_engine::ids::{BankName, JobId, Limit, UserId};
 use fairshare_engine::limits::{Resources, Size};
 use fairshare_engine::standing::{Bank, Leaf, Retention, Rule, Site, SitePart, Standing, Turns, Watermark};
@@ -139,7 +139,8 @@ fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
         // With the default weights a node accrues 1 a second.
         let duration = sequence["job_cost"].as_f64().unwrap();
         let (site, names) = site(&tree, Policy::Pbs, Options::default());
-        let mut engine = Engine::new(UserId(1_000_000));
+        let batches = Batches { ordered: 1_000_000, ..Batches::default() };
+        let mut engine = Engine::with_tables(UserId(1_000_000), Tables { batches, ..Tables::default() });
         let unlimited = Limit(2_147_483_647);
         let mut users: Vec<(UserId, BankName)> =
             site.associations.iter().map(|leaf| (leaf.user.unwrap(), leaf.bank.clone())).collect();
@@ -175,7 +176,7 @@ fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
             banks: site.banks,
             associations: site.associations,
         };
-        let settings = Settings { interleave: true, depth: 1_000_000, ..Settings::default() };
+        let settings = Settings { interleave: true, ..Settings::default() };
         engine.handle(INSTANT, Event::Settings(settings));
         engine.handle(INSTANT, Event::Policy(accounts, part));
         let mut jobs = Vec::new();

@@ -18,8 +18,8 @@ fn parsed(input: &[u8]) -> Option<Value> {
 /// Returns a table `[fairshare]` with all keys.
 fn table() -> Value {
     json!({
-        "live": true, "refresh": "30s", "depth": 1000, "accrual": "elapsed", "budget": 2000, "max-stall": "50ms",
-        "memo": "always", "age_max": "7d", "age_weight": 5, "size_weight": 1, "max_wait_behind": "1h",
+        "live": true, "refresh": "30s", "accrual": "elapsed", "max-stall": "50ms",
+        "age_max": "7d", "age_weight": 5, "size_weight": 1, "max_wait_behind": "1h",
         "interleave": true, "remember": true, "public": "banks", "annotate": true,
         "limits": [{"scope": "bank", "name": "A", "run-nodes": 5}, {"scope": "association", "name": "*", "sched-jobs": 3, "queue": "q"}],
     })

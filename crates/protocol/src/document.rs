@@ -83,6 +83,15 @@ pub fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault>, Stri
     Ok(faults)
 }
 
+/// Returns a warning for each key in Flux's configuration, given as JSON text, that was a setting of an earlier version.
+pub fn retired(configuration: &str) -> Vec<String> {
+    let whole = serde_json::from_str(configuration).ok().and_then(members).unwrap_or_default();
+    let table = whole.get(TABLE).map(|table| settings::list_retired(table.get(), &format!("{TABLE}.")));
+    let given =
+        load_options(&whole).into_iter().map(|conf| settings::list_retired(conf, "job-manager.plugins: "));
+    table.into_iter().chain(given).flatten().collect()
+}
+
 fn fault<T>(key: &str, read: Result<T, String>) -> Option<ConfigFault> {
     read.err().map(|text| ConfigFault { key: [TABLE.to_owned(), key.to_owned()], text })
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The table `[fairshare]` of Flux's configuration, and the same keys in the plugin's load options.
+//! The settings: the table `[fairshare]` of Flux's configuration, and the same keys given when the plugin is loaded.
 //!
-//! An unknown key or an invalid value rejects the whole table.
+//! [`SETTINGS`] has a row for each. The manual page, docs/reference.md and the sample etc/flux-fairshare.toml are made from the rows.
+//! If one key is unknown or one value is invalid, the whole table is rejected.
 
 #[cfg(test)]
 mod tests;
@@ -12,8 +13,8 @@ use crate::wire::WireError;
 use fairshare::accrual::Mode;
 use fairshare::shortened;
 use fairshare_engine::accounts::{RunningLimits, RunningLimitsOf};
+use fairshare_engine::engine::Settings;
 use fairshare_engine::engine::answers::Open;
-use fairshare_engine::engine::{Memo, Settings};
 use fairshare_engine::ids::QueueName;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -24,80 +25,139 @@ use std::ffi::CStr;
 pub const TABLE: &CStr = c"fairshare";
 const PLACE: &str = "fairshare";
 
-/// A key of the table. `set` returns `None` if it does not accept the value.
-struct Key {
-    name: &'static str,
-    takes: &'static str,
-    set: fn(&mut Settings, &RawValue) -> Option<()>,
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// The key.
+    pub name: &'static str,
+    /// The default, as in TOML.
+    pub default: &'static str,
+    /// What it does, for the documents: words without markup.
+    pub doc: &'static str,
+    read: Read,
 }
+
+/// Takes a value over. Returns `None` if the value is invalid.
+type Set = fn(&mut Settings, &RawValue) -> Option<()>;
+
+/// How the value of a key is read.
+#[derive(Debug)]
+enum Read {
+    /// The values that are accepted, in words.
+    Value(&'static str, Set),
+    /// A table, or an array of tables: the function gets the place for its error messages.
+    Table(fn(&mut Settings, &RawValue, &str) -> Result<(), String>),
+}
+
+use Read::{Table, Value as One};
 
 const YES_OR_NO: &str = "true or false";
 const DURATION: &str = "0 to 36600 days, in seconds or as a duration such as \"30s\", \"2h\" or \"7d\"";
 const WEIGHT: &str = "an integer of 64 bits";
 const RUNNING_LIMITS: &str = "running-limits";
 const RULES_OF_RUNNING: &str = "\"upstream\" or \"strict\"";
-/// The longest duration in seconds: a hundred years.
+/// The longest duration, in seconds: a hundred years.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
-const KEYS: [Key; 14] = [
-    Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, read_bool(value)) },
-    Key { name: "refresh", takes: DURATION, set: |to, value| put(&mut to.refresh, read_duration(value)) },
-    Key {
-        name: "depth",
-        takes: "an integer from 1 to 1000000",
-        set: |to, value| put(&mut to.depth, read_number(value)),
+/// All settings, in the order of the documents.
+pub const SETTINGS: [Setting; 13] = [
+    Setting {
+        name: "live",
+        default: "true",
+        doc: "Whether usage and fair-share follow the jobs between pushes. If false, fair-share is the number that was pushed.",
+        read: One(YES_OR_NO, |to, value| put(&mut to.live, read_bool(value))),
     },
-    Key {
+    Setting {
+        name: "refresh",
+        default: "\"30s\"",
+        doc: "The time between two refreshes, which put pending jobs in the order of their current priorities. 0: only pushes do so.",
+        read: One(DURATION, |to, value| put(&mut to.refresh, read_duration(value))),
+    },
+    Setting {
         name: "accrual",
-        takes: "\"elapsed\" or \"committed\"",
-        set: |to, value| {
+        default: "\"elapsed\"",
+        doc: "\"elapsed\": a job is charged while it runs. \"committed\": a job is charged at its start for all the time that it asked \
+              for, and gets back at its end what it did not use.",
+        read: One("\"elapsed\" or \"committed\"", |to, value| {
             let mode = match read_text(value)?.as_str() {
                 "elapsed" => Mode::Elapsed,
                 "committed" => Mode::Committed,
                 _ => return None,
             };
             put(&mut to.accrual, Some(mode))
-        },
+        }),
     },
-    Key {
-        name: "budget",
-        takes: "an integer from 1 to 1000000",
-        set: |to, value| put(&mut to.budget, read_number(value)),
+    Setting {
+        name: WEIGHTS_NAME,
+        default: "{ age = 0, size = 0 }",
+        doc: "The integer weights of two more factors. age: the time for which a job was eligible over age-max, at most 1. size: the \
+              job's nodes over the site's nodes. If the database's factors name age or size, those weights count instead. A \
+              priority also has the term age_offset, which is equal for all jobs, so waiting alone changes no priority.",
+        read: Table(|to, value, place| {
+            let table = members(value).ok_or_else(|| no_table(place, value))?;
+            table.iter().try_for_each(|(name, value)| {
+                let (_, set) = WEIGHTS.iter().find(|(known, _)| name == known).ok_or_else(|| {
+                    unknown(&format!("{place}."), name, WEIGHTS.iter().map(|(known, _)| *known))
+                })?;
+                set(to, value).ok_or_else(|| wrong(&format!("{place}.{name}"), WEIGHT, value))
+            })
+        }),
     },
-    Key { name: "max-stall", takes: DURATION, set: |to, value| put(&mut to.max_stall, read_duration(value)) },
-    Key {
-        name: "memo",
-        takes: "\"always\" or \"never\"",
-        set: |to, value| {
-            let memo = match read_text(value)?.as_str() {
-                "always" => Memo::Always,
-                "never" => Memo::Never,
-                _ => return None,
-            };
-            put(&mut to.memo, Some(memo))
-        },
-    },
-    Key {
+    Setting {
         name: "age-max",
-        takes: "more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\"",
-        set: |to, value| put(&mut to.age_max, read_duration(value).filter(|seconds| *seconds > 0.0)),
+        default: "\"7d\"",
+        doc: "The age from which on a job's age counts no more. If max-wait-behind is set, it is only the unit in which ages are \
+              measured, and ages have no end.",
+        read: One(
+            "more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\"",
+            |to, value| put(&mut to.age_max, read_duration(value).filter(|seconds| *seconds > 0.0)),
+        ),
     },
-    Key {
+    Setting {
         name: "max-wait-behind",
-        takes: DURATION,
-        set: |to, value| put(&mut to.max_wait_behind, read_duration(value)),
+        default: "0",
+        doc: "A promise: later jobs of equal size overtake an eligible job for no longer than this time. The weight of age follows \
+              from it. 0: no promise.",
+        read: One(DURATION, |to, value| put(&mut to.max_wait_behind, read_duration(value))),
     },
-    Key { name: "interleave", takes: YES_OR_NO, set: |to, value| put(&mut to.interleave, read_bool(value)) },
-    Key { name: "remember", takes: YES_OR_NO, set: |to, value| put(&mut to.remember, read_bool(value)) },
-    Key {
+    Setting {
+        name: "interleave",
+        default: "false",
+        doc: "Whether each job of a user gets its priority as if the user's jobs before it had been charged, so that users take turns.",
+        read: One(YES_OR_NO, |to, value| put(&mut to.interleave, read_bool(value))),
+    },
+    Setting {
         name: RUNNING_LIMITS,
-        takes: RULES_OF_RUNNING,
-        set: |to, value| put(&mut to.running.others, read_rule(value)),
+        default: "\"upstream\"",
+        doc: "When limits on running jobs count. \"upstream\": as in flux-accounting's plugin, when a job leaves DEPEND. \"strict\": no \
+              more jobs are in SCHED than could run at once.",
+        read: One(RULES_OF_RUNNING, |to, value| put(&mut to.running.others, read_rule(value))),
     },
-    Key {
+    Setting {
+        name: QUEUES,
+        default: "{}",
+        doc: "A table for each queue, with running-limits for that queue alone: [fairshare.queues.NAME].",
+        read: Table(|to, value, place| set_queues(&mut to.running, value, place)),
+    },
+    Setting {
+        name: LIMITS,
+        default: "[]",
+        doc: "More limits, an array of tables: see LIMITS in flux-fairshare-plugin(7).",
+        read: Table(|to, value, place| {
+            to.limits = limits::read(value, place).map_err(|fault| match fault {
+                WireError::Record(text) | WireError::Undecodable(text) => text,
+                WireError::WrongType(_) => wrong(place, "an array of tables", value),
+            })?;
+            Ok(())
+        }),
+    },
+    Setting {
         name: "public",
-        takes: "\"own\", \"banks\" or \"all\"",
-        set: |to, value| {
+        default: "\"banks\"",
+        doc: "The part of the tree that everybody may see: \"own\": their own numbers; \"banks\": also the banks above and beside \
+              them; \"all\". With \"own\", limits on a bank are shown without the amount in use. A user whose job such a limit holds \
+              is still told why.",
+        read: One("\"own\", \"banks\" or \"all\"", |to, value| {
             let open = match read_text(value)?.as_str() {
                 "own" => Open::Own,
                 "banks" => Open::Banks,
@@ -105,64 +165,74 @@ const KEYS: [Key; 14] = [
                 _ => return None,
             };
             put(&mut to.public, Some(open))
-        },
+        }),
     },
-    Key { name: "annotate", takes: YES_OR_NO, set: |to, value| put(&mut to.annotate, read_bool(value)) },
+    Setting {
+        name: "annotate",
+        default: "false",
+        doc: "Whether flux jobs -o \"{annotations.user.standing}\" shows the fair-share and rank of each pending job as of the last \
+              refresh, or the limit that holds the job. Flux keeps annotations in memory only.",
+        read: One(YES_OR_NO, |to, value| put(&mut to.annotate, read_bool(value))),
+    },
+    Setting {
+        name: "remember",
+        default: "true",
+        doc: "Whether the last push and the usage since then are saved in the KVS, and restored after a reload or a restart.",
+        read: One(YES_OR_NO, |to, value| put(&mut to.remember, read_bool(value))),
+    },
 ];
 
 /// The keys of the table `weights`.
-const WEIGHTS: [Key; 2] = [
-    Key { name: "age", takes: WEIGHT, set: |to, value| put(&mut to.age_weight, read_weight(value)) },
-    Key { name: "size", takes: WEIGHT, set: |to, value| put(&mut to.size_weight, read_weight(value)) },
+const WEIGHTS: [(&str, Set); 2] = [
+    ("age", |to, value| put(&mut to.age_weight, read_weight(value))),
+    ("size", |to, value| put(&mut to.size_weight, read_weight(value))),
 ];
 const WEIGHTS_NAME: &str = "weights";
-/// Keys of the table that are not in [`KEYS`], because their values are tables.
-const TABLES: [&str; 3] = [WEIGHTS_NAME, LIMITS, QUEUES_NAME];
-/// The table with settings for single queues.
-const QUEUES_NAME: &str = "queues";
+const QUEUES: &str = "queues";
 
-/// Returns `settings` with the values of a table, given as JSON text. Returns an error with the key and the allowed values.
+/// Settings of earlier versions. A key that a configuration still has is ignored, with a warning.
+const RETIRED: [&str; 5] = ["depth", "budget", "max-stall", "memo", "shadow"];
+
+/// Returns `settings` with those that `table` sets, which is the table as JSON text.
 pub fn read_table(table: &str, settings: Settings) -> Result<Settings, String> {
-    let wrong = |what: String| format!("[{PLACE}]: {what}");
-    let table: &RawValue = serde_json::from_str(table).map_err(|error| wrong(error.to_string()))?;
-    let members =
-        members(table).ok_or_else(|| wrong(format!("expected a table, got {}", describe(table))))?;
+    let table: &RawValue = serde_json::from_str(table).map_err(|error| format!("[{PLACE}]: {error}"))?;
+    let members = members(table).ok_or_else(|| no_table(&format!("[{PLACE}]"), table))?;
     read_members(&members, settings, &format!("{PLACE}."))
 }
 
-/// Returns `settings` with the values of `given`. `place` is the prefix of the key in errors.
-pub fn read_members(given: &Members<'_>, settings: Settings, place: &str) -> Result<Settings, String> {
-    let mut settings = settings;
-    for (name, value) in given {
-        if name == WEIGHTS_NAME {
-            let wrong = || format!("{place}{WEIGHTS_NAME}: expected a table, got {}", describe(value));
-            for (name, value) in members(value).ok_or_else(wrong)? {
-                set(&mut settings, &WEIGHTS, &name, value, &format!("{place}{WEIGHTS_NAME}."))?;
-            }
-        } else if name == LIMITS {
-            let wrong = |fault| match fault {
-                WireError::Record(text) | WireError::Undecodable(text) => text,
-                WireError::WrongType(_) => {
-                    format!("{place}{LIMITS}: expected an array of tables, got {}", describe(value))
-                }
-            };
-            settings.limits = limits::read(value, &format!("{place}{LIMITS}")).map_err(wrong)?;
-        } else if name == QUEUES_NAME {
-            set_queues(&mut settings.running, value, &format!("{place}{QUEUES_NAME}"))?;
-        } else {
-            set(&mut settings, &KEYS, name, value, place)?;
+/// Returns `settings` with those that the keys `given` set. Errors name a key with `place` before it.
+pub fn read_members(given: &Members<'_>, mut settings: Settings, place: &str) -> Result<Settings, String> {
+    for (name, value) in given.iter().filter(|(name, _)| !is_retired(name)) {
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
+            return Err(unknown(place, name, names()));
+        };
+        let place = format!("{place}{name}");
+        match &setting.read {
+            One(accepted, set) => set(&mut settings, value).ok_or_else(|| wrong(&place, accepted, value))?,
+            Table(set) => set(&mut settings, value, &place)?,
         }
     }
     Ok(settings)
 }
 
-/// Reads the table with settings for single queues.
+/// Returns true if `name` was a setting of an earlier version.
+pub fn is_retired(name: &str) -> bool {
+    RETIRED.contains(&name)
+}
+
+/// Returns a warning for each key in the JSON text `table` that was a setting of an earlier version, with `place` before the key.
+pub fn list_retired(table: &str, place: &str) -> Vec<String> {
+    let keys = serde_json::from_str(table).ok().and_then(members).unwrap_or_default();
+    let keys = keys.keys().filter(|name| is_retired(name));
+    keys.map(|name| format!("{place}{name}: no longer a setting, ignored: remove it")).collect()
+}
+
+/// Reads a table of queues, each with a table of what is set for it.
 fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result<(), String> {
-    let wrong = |place: &str, value| format!("{place}: expected a table, got {}", describe(value));
     to.queues.clear();
-    for (queue, keys) in members(table).ok_or_else(|| wrong(place, table))? {
+    for (queue, keys) in members(table).ok_or_else(|| no_table(place, table))? {
         let place = format!("{place}.{}", shortened(&queue).escape_debug());
-        for (name, value) in members(keys).ok_or_else(|| wrong(&place, keys))? {
+        for (name, value) in members(keys).ok_or_else(|| no_table(&place, keys))? {
             if name != RUNNING_LIMITS {
                 let name = shortened(&name);
                 return Err(format!(
@@ -170,14 +240,14 @@ fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result
                     name.escape_debug()
                 ));
             }
-            let wrong = || format!("{place}.{name}: expected {RULES_OF_RUNNING}, got {}", show_value(value));
+            let wrong = || wrong(&format!("{place}.{name}"), RULES_OF_RUNNING, value);
             to.queues.insert(queue.as_ref().into(), read_rule(value).ok_or_else(wrong)?);
         }
     }
     Ok(())
 }
 
-/// Returns true if Flux is in private mode. `access` is the table `access` of Flux's configuration, as JSON text.
+/// Whether Flux is in private mode. `access` is the table of that name in Flux's configuration, as JSON text.
 pub fn is_private(access: Option<&str>) -> bool {
     #[derive(Default, serde::Deserialize)]
     struct Access {
@@ -199,8 +269,8 @@ pub fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<QueueNa
     queues.iter().map(|(queue, of)| (name(queue), of.parent.as_ref().map(name))).collect()
 }
 
-/// Returns an error if there are settings for a queue that Flux does not have: its name is probably wrong. `queues` is the table
-/// of queues in Flux's configuration, as JSON text.
+/// What is set for a queue that the instance does not have is for nobody: most likely its name is wrong. `queues` is the
+/// table of queues in Flux's configuration, as JSON text.
 pub fn check_queues(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
     let known = configured_queues(queues);
     match settings.running.queues.keys().find(|queue| !known.iter().any(|(name, _)| name == *queue)) {
@@ -211,43 +281,38 @@ pub fn check_queues(settings: &Settings, queues: Option<&str>) -> Result<(), Str
                 false => known.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
             };
             let queue = shortened(queue.as_str());
-            Err(format!("{QUEUES_NAME}.{}: no such queue; known are {known}", queue.escape_debug()))
+            Err(format!("{QUEUES}.{}: no such queue; known are {known}", queue.escape_debug()))
         }
     }
 }
 
-/// Returns the rules for the limits on running jobs, for the method `query`.
+/// From when on jobs count for limits on what runs, as a query shows it.
 pub fn running_limits(settings: &Settings) -> Value {
     let RunningLimitsOf { others, queues } = &settings.running;
     let queues = queues.iter().map(|(queue, rule)| (queue.to_string(), rule.name().into()));
     json!({"default": others.name(), "queues": queues.collect::<Map<_, _>>()})
 }
 
-/// Returns the names of all keys.
+/// The keys of all settings.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().map(|key| key.name).chain(TABLES)
+    SETTINGS.iter().map(|setting| setting.name)
 }
 
-fn set(
-    settings: &mut Settings,
-    keys: &[Key],
-    name: &str,
-    value: &RawValue,
-    place: &str,
-) -> Result<(), String> {
-    let Some(key) = keys.iter().find(|key| key.name == name) else {
-        let mut known: Vec<&str> = keys.iter().map(|key| key.name).collect();
-        if keys.len() == KEYS.len() {
-            known.extend(TABLES);
-        }
-        let name = shortened(name);
-        return Err(format!("{place}{}: unknown key; known are {}", name.escape_debug(), known.join(", ")));
-    };
-    let wrong = || format!("{place}{name}: expected {}, got {}", key.takes, show_value(value));
-    (key.set)(settings, value).ok_or_else(wrong)
+/// Says that the table at `place` has no key `name`, and which keys there are.
+fn unknown<'a>(place: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    format!("{place}{}: unknown key; known are {}", shortened(name).escape_debug(), known.join(", "))
 }
 
-/// Returns a value for an error message, as in the table.
+fn wrong(place: &str, accepted: &str, value: &RawValue) -> String {
+    format!("{place}: expected {accepted}, got {}", show_value(value))
+}
+
+fn no_table(place: &str, value: &RawValue) -> String {
+    format!("{place}: expected a table, got {}", describe(value))
+}
+
+/// What was given, as a person wrote it.
 fn show_value(value: &RawValue) -> String {
     match value.get().as_bytes().first() {
         Some(b'"') => shortened(value.get()).into_owned(),
@@ -268,10 +333,6 @@ fn read_text(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-fn read_number(value: &RawValue) -> Option<usize> {
-    value.get().parse().ok().filter(|number| (1..=1_000_000).contains(number))
-}
-
 fn read_rule(value: &RawValue) -> Option<RunningLimits> {
     RunningLimits::parse(&read_text(value)?)
 }
@@ -280,7 +341,7 @@ fn read_weight(value: &RawValue) -> Option<i64> {
     value.get().parse().ok()
 }
 
-/// Reads seconds, as a number or as a Flux Standard Duration (RFC 23).
+/// Seconds, as a number or a Flux Standard Duration (RFC 23).
 fn read_duration(value: &RawValue) -> Option<f64> {
     let given: String = read_text(value).unwrap_or_else(|| value.get().to_owned());
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];

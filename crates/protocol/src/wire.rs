@@ -286,7 +286,8 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, Wire
     if conf.trim() == "null" {
         return Ok(None);
     }
-    let conf = object(Some(conf))?;
+    let mut conf = object(Some(conf))?;
+    conf.retain(|key, _| !settings::is_retired(key));
     let known: Vec<&str> = std::iter::once("config").chain(settings::names()).collect();
     if let Some(key) = list_unknown(&conf, &known).first() {
         let known = known.join(", ");

@@ -10,7 +10,7 @@ use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
 use fairshare::{self, Options, Shares};
 use fairshare_engine::accounts::{Association, AssociationRecord, Config, Policy, ZeroScore};
-use fairshare_engine::engine::{Memo, Settings};
+use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::{BankName, Limit, UserId};
 use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 
@@ -105,7 +105,7 @@ fn scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Sc
             banks: std::iter::once(bank("root", None, 1)).chain(below).collect(),
             associations: leaves.collect(),
         },
-        settings: Settings { memo: Memo::Never, remember: false, ..Settings::default() },
+        settings: Settings { remember: false, ..Settings::default() },
         scheduler: Scheduler::Fcfs,
         depth: usize::MAX,
         nodes: cores,

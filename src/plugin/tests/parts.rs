@@ -110,13 +110,13 @@ fn what_an_admin_writes_by_hand_must_be_known() {
     for (conf, text) in [
         (
             json!({"confg": {}}),
-            "unknown option \"confg\"; known are config, live, refresh, depth, accrual, budget, max-stall, memo, age-max, max-wait-behind, \
-             interleave, remember, running-limits, public, annotate, weights, limits, queues",
+            "unknown option \"confg\"; known are config, live, refresh, accrual, weights, age-max, max-wait-behind, interleave, \
+             running-limits, queues, limits, public, annotate, remember",
         ),
         (
             json!({"config": {}, "zero_score": "floor"}),
-            "unknown option \"zero_score\"; known are config, live, refresh, depth, accrual, budget, max-stall, memo, age-max, \
-             max-wait-behind, interleave, remember, running-limits, public, annotate, weights, limits, queues",
+            "unknown option \"zero_score\"; known are config, live, refresh, accrual, weights, age-max, max-wait-behind, interleave, \
+             running-limits, queues, limits, public, annotate, remember",
         ),
         (
             json!({"config": {"config": {"zero_scor": "floor"}}}),

@@ -90,7 +90,12 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
         for file in of_argument(file)? {
             let text = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
             match parse(&file, &text) {
-                Ok(table) => read.push((file, table)),
+                Ok(table) => {
+                    for text in document::retired(&Value::Object(table.clone()).to_string()) {
+                        remark(format_args!("{}: {text}", file.display()));
+                    }
+                    read.push((file, table));
+                }
                 Err(text) => faults.push(Fault {
                     file,
                     key: String::new(),
@@ -220,10 +225,10 @@ mod tests {
     fn tables_are_merged_and_arrays_are_replaced() {
         let table = |text: &str| parse(Path::new("x.toml"), text).expect("it is TOML");
         let mut merged = table("a = 1\n[fairshare]\nrefresh = 3\nlimits = [{ scope = \"bank\" }]\n");
-        merge(&mut merged, &table("[fairshare]\ndepth = 5\nlimits = []\n[b]\n"));
+        merge(&mut merged, &table("[fairshare]\nage-max = 5\nlimits = []\n[b]\n"));
         assert_eq!(
             Value::Object(merged),
-            json!({"a": 1, "b": {}, "fairshare": {"refresh": 3, "depth": 5, "limits": []}})
+            json!({"a": 1, "b": {}, "fairshare": {"refresh": 3, "age-max": 5, "limits": []}})
         );
     }
 

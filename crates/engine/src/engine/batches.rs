@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How many jobs the engine handles in one reactor turn, and of how many it has Flux report events.
+//! How many jobs the engine handles in one reactor turn and in one refresh, and of how many it has Flux report events.
 
-/// Numbers of jobs.
+/// Numbers of jobs, and a time. No site has a reason to choose other values; tests pass smaller ones to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batches {
     /// If more jobs in PRIORITY have no priority, Flux's loop leaves them there, and they get it in slices.
@@ -15,10 +15,31 @@ pub struct Batches {
     /// Jobs that are subscribed to at a time. Flux passes over one in 0.3 us, so giving back one of 500 takes 150 us at most; in the
     /// midst of 20,000 that took 6 ms, for every job that was refused, cancelled or released.
     pub subscribed: usize,
+    /// Pending jobs at the head of each scheduler queue that a refresh keeps in the order of their current priorities. Schedulers look
+    /// at fewer: Fluxion at 32 in a cycle by default (`queue-depth`, flux-config-sched-fluxion-qmanager(5)). Each post lengthens an
+    /// eventlog for good (K21): posting the order of all 20,000 jobs takes 5 to 8 times the posts (docs/evidence/posting.md). With
+    /// `interleave`, so many jobs of each association have turns.
+    pub ordered: usize,
+    /// Priorities that a refresh posts at most; the next one goes on. Two whole heads fit: usually a refresh posts at most 800
+    /// (docs/evidence/posting.md, "Growth of eventlogs").
+    pub posted: usize,
+    /// The longest time that Flux's own loop over all pending jobs may take, in microseconds; 0: the engine never uses the loop to post
+    /// many priorities. The job manager serves nobody meanwhile. The loop takes 50 ms with about 4,000 pending jobs
+    /// (docs/evidence/posting.md, "Single posts and Flux's loop").
+    pub longest_loop: usize,
 }
 
 impl Default for Batches {
     fn default() -> Self {
-        Batches { put_off: 1_000, unmoved: 200, sought: 20_000, annotated: 200, subscribed: 500 }
+        Batches {
+            put_off: 1_000,
+            unmoved: 200,
+            sought: 20_000,
+            annotated: 200,
+            subscribed: 500,
+            ordered: 1_000,
+            posted: 2_000,
+            longest_loop: 50_000,
+        }
     }
 }

@@ -84,7 +84,7 @@ pub use news::News;
 pub use posted::{Change, Changes, Price, PricedJob};
 pub use preview::{Move, Preview};
 pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress, Used};
-pub use settings::{Memo, Settings};
+pub use settings::Settings;
 pub use shared::Shared;
 pub use step::Step;
 pub use timer::Timer;

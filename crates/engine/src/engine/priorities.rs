@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Stores the priorities that Flux gets: with what made them, and with the memo that shows the fair-share to the user.
 
-use super::{Effect, Memo, Shared, posted::Circumstances};
+use super::{Effect, Shared, posted::Circumstances};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::{Job, Origin};
@@ -77,7 +77,7 @@ fn circumstances(shared: &Shared, id: JobId, association: AssociationId) -> Circ
 
 /// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has it already.
 pub(super) fn memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
-    if shared.settings.memo == Memo::Never || !explanation.is_by_terms() {
+    if !explanation.is_by_terms() {
         return None;
     }
     let job = shared.ledger.job(id)?;

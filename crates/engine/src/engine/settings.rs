@@ -5,15 +5,6 @@ use super::answers::Open;
 use crate::accounts::{RunningLimitsOf, SiteLimit};
 use fairshare::accrual::Mode;
 
-/// Whether jobs get a memo with the fair-share that their posted priority was computed from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memo {
-    /// Whenever a priority is posted with another fair-share.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// All settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -21,17 +12,8 @@ pub struct Settings {
     pub live: bool,
     /// Seconds between two refreshes; 0: only at pushes.
     pub refresh: f64,
-    /// How many pending jobs of each queue have their current priority.
-    pub depth: usize,
     /// What a running job counts.
     pub accrual: Mode,
-    /// How many priorities one refresh may post.
-    pub budget: usize,
-    /// Seconds for which Flux's own loop over all pending jobs may keep everybody waiting; where it takes longer, priorities are posted
-    /// one by one.
-    pub max_stall: f64,
-    /// Whether jobs get a memo.
-    pub memo: Memo,
     /// Seconds after which a job's age counts no more.
     pub age_max: f64,
     /// Weight of the age.
@@ -59,11 +41,7 @@ impl Default for Settings {
         Settings {
             live: true,
             refresh: 30.0,
-            depth: 1000,
             accrual: Mode::Elapsed,
-            budget: 2000,
-            max_stall: 0.05,
-            memo: Memo::Always,
             age_max: 7.0 * 86_400.0,
             age_weight: 0,
             size_weight: 0,

@@ -66,7 +66,18 @@ use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 
 /// As few jobs at a time as show that there are batches.
-pub(super) const FEW: Batches = Batches { put_off: 4, unmoved: 3, sought: 3, annotated: 2, subscribed: 4 };
+pub(super) const FEW: Batches = Batches {
+    put_off: 4,
+    unmoved: 3,
+    sought: 3,
+    annotated: 2,
+    subscribed: 4,
+    ordered: 1_000,
+    posted: 2_000,
+    longest_loop: 50_000,
+};
+/// The same, and each priority is posted by itself.
+pub(super) const SINGLE_POSTS: Batches = Batches { longest_loop: 0, ..FEW };
 
 /// Tests look into the state.
 impl Deref for Engine {
@@ -87,7 +98,12 @@ impl DerefMut for Engine {
 impl Engine {
     /// An engine without data, with small batches.
     fn small() -> Engine {
-        Engine::with_tables(site::OWNER, Tables { batches: FEW, ..Tables::default() })
+        Engine::with_batches(FEW)
+    }
+
+    /// An engine without data.
+    fn with_batches(batches: Batches) -> Engine {
+        Engine::with_tables(site::OWNER, Tables { batches, ..Tables::default() })
     }
 
     fn ages(&self) -> Ages {

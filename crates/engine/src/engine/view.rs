@@ -151,7 +151,7 @@ impl<'a> View<'a> {
 
     /// Returns how many priorities a refresh posts at most.
     pub(super) fn budget(&self) -> usize {
-        budget(&self.posted, &self.settings)
+        budget(&self.posted, &self.settings, &self.batches)
     }
 
     /// Returns how many refreshes have ended, and whether one is in progress.

@@ -56,31 +56,9 @@ pub(super) const PAGE: &[Part] = &[
     ),
     Entry("refresh", "How often the order of pending jobs follows; 0: only at pushes. Default: \"30s\"."),
     Entry(
-        "depth",
-        "So many pending jobs of each scheduler queue stand in the order of their current priorities; those behind may not. 1 to 1000000. Default: \
-         1000.",
-    ),
-    Entry(
-        "budget",
-        "So many priorities are posted at a refresh, from the head of the queues down; the rest at the next. 1 to 1000000. \
-         Default: 2000.",
-    ),
-    Entry(
-        "max-stall",
-        "Flux's own loop over all pending jobs posts many priorities for less than one by one, but the job manager serves nobody \
-         until it is over. Where it would take longer than this (from some 4,000 pending jobs on), they are posted one by one, in \
-         a quarter of the time between two refreshes. A push that finds over 75 jobs without a priority uses it whatever it \
-         takes. Default: \"50ms\".",
-    ),
-    Entry(
         "accrual",
         "\"elapsed\": a job is charged as it runs. \"committed\": at its start for all the time it asked for, and what it did \
          not use comes back. Default: \"elapsed\".",
-    ),
-    Entry(
-        "memo",
-        "\"always\": each posted priority comes with a memo of the fair-share that it was computed from. \"never\": no memos. \
-         Default: \"always\".",
     ),
     Entry(
         "weights",

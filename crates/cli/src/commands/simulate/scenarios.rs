@@ -228,7 +228,6 @@ impl Plan {
     pub(super) fn scenario(&self, site: &PolicyData, common: Common) -> Result<Scenario, String> {
         let mut data = site.clone();
         let mut table: Map<String, Value> = Map::new();
-        table.insert("memo".to_owned(), "never".into());
         table.insert("remember".to_owned(), false.into());
         let Common { mut scheduler, depth, nodes, cores } = common;
         for Knob { key, what, .. } in &self.knobs {

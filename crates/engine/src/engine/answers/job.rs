@@ -338,7 +338,7 @@ fn lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
     // Not the whole snapshot, which looks at every job: this is asked of many jobs in one turn.
     let (last, is_refreshing) = view.refresh.last_refresh();
     let right_to = last.and_then(|last| last.right_to);
-    let depth = view.settings.depth;
+    let depth = view.batches.ordered;
     let reason = if is_refreshing {
         note("refresh-under-way", "a refresh is under way")
     } else if !view.posted.is_stale(id) {

@@ -15,14 +15,14 @@ const PART: f64 = 0.25;
 pub(super) struct Loop {
     /// Jobs that it goes through.
     pub pending: usize,
-    /// For so many seconds it may keep everybody waiting; 0: it may not.
-    pub longest: f64,
+    /// The longest time that it may take, in microseconds; 0: it is not used.
+    pub longest: usize,
 }
 
 impl Loop {
     /// Whether it is over in time, with so many priorities to post.
     pub fn is_short(self, touches: usize) -> bool {
-        self.longest > 0.0 && loop_cost(self.pending, touches) as f64 <= self.longest * 1e6
+        self.longest > 0 && loop_cost(self.pending, touches) <= self.longest
     }
 
     /// Whether it is to post so many priorities: where that costs less than one by one, which is so from some 75 on, and is short.
@@ -90,22 +90,22 @@ mod tests {
     #[test]
     fn flux_is_asked_for_all_only_where_that_is_cheaper_and_short() {
         for (what, pending, touches, longest, is_better) in [
-            ("few are posted singly", 1_000, 75, 0.05, false),
-            ("many of few pending", 1_000, 500, 0.05, true),
-            ("dearer than singly", 1_000, 300, 0.05, false),
-            ("as dear as singly", 100, 80, 0.05, false),
-            ("a loop of 125 ms", 10_000, 1_000, 0.05, false),
-            ("which the site allows", 10_000, 1_000, 0.125, true),
-            ("just not", 10_000, 1_001, 0.125, false),
-            ("75 are never too many", 20_000, 75, 10.0, false),
-            ("but 76 are", 20_000, 76, 10.0, true),
-            ("never", 1_000, 500, 0.0, false),
+            ("few are posted singly", 1_000, 75, 50_000, false),
+            ("many of few pending", 1_000, 500, 50_000, true),
+            ("dearer than singly", 1_000, 300, 50_000, false),
+            ("as dear as singly", 100, 80, 50_000, false),
+            ("a loop of 125 ms", 10_000, 1_000, 50_000, false),
+            ("which may take that long", 10_000, 1_000, 125_000, true),
+            ("just not", 10_000, 1_001, 125_000, false),
+            ("75 are never too many", 20_000, 75, 10_000_000, false),
+            ("but 76 are", 20_000, 76, 10_000_000, true),
+            ("never", 1_000, 500, 0, false),
         ] {
             assert_eq!(Loop { pending, longest }.is_better_for(touches), is_better, "{what}");
         }
-        assert!(Loop { pending: 1_000, longest: 0.008 }.is_short(0));
-        assert!(!Loop { pending: 1_000, longest: 0.008 }.is_short(1));
-        assert!(!Loop { pending: 0, longest: 0.0 }.is_short(0));
+        assert!(Loop { pending: 1_000, longest: 8_000 }.is_short(0));
+        assert!(!Loop { pending: 1_000, longest: 8_000 }.is_short(1));
+        assert!(!Loop { pending: 0, longest: 0 }.is_short(0));
     }
 
     #[test]

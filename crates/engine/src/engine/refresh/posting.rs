@@ -8,7 +8,7 @@ use super::{
     stage::Stage,
 };
 use crate::engine::{
-    Effect, Refresh, Settings, Shared, Step, Timer,
+    Batches, Effect, Refresh, Settings, Shared, Step, Timer,
     annotate::Annotating,
     due::Scan,
     effect::reprioritize_all,
@@ -44,7 +44,8 @@ impl Refresh {
         shared: &mut Shared,
         unpriced: Option<Vec<JobId>>,
     ) -> Vec<Effect> {
-        let (depth, budget) = (shared.settings.depth, budget(&shared.posted, &shared.settings));
+        let (depth, budget) =
+            (shared.batches.ordered, budget(&shared.posted, &shared.settings, &shared.batches));
         let refreshes_stale = self.stale.is_due;
         self.is_misplaced = false;
         let plan = shared.posted.plan(Bounds { depth, budget, refreshes_stale });
@@ -57,7 +58,7 @@ impl Refresh {
         let prices = plan.touch.into_iter().map(|(id, _)| id);
         let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), prices: prices.collect() };
         let mut effects = Vec::new();
-        let (a_loop, touched) = (cost_of_loop(&shared.posted, &shared.settings), posts.prices.len());
+        let (a_loop, touched) = (cost_of_loop(&shared.posted, &shared.batches), posts.prices.len());
         // What is posted along with those that have none costs least.
         let asks = self.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
         if asks || a_loop.is_better_for(touched) {
@@ -76,7 +77,7 @@ impl Refresh {
     /// Posts the next priorities, each as it is now.
     pub(in crate::engine) fn post(&mut self, shared: &mut Shared) -> Vec<Effect> {
         shared.posted.end_posts();
-        let a_loop = cost_of_loop(&shared.posted, &shared.settings);
+        let a_loop = cost_of_loop(&shared.posted, &shared.batches);
         let most = posts_at_once(a_loop.pending);
         let Stage::Posting(Posts { unpriced, prices }) = &mut self.stage else {
             return Vec::new();
@@ -140,21 +141,21 @@ impl Refresh {
     /// Whether jobs without a priority are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
     pub(super) fn seeks(&self, shared: &Shared) -> bool {
         self.pushed
-            && !cost_of_loop(&shared.posted, &shared.settings)
-                .is_short(shared.posted.pending_and_stale().1.min(shared.settings.budget))
+            && !cost_of_loop(&shared.posted, &shared.batches)
+                .is_short(shared.posted.pending_and_stale().1.min(shared.batches.posted))
     }
 }
 
-/// Returns what asking Flux for all priorities costs now.
-fn cost_of_loop(posted: &PostedPriorities, settings: &Settings) -> Loop {
-    Loop { pending: posted.len(), longest: settings.max_stall }
+/// Returns the cost of Flux's loop over all pending jobs.
+fn cost_of_loop(posted: &PostedPriorities, batches: &Batches) -> Loop {
+    Loop { pending: posted.len(), longest: batches.longest_loop }
 }
 
-/// Returns how many priorities a refresh posts at most: the number that is set, or fewer if Flux's loop would take too long, so that
-/// the priorities are posted one by one.
-pub(in crate::engine) fn budget(posted: &PostedPriorities, settings: &Settings) -> usize {
-    let (set, a_loop) = (settings.budget, cost_of_loop(posted, settings));
-    if a_loop.is_short(set) { set } else { set.min(posts_between(a_loop.pending, settings.refresh)) }
+/// Returns how many priorities a refresh posts at most: [`Batches::posted`], or fewer if Flux's loop would take too long, so that the
+/// priorities are posted one by one.
+pub(in crate::engine) fn budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches) -> usize {
+    let (most, a_loop) = (batches.posted, cost_of_loop(posted, batches));
+    if a_loop.is_short(most) { most } else { most.min(posts_between(a_loop.pending, settings.refresh)) }
 }
 
 /// Looks at the next jobs; what was found when all were looked at, or when there are so many that Flux's loop has to ask.

@@ -89,7 +89,7 @@ impl Refresh {
     /// Corrects the order in the next reactor turn if a job came to the wrong place of its queue, because the jobs around it
     /// have stale priorities.
     pub(in crate::engine) fn correct_place(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
-        let depth = shared.settings.depth;
+        let depth = shared.batches.ordered;
         // If a refresh used up its budget, the next one continues.
         let is_right = self.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
         if !shared.is_live() || !is_right || self.is_misplaced || !shared.posted.is_misplaced(id, depth) {

@@ -3,7 +3,7 @@
 //!
 //! # Rules
 //! - An association's jobs come in the order of their priorities without interleave, the earlier id first. Held and zero-score jobs
-//!   have no turn. The first [`Settings::depth`](super::super::Settings) of each association have one; those behind are priced
+//!   have no turn. The first [`Batches::ordered`](super::super::Batches) of each association have one; those behind are priced
 //!   like the last of them, until they come up.
 //! - A job asks for its nodes and cores, by the tree's weights, for its time limit; one without limit for a day.
 //! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
@@ -114,7 +114,7 @@ fn order_on(shared: &Shared, taking: &mut Taking, association: AssociationId, mo
     taking.left.pop_front();
     let mut order = std::mem::take(&mut taking.priced);
     order.sort_unstable();
-    order.truncate(shared.settings.depth);
+    order.truncate(shared.batches.ordered);
     let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
     if let Some((index, weights)) = standing_index(shared, association).zip(shared.standing.weights()) {
         let cost =

@@ -2,11 +2,12 @@
 //! The terms of age and size, against sums of intervals and prices worked out by hand.
 //! Rules: P8, P9
 
+use super::FEW;
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy as Policies, ZeroScore};
-use crate::engine::{Engine, Event, Settings, State};
+use crate::engine::{Batches, Engine, Event, Settings, State};
 use crate::ids::JobId;
 use fairshare::Policy;
 use proptest::prelude::*;
@@ -166,15 +167,16 @@ fn comes_last(host: &mut Host, jobs: &[JobId], depth: usize) {
     }
 }
 
-/// The jobs of the head where the budget is not enough for all, else all.
-const DEPTHS: [(usize, usize); 2] = [(1_000, 2_000), (5, 6)];
+/// All jobs; then a head of the queue, and too few posts for the others.
+const HEADS: [Batches; 2] = [FEW, Batches { ordered: 5, posted: 6, ..FEW }];
 
 #[test]
 fn a_job_that_comes_after_the_reference_moved_stands_where_its_price_puts_it() {
-    for (depth, budget) in DEPTHS {
+    for batches in HEADS {
         let mut host = live(Policy::FairTree);
         let week = 7.0 * 24.0 * HOUR;
-        let settings = Settings { age_weight: 486_000, age_max: week, depth, budget, ..Settings::default() };
+        let settings = Settings { age_weight: 486_000, age_max: week, ..Settings::default() };
+        host.engine.batches = batches;
         host.event(Event::Settings(settings));
         let reference = host.engine.ages().reference();
         host.now += 60.0 * HOUR;
@@ -187,15 +189,15 @@ fn a_job_that_comes_after_the_reference_moved_stands_where_its_price_puts_it() {
         host.refresh(reference + 1.0 - host.now);
         assert!(host.engine.ages().reference() > reference);
         host.now += 1.0;
-        comes_last(&mut host, &jobs, depth);
+        comes_last(&mut host, &jobs, batches.ordered);
     }
 }
 
 #[test]
 fn a_job_that_comes_after_a_push_of_other_weights_stands_where_its_price_puts_it() {
-    for (depth, budget) in DEPTHS {
+    for batches in HEADS {
         let mut host = Host::new();
-        host.event(Event::Settings(Settings { depth, budget, ..Settings::default() }));
+        host.engine.batches = batches;
         let push = |weight| {
             let weights = vec![("fairshare".to_owned(), weight)];
             let leaves = [(7, 0.0), (8, 1e6)].map(|(user, usage)| leaf(user, "A", usage, 0.0));
@@ -204,7 +206,7 @@ fn a_job_that_comes_after_a_push_of_other_weights_stands_where_its_price_puts_it
         host.event(push(100_000));
         let jobs: Vec<JobId> = (0..10).map(|_| host.submit(HostJob::new(7).bank("A")).unwrap()).collect();
         host.event(push(1_000_000));
-        comes_last(&mut host, &jobs, depth);
+        comes_last(&mut host, &jobs, batches.ordered);
     }
 }
 

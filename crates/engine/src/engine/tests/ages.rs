@@ -6,7 +6,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{Association, Policy, Queue};
 use crate::engine::answers::JobsWanted;
-use crate::engine::{Effect, Engine, Event, Memo, Past, Settings, State, Timer};
+use crate::engine::{Effect, Engine, Event, Past, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::Eligible;
 use crate::standing::SitePart;
@@ -287,7 +287,7 @@ fn a_reference_that_moves_amid_settings_is_news() {
     let settings = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
     let mut host = aged(settings.clone());
     let reference = host.engine.view().live_snapshot().ages.reference.unwrap();
-    host.engine.handle(reference - 1.0, Event::Settings(Settings { memo: Memo::Never, ..settings.clone() }));
+    host.engine.handle(reference - 1.0, Event::Settings(Settings { remember: false, ..settings.clone() }));
     assert!(has_all_asked(&mut host, reference + 1.0, Settings { annotate: true, ..settings }));
     assert!(host.engine.view().live_snapshot().ages.reference.unwrap() > reference);
 }

@@ -11,11 +11,14 @@ mod told;
 
 use self::drive::{Choices, bytes, chosen, fuzz, seen, show};
 use self::told::Told;
+use super::FEW;
 use super::live::{leaf, tree};
 use super::site::{NOW, association, queue, record};
 use crate::accounts::{Cap, ConfigPatch, Policy, PolicyPart, SiteLimit, Target, ZeroScore};
 use crate::engine::answers::PageWanted;
-use crate::engine::{Effect, EndedJob, Engine, Event, JobFacts, Memo, Past, Refusal, Settings, State, Timer};
+use crate::engine::{
+    Batches, Effect, EndedJob, Engine, Event, JobFacts, Past, Refusal, Settings, State, Timer,
+};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::{Allocation, Resources, Size, SizeError};
 use crate::standing::SitePart;
@@ -139,10 +142,6 @@ fn settings(of: &mut Choices<'_>) -> Settings {
     Settings {
         live: of.below(4) != 3,
         refresh: of.pick(&[30.0, 0.0, 1e300, f64::NAN, -1.0]),
-        depth: of.pick(&[1000, 0, 1, usize::MAX]),
-        budget: of.pick(&[2000, 0, 1]),
-        max_stall: of.pick(&[0.05, 0.0, f64::NAN]),
-        memo: of.pick(&[Memo::Always, Memo::Never]),
         age_max: of.pick(&[604_800.0, 0.0, f64::INFINITY]),
         age_weight: of.pick(&[0, 1000, i64::MAX, -5]),
         size_weight: of.pick(&[0, 1000, i64::MIN]),
@@ -256,7 +255,13 @@ fn kind(of: &impl std::fmt::Debug) -> String {
 /// Lives through the history that the bytes choose.
 fn live_through(input: &[u8]) -> Vec<u64> {
     let mut of = Choices(input);
-    let mut engine = Engine::small();
+    let batches = Batches {
+        ordered: of.pick(&[1000, 0, 1, usize::MAX]),
+        posted: of.pick(&[2000, 0, 1]),
+        longest_loop: of.pick(&[50_000, 0, usize::MAX]),
+        ..FEW
+    };
+    let mut engine = Engine::with_batches(batches);
     let mut told = Told::default();
     let mut open: Vec<Effect> = Vec::new();
     let mut features = Vec::new();

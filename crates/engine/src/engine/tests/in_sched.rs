@@ -9,9 +9,10 @@ use super::past_depend::{go, settled, states};
 use super::site::{HostJob, NOW, association, narrow, queue, record};
 use super::strict::rules;
 use super::why::why;
+use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{AssociationRecord, Cap, Policy as Accounts, RunningLimits, SiteLimit, Target};
 use crate::engine::answers::JobsWanted;
-use crate::engine::{Engine, Event, Settings, State};
+use crate::engine::{Engine, Event, State};
 use crate::ids::{Amount, JobId, Limit, Measure, Stage};
 use crate::limits::Phase;
 use crate::standing::SitePart;
@@ -237,8 +238,8 @@ fn who_rests_on_is_not_held() {
 /// that would be too long.
 #[test]
 fn who_wakes_too_late_after_a_restart_is_in_priority() {
-    for max_stall in [f64::INFINITY, 0.0] {
-        let settings = || Event::Settings(Settings { max_stall, ..rules(RunningLimits::Strict, &[]) });
+    for batches in [FEW, SINGLE_POSTS] {
+        let settings = || Event::Settings(rules(RunningLimits::Strict, &[]));
         let policy = || {
             let mut all = accounts();
             let own = |it: &&mut AssociationRecord| it.association == association(7, "A");
@@ -246,23 +247,24 @@ fn who_wakes_too_late_after_a_restart_is_in_priority() {
             Event::Policy(all, tree(Policy::FairTree, NOW, leaves()))
         };
         let mut host = Host::new();
+        host.engine.batches = batches;
         [settings(), policy()].into_iter().for_each(|event| host.event(event));
         let rests = submit(&mut host, 1);
         host.set_urgency(rests, 0);
         let next = submit(&mut host, 1);
         host.start(next);
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_batches(batches);
         engine.handle(NOW, settings());
         host.replay(false, engine);
         assert_eq!(host.state(rests), Some(Priority), "without data it has no price");
         host.set_urgency(rests, 16);
         let loops = host.loops;
         host.event(policy());
-        assert_eq!(host.loops > loops, max_stall > 0.0);
+        assert_eq!(host.loops > loops, batches == FEW);
         let job = host.engine.ledger().job(rests).unwrap();
         assert_eq!((host.state(rests), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
         host.end(next);
-        assert_eq!(go(&host, &[rests]), [true], "{max_stall}");
+        assert_eq!(go(&host, &[rests]), [true], "{batches:?}");
         settled(&host);
     }
 }

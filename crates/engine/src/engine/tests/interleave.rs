@@ -2,11 +2,12 @@
 //! Interleave under the model host: who would start next, by posted prices and ids, as a scheduler reads them.
 //! Rules: F22
 
+use super::FEW;
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Queue;
-use crate::engine::{Event, Settings};
+use crate::engine::{Batches, Event, Settings};
 use crate::ids::JobId;
 use crate::standing::SitePart;
 use fairshare::Policy;
@@ -23,8 +24,8 @@ fn site(policy: Policy, interleave: bool, usages: &[f64]) -> Host {
     let mut all = accounts();
     all.associations = users().map(|user| record(association(user, "A"), "A")).collect();
     let leaves = users().zip(usages).map(|(user, usage)| leaf(user, "A", *usage, 0.0)).collect();
-    let settings = Settings { interleave, budget: 1_000_000, depth: 1_000_000, ..Settings::default() };
-    host.event(Event::Settings(settings));
+    host.engine.batches = Batches { ordered: 1_000_000, posted: 1_000_000, ..FEW };
+    host.event(Event::Settings(Settings { interleave, ..Settings::default() }));
     host.event(Event::Policy(all, tree(policy, NOW, leaves)));
     host
 }

@@ -5,7 +5,7 @@
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Policy as Accounts;
-use crate::engine::{Effect, Engine, Event, Memo, Refusal, Settings, State, Timer};
+use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Bank, Leaf, RESET, Rule, SitePart, Watermark};
 use fairshare::accrual::HalfLife;
@@ -228,23 +228,20 @@ fn the_timer_runs_at_the_period_of_the_settings() {
 /// `flux account jobs -v` computes a priority anew from the fair-share in the memo.
 #[test]
 fn the_memo_has_the_fair_share_of_the_posted_priority() {
-    for memo in [Memo::Always, Memo::Never] {
-        let mut host = live(Policy::Classic);
-        let leaves = vec![leaf(7, "A", 1e5, 0.0), leaf(8, "A", 1e5 + 10.0, 0.0), leaf(8, "B", 1e4, 0.0)];
-        host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
-        host.event(Event::Settings(Settings { memo, ..Settings::default() }));
-        let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-        let first = host.jobs[&waits].priority;
-        host.start(runs);
-        // User 7 falls behind user 8 by a little.
-        host.refresh(30.0);
-        assert_ne!(host.jobs[&waits].priority, first);
-        for id in [waits, behind] {
-            let job = &host.jobs[&id];
-            assert_eq!(job.stored_memos, usize::from(memo == Memo::Always), "later ones are in no eventlog");
-            let of_memo = job.memos.last().map(|fairshare| (fairshare * 100_000.0).round() as i64);
-            assert_eq!(of_memo, job.priority.filter(|_| memo == Memo::Always));
-        }
+    let mut host = live(Policy::Classic);
+    let leaves = vec![leaf(7, "A", 1e5, 0.0), leaf(8, "A", 1e5 + 10.0, 0.0), leaf(8, "B", 1e4, 0.0)];
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
+    let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    let first = host.jobs[&waits].priority;
+    host.start(runs);
+    // User 7 falls behind user 8 by a little.
+    host.refresh(30.0);
+    assert_ne!(host.jobs[&waits].priority, first);
+    for id in [waits, behind] {
+        let job = &host.jobs[&id];
+        assert_eq!(job.stored_memos, 1, "later ones are in no eventlog");
+        let of_memo = job.memos.last().map(|fairshare| (fairshare * 100_000.0).round() as i64);
+        assert_eq!(of_memo, job.priority);
     }
 }
 
@@ -282,7 +279,7 @@ fn held_and_expedited_jobs_keep_their_price() {
 #[test]
 fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
     let mut host = live(Policy::Classic);
-    host.event(Event::Settings(Settings { depth: 10, budget: 2000, ..Settings::default() }));
+    host.engine.batches.ordered = 10;
     let [mine, others] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     for _ in 0..400 {
         host.submit(HostJob::new(8).bank("A")).unwrap();
@@ -312,7 +309,7 @@ fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
 fn one_by_one_and_by_the_loop_the_same_prices_are_posted() {
     let after = |pending: usize, by_loop: bool| {
         let mut host = live(Policy::Classic);
-        host.event(Event::Settings(Settings { budget: 100_000, ..Settings::default() }));
+        host.engine.batches.posted = 100_000;
         let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
         for k in 0..pending {
             let (user, bank) = [(7, "A"), (7, "A"), (8, "A")][k % 3];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Random lives of jobs under live fair-share: usages equal a recount, heads are right after a refresh, prices are explained.
 
+use super::FEW;
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
 use super::site::{HostJob, NOW};
-use crate::engine::{Engine, Event, Settings};
+use crate::engine::{Batches, Engine, Event};
 use crate::ids::{JobId, UserId};
 use crate::integral::integral;
 use crate::standing::Leaf;
@@ -58,7 +59,6 @@ struct Ran {
 struct World {
     host: Host,
     policy: Policy,
-    settings: Settings,
     weight: i64,
     /// Every job that ever ran.
     ran: BTreeMap<JobId, Ran>,
@@ -135,8 +135,7 @@ impl World {
                 self.push(NOW);
             }
             Act::Replay(is_reload) => {
-                self.host.replay(*is_reload, Engine::small());
-                self.host.event(Event::Settings(self.settings.clone()));
+                self.host.replay(*is_reload, Engine::with_batches(self.host.engine.batches));
                 self.push((NOW + 300.0).min(self.host.now));
             }
         }
@@ -167,7 +166,7 @@ impl World {
         assert_eq!(self.host.engine.view().live_snapshot().pending, pending);
     }
 
-    /// The first jobs of each queue by posted price are the first by exact price, where the budget allowed it.
+    /// The first jobs of each queue by posted price are the first by exact price, as far as the posts of a refresh allowed it.
     fn heads_are_right(&self) {
         let Some(last) = self.host.engine.view().live_snapshot().last else { return };
         for queue in [None, Some("q1")] {
@@ -203,14 +202,13 @@ proptest! {
 
     #[test]
     fn every_life_is_counted_ordered_and_explained(
-        policy in prop::sample::select(Policy::ALL.to_vec()), budget in prop_oneof![Just(2), Just(2000)],
-        max_stall in prop_oneof![Just(0.0), Just(0.05)],
+        policy in prop::sample::select(Policy::ALL.to_vec()), posted in prop_oneof![Just(2), Just(2000)],
+        longest_loop in prop_oneof![Just(0), Just(50_000)],
         acts in prop::collection::vec(act(), 1..80),
     ) {
         let mut host = Host::new();
-        let settings = Settings { depth: DEPTH, budget, max_stall, ..Settings::default() };
-        host.event(Event::Settings(settings.clone()));
-        let mut world = World { host, policy, settings, weight: 100_000, ran: BTreeMap::new() };
+        host.engine.batches = Batches { ordered: DEPTH, posted, longest_loop, ..FEW };
+        let mut world = World { host, policy, weight: 100_000, ran: BTreeMap::new() };
         world.push(NOW);
         for act in &acts {
             world.step(act);

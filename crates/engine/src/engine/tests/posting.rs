@@ -6,14 +6,11 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, association, record};
 use super::strict::rules;
+use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{Policy as Accounts, RunningLimits};
-use crate::engine::{Effect, Engine, Event, Settings, State, Step, Timer};
+use crate::engine::{Batches, Effect, Engine, Event, Settings, State, Step, Timer};
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::{Policy, Shares};
-
-fn never() -> Settings {
-    Settings { max_stall: 0.0, ..Settings::default() }
-}
 
 /// The data of everybody, and of user 9 in A.
 fn with_nine(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
@@ -38,9 +35,9 @@ fn who_waits(host: &mut Host, users: &[u32]) -> Vec<JobId> {
 
 #[test]
 fn a_push_gives_a_price_to_who_has_none_without_the_loop() {
-    for (settings, by_loop) in [(Settings::default(), 1), (never(), 0)] {
+    for (batches, by_loop) in [(FEW, 1), (SINGLE_POSTS, 0)] {
         let mut host = Host::new();
-        host.event(Event::Settings(settings));
+        host.engine.batches = batches;
         let jobs = who_waits(&mut host, &[7, 9, 8]);
         let first = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
         assert_eq!(loops_of(&mut host, first), by_loop);
@@ -59,9 +56,9 @@ fn a_push_gives_a_price_to_who_has_none_without_the_loop() {
 /// That of a user whom no push knows, with a bank; and one whose queue turns out to be forbidden.
 #[test]
 fn who_can_never_have_a_price_is_told_so_without_the_loop() {
-    for settings in [Settings::default(), never()] {
+    for batches in [FEW, SINGLE_POSTS] {
         let mut host = Host::new();
-        host.event(Event::Settings(settings));
+        host.engine.batches = batches;
         let stranger = host.submit(HostJob::new(99).bank("A")).unwrap();
         let forbidden = host.submit(HostJob::new(9).queue("q2")).unwrap();
         host.event(with_nine(|all| {
@@ -77,9 +74,9 @@ fn who_can_never_have_a_price_is_told_so_without_the_loop() {
 /// Who waited in PRIORITY came first. It is given its price before others are let go in its place.
 #[test]
 fn who_has_no_price_stands_in_line_before_others_are_let_go() {
-    for settings in [Settings::default(), never()] {
+    for batches in [FEW, SINGLE_POSTS] {
         let mut host = Host::new();
-        host.event(Event::Settings(settings));
+        host.engine.batches = batches;
         let first = who_waits(&mut host, &[9])[0];
         let held = host.submit(HostJob::new(9).after("afterany:other")).unwrap();
         host.event(with_nine(|all| {
@@ -98,8 +95,8 @@ fn who_has_no_price_stands_in_line_before_others_are_let_go() {
 fn who_was_not_asked_about_since_a_reload_is() {
     let mut host = live(Policy::FairTree);
     let jobs = [7, 8, 7, 8, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
-    let mut engine = Engine::small();
-    engine.handle(NOW, Event::Settings(never()));
+    let mut engine = Engine::with_batches(SINGLE_POSTS);
+    engine.handle(NOW, Event::Settings(Settings::default()));
     engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     host.replay(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
@@ -111,7 +108,7 @@ fn who_was_not_asked_about_since_a_reload_is() {
 #[test]
 fn who_waits_for_room_is_not_asked_for() {
     let mut host = Host::new();
-    host.event(Event::Settings(never()));
+    host.engine.batches = SINGLE_POSTS;
     let jobs = who_waits(&mut host, &[9; 80]);
     let push = || {
         with_nine(|all| all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1)))
@@ -130,8 +127,8 @@ fn who_is_in_sched_already_gets_bank_and_price() {
     for id in &jobs {
         host.jobs.get_mut(id).unwrap().bank = None;
     }
-    let mut engine = Engine::small();
-    engine.handle(NOW, Event::Settings(never()));
+    let mut engine = Engine::with_batches(SINGLE_POSTS);
+    engine.handle(NOW, Event::Settings(Settings::default()));
     host.replay(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
     assert_eq!(loops_of(&mut host, push), 0);
@@ -147,7 +144,7 @@ fn who_is_in_sched_already_gets_bank_and_price() {
 fn many_who_have_no_price_are_asked_for_by_the_loop() {
     for (waiting, by_loop) in [(75, 0), (76, 1)] {
         let mut host = Host::new();
-        host.event(Event::Settings(never()));
+        host.engine.batches = SINGLE_POSTS;
         let jobs = who_waits(&mut host, &vec![7; waiting]);
         let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
         assert_eq!(loops_of(&mut host, push), by_loop, "{waiting}");
@@ -161,7 +158,8 @@ fn many_who_have_no_price_are_asked_for_by_the_loop() {
 #[test]
 fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
     let mut host = live(Policy::Classic);
-    host.event(Event::Settings(Settings { refresh: 0.0001, ..never() }));
+    host.engine.batches = SINGLE_POSTS;
+    host.event(Event::Settings(Settings { refresh: 0.0001, ..Settings::default() }));
     let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
     let jobs = [8, 7, 8, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(runs);
@@ -210,7 +208,7 @@ fn what_changed_since_a_refresh_is_told_so() {
 #[test]
 fn without_the_loop_others_have_their_time_between_posts() {
     let mut host = live(Policy::Classic);
-    host.event(Event::Settings(never()));
+    host.engine.batches = SINGLE_POSTS;
     let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
     for _ in 0..150 {
         host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -229,7 +227,8 @@ fn without_the_loop_others_have_their_time_between_posts() {
 /// User 7 may run one job in A. One that was held is in SCHED, and another held, whose urgency alone makes a price.
 fn one_freed_one_held(settings: Settings) -> (Host, [JobId; 2]) {
     let mut host = live(Policy::Classic);
-    host.event(Event::Settings(Settings { max_stall: 0.0, ..settings }));
+    host.engine.batches = SINGLE_POSTS;
+    host.event(Event::Settings(settings));
     let mut all = accounts();
     all.associations.iter_mut().for_each(|one| one.association.max_running_jobs = Limit(1));
     host.event(Event::Policy(all, tree(Policy::Classic, NOW, leaves())));
@@ -277,7 +276,7 @@ fn a_price_that_comes_back_without_the_loop_after_its_place_was_taken_is_not_pos
 #[test]
 fn who_is_given_a_price_without_the_loop_is_told_its_fair_share() {
     let mut host = live(Policy::Classic);
-    host.event(Event::Settings(never()));
+    host.engine.batches = SINGLE_POSTS;
     let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(runs);
     let before = host.jobs[&waits].memos.len();
@@ -424,8 +423,8 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
         ("request", |host| host.event(Event::Reprioritize)),
         ("another plugin's loop", |host| host.reprioritize_all()),
         ("reload", |host| {
-            let depth = host.engine.view().settings().depth + 1;
-            host.event(Event::Settings(Settings { depth, ..Settings::default() }));
+            let refresh = host.engine.view().settings().refresh + 1.0;
+            host.event(Event::Settings(Settings { refresh, ..Settings::default() }));
         }),
     ];
     for (what, ask) in asks {
@@ -470,7 +469,7 @@ fn a_job_that_comes_has_its_place_though_the_others_are_stale() {
 fn a_virtual_queue_and_its_parent_form_one_order() {
     for learned in ["configuration", "queue states", "one list", "nowhere"] {
         let mut host = Host::new();
-        host.event(Event::Settings(Settings { depth: 40, budget: 500, ..never() }));
+        host.engine.batches = Batches { ordered: 40, posted: 500, ..SINGLE_POSTS };
         let used =
             |of_7, of_8| vec![leaf(7, "A", of_7, 0.0), leaf(8, "A", of_8, 0.0), leaf(7, "B", 0.0, 0.0)];
         match learned {

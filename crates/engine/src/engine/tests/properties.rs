@@ -6,8 +6,9 @@ use super::host::Host;
 use super::live::{leaf, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use super::strict::rules;
+use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{AssociationRecord, Cap, Policy, Queue, RunningLimits, SiteLimit, Target};
-use crate::engine::{Engine, Event, Settings, State};
+use crate::engine::{Batches, Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::standing::SitePart;
 use fairshare::Policy as Ranking;
@@ -36,6 +37,7 @@ struct Site {
     /// The scheduler starts every job at once.
     is_eager: bool,
     settings: Settings,
+    batches: Batches,
     /// Whether pushes bring a tree, after which prices are posted by Flux's loop or one by one.
     has_tree: bool,
 }
@@ -48,6 +50,7 @@ struct World {
 impl World {
     fn new(site: Site) -> Self {
         let mut world = World { host: Host::new(), site };
+        world.host.engine.batches = world.site.batches;
         world.host.event(Event::Settings(world.site.settings.clone()));
         world.host.event(world.policy());
         world
@@ -150,7 +153,7 @@ impl World {
                 let (push, settings) = (self.policy(), self.site.settings.clone());
                 let host = &mut self.host;
                 host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
-                let mut engine = Engine::small();
+                let mut engine = Engine::with_batches(self.site.batches);
                 engine.handle(NOW, Event::Settings(settings));
                 if *data_first {
                     engine.handle(NOW, push);
@@ -260,14 +263,15 @@ fn limits() -> impl Strategy<Value = [i64; 5]> {
 
 fn site() -> impl Strategy<Value = Site> {
     let accounts = (prop::array::uniform4(limits()), prop::array::uniform2(limits()), over_scopes());
-    let ways = (any::<bool>(), running_limits(), any::<bool>(), prop_oneof![Just(0.0), Just(0.05)]);
+    let ways = (any::<bool>(), running_limits(), any::<bool>(), prop_oneof![Just(SINGLE_POSTS), Just(FEW)]);
     (accounts, ways).prop_map(
-        |((associations, in_queues, limits), (is_eager, settings, has_tree, max_stall))| Site {
+        |((associations, in_queues, limits), (is_eager, settings, has_tree, batches))| Site {
             records: records(associations),
             queues: queues(in_queues),
             limits,
             is_eager,
-            settings: Settings { max_stall, ..settings },
+            settings,
+            batches,
             has_tree,
         },
     )
@@ -336,8 +340,9 @@ fn one_refresh_lets_no_two_jobs_into_one_place() {
         queues: queues([[1000; 5]; 2]),
         limits: Vec::new(),
         is_eager: true,
+        settings: rules(RunningLimits::Strict, &[]),
         // Each priority is posted by id.
-        settings: Settings { max_stall: 0.0, ..rules(RunningLimits::Strict, &[]) },
+        batches: SINGLE_POSTS,
         has_tree: true,
     };
     live_by_ourselves(site, &ops, |_, _| ());

@@ -2,12 +2,13 @@
 //! What a refresh does in which turn, what is asked for at a start, and which usages are told: figures worked out by hand.
 //! Rules: F13, F17
 
+use super::FEW;
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ConfigPatch, ZeroScore};
 use crate::engine::answers::{Open, PageWanted, StandingsWanted};
-use crate::engine::{Effect, EndedJob, Engine, Event, Refusal, Settings, State, Timer};
+use crate::engine::{Batches, Effect, EndedJob, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Job, RESET, SitePart};
 use fairshare::periods::Resources;
@@ -79,12 +80,8 @@ fn jobs_are_priced_in_as_many_turns_whoever_they_are_of() {
             tree(Policy::Classic, NOW, leaves)
         };
         // What is posted is another matter, and who is looked for, and how many turns there are.
-        host.event(Event::Settings(Settings {
-            interleave,
-            depth: 20,
-            max_stall: 10.0,
-            ..Settings::default()
-        }));
+        host.engine.batches = Batches { ordered: 20, longest_loop: usize::MAX, ..FEW };
+        host.event(Event::Settings(Settings { interleave, ..Settings::default() }));
         host.event(Event::Policy(all.clone(), site()));
         for job in 0..jobs {
             host.submit(HostJob::new(10 + job as u32 % users)).unwrap();
@@ -116,7 +113,8 @@ fn jobs_at_the_end_of_their_age_are_priced_in_turns() {
     for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {
         let mut host = live(Policy::FairTree);
         let ages = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
-        host.event(Event::Settings(Settings { depth: 20, budget: 300, max_stall: 10.0, ..ages }));
+        host.engine.batches = Batches { ordered: 20, posted: 300, longest_loop: usize::MAX, ..FEW };
+        host.event(Event::Settings(ages));
         for _ in 0..jobs {
             host.submit(HostJob::new(7).bank("A")).unwrap();
         }
@@ -361,7 +359,7 @@ fn an_r_that_says_no_time_is_told() {
 #[test]
 fn in_the_loop_of_a_refresh_only_those_of_the_plan_get_another_price() {
     let mut host = live(Policy::Classic);
-    host.event(Event::Settings(Settings { depth: 250, budget: 100_000, ..Settings::default() }));
+    host.engine.batches = Batches { ordered: 250, posted: 100_000, ..FEW };
     let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
         host.submit(HostJob::new(*user).bank("A")).unwrap();

@@ -5,7 +5,7 @@
 use super::host::Host;
 use super::live::{accounts, leaves, live, tree};
 use super::site::{HostJob, NOW, association, queue, record};
-use crate::engine::{Effect, Engine, Event, Level, Refusal, Settings, State, Step};
+use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step};
 use crate::ids::{JobId, Limit};
 use crate::limits::{HoldName, RULES};
 use fairshare::Policy;
@@ -116,7 +116,7 @@ fn lagging(host: &Host) -> usize {
 #[test]
 fn prices_of_a_refused_loop_are_tried_again_at_the_next_refresh() {
     let mut host = live(Policy::Classic);
-    host.event(Event::Settings(Settings { budget: 100_000, ..Settings::default() }));
+    host.engine.batches.posted = 100_000;
     let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
