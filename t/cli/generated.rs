@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Manual pages and completions in `etc/` equal those generated from the definitions. `UPDATE_GOLDEN=1` rewrites them.
+//! Manual pages, completions and the sample configuration in `etc/` equal those generated from the definitions, and so does the table of
+//! settings in docs/reference.md. `UPDATE_GOLDEN=1` rewrites them.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use fairshare_engine::engine::Settings;
+use fairshare_protocol::document;
+use fairshare_protocol::settings::{SETTINGS, Setting};
+
 use super::{directory, fairshare};
 
 fn files(root: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
+    let sample = "flux-fairshare.toml";
+    found.extend(fs::read_to_string(root.join(sample)).ok().map(|text| (sample.to_owned(), text)));
     for folder in ["man1", "man7", "completions"] {
         for entry in fs::read_dir(root.join(folder)).into_iter().flatten().flatten() {
             let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
@@ -40,6 +47,44 @@ fn manual_pages_and_completions_are_up_to_date() {
             "etc/{name} is out of date: UPDATE_GOLDEN=1 cargo test rewrites it"
         );
     }
+}
+
+/// A setting without its row fails the test, and so does a row of a setting that is gone.
+#[test]
+fn the_reference_has_the_table_of_settings() {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md"));
+    let text = fs::read_to_string(path).expect("text");
+    let head = "| `[fairshare]` | default | |\n|---|---|---|\n";
+    let (before, rest) = text.split_once(head).expect("the table");
+    let (table, after) = rest.split_once("\n\n").expect("an end");
+    let row = |Setting { name, doc, default, .. }: &Setting| format!("| `{name}` | `{default}` | {doc} |");
+    let fresh = SETTINGS.iter().map(row).collect::<Vec<_>>().join("\n");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(path, format!("{before}{head}{fresh}\n\n{after}")).expect("written");
+    } else {
+        assert_eq!(table, fresh, "UPDATE_GOLDEN=1 cargo test rewrites docs/reference.md");
+    }
+}
+
+/// The defaults that the documents name are those of the plugin.
+#[test]
+fn the_sample_sets_each_setting_to_its_default() {
+    let sample = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/flux-fairshare.toml"));
+    let set: String = sample
+        .expect("text")
+        .lines()
+        .map(|line| {
+            let line = line.strip_prefix('#').filter(|line| !line.starts_with(' ')).unwrap_or(line);
+            line.to_owned() + "\n"
+        })
+        .collect();
+    let table: toml::Table = toml::from_str(&set).expect("TOML");
+    let table = table["fairshare"].as_table().expect("a table");
+    assert!(SETTINGS.iter().all(|setting| table.contains_key(setting.name)), "{table:?}");
+    let text = serde_json::to_string(table).expect("JSON");
+    assert_eq!(document::settings(&text), Ok(Settings::default()), "{text}");
+    let other = text.replace("\"7d\"", "\"8d\"");
+    assert_ne!(document::settings(&other), Ok(Settings::default()), "{text}");
 }
 
 #[test]

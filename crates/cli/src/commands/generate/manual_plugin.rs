@@ -11,9 +11,11 @@ pub(super) enum Part {
     Entry(&'static str, &'static str),
     /// Lines that stay as they are.
     Lines(&'static str),
+    /// An entry for each setting.
+    Settings,
 }
 
-use Part::{Entry, Lines, Section, Text};
+use Part::{Entry, Lines, Section, Settings, Text};
 
 /// The name of the page.
 pub(super) const NAME: &str = "flux-fairshare-plugin";
@@ -46,61 +48,10 @@ pub(super) const PAGE: &[Part] = &[
     Entry("any key of SETTINGS", "For instance refresh=10, or a table as JSON."),
     Section("SETTINGS"),
     Text(
-        "The table [fairshare] of Flux's configuration; \"flux config reload\" puts it in force. A key that is unknown, or a \
-         value that is none, refuses the whole table by name. Durations are seconds, or a number with ms, s, m, h or d.",
+        "The table [fairshare] of Flux's configuration; \"flux config reload\" puts it in force. If a key is unknown or \
+         a value is invalid, the whole table is rejected, and the message names the key. Durations are seconds, or a number with ms, s, m, h or d.",
     ),
-    Entry(
-        "live",
-        "Whether usage and fair-share follow the jobs between pushes; if not, fair-share is the number that was pushed. \
-         Default: true.",
-    ),
-    Entry("refresh", "How often the order of pending jobs follows; 0: only at pushes. Default: \"30s\"."),
-    Entry(
-        "accrual",
-        "\"elapsed\": a job is charged as it runs. \"committed\": at its start for all the time it asked for, and what it did \
-         not use comes back. Default: \"elapsed\".",
-    ),
-    Entry(
-        "weights",
-        "A table: age, for the time a job was eligible over age-max, and size, for its nodes over the site's. Both are \
-         integers; where the database's factors name age or size, those weights count instead. Default: {age = 0, size = 0}.",
-    ),
-    Entry(
-        "age-max",
-        "From here on a job's age counts no more; with max-wait-behind set it is only the unit in which age is measured, and age \
-         has no end. Default: \"7d\".",
-    ),
-    Entry(
-        "max-wait-behind",
-        "A promise: no eligible job is overtaken for longer than this by later ones of equal size. The weight of age follows \
-         from it. Default: none.",
-    ),
-    Entry(
-        "interleave",
-        "Whether a user's jobs are priced as if those before them had been charged, so that users take turns. Default: false.",
-    ),
-    Entry(
-        "running-limits",
-        "\"upstream\": limits on what runs are looked at when a job leaves DEPEND, as flux-accounting does. \"strict\": no more \
-         jobs are in SCHED than could run at once. Default: \"upstream\".",
-    ),
-    Entry("queues", "A table by queue; in each running-limits can be set for that queue alone."),
-    Entry("limits", "An array of tables, see LIMITS."),
-    Entry(
-        "public",
-        "What of the tree everybody may see: \"own\" numbers alone, the \"banks\" above and beside them, or \"all\". With \"own\" a \
-         limit on a bank is shown without what is in use. Default: \"banks\".",
-    ),
-    Entry(
-        "annotate",
-        "With true, flux jobs -o \"{annotations.user.standing}\" shows the fair-share and rank of each pending job as of the last \
-         refresh, or the limit that holds it. Default: false.",
-    ),
-    Entry(
-        "remember",
-        "Whether the last push and what was used since are kept in the KVS, to be there again after a reload or restart. \
-         Default: true.",
-    ),
+    Settings,
     Section("LIMITS"),
     Text(
         "flux-accounting's limits come with its data. Limits on GPUs, whole banks, and users over all their banks come from \

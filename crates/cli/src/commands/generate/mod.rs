@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare generate`: manual pages and completions from the definitions of the commands.
+//! `flux fairshare generate`: manual pages and completions from the definitions of the commands, and a sample of the configuration.
 
 mod manual;
 mod manual_plugin;
@@ -19,13 +19,14 @@ use strum::VariantNames;
 use crate::outcome::{Answer, EXIT_STATUS, Failure, Outcome};
 use fairshare::Policy;
 use fairshare_import::Format;
+use fairshare_protocol::settings::{SETTINGS, Setting};
 use manual_plugin::Part;
 
-/// Write manual pages and completions below a directory
+/// Write manual pages, completions and a sample of the configuration below a directory
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub(crate) struct Args {
-    /// The directory; man1/, man7/ and completions/ are made in it
+    /// The directory; man1/, man7/, completions/ and flux-fairshare.toml are made in it
     directory: PathBuf,
 }
 
@@ -44,6 +45,7 @@ fn write(directory: &Path, definition: fn() -> Command) -> io::Result<()> {
         fs::create_dir_all(directory)?;
     }
     plugin_page(&of_plugin)?;
+    fs::write(directory.join(format!("{PROGRAM}.toml")), sample())?;
     let mut command = definition();
     command.build();
     page(&command, PROGRAM, &pages, definition)?;
@@ -121,6 +123,33 @@ fn page(command: &Command, name: &str, directory: &Path, definition: fn() -> Com
     fs::write(directory.join(format!("{name}.1")), text)
 }
 
+/// Returns a setting as an entry of the plugin's page.
+fn setting_entry(Setting { name, doc, default, .. }: &Setting) -> String {
+    format!(".TP\n\\fB{}\\fR\n{}\n", roff(name), roff(&format!("{doc} Default: {default}.")))
+}
+
+/// Returns the sample of the configuration, which has all settings as comments.
+fn sample() -> String {
+    let settings = SETTINGS.iter().map(|Setting { name, doc, default, .. }| {
+        let doc =
+            textwrap::fill(doc, textwrap::Options::new(100).initial_indent("# ").subsequent_indent("# "));
+        format!("\n{doc}\n#{name} = {default}\n")
+    });
+    std::iter::once(SAMPLE.to_owned()).chain(settings).collect()
+}
+
+const SAMPLE: &str = r#"# SPDX-License-Identifier: LGPL-3.0-only
+# Sample for the system instance, e.g. conf.d/flux-fairshare.toml in Flux's system configuration directory.
+
+[job-manager]
+plugins = [
+  { remove = ".priority-default", load = "mf_priority.so" },
+]
+
+# The settings with their defaults: see flux-fairshare-plugin(7). To change one, uncomment its line and [fairshare].
+#[fairshare]
+"#;
+
 /// The page of the plugin, which is no command.
 fn plugin_page(directory: &Path) -> io::Result<()> {
     let name = manual_plugin::NAME;
@@ -131,6 +160,7 @@ fn plugin_page(directory: &Path) -> io::Result<()> {
             Part::Text(words) => format!(".PP\n{}\n", roff(words)),
             Part::Entry(key, what) => format!(".TP\n\\fB{}\\fR\n{}\n", roff(key), roff(what)),
             Part::Lines(lines) => format!(".PP\n.nf\n{}\n.fi\n", roff(lines)),
+            Part::Settings => SETTINGS.iter().map(setting_entry).collect(),
         };
     }
     fs::write(directory.join(format!("{name}.7")), text)
