@@ -44,7 +44,7 @@
 //!
 //! In this crate `plugin/mod.rs` lists the callbacks, and `plugin/events.rs` turns them into events. `plugin/effects.rs` carries out
 //! the effects. `plugin/methods.rs` lists the RPC methods, `plugin/pace.rs` limits the time that requests of guests take, and
-//! `plugin/remember/mod.rs` saves the snapshot. The documentation of the crate `fairshare` explains the ranking policies.
+//! `plugin/snapshot/mod.rs` saves the snapshot. The documentation of the crate `fairshare` explains the ranking policies.
 //!
 //! # Where to add
 //! - a field of associations, queues, banks, projects or weights: the record in `crates/protocol/src/records/`, from which reading,

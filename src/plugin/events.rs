@@ -193,12 +193,12 @@ impl Callback<'_> {
                 if let Some(text) = self.plugin.loaded.take() {
                     self.host.plugin().log(LogLevel::Info, &text);
                 }
-                let remembers = settings.remember;
+                let is_saved = settings.remember;
                 self.plugin.is_private.set(settings::is_private(access.as_deref()));
                 self.drive(Event::ConfiguredQueues(settings::configured_queues(queues.as_deref())))?;
                 self.drive(Event::Settings(settings))?;
                 self.plugin
-                    .advance_snapshot(self.host, |remember, engine| remember.configure(engine, remembers));
+                    .advance_snapshot(self.host, |snapshot, engine| snapshot.configure(engine, is_saved));
                 Ok(())
             }
             Err(text) => {

@@ -15,9 +15,9 @@ mod pace;
 mod parts;
 mod query;
 mod queue_states;
-mod remember;
 mod resources;
 mod services;
+mod snapshot;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -39,12 +39,12 @@ use overruled::OtherPlugins;
 use pace::Pace;
 use parts::Parts;
 use queue_states::QueueStates;
-use remember::Remember;
+use snapshot::Snapshot;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::time::SystemTime;
 
-/// Where the instance keeps what it has, and the number by which that is looked up: what is remembered has others.
+/// The key of the instance's resources, and the number of its look-up: the look-ups of the snapshot have others.
 const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
 
 /// The plugin's state. The methods of this type route: callbacks to events, effects to calls of Flux, requests to what answers them.
@@ -61,7 +61,7 @@ pub struct MfPriority {
     refusal: RefCell<Option<String>>,
     /// Why the engine rejected the policy of the running request.
     rejected: RefCell<Option<String>>,
-    remember: RefCell<Remember>,
+    snapshot: RefCell<Snapshot>,
     /// How fast guests are answered.
     pace: RefCell<Pace<Delayed>>,
     queues: RefCell<QueueStates>,
@@ -148,7 +148,7 @@ impl Jobtap for MfPriority {
             updated: Cell::new(came),
             refusal: RefCell::default(),
             rejected: RefCell::default(),
-            remember: RefCell::new(Remember::new(came.is_some())),
+            snapshot: RefCell::new(Snapshot::new(came.is_some())),
             pace: RefCell::default(),
             queues: RefCell::default(),
             calls: RefCell::default(),
@@ -195,7 +195,7 @@ impl Jobtap for MfPriority {
         match timer {
             Timer::Remember => {
                 let is_push_open = self.is_push_open();
-                return self.advance_snapshot(host, |remember, engine| remember.step(engine, is_push_open));
+                return self.advance_snapshot(host, |snapshot, engine| snapshot.step(engine, is_push_open));
             }
             Timer::Expire => return staged_push::expire(self, host),
             Timer::Answer => return self.answer_delayed(host),
@@ -223,12 +223,12 @@ impl Jobtap for MfPriority {
     }
 
     fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
-        self.advance_snapshot(host, |remember, _| remember.written(outcome));
+        self.advance_snapshot(host, |snapshot, _| snapshot.written(outcome));
     }
 
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
         if number != SITE_RESOURCES.1 {
-            return self.advance_snapshot(host, |remember, engine| remember.found(engine, number, found));
+            return self.advance_snapshot(host, |snapshot, engine| snapshot.found(engine, number, found));
         }
         let nodes = match found {
             Found::Text(text) => resources::site_nodes(text),
@@ -255,7 +255,7 @@ impl Jobtap for MfPriority {
 
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
         let _ = self.drive(host, None, Event::Panicked(id.map(JobId)));
-        self.advance_snapshot(host, |remember, _| remember.recover());
+        self.advance_snapshot(host, |snapshot, _| snapshot.recover());
         self.recover_answers(host);
     }
 }

@@ -45,7 +45,7 @@ pub fn answer(
     // The data are in force, whatever Flux made of what follows from them.
     plugin.updated.set(Some(SystemTime::now()));
     plugin.pieces.add(plugin.engine.view(|view| view.latest_difference()).ok_or_else(busy)?);
-    plugin.advance_snapshot(host, |remember, _| remember.data_came(false));
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.data_came(false));
     carried_out
         .map_err(|refused| error(refused.errno, format!("the data are in force, but: {}", refused.text)))?;
     Ok(None)

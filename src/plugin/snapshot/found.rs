@@ -6,7 +6,7 @@ use super::applying::Applying;
 use super::jobs::{self, Log};
 use super::reading::Reading;
 use super::record::{self, Fault, Group, Manifest, groups_key};
-use super::{ENDED, GROUPS, Known, MANIFEST, Remember, State, has_data};
+use super::{ENDED, GROUPS, Known, MANIFEST, Snapshot, State, has_data};
 use crate::jobtap::{self, Found, LogLevel};
 use fairshare_engine::engine::Engine;
 use std::collections::HashSet;
@@ -39,7 +39,7 @@ impl Lists {
     }
 }
 
-impl Remember {
+impl Snapshot {
     /// All lists are there: what is to be asked for now, if the record is wanted.
     fn listed(&mut self, has_data: bool) -> Vec<(u64, String)> {
         let State::AskingLists(lists) = std::mem::take(&mut self.state) else { return Vec::new() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Writing a record: what is not there yet, a batch at a time, and the manifest last.
+//! Writing a snapshot: new chunks, a batch at a time, and the manifest last.
 
 use super::jobs::{self, Log};
 use super::lines::{Complete, Cutter, Line};
@@ -12,17 +12,17 @@ use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::{AsPushed, Bookmark, Ended, EvictedUsage};
 use std::collections::{BTreeSet, HashSet};
 
-/// Bytes that are written together.
+/// The bytes of a batch.
 const BATCH: usize = 256 << 10;
 /// Associations looked at in one turn.
 pub(super) const PAGE: usize = 400;
 /// Associations, or ended jobs, looked at in one turn when only ended jobs are left to be written.
 pub(super) const JOBS_PAGE: usize = 2000;
 
-/// Texts under keys, and keys of which what is there goes away.
+/// Keys with their new values; `None` removes a key.
 pub(super) type Changes = Vec<(String, Option<String>)>;
 
-/// What is asked for next.
+/// What the writer needs next.
 #[derive(Debug)]
 pub(super) enum Wants<'a> {
     AsPushed,
@@ -32,10 +32,10 @@ pub(super) enum Wants<'a> {
     Jobs(Bookmark),
 }
 
-/// A record under way.
+/// A snapshot that is being written.
 #[derive(Debug)]
 pub(super) struct Writing {
-    /// What was in force when it began.
+    /// The generation of the data in force at its start.
     pub generation: u64,
     as_pushed: Option<Option<AsPushed>>,
     /// The association that was taken in last.
@@ -50,7 +50,7 @@ pub(super) struct Writing {
     list: Option<String>,
     pub log: Log,
     owner: u32,
-    /// What is there is not relied upon.
+    /// All chunks are written, whichever are there.
     is_doubtful: bool,
     is_complete: bool,
     is_last: bool,
@@ -67,19 +67,19 @@ pub(super) enum Then {
     Done(HashSet<String>),
 }
 
-/// What is in the KVS before a record is written.
+/// The content of the KVS before a snapshot is written.
 #[derive(Debug)]
 pub(super) enum Before {
     /// A snapshot of which the keys are known, or none.
     Ours,
-    /// What of it is there is not known.
+    /// It is unknown which chunks are there.
     Doubtful,
-    /// None of ours: it goes first.
+    /// A foreign or damaged snapshot, which is removed first.
     Foreign,
 }
 
 impl Writing {
-    /// A record of what is in force now.
+    /// Begins a snapshot of the data in force.
     pub(super) fn new(
         generation: u64,
         owner: u32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What [`Remember`] has the plugin do. The plugin does so when no borrow is alive, because Flux may call back.
+//! What [`Snapshot`] has the plugin do. The plugin does so when no borrow is alive, because Flux may call back.
 
-use super::Remember;
+use super::Snapshot;
 use super::applying::Applying;
 use super::writing::Changes;
 use crate::jobtap::{Host, LogLevel, Patience};
@@ -45,7 +45,7 @@ impl MfPriority {
     pub(in crate::plugin) fn advance_snapshot(
         &self,
         host: Host<'_, Self>,
-        decide: impl FnOnce(&mut Remember, &mut Engine) -> Vec<Action>,
+        decide: impl FnOnce(&mut Snapshot, &mut Engine) -> Vec<Action>,
     ) {
         let mut todo = VecDeque::from(self.decide_snapshot(decide));
         while let Some(action) = todo.pop_front() {
@@ -55,9 +55,9 @@ impl MfPriority {
         }
     }
 
-    fn decide_snapshot(&self, decide: impl FnOnce(&mut Remember, &mut Engine) -> Vec<Action>) -> Vec<Action> {
-        let Ok(mut remember) = self.remember.try_borrow_mut() else { return Vec::new() };
-        self.engine.decide(|engine| decide(&mut remember, engine)).unwrap_or_default()
+    fn decide_snapshot(&self, decide: impl FnOnce(&mut Snapshot, &mut Engine) -> Vec<Action>) -> Vec<Action> {
+        let Ok(mut snapshot) = self.snapshot.try_borrow_mut() else { return Vec::new() };
+        self.engine.decide(|engine| decide(&mut snapshot, engine)).unwrap_or_default()
     }
 
     /// Carries out an action, and returns what follows from it.
@@ -69,16 +69,16 @@ impl MfPriority {
             Action::StepIn(seconds) => host.restart(Timer::Remember.index(), seconds),
             Action::Next => {
                 let now = host.now();
-                return self.decide_snapshot(|remember, engine| remember.next(engine, now));
+                return self.decide_snapshot(|snapshot, engine| snapshot.next(engine, now));
             }
             Action::Feed(event) => {
                 let outcome = self.drive(host, None, *event);
-                return self.decide_snapshot(|remember, _| remember.fed(outcome.is_ok()));
+                return self.decide_snapshot(|snapshot, _| snapshot.fed(outcome.is_ok()));
             }
             Action::Commit(applying) => {
                 let _ = self.drive(host, None, Event::PolicyCommit);
                 let fault = self.rejected.take();
-                return self.decide_snapshot(|remember, engine| remember.committed(engine, *applying, fault));
+                return self.decide_snapshot(|snapshot, engine| snapshot.committed(engine, *applying, fault));
             }
             Action::Abort => drop(self.drive(host, None, Event::PolicyAbort)),
             Action::Unstage => {

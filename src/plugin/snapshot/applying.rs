@@ -5,7 +5,7 @@ use super::actions::Action;
 use super::parsing::{Parsing, Part};
 use super::reading::Reading;
 use super::record::Fault;
-use super::{Remember, State, jobs};
+use super::{Snapshot, State, jobs};
 use crate::jobtap::LogLevel;
 use crate::plugin::counted;
 use fairshare_engine::engine::{Engine, Event};
@@ -97,7 +97,7 @@ impl Applying {
     }
 }
 
-impl Remember {
+impl Snapshot {
     /// Applies the next part.
     pub(super) fn apply(&mut self, engine: &Engine) -> Vec<Action> {
         let State::Applying(applying) = &mut self.state else { return Vec::new() };

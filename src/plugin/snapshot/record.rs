@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The record as texts: which there are, under which keys, and whether they are what was written.
+//! The chunks of a snapshot: their keys, and the check that a chunk is unchanged.
 //!
-//! A text is kept under a key that ends with its hash, so that one that stays the same is never written again, and one
-//! that is written leaves those of the record before it as they are. The manifest names all of them, those of the groups by
-//! way of their list. It comes last: until it is there, the record is the one before.
+//! The key of a chunk ends with its hash. So an unchanged chunk is never written again, and a new chunk leaves those of the snapshot before
+//! it as they are. The manifest names all chunks, those of the groups through their list. The plugin writes it last: until then, the
+//! snapshot before it is valid.
 //!
 //! ```text
 //!   manifest ─┬─ rest: banks, queues, ..., the tree's rule
@@ -18,15 +18,15 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The key below which everything is.
+/// The key above all keys of the snapshot.
 pub(super) const ROOT: &str = "mf_priority.remember";
 /// The layout of the chunks.
 pub(super) const FORMAT: u32 = 3;
 /// The formats that are read.
 const READ: std::ops::RangeInclusive<u32> = 2..=FORMAT;
-/// Bytes of one text: more than any that is written.
+/// The most bytes of a chunk that is read. The plugin writes smaller ones.
 const MAX_TEXT: usize = 4 << 20;
-/// Texts of one record, and associations: more than any site has.
+/// The most chunks and associations of a snapshot that is read.
 const MAX_TEXTS: usize = 1_000_000;
 
 /// The key of the manifest.
@@ -34,27 +34,27 @@ pub(super) fn manifest_key() -> String {
     format!("{ROOT}.manifest")
 }
 
-/// The hash of a text, as it stands in keys and in the manifest.
+/// Returns the hash of a chunk as 16 hexadecimal digits.
 pub(super) fn hash(text: &str) -> String {
     format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 
-/// A whole record.
+/// The chunk that names the others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     format: u32,
     /// The user whose instance it is.
     pub owner: u32,
-    /// When it was written, in seconds since the epoch.
+    /// The time of writing, in seconds since the epoch.
     pub at: f64,
-    /// How many associations.
+    /// The number of associations.
     pub associations: usize,
-    /// Hashes of the texts that are about no association.
+    /// The hashes of the chunks without associations.
     pub rest: Vec<String>,
-    /// That of the list of groups.
+    /// The hash of the list of groups.
     pub groups: String,
-    /// Those of the log of format 2, in order.
+    /// The hashes of the log of format 2, in order.
     #[serde(default, skip_serializing)]
     pub log: Vec<String>,
     /// A sum of format 2.
@@ -78,11 +78,11 @@ pub(super) fn is_read(format: u32) -> bool {
     READ.contains(&format)
 }
 
-/// Some associations: their limits, and what moves more often.
+/// A run of associations, in three chunks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
-    /// The user of the first one, after whom the texts' directory is called.
+    /// The first user id, after which the directory of the chunks is named.
     pub first: u32,
     pub limits: String,
     pub fairshares: String,
@@ -94,13 +94,13 @@ impl Group {
         [&self.limits, &self.fairshares, &self.usages]
     }
 
-    /// The keys of its texts: limits, fair-shares, usages.
+    /// Returns the keys of its chunks: limits, fair-shares, usages.
     pub(super) fn keys(&self) -> [String; 3] {
         self.hashes().map(|hash| group_key(self.first, hash))
     }
 }
 
-/// Why a record is none of ours, in words.
+/// Why a snapshot is refused, in words.
 pub(super) type Fault = String;
 
 impl Manifest {
@@ -108,13 +108,13 @@ impl Manifest {
         Manifest { format: FORMAT, owner, at, ..Manifest::default() }
     }
 
-    /// The text to be written: its hash on a line of its own, then JSON.
+    /// Returns the value to write: the hash of the JSON text on a line, then that text.
     pub(super) fn text(&self) -> String {
         let json = serde_json::to_string(self).unwrap_or_default();
         format!("{}\n{json}", hash(&json))
     }
 
-    /// Reads what was written for this owner.
+    /// Reads a manifest that was written for `owner`.
     pub(super) fn read(text: &str, owner: u32) -> Result<Manifest, Fault> {
         if text.len() > MAX_TEXTS * 40 {
             return Err(format!("the manifest has {} bytes", text.len()));
@@ -123,7 +123,7 @@ impl Manifest {
         if hash(json) != sum {
             return Err("the manifest is damaged".to_owned());
         }
-        /// What any format begins with.
+        /// The first key of every format.
         #[derive(Deserialize)]
         struct Beginning {
             format: u32,
@@ -154,19 +154,19 @@ impl Manifest {
         self.rest.iter().chain([&self.groups]).chain(&self.log)
     }
 
-    /// The keys of the texts that it names: of the rest, of the list of groups, of the log.
+    /// Returns the keys that it names: of the chunks without associations, the list of groups, and the log.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
         let rest = self.rest.iter().map(|hash| rest_key(hash));
         rest.chain([groups_key(&self.groups)]).chain(self.log.iter().map(|hash| log_key(hash)))
     }
 }
 
-/// The list of groups as it is written: by ascending user id and bank name.
+/// Returns the list of groups as a chunk, by ascending user id and bank name.
 pub(super) fn list_of_groups(groups: &[Group]) -> String {
     serde_json::to_string(groups).unwrap_or_default()
 }
 
-/// Reads it.
+/// Reads the list of groups from the chunk `text` with the key `key`.
 pub(super) fn groups(key: &str, text: &str) -> Result<Vec<Group>, Fault> {
     check(key, text)?;
     let groups: Vec<Group> =
@@ -177,22 +177,22 @@ pub(super) fn groups(key: &str, text: &str) -> Result<Vec<Group>, Fault> {
     Ok(groups)
 }
 
-/// The key of a text that is about no association.
+/// Returns the key of a chunk without associations.
 pub(super) fn rest_key(hash: &str) -> String {
     format!("{ROOT}.rest.{hash}")
 }
 
-/// The key of the list of groups.
+/// Returns the key of the list of groups.
 pub(super) fn groups_key(hash: &str) -> String {
     format!("{ROOT}.groups.{hash}")
 }
 
-/// The key of a chunk of the log of format 2.
+/// Returns the key of a chunk of the log of format 2.
 fn log_key(hash: &str) -> String {
     format!("{ROOT}.log.{hash}")
 }
 
-/// The key of a text of a group. A directory of their own keeps what is rarely written apart.
+/// Returns the key of a chunk of a group. The directory of its own keeps the directories small that most pushes change.
 pub(super) fn group_key(first: u32, hash: &str) -> String {
     format!("{ROOT}.base.u{first}.{hash}")
 }
@@ -201,7 +201,7 @@ fn is_hash(hash: &str) -> bool {
     hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a text is what was written under a key.
+/// Checks that `text` has the hash in `key`.
 pub(super) fn check(key: &str, text: &str) -> Result<(), Fault> {
     if text.len() > MAX_TEXT {
         return Err(format!("{key} has {} bytes", text.len()));

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is kept in the KVS for after a reload or a restart: the last policy that came whole, with its tree and usages.
+//! The snapshot: the plugin saves the last complete push, with its tree and usages, in the KVS, and restores it after a reload or a
+//! restart.
 //!
 //! ```text
-//!   conf.update (first) ─> ask for the manifest ─┬─ nothing there, or data came first ──────────> wait for a push
-//!                                                ├─ read all texts ─> apply them as a push in parts ─> in force
-//!                                                └─ none of ours, or damaged: told in the log ──> wait for a push
-//!   a whole policy in force ──> new texts, batch by batch ──> the manifest, and away with what only the former had
+//!   conf.update (first) ─> look up the manifest ─┬─ no snapshot, or data came first ──────────> wait for a push
+//!                                                ├─ read all chunks ─> apply them as a staged push ─> in force
+//!                                                └─ foreign or damaged: say so in the log ───────> wait for a push
+//!   a whole policy in force ──> write new chunks, batch by batch ──> write the manifest, delete the chunks of the snapshot before
 //! ```
 //!
-//! # What it costs
-//! The KVS keeps all values that were ever written. A chunk that stays the same is not written again. A fair-share that the tree of the
-//! same snapshot gives is not written, but computed again on reading: under a policy of ranks all change if one does.
+//! The KVS keeps all values that were ever written, so a chunk that stays the same is not written again. A fair-share that follows from
+//! the tree of the snapshot is not written, but computed on reading: under a policy of ranks, all change if one does.
 //!
 //! # Rules
-//! - Kept is what `policy_update` or `policy_commit` put in force. What flux-accounting's own methods bring is not, and
-//!   takes away what is there: it would tell of something that is not in force any more.
-//! - Whatever comes before the record was read goes before it: a document given at load, or any push. Jobs that ended add to a push:
-//!   after a whole one those that the record tells of are read all the same.
-//! - With `remember = false` nothing is written, what is there is not read, and is taken away.
-//! - A record is read only by the owner of the instance that wrote it, in the format of this plugin, and only whole:
-//!   each text must have the hash it is called by. It then goes the way of a push, and is judged as one.
-//! - What is refused stays where it is until the next push takes its place.
+//! - The snapshot holds the data of `policy_update` or `policy_commit`. Data of flux-accounting's own methods remove it, because it no
+//!   longer describes the data in force.
+//! - A document given at load, or a push that arrives before the snapshot is read, takes precedence. After a complete push, the plugin
+//!   still reads the ended jobs of the snapshot.
+//! - With `remember = false` the plugin reads nothing, writes nothing, and removes the snapshot.
+//! - The plugin reads a snapshot only if the owner of the instance wrote it, in a format that the plugin knows, and only as a whole: each
+//!   chunk must have the hash in its key. The snapshot is then applied and checked as a push.
+//! - A refused snapshot stays in the KVS until the next push replaces it.
 
 mod actions;
 mod applying;
@@ -49,23 +49,24 @@ use reading::Reading;
 use record::{ROOT, manifest_key};
 use writing::{Before, JOBS_PAGE, PAGE, Then, Wants, Writing};
 
-/// The number by which the manifest is asked for: no text has it.
+/// The number of the look-up of the manifest. The numbers of chunks are smaller.
 const MANIFEST: u64 = u64::MAX;
-/// And that of the list of ended jobs.
+/// The number of the look-up of the list of ended jobs.
 const ENDED: u64 = MANIFEST - 1;
-/// And that of groups. The number between is that of what the site has.
+/// The number of the look-up of the list of groups. The number between belongs to the resources of the site.
 const GROUPS: u64 = MANIFEST - 3;
-/// Seconds between two writes of jobs that ended, and how many are written together.
+/// Seconds between two writes of ended jobs.
 const ENDED_EVERY: f64 = 60.0;
+/// The most ended jobs in one write.
 const ENDED_AT_ONCE: usize = 2000;
-/// Seconds after which it is looked again whether an open push has come to its end.
+/// Seconds between two checks whether an open push has ended.
 const PATIENCE: f64 = 1.0;
-/// So many panics, and no more is remembered until the configuration is read again.
+/// After more panics than these, the plugin saves nothing until it reads the configuration again.
 const MAX_PANICS: u32 = 3;
 
 /// The snapshot, and the work on it. Each method returns the actions that follow ([`Action`]).
 #[derive(Default)]
-pub(super) struct Remember {
+pub(super) struct Snapshot {
     /// The data in force came in a whole push.
     is_whole: bool,
     /// The data in force were given at load.
@@ -73,15 +74,15 @@ pub(super) struct Remember {
     /// The setting; `None` before the first configuration.
     is_on: Option<bool>,
     state: State,
-    /// What of the KVS is ours.
+    /// The keys of our chunks in the KVS.
     known: Known,
-    /// A commit failed: what of it was done is not known.
+    /// A commit failed, so it is unknown which of its changes were made.
     doubts: bool,
-    /// What is in force is to be written.
+    /// The data in force have to be written.
     is_due: bool,
-    /// A whole push came before the record was read: of that only the jobs that ended are wanted.
+    /// A whole push came before the snapshot was read: only its ended jobs are read.
     is_late: bool,
-    /// Jobs that ended since the last push.
+    /// The chunks of ended jobs.
     log: Log,
     panics: u32,
 }
@@ -90,14 +91,14 @@ pub(super) struct Remember {
 enum State {
     #[default]
     Idle,
-    /// For the manifest, after a commit of nothing. Commits are done in turn, and a lookup does not wait for them: one that the plugin
-    /// sent before it was loaded anew would change the record while it is read.
+    /// Looks up the manifest, after an empty commit. Commits are done in turn, but a look-up does not wait for them: a commit that the
+    /// plugin sent before a reload would change the snapshot while it is read.
     Asking,
     AskingLists(Lists),
     Reading(Reading),
     Applying(Box<Applying>),
     Writing(Box<Writing>),
-    /// Jobs that ended are being written under some keys, and taken away under others.
+    /// Writes ended jobs under the keys `there`, and removes the keys `gone`.
     Adding {
         there: Vec<String>,
         gone: Vec<String>,
@@ -106,7 +107,7 @@ enum State {
 }
 
 impl State {
-    /// Whether a record is being read, and the engine was not told yet of all jobs in it that ended.
+    /// Returns true if a snapshot is being read, and the engine does not have all of its ended jobs yet.
     fn has_jobs_to_tell(&self) -> bool {
         match self {
             State::Asking | State::AskingLists(_) | State::Reading(_) => true,
@@ -116,10 +117,10 @@ impl State {
     }
 }
 
-impl Remember {
+impl Snapshot {
     /// Returns the state at load. `is_given` says whether a document was given at load.
-    pub fn new(is_given: bool) -> Remember {
-        Remember { is_given, ..Remember::default() }
+    pub fn new(is_given: bool) -> Snapshot {
+        Snapshot { is_given, ..Snapshot::default() }
     }
 
     /// Takes over the setting `remember`. The first time, begins to read the snapshot.
@@ -205,14 +206,14 @@ impl Remember {
 
     /// Takes the next step of the work.
     pub fn step(&mut self, engine: &mut Engine, is_push_open: bool) -> Vec<Action> {
-        let Remember { state, known, is_on, .. } = self;
+        let Snapshot { state, known, is_on, .. } = self;
         match state {
             // The parts of the snapshot are staged where those of a push are.
             State::Applying(_) if is_push_open => vec![Action::StepIn(PATIENCE)],
             State::Applying(_) => self.apply(engine),
             State::Writing(writing) => {
                 let view = engine.view();
-                // It would tell of two things at once, or is not wanted any more.
+                // The snapshot would mix two pushes, or is not wanted any more.
                 if view.generation() != writing.generation || *is_on != Some(true) {
                     self.state = State::Idle;
                     return vec![Action::Next];
@@ -275,7 +276,7 @@ impl Remember {
         if let Err(fault) = outcome {
             return self.not_written(&fault);
         }
-        let Remember { state, known, .. } = self;
+        let Snapshot { state, known, .. } = self;
         match state {
             State::Removing => {
                 (self.state, self.known) = (State::Idle, Known::default());
