@@ -7,7 +7,7 @@ use super::parsing::Parsing;
 use super::reading::Reading;
 use super::record::{self, Manifest, check, groups_key, hash, manifest_key};
 use super::writing::{Before, PAGE, Then, Wants, Writing};
-use super::{MAX_PANICS, Remember};
+use super::{MAX_PANICS, Snapshot};
 use crate::jobtap::LogLevel;
 use fairshare::Shares;
 use fairshare::periods::Resources;
@@ -392,15 +392,15 @@ fn the_snapshot_holds_the_text_that_older_versions_wrote() {
 #[test]
 fn after_more_than_three_panics_nothing_is_saved_until_the_configuration_is_read_again() {
     let engine = Engine::new(UserId(1000));
-    let mut remember = Remember::new(false);
-    assert!(matches!(remember.configure(&engine, true)[..], [Action::Write(_)]));
+    let mut snapshot = Snapshot::new(false);
+    assert!(matches!(snapshot.configure(&engine, true)[..], [Action::Write(_)]));
     for _ in 0..MAX_PANICS {
-        assert!(matches!(remember.recover()[..], [Action::Write(_)]));
+        assert!(matches!(snapshot.recover()[..], [Action::Write(_)]));
     }
-    assert!(matches!(remember.recover()[..], [Action::Log(LogLevel::Error, _)]));
-    assert!(remember.data_came(true).is_empty());
-    assert!(remember.recover().is_empty());
-    assert!(matches!(remember.configure(&engine, true)[..], [Action::Write(_)]));
+    assert!(matches!(snapshot.recover()[..], [Action::Log(LogLevel::Error, _)]));
+    assert!(snapshot.data_came(true).is_empty());
+    assert!(snapshot.recover().is_empty());
+    assert!(matches!(snapshot.configure(&engine, true)[..], [Action::Write(_)]));
 }
 
 /// A snapshot that a plugin wrote which had a log: users 5001 and 5002, then another usage of user 5001, and two ended jobs.
