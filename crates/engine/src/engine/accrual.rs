@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that start and end, for [`Standing`](crate::standing::Standing).
+//! Records for [`Standing`](crate::standing::Standing) when jobs start and end.
 //!
-//! A job counts from its R's start to when it became INACTIVE, as the accounting database counts it (t_inactive, which is
-//! also what its watermarks are made of): until then its resources are its own.
+//! Usage counts from the start in the job's R until the job is INACTIVE, because the accounting database counts the same interval: its
+//! t_inactive is also the source of its watermarks. The job's resources are its own until then.
 
 use super::{Effect, Level, Shared};
 use crate::ids::JobId;
@@ -10,10 +10,11 @@ use crate::limits::{self, Job, Phase};
 use crate::standing;
 use fairshare::periods::Resources;
 
-/// Ended jobs that are remembered while they can't be given up: without a tree nothing says how they decay.
+/// The largest number of ended jobs stored without a tree. Without a tree there is no half-life, so no job can be evicted.
 const MOST_ENDED: usize = 200_000;
 
-/// A job runs, as far as is known where it counts.
+/// Records the start of a job in RUN if its bank is known. Returns a log line if [`Standing`](crate::standing::Standing) rejects the
+/// record.
 pub(in crate::engine) fn accrues(shared: &mut Shared, id: JobId) -> Option<Effect> {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
     job.association()?;
@@ -21,7 +22,7 @@ pub(in crate::engine) fn accrues(shared: &mut Shared, id: JobId) -> Option<Effec
     unbelievable(shared.standing.started(&counted))
 }
 
-/// Counts the usage of a running job from `start` on, if its R has no start.
+/// Counts the usage of a running job from `start` on, in seconds since the epoch, if its R has no start.
 pub(in crate::engine) fn begin_accrual(shared: &mut Shared, id: JobId, start: f64) -> Option<Effect> {
     if !lacks_start(shared, id) {
         return None;
@@ -34,7 +35,7 @@ pub(in crate::engine) fn begin_accrual(shared: &mut Shared, id: JobId, start: f6
     accrues(shared, id)
 }
 
-/// A job that ran is over.
+/// Records the end of a job that was in RUN. Returns a log line if [`Standing`](crate::standing::Standing) rejects the record.
 pub(in crate::engine) fn accrued(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
     if job.phase != Phase::Run {
         return None;
@@ -49,14 +50,14 @@ pub(in crate::engine) fn accrued(shared: &mut Shared, id: JobId, job: &Job) -> O
     if done.is_ok() && shared.settings.remember {
         shared.news.note(counted, shared.now);
     }
-    // Without refreshes nothing else gives up ended jobs between two pushes.
+    // Without refreshes, nothing else evicts ended jobs between two pushes.
     if shared.settings.refresh <= 0.0 || !shared.settings.live {
         shared.standing.evict_ended_in_association_of(id, shared.now);
     }
     unbelievable(done)
 }
 
-/// A job is over, and when it ended nobody tells any more. The ledger may have forgotten it before its use was ended.
+/// Records the end, as of now, of a job whose end no callback reported. The ledger may have dropped the job before.
 pub(in crate::engine) fn ended_unheard(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let known = shared.ledger.job(id).cloned();
     let told = known.and_then(|job| accrued(shared, id, &job));
@@ -67,7 +68,7 @@ fn unbelievable(done: Result<(), standing::BadJob>) -> Option<Effect> {
     done.err().map(|bad| Effect::Log(Level::Error, bad.to_string()))
 }
 
-/// Whether the job runs and its R has no start.
+/// Returns true if the job runs and its R has no start.
 pub(in crate::engine) fn lacks_start(shared: &Shared, id: JobId) -> bool {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run);
     job.and_then(|job| job.allocation.as_deref()).is_some_and(|given| given.start.is_none())
@@ -87,7 +88,7 @@ fn counted_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job> {
     })
 }
 
-/// Returns the log line about a running job whose R cannot be read. Such a job is charged nothing for what it holds.
+/// Returns the log line about a running job whose R cannot be read. No usage is counted for its resources.
 pub(in crate::engine) fn log_unread_resources(id: JobId, resources: &limits::Resources) -> Option<Effect> {
     let what = match resources {
         limits::Resources::Allocated(_) => return None,
@@ -97,7 +98,7 @@ pub(in crate::engine) fn log_unread_resources(id: JobId, resources: &limits::Res
     Some(Effect::Log(Level::Error, format!("job {id}: unable to read its R ({what})")))
 }
 
-/// Takes over the expiration of a running job.
+/// Stores the expiration of a running job, in seconds since the epoch; `None` if the job may run indefinitely.
 pub(super) fn take_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
     shared.ledger.change(id, |job| {
         if let Some(given) = job.allocation.as_mut() {

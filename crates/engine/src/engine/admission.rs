@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What comes before the priority of a job: an association for a job that waits for data, and bank and project in the jobspec.
+//! Steps before a job gets a priority: an association for a job that waits for data, and the bank and project in the jobspec.
 
 use super::{Effect, Posting, Shared, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Line, Origin, Phase, Project};
 
-/// Why a job has no priority yet.
+/// Why a job has no priority.
 pub(super) enum Pending {
-    /// It waits for data.
+    /// The association may still come with a push.
     Unavailable,
-    /// It is the instance owner's: his record comes after the reprioritize of the same push, if it comes.
+    /// The job is the instance owner's. The owner's record, if there is one, comes after the reprioritize of the same push.
     Expected,
-    /// It was accepted once, and the data that came lack its association: told once, in the log.
+    /// The job was accepted before, and the pushed data lack its association. The text goes to the log once.
     Missed(String),
-    /// It never will have one.
+    /// The job can never have a priority.
     Fatal(String),
 }
 
-/// When bank and project go into a jobspec that lacks them.
+/// When bank and project are added to a jobspec that lacks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completion {
     /// At once.
     Now(Posting),
-    /// In the next reactor turn: an update sends a job that is in SCHED round to PRIORITY, and it is just being priced.
+    /// In the next reactor turn: an update moves a job from SCHED to PRIORITY, and Flux is asking for its priority now.
     Later,
 }
 
 impl Completion {
-    /// That of a job that is priced in a phase, where Flux has it already.
+    /// Returns the time for a job that gets a priority in `phase`: later in SCHED, otherwise at once.
     pub fn in_phase(phase: Phase, posting: Posting) -> Completion {
         if phase == Phase::Sched { Completion::Later } else { Completion::Now(posting) }
     }
 }
 
-/// Gives a waiting job its association, and an association's job its bank and project.
+/// Assigns an association to a job that waits for one, and completes the jobspec of a job that has one. Returns why the job has no
+/// priority if there is no association.
 pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
     let Some(job) = shared.ledger.job(id) else { return Err(Pending::Unavailable) };
     match job.admission {
@@ -53,7 +54,7 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
             Project::Missing | Project::Judged => None,
         };
         if let Some(text) = forbidden.or_else(|| shared.forbidden_project(association, unjudged)) {
-            // The rest of a push may bring it.
+            // The rest of the push may contain the association.
             return Err(if shared.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
         }
     }
@@ -66,22 +67,22 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
     }
     shared.ledger.meet(&shared.book, association);
     shared.ledger.change(id, |job| job.admission = admission);
-    // From now on it stands in line.
+    // The job is held from now on, so a release scan must see it.
     if shared.ledger.job(id).is_some_and(Job::is_awaiting) {
         effects.extend(shared.due.scan_later(association, Line::All));
     }
     Ok(effects)
 }
 
-/// Why a job whose association is not in the data has no priority. In the middle of a push it may still come: the reprioritize that ends
-/// it asks again.
+/// Returns why a job whose association is not in the data has no priority. While a push is incomplete, the association may still come:
+/// the reprioritize at its end asks again.
 pub(super) fn missed(shared: &mut Shared, id: JobId) -> Pending {
     let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.push_ended) else {
         return Pending::Unavailable;
     };
     let was_told = job.admission == (Admission::Waiting { was_passed_over: true });
     let text = unknown_association(job.user);
-    // Without a bank it may still be the instance owner's, whose record arrives last.
+    // A job without a bank may be the instance owner's, whose record arrives last.
     let bank = job.bank.as_ref().map(|bank| bank.to_string());
     let (is_submission, is_owners) = (job.origin == Origin::Submitted, shared.is_owner(job.user));
     shared.ledger.change(id, |job| job.admission = Admission::Waiting { was_passed_over: true });
@@ -93,14 +94,14 @@ pub(super) fn missed(shared: &mut Shared, id: JobId) -> Pending {
         }
         Some(_) if is_submission => Pending::Fatal(text),
         Some(_) if was_told => Pending::Unavailable,
-        // It was accepted once; a push that lacks its association is no reason to kill it.
+        // The job was accepted before. A push that lacks its association does not end it.
         Some(bank) => {
             Pending::Missed(format!("job {id}: {text}, bank {bank}; it waits until a push brings it"))
         }
     }
 }
 
-/// Posts banks and projects that are missing in jobspecs of attached jobs which are still pending.
+/// Adds missing banks and projects to the jobspecs of pending jobs that have an association.
 pub(super) fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in std::mem::take(&mut shared.due.incomplete) {
@@ -113,13 +114,13 @@ pub(super) fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
         let is_awaiting = job.is_awaiting();
         effects.extend(complete_jobspec(shared, id, job, association, Posting::ById));
         shared.ledger.change(id, |job| job.admission = Admission::Admitted(association));
-        // From now on it stands in line.
+        // The job is held from now on, so a release scan must see it.
         effects.extend(if is_awaiting { shared.due.scan_later(association, Line::All) } else { Vec::new() });
     }
     effects
 }
 
-/// Puts the default bank and project into a jobspec that names none. A bank that is named is never overwritten.
+/// Adds the default bank and project to a jobspec that names none. A named bank is never overwritten.
 pub(super) fn complete_jobspec(
     shared: &Shared,
     id: JobId,
@@ -136,7 +137,7 @@ pub(super) fn complete_jobspec(
     vec![Effect::SetJobspec { id, posting, bank, project }]
 }
 
-/// Returns the text about a user and bank that are not in the data.
+/// Returns the rejection text for a user and bank that are not in the data.
 pub(super) fn unknown_association(user: UserId) -> String {
     format!("cannot find user/bank or user/default bank entry for uid: {user}")
 }

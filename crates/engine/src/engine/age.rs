@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The terms of age and size: since when a job counts as eligible, as of when ages are shown, how many nodes the site has.
+//! The age and size terms of the priority: since when a job is eligible, the reference time of all ages, and the number of nodes of the
+//! site.
 //!
-//! What they weigh is what the site pushed under their names, else what `[fairshare] weights` says, else nothing. A promise
-//! (`max-wait-behind`) raises the weight of the age to what it takes, and ages have no end then.
+//! Their weights are those of the push, or of `[fairshare] weights`, or 0. `max-wait-behind` raises the weight of the age to the value
+//! that it needs, and ages are then unbounded.
 //!
-//! After a reload or a restart a job's eventlog tells how long it was eligible, where ages weigh anything; else, and until it is
-//! read, all time since its submission counts if it is eligible now.
+//! After a reload or a restart, the eventlog of a job contains how long the job was eligible. The engine reads it if ages have a weight.
+//! Otherwise, and until it is read, a job that is eligible now counts as eligible since its submission.
 
 use super::{Effect, Past, Shared, Timer, accrual, effect::reprioritize_all};
 use crate::ids::JobId;
@@ -13,32 +14,32 @@ use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
 use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, age_weight_for_wait};
 use std::collections::BTreeSet;
 
-/// Near the bound of a promise is who has waited so much of it.
+/// The part of `max-wait-behind` after which a waiting job is listed.
 const NEAR: f64 = 0.75;
-/// Most jobs that are listed.
+/// The largest number of listed jobs.
 const MOST_NEAR: usize = 20;
 
-/// How ages count, for queries.
+/// The state of ages, for queries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgeSnapshot {
-    /// As of when ages are shown, in seconds since the epoch; `None` where they weigh nothing.
+    /// The reference time of all ages, in seconds since the epoch; `None` if the weight of the age is 0.
     pub reference: Option<f64>,
-    /// What the age weighs, raised by a promise if there is one.
+    /// The weight of the age, raised by `max-wait-behind` if that is set.
     pub weight: i64,
-    /// What a job gains in a day.
+    /// The score that a job gains in a day.
     pub per_day: f64,
-    /// Nodes of the site, once they are known.
+    /// The number of nodes of the site; `None` if unknown.
     pub site_nodes: Option<u64>,
-    /// Seconds for which nobody is to be overtaken by later jobs; `None` without a promise.
+    /// `max-wait-behind` in seconds; `None` if it is not set.
     pub promise: Option<f64>,
-    /// Pending jobs that have waited for most of that, and longer, with the seconds: who waits longest comes first.
+    /// Pending jobs that have waited for three quarters of `max-wait-behind` or longer, with the seconds. The longest wait comes first.
     pub near: Vec<(JobId, f64)>,
-    /// How many such jobs there are.
+    /// The number of all such jobs.
     pub near_total: usize,
 }
 
-/// Computes the weights of what is set and pushed now. Returns the former weight of the age, and whether the common reference of all
-/// ages moved while ages weighed something.
+/// Computes the weights from the settings and the pushed weights. Returns the former weight of the age, and whether the reference time of
+/// all ages moved while ages had a weight.
 pub(super) fn weigh(shared: &mut Shared) -> (i64, bool) {
     let weighed_before = shared.weighed.weight(AGE);
     let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
@@ -55,7 +56,7 @@ pub(super) fn weigh(shared: &mut Shared) -> (i64, bool) {
     (weighed_before, has_moved)
 }
 
-/// Moves the common reference of ages on if it is reached. Then all priorities are others.
+/// Moves the reference time of all ages if `now` has reached the next one. Returns true if that changes priorities.
 pub(super) fn move_reference(shared: &mut Shared) -> bool {
     let has_cap = shared.settings.max_wait_behind <= 0.0;
     let moved = shared.ages.at_time(shared.now, shared.settings.age_max, has_cap);
@@ -64,7 +65,8 @@ pub(super) fn move_reference(shared: &mut Shared) -> bool {
     is_news
 }
 
-/// Where fair-share is not live: time has changed the priority of a job, or of all.
+/// Asks Flux for all priorities if the reference time of ages moved, or if a job has reached the largest age. Used if fair-share is not
+/// live.
 pub(super) fn ages_due(shared: &mut Shared) -> Vec<Effect> {
     let moved = move_reference(shared);
     let is_due = shared.weighed.weight(AGE) != 0
@@ -72,7 +74,8 @@ pub(super) fn ages_due(shared: &mut Shared) -> Vec<Effect> {
     if is_due { reprioritize_all() } else { Vec::new() }
 }
 
-/// Takes over from an eventlog how long a job was eligible.
+/// Stores for how long a job was eligible, computed from the events of its eventlog. Of a running job, only the time of its allocation is
+/// used.
 pub(super) fn past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
     match shared.ledger.job(id).map(|job| job.phase) {
         None => return Vec::new(),
@@ -107,16 +110,16 @@ pub(super) fn past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<
         eligible = eligible.turned(urgency != URGENCY_HOLD && others.is_empty(), *when);
     }
     shared.ledger.aged(id, eligible);
-    // Its priority is asked for again, by id; of one in DEPEND there is none.
+    // The priority is posted by id. A job in DEPEND has none.
     let has_price = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
     let is_due = shared.weighed.weight(AGE) != 0 && shared.ledger.job(id).is_some_and(has_price);
     if is_due { vec![Effect::AskUrgency(id)] } else { Vec::new() }
 }
 
-/// How many nodes the site has.
+/// Stores the number of nodes of the site; `None` if it cannot be read.
 pub(super) fn told_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
     let before = std::mem::replace(&mut shared.site_nodes, nodes.unwrap_or(0));
-    // It could not be read, or nobody knows it yet.
+    // If the number is unknown or cannot be read, ask again later.
     let mut effects = Vec::from_iter(lacks_site_nodes(shared).map(|_| Effect::Arm(Timer::Retry)));
     if shared.site_nodes != before && shared.weighed.weight(SIZE) != 0 {
         effects.extend(reprioritize_all());
@@ -124,13 +127,13 @@ pub(super) fn told_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Ef
     effects
 }
 
-/// All priorities, if settings were replaced that they are made of.
+/// Asks Flux for all priorities if settings that they depend on were replaced.
 pub(super) fn prices_due(shared: &mut Shared) -> Vec<Effect> {
     let are_due = std::mem::take(&mut shared.due.prices);
     reprioritize_if(shared, are_due)
 }
 
-/// How ages count now.
+/// Returns the state of ages.
 pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     let weight = shared.weighed.weight(AGE);
     let wait = shared.settings.max_wait_behind;
@@ -161,12 +164,12 @@ pub(super) fn reprioritize_if(shared: &Shared, are_others: bool) -> Vec<Effect> 
     if are_others && !shared.is_live() { reprioritize_all() } else { Vec::new() }
 }
 
-/// How many nodes the site has is asked where it counts and is not known.
+/// Asks for the number of nodes of the site if the size has a weight and the number is unknown.
 pub(super) fn lacks_site_nodes(shared: &Shared) -> Option<Effect> {
     (shared.weighed.weight(SIZE) != 0 && shared.site_nodes == 0).then_some(Effect::ReadSiteNodes)
 }
 
-/// What a new job begins with.
+/// Returns the eligible time with which a new job begins.
 pub(super) fn eligible_at_first(
     shared: &Shared,
     submitted: Option<f64>,
@@ -178,14 +181,15 @@ pub(super) fn eligible_at_first(
     if on { Eligible::Since(since) } else { Eligible::For(0.0) }
 }
 
-/// Where fair-share is not live: seconds after which ages are looked at, so that a job at the cap is never off by more than a
-/// thousandth of the weight; 0 where ages weigh nothing.
+/// Returns the seconds between two checks of ages, used if fair-share is not live; 0 if ages have no weight. The period keeps the error
+/// of a job at the largest age below a thousandth of the weight.
 pub(super) fn age_period(shared: &Shared) -> f64 {
     let is_of_use = shared.weighed.weight(AGE) != 0;
     if is_of_use { shared.settings.refresh.max(shared.settings.age_max / 1000.0) } else { 0.0 }
 }
 
-/// Where ages have come to count: asks for the eventlogs of replayed jobs, which were not followed from the beginning.
+/// Asks for the eventlogs of replayed pending jobs if ages had no weight before and have one now. Replayed jobs were not observed since
+/// their submission.
 pub(super) fn read_pasts(shared: &Shared, is_replaying: bool, weighed_before: i64) -> Vec<Effect> {
     if weighed_before != 0 || shared.weighed.weight(AGE) == 0 || is_replaying {
         return Vec::new();
@@ -197,7 +201,7 @@ pub(super) fn read_pasts(shared: &Shared, is_replaying: bool, weighed_before: i6
     pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
 }
 
-/// Whether time alone changes the priority of a pending job: of one at the cap.
+/// Returns true if time alone changes the priority of a pending job, because the job has reached the largest age.
 pub(super) fn is_capped(shared: &Shared, job: &Job) -> bool {
     let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
     is_due && job.eligible.since().is_some_and(|since| shared.ages.is_capped(since, shared.now))

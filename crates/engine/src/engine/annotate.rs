@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The annotation of a job, by which `flux jobs` shows where the job stands.
+//! The annotation of a job: `flux jobs` shows it.
 //!
-//! Flux takes annotations in answers to few callbacks: not to `job.priority.get`, and not by job id. So they go as volatile memos,
-//! which Flux shows among the annotations and writes to no eventlog. Each refresh sends those that are out of date.
+//! Flux takes annotations in answers to few callbacks, not in answers to `job.priority.get`, and not by job id. So annotations are posted
+//! as volatile memos, which Flux shows among the annotations and writes to no eventlog. Each refresh posts those that are out of date.
 
 use super::{Effect, Shared, Timer, answers::rank_of};
 use crate::ids::JobId;
 use crate::limits::{Holding, Job, Phase};
 
-/// The last job that was annotated, of a sweep over all jobs.
+/// The last annotated job of a sweep over all jobs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Annotating(Option<JobId>);
 
-/// Returns the annotation of a job; `None` if the job has it already, or the site wants none.
+/// Returns the annotation of a job; `None` if the job has it already, or if annotations are switched off.
 pub(super) fn annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
     if !shared.settings.annotate {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
     Some(Effect::Annotate(id, text))
 }
 
-/// Annotates the next jobs. Returns where to go on; `None` at the end.
+/// Annotates the next jobs. Returns where the sweep continues, or `None` at its end.
 pub(super) fn annotate(
     shared: &mut Shared,
     Annotating(after): Annotating,

@@ -4,16 +4,16 @@
 /// Numbers of jobs, and a time. No site has a reason to choose other values; tests pass smaller ones to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batches {
-    /// If more jobs in PRIORITY have no priority, Flux's loop leaves them there, and they get it in slices.
+    /// If more jobs in PRIORITY than this have no priority, they do not get it in Flux's loop, but by id in slices.
     pub put_off: usize,
-    /// Jobs in PRIORITY that get a priority in one turn: 200 take some 20 ms.
+    /// Jobs in PRIORITY that get a priority in one turn. 200 take about 20 ms.
     pub unmoved: usize,
-    /// Jobs that are looked at in one turn for those without a priority.
+    /// Jobs in which one turn looks for those without a priority.
     pub sought: usize,
-    /// Jobs that are looked at in one turn for annotations that are out of date.
+    /// Jobs whose annotations one turn checks.
     pub annotated: usize,
-    /// Jobs that are subscribed to at a time. Flux passes over one in 0.3 us, so giving back one of 500 takes 150 us at most; in the
-    /// midst of 20,000 that took 6 ms, for every job that was refused, cancelled or released.
+    /// The largest number of subscriptions. Flux takes 0.3 us to skip one in its list, so ending a subscription takes at most 150 us.
+    /// With 20,000 it took 6 ms for each job that was refused, cancelled or released.
     pub subscribed: usize,
     /// Pending jobs at the head of each scheduler queue that a refresh keeps in the order of their current priorities. Schedulers look
     /// at fewer: Fluxion at 32 in a cycle by default (`queue-depth`, flux-config-sched-fluxion-qmanager(5)). Each post lengthens an

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is put off to the next reactor turn: work that may not be done inside the callback that called for it.
+//! Work for the next reactor turn that must not be done inside the callback that calls for it.
 //!
-//! Other jobs may not be touched while Flux goes through its jobs to reprioritize them, and none while it goes through its plugins to
-//! tell them of a configuration; a job may not end while another plugin lets it go; a priority may not be set while Flux asks for it. Each
-//! is noted here by id, and decided when it is carried out: a decision of one turn would be stale in the next. A turn costs what was
-//! noted, not what is alive.
+//! While Flux loops over its jobs to reprioritize them, or over its plugins to pass a configuration to them, no other job may be changed.
+//! While another plugin releases a job, that job must not end. While Flux asks for a priority, that priority must not be posted. Such
+//! work is noted here by id and decided when it is carried out, because a decision of an earlier turn would be stale. The cost of a turn
+//! depends on the number of noted jobs, not on the number of live jobs.
 
 use super::{Effect, Timer};
 use crate::accounts::AssociationId;
@@ -15,45 +15,46 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A release scan at the end of the event that called for it.
 #[derive(Clone, Debug)]
 pub(super) enum Scan {
-    /// Of one association.
+    /// A scan of one association.
     One(AssociationId),
-    /// Of several associations, one after another: a scan decides nothing before the effects of the scan before it were carried out.
+    /// Scans of several associations, one after another. A scan decides nothing before the effects of the scan before it were carried
+    /// out.
     Several(Vec<(AssociationId, Line)>),
-    /// Then holds the replayed jobs of the association that carry no name and do not fit.
+    /// Holds the replayed jobs of the association that carry no name of this plugin and exceed a limit.
     HoldReplayed(AssociationId),
 }
 
 /// Jobs and associations that are due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Due {
-    /// To be ended after all: they can never have a priority.
+    /// Jobs to end, because they can never have a priority.
     pub ends: BTreeSet<JobId>,
-    /// The instance owner's, and his record has not come yet: to be ended if it does not come within a while.
-    /// Each with the time since when.
+    /// Jobs of the instance owner, whose record has not come, each with the time since when. They end if it does not come in time.
     pub expected: BTreeMap<JobId, f64>,
-    /// In PRIORITY, and Flux may leave them there: to be given their priority by id.
+    /// Jobs in PRIORITY that get their priority by id, because Flux may leave them there.
     pub unmoved: Unmoved,
-    /// Replayed, attached, and their jobspec lacks bank or project.
+    /// Replayed jobs with an association whose jobspec lacks the bank or project.
     pub incomplete: BTreeSet<JobId>,
-    /// Came to DEPEND without a name of ours.
+    /// Jobs that came to DEPEND without a name of this plugin.
     pub unheld: BTreeSet<JobId>,
-    /// Release scans at the end of this event, in the order in which they were called for.
+    /// Release scans for the end of this event, in the order in which they were called for.
     pub scans: Vec<Scan>,
-    /// Release scans of the next reactor turn.
+    /// Release scans for the next reactor turn.
     pub passes: BTreeMap<AssociationId, Line>,
-    /// Associations to which a push that is not over has attached replayed jobs. Until the reprioritize that ends it nobody there is
-    /// released, and none of the replayed is held.
+    /// Associations to which an incomplete push has assigned replayed jobs. Until the reprioritize at its end, no job of these
+    /// associations is released, and no replayed job is held.
     pub half_pushed: BTreeSet<AssociationId>,
-    /// Associations with replayed jobs in DEPEND of which it is not decided yet who must be held. That is done once, when all their
-    /// eventlogs are read.
+    /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides once, when all
+    /// eventlogs of the association are read.
     pub unjudged: BTreeSet<AssociationId>,
-    /// A job of theirs whose eventlog was not read has moved to where it is held: those that waited for it wait no more.
+    /// Associations that a job with an unread eventlog has left, or in which it can no longer be released. Scans that waited for this
+    /// eventlog may run.
     pub unread_left: BTreeSet<AssociationId>,
-    /// A reprioritize ended the last push, and nothing of another one has come since.
+    /// Whether a reprioritize ended the last push and no part of another push has come since.
     pub push_ended: bool,
-    /// Settings were replaced that all priorities are made of.
+    /// Whether settings were replaced that all priorities depend on.
     pub prices: bool,
-    /// Limits may have changed since it was looked at whose eventlogs are to be read after all.
+    /// Whether limits may have changed since the engine last checked which unasked eventlogs it has to read.
     pub limits_moved: bool,
 }
 
@@ -70,7 +71,7 @@ impl Due {
         vec![Effect::Arm(Timer::Turn)]
     }
 
-    /// The job has ended.
+    /// Removes a job that has ended.
     pub fn forget(&mut self, id: JobId) {
         for jobs in [&mut self.ends, &mut self.incomplete, &mut self.unheld] {
             jobs.remove(&id);
@@ -84,27 +85,23 @@ impl Due {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unmoved {
     jobs: BTreeSet<JobId>,
-    /// If they are many: the order in which they go, the first at the end. Some may have gone.
+    /// The order in which many jobs get their priorities, the first at the end. Jobs in it may have left the set.
     order: Vec<JobId>,
 }
 
 impl Unmoved {
-    /// Adds a job.
     pub fn insert(&mut self, id: JobId) {
         self.jobs.insert(id);
     }
 
-    /// Removes a job.
     pub fn remove(&mut self, id: JobId) {
         self.jobs.remove(&id);
     }
 
-    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// Returns the jobs.
     pub fn jobs(&self) -> &BTreeSet<JobId> {
         &self.jobs
     }
@@ -114,17 +111,17 @@ impl Unmoved {
         std::mem::take(self).jobs
     }
 
-    /// Returns true if jobs were put in order and are left.
+    /// Returns true if jobs are left of those that were put in order.
     pub fn is_in_order(&self) -> bool {
         !self.order.is_empty()
     }
 
-    /// Has jobs go in this order, the first at the end.
+    /// Stores the order in which jobs get their priorities, the first at the end.
     pub fn put_in_order(&mut self, order: Vec<JobId>) {
         self.order = order;
     }
 
-    /// Removes the next of the jobs that were put in order, and returns it.
+    /// Removes and returns the next of the ordered jobs.
     pub fn next(&mut self) -> Option<JobId> {
         while let Some(id) = self.order.pop() {
             if self.jobs.remove(&id) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the engine wants done. Nothing is done in the engine itself: Flux re-enters callbacks.
+//! The outputs of the engine. The engine carries nothing out itself, because Flux re-enters callbacks.
 //!
-//! Three words, one meaning each. A job or an update is *rejected* when Flux asks whether to take it and we say no
-//! ([`Effect::Reject`]). A call is *refused* when an error is its answer: Flux refuses an effect
-//! ([`Refusal`](super::Refusal)), the plugin refuses a request. A job *ends* when it is over, whoever brought that about;
-//! one that was accepted and can never have a priority we end ourselves ([`Effect::Raise`]).
+//! Three words have one meaning each. The plugin *rejects* a job, an update or a push when Flux or a client asks whether to accept it
+//! ([`Effect::Reject`]). A call is *refused* if its answer is an error: Flux refuses an effect ([`Refusal`](super::Refusal)), and the
+//! plugin refuses a request. A job *ends* when it is over for any reason; the plugin ends an accepted job that can never have a priority
+//! ([`Effect::Raise`]).
 
 use super::{step::Step, timer::Timer};
 use crate::ids::{BankName, JobId, ProjectName, QueueName};
 use crate::limits::HoldName;
 
-/// How important a log line is.
+/// The level of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// LOG_ERR.
@@ -21,7 +21,7 @@ pub enum Level {
     Debug,
 }
 
-/// Which way a jobspec is updated.
+/// How a jobspec update is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
     /// The job whose callback is running.
@@ -31,7 +31,7 @@ pub enum Posting {
 }
 
 impl Effect {
-    /// Why a policy was rejected, if this says so.
+    /// Returns why a policy was rejected, if this effect rejects one.
     pub fn rejected_policy(&self) -> Option<&str> {
         match self {
             Effect::RejectPolicy(text) => Some(text),
@@ -43,32 +43,33 @@ impl Effect {
 /// An output of the engine, applied in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Flux asks whether it may take the job or the update: no, with this text.
+    /// Reject the job or the update, with this text.
     Reject(String),
-    /// Refuse the pushed policy, with this text: nothing of it is in force.
+    /// Reject the pushed site document, with this text. No part of it is in force.
     RejectPolicy(String),
-    /// The priority asked for.
+    /// Answer with a priority.
     SetPriority(u32),
-    /// A job in SCHED keeps the priority it has; one in PRIORITY stays there.
+    /// Leave a job in SCHED at its priority, and a job in PRIORITY there.
     KeepPriority,
-    /// The job stays in PRIORITY.
+    /// Leave the job in PRIORITY.
     PriorityUnavailable,
-    /// Show this text with the job, in no eventlog.
+    /// Show this text with the job, as a volatile memo.
     Annotate(JobId, String),
-    /// Put the bank and project into the jobspec.
+    /// Add the bank and project to the jobspec.
     SetJobspec {
         /// The job.
         id: JobId,
-        /// How.
+        /// How the update is posted.
         posting: Posting,
         /// `attributes.system.bank`.
         bank: Option<BankName>,
         /// `attributes.system.project`.
         project: Option<ProjectName>,
     },
-    /// Hold a job.
+    /// Add a dependency, which holds the job.
     AddDependency(JobId, HoldName),
-    /// Call back with [`Event::Urgency`](super::Event::Urgency): in DEPEND and PRIORITY no callback tells of a change.
+    /// Ask for the urgency, and call back with [`Event::Urgency`](super::Event::Urgency). In DEPEND and PRIORITY no callback reports a
+    /// change.
     AskUrgency(JobId),
     /// Ask which of these queues are stopped, and call back with [`Event::QueueStates`](super::Event::QueueStates). `None` is the queue
     /// without a name.
@@ -78,48 +79,46 @@ pub enum Effect {
     AskScheduler,
     /// Look up the expiration of a running job, and call back with [`Event::Expiration`](super::Event::Expiration).
     AskExpiration(JobId),
-    /// Have Flux tell of the job's events.
+    /// Subscribe to the job's events.
     Subscribe(JobId),
-    /// No longer.
+    /// End the subscription to the job's events.
     Unsubscribe(JobId),
-    /// Show the job as it is in Flux, as [`Event::Shown`](super::Event::Shown).
+    /// Look the job up in Flux, and call back with [`Event::Shown`](super::Event::Shown).
     LookUp(JobId),
-    /// Take a hold off a job.
+    /// Remove a dependency that holds the job.
     RemoveDependency(JobId, HoldName),
-    /// Tell the job's owner the fair-share its priority was made from.
+    /// Post a memo with the fair-share that the priority was computed from.
     Memo(JobId, f64),
-    /// The same, in no eventlog.
+    /// Post the same memo, but in no eventlog.
     VolatileMemo(JobId, f64),
-    /// A fatal exception, with its note. It ends the job at once, so not in a callback that others may have caused.
+    /// Raise a fatal exception with this note. It ends the job at once, so not in a callback that another plugin may have caused.
     Raise(JobId, String),
     /// A log line.
     Log(Level, String),
     /// Call back with [`Event::Timer`](super::Event::Timer) within the time of the timer. A timer that is due earlier keeps its time.
     Arm(Timer),
-    /// Call back with [`Event::Timer`](super::Event::Timer) after so many seconds, whenever the timer was due before.
+    /// Call back with [`Event::Timer`](super::Event::Timer) after this number of seconds, whenever the timer was due before.
     ArmIn(Timer, f64),
     /// Read the job's eventlog and call back with [`Event::Eventlog`](super::Event::Eventlog).
     ReadEventlog(JobId),
     /// Find out how many nodes the site has, and call back with [`Event::SiteNodes`](super::Event::SiteNodes).
     ReadSiteNodes,
-    /// Ask who else knows which dependencies are outstanding, and call back with
-    /// [`Event::Dependencies`](super::Event::Dependencies).
+    /// Ask Flux which dependencies are outstanding, and call back with [`Event::Dependencies`](super::Event::Dependencies).
     ReadDependencies(JobId),
-    /// Ask job-list for the jobs that ended after `since`, the last ones first, and call back with
-    /// [`Event::Ended`](super::Event::Ended).
+    /// Ask job-list for the jobs that ended after `since`, the last first, and call back with [`Event::Ended`](super::Event::Ended).
     ListEnded {
         /// In seconds since the epoch.
         since: f64,
-        /// Only those that ended up to then.
+        /// If set, only jobs that ended at this time or earlier, in seconds since the epoch.
         before: Option<f64>,
-        /// So many at most.
+        /// The largest number of jobs in the answer.
         most: usize,
     },
-    /// Give a job in PRIORITY its priority, though it may be the one it had before.
+    /// Post the priority of a job by id. This also moves a job on from PRIORITY if its priority is the same as before.
     Prioritize(JobId, u32),
     /// Have Flux ask for the priority of every pending job.
     ReprioritizeAll,
-    /// Go on with this, after the effects before it.
+    /// Continue with this step after the effects before it.
     Then(Step),
 }
 

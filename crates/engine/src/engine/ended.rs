@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that ended while the plugin was not there: job-list is asked for those that no push covers, in pages.
+//! Jobs that ended while the plugin was not loaded: job-list is asked, in pages, for those that no push covers.
 //!
-//! What it tells of a job are nodes and cores of its R, and when it ran. It does not tell of GPUs: where these are
-//! weighed, such a job counts for them when the accounting database has it.
+//! job-list reports the nodes and cores of a job's R, and when it ran, but no GPUs. If GPUs have a weight, the GPUs of such a job count
+//! when the accounting database has the job.
 
 use super::{Effect, EndedJob, Level, Timer};
 use crate::accounts::Book;
 use crate::standing::{self, Standing};
 use fairshare::periods::Resources;
 
-/// Jobs of one page.
+/// The number of jobs in one page.
 const PAGE: usize = 1000;
-/// No more are asked for: beyond that the memory for ended jobs is full.
+/// The largest number of jobs that are asked for. Beyond it, the memory for ended jobs is full.
 const MOST: usize = 200_000;
 
-/// How far the asking is.
+/// The progress of the questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Asking {
-    /// It was not begun.
+    /// No question was asked.
     #[default]
     Due,
-    /// What is asked for, and how often the timer fired without a page.
+    /// A page was asked for. `silent` counts how often the timer fired without a page.
     UnderWay { since: f64, before: Option<f64>, most: usize, told: usize, silent: u32 },
-    /// Nobody answered: when Flux starts, job-list comes after the plugin.
+    /// job-list did not answer. When Flux starts, job-list comes after the plugin.
     Unanswered,
-    /// All that ended after this instant was told.
+    /// job-list has reported all jobs that ended after this time, in seconds since the epoch.
     Done(f64),
 }
 
@@ -36,20 +36,20 @@ pub(super) struct EndedJobs {
     unanswered: u32,
 }
 
-/// So many times job-list is asked in vain: for a minute where it refuses, for 12 minutes where it is silent.
+/// The largest number of questions without an answer: one minute if job-list refuses them, 12 minutes if it is silent.
 const TRIES: u32 = 12;
-/// After so many of [`Timer::Retry`] without a page it is asked again. It may have much to read first; but as long as we wait no ended
-/// job is given up.
+/// The number of [`Timer::Retry`] periods without a page after which job-list is asked again. job-list may have much to read first, but
+/// no ended job is evicted before the last page.
 const PATIENCE: u32 = 12;
 
 impl EndedJobs {
-    /// Has job-list asked again: what it has reported is not kept, or nobody listened to the question.
+    /// Has job-list asked again, because its reports were not stored, or because no client was there to carry out the question.
     pub fn begin_again(&mut self) {
         self.asking = Asking::Due;
     }
 
-    /// Asks for what ended since the earliest watermark and still counts, once after the plugin was loaded; again only if a push
-    /// goes further back.
+    /// Asks for the jobs that ended since the earliest watermark and still count. Asks once after the plugin was loaded, and again only
+    /// if a push needs earlier jobs.
     pub fn ask(&mut self, standing: &mut Standing, now: f64) -> Vec<Effect> {
         let since = standing.earliest_watermark(now - standing.reset());
         let asked = match self.asking {
@@ -59,13 +59,13 @@ impl EndedJobs {
         if since >= asked {
             return Vec::new();
         }
-        // Pages come the last jobs first: none may be taken for one that was given up.
+        // Pages start with the last jobs. No such job may be mistaken for one that was evicted.
         standing.keep_all_ended(true);
         self.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
         vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
     }
 
-    /// Asks once more, if nobody answered; waits on, if an answer may still come.
+    /// Asks again if job-list did not answer. Arms the timer again if an answer may still come.
     pub fn ask_again(&mut self, standing: &mut Standing, book: &Book, now: f64) -> Vec<Effect> {
         match &mut self.asking {
             Asking::Unanswered => self.ask(standing, now),
@@ -74,7 +74,7 @@ impl EndedJobs {
                 if *silent < PATIENCE {
                     return vec![Effect::Arm(Timer::Retry)];
                 }
-                // At once: a page that comes while nobody waits for it would be lost.
+                // At once, because a page that comes while no question is open is dropped.
                 let mut effects = self.listed(standing, book, now, None);
                 if self.asking == Asking::Unanswered {
                     effects = self.ask(standing, now);
@@ -85,7 +85,7 @@ impl EndedJobs {
         }
     }
 
-    /// A page of ended jobs.
+    /// Stores a page of ended jobs, and asks for the next one; `None` if job-list did not answer.
     pub fn listed(
         &mut self,
         standing: &mut Standing,
@@ -116,7 +116,7 @@ impl EndedJobs {
             self.asked_all(standing, since);
             return effects;
         }
-        // A page of jobs that all ended at one instant says nothing of what lies before: it has to grow.
+        // If all jobs of a page ended at the same time, the page must grow to reach earlier ones.
         let most = if oldest == before { most.saturating_mul(2) } else { most };
         self.asking = Asking::UnderWay { since, before: oldest, most, told, silent: 0 };
         effects.push(Effect::ListEnded { since, before: oldest, most });

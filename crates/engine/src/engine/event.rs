@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What happens to the engine.
+//! The inputs of the engine.
 
 use super::{settings::Settings, timer::Timer};
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
@@ -27,7 +27,7 @@ pub enum State {
 }
 
 impl Event<'_> {
-    /// Whether it is about jobs alone: what else their priorities are made of stays as it is.
+    /// Returns true if the event concerns single jobs, so that the other inputs of their priorities stay as they are.
     pub(super) fn is_of_jobs(&self) -> bool {
         matches!(
             self,
@@ -60,12 +60,12 @@ impl Event<'_> {
     }
 }
 
-/// A job as a callback shows it. Text is borrowed from the callback's arguments.
+/// A job as a callback reports it. Text is borrowed from the callback's arguments.
 #[derive(Clone, Debug)]
 pub struct JobFacts<'a> {
     /// Its id.
     pub id: JobId,
-    /// Who submitted it.
+    /// The user that submitted it.
     pub user: UserId,
     /// Its present state.
     pub state: State,
@@ -79,75 +79,76 @@ pub struct JobFacts<'a> {
     pub queue: Option<&'a str>,
     /// `attributes.system.project`.
     pub project: Option<&'a str>,
-    /// What it asks for.
+    /// The resources that it asks for, or why they cannot be counted.
     pub size: Result<Size, SizeError>,
-    /// When it was submitted, in seconds since the epoch, as far as Flux says.
+    /// When it was submitted, in seconds since the epoch; `None` if Flux does not report it.
     pub submitted: Option<f64>,
     /// Its time limit in seconds; 0 for none.
     pub duration: f64,
-    /// What it was given.
+    /// The resources that Flux allocated to it.
     pub resources: Resources,
 }
 
-/// A job that ended, as job-list tells of it.
+/// An ended job as job-list reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedJob {
     /// Its id.
     pub id: JobId,
-    /// Whose it was.
+    /// The user that submitted it.
     pub user: UserId,
-    /// The bank its jobspec names.
+    /// The bank that its jobspec names.
     pub bank: Option<BankName>,
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: u64,
-    /// Cores over all nodes.
+    /// The number of cores on all nodes.
     pub cores: u64,
-    /// When it ran, from when to when; `None` if it never did.
+    /// When it started and stopped running, in seconds since the epoch; `None` if it never ran.
     pub ran: Option<(f64, f64)>,
-    /// When it became inactive.
+    /// When it became INACTIVE, in seconds since the epoch.
     pub end: f64,
 }
 
-/// What Flux says of a queue.
+/// The state of a queue as Flux reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueTold {
-    /// Whether it is stopped, or its parent is. `None`: unknown.
+    /// Whether the queue or its parent is stopped; `None` if unknown.
     pub is_stopped: Option<bool>,
     /// The queue whose resources a virtual queue uses.
     pub parent: Option<QueueName>,
 }
 
-/// An input of the engine. The first group are callbacks, the second RPCs, the third answers to what it asked for.
+/// An input of the engine. The first group are callbacks, the second are RPCs, and the third are answers to effects.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// `job.create`: the first that is seen of any job.
+    /// `job.create`, the first callback about any job.
     Created {
         /// The job.
         id: JobId,
         /// Its present state.
         state: State,
-        /// Whether its jobspec declares dependencies, by which other plugins will keep it in DEPEND.
+        /// Whether its jobspec declares dependencies, with which other plugins will block it in DEPEND.
         has_dependencies: bool,
     },
     /// `job.validate`: may the job be accepted, or updated as shown?
     Validate(JobFacts<'a>),
-    /// `job.new`: an accepted job, or one replayed.
+    /// `job.new`: an accepted job, or a replayed one.
     New(JobFacts<'a>),
     /// `job.state.depend`.
     Depend(JobId),
-    /// `job.event.dependency-add` and `-remove` of a job that we subscribed to.
+    /// `job.event.dependency-add` and `-remove` of a job that the plugin subscribed to.
     Dependency {
         /// The job.
         id: JobId,
         /// The dependency's name.
         name: &'a str,
-        /// Added, or removed.
+        /// True if it was added, false if it was removed.
         added: bool,
     },
-    /// `job.state.priority`, with the urgency. No effect at all says that the job is unknown: show it first.
+    /// `job.state.priority`, with the urgency. An answer without effects means that the job is unknown: the caller reports
+    /// the job first, and asks again.
     Priority(JobId, i64),
     /// `job.state.priority` of a job that an urgency change or a jobspec update takes from SCHED to PRIORITY. The scheduler may have
-    /// decided on the job, so the answer must return the job to SCHED. No effect at all says that the job is unknown.
+    /// decided on the job, so the answer must return the job to SCHED. An answer without effects means that the job is unknown.
     Bounced {
         /// The job.
         id: JobId,
@@ -156,23 +157,24 @@ pub enum Event<'a> {
         /// Its posted priority.
         posted: u32,
     },
-    /// `job.priority.get`, with the urgency. No effect at all says that the job is unknown: show it first.
+    /// `job.priority.get`, with the urgency. An answer without effects means that the job is unknown: the caller reports
+    /// the job first, and asks again.
     PriorityGet(JobId, i64),
     /// `job.state.sched`.
     Sched(JobId),
-    /// `job.state.run`, with what the job was given.
+    /// `job.state.run`, with the allocated resources.
     Run(JobId, Resources),
     /// `job.state.cleanup`.
     Cleanup(JobId),
     /// `job.state.inactive`.
     Inactive(JobId),
-    /// `job.destroy`: the last that is seen of any job, also of rejected ones.
+    /// `job.destroy`, the last callback about any job, also about a rejected one.
     Gone(JobId),
     /// `job.update.attributes.system.queue`: may the job move to the queue?
     UpdateQueue {
         /// The job.
         id: JobId,
-        /// Who submitted it.
+        /// The user that submitted it.
         user: UserId,
         /// Its present state.
         state: State,
@@ -183,17 +185,17 @@ pub enum Event<'a> {
     UpdateBank {
         /// The job.
         id: JobId,
-        /// Who submitted it.
+        /// The user that submitted it.
         user: UserId,
         /// Its present state.
         state: State,
         /// The wanted bank.
         bank: &'a str,
     },
-    /// `job.update`: the jobspec was changed to what is shown.
+    /// `job.update`: the jobspec was changed to these values.
     Updated(JobFacts<'a>),
 
-    /// `conf.update`: how live fair-share is to work from now on.
+    /// `conf.update`: the settings from now on.
     Settings(Settings),
     /// `rec_update`.
     Associations(Vec<AssociationRecord>),
@@ -209,28 +211,27 @@ pub enum Event<'a> {
     Config(ConfigPatch),
     /// `policy_update`.
     Policy(Policy, SitePart),
-    /// `policy_begin`: a policy comes in parts; switches that none mentions stay as they are, or are the defaults.
+    /// `policy_begin`: a site document comes in parts.
     PolicyBegin {
-        /// Whether they stay.
+        /// Whether switches that no part mentions keep their values. Otherwise they get their defaults.
         keeps_config: bool,
     },
     /// `policy_part`.
     PolicyPart(PolicyPart, SitePart),
-    /// `policy_commit`: the parts are in force, all of them.
+    /// `policy_commit`: all parts come into force.
     PolicyCommit,
-    /// `policy_abort`, or nobody went on: the parts are forgotten.
+    /// `policy_abort`, or no part came for too long: the parts are dropped.
     PolicyAbort,
     /// `reprioritize`.
     Reprioritize,
-    /// `rest`: of these jobs, whose urgency is 0, our names are to go.
+    /// `rest`: the names of this plugin are to be removed from these jobs, whose urgency is 0.
     Rest(Vec<JobId>),
-    /// Jobs that ended before the plugin was loaded, as they were kept, and what was given up of others.
+    /// Ended jobs from the snapshot, and the usage of evicted ones.
     Recalled(Vec<Ended>, Vec<EvictedUsage>),
 
-    /// A timer that was asked for by [`Effect::Arm`](super::Effect::Arm).
+    /// A timer that [`Effect::Arm`](super::Effect::Arm) armed fired.
     Timer(Timer),
-    /// The number of nodes of the site, asked for by [`Effect::ReadSiteNodes`](super::Effect::ReadSiteNodes). `None`: nobody
-    /// could tell.
+    /// The number of nodes of the site, asked for by [`Effect::ReadSiteNodes`](super::Effect::ReadSiteNodes). `None`: it cannot be read.
     SiteNodes(Option<u64>),
     /// The urgency asked for by [`Effect::AskUrgency`](super::Effect::AskUrgency).
     Urgency(JobId, i64),
@@ -247,34 +248,34 @@ pub enum Event<'a> {
     ConfiguredQueues(Vec<(QueueName, Option<QueueName>)>),
     /// Whether the scheduler keeps the jobs of all queues in one list, asked for by [`Effect::AskScheduler`](super::Effect::AskScheduler).
     OneQueueList(bool),
-    /// The eventlog asked for by [`Effect::ReadEventlog`](super::Effect::ReadEventlog): dependency descriptions that were
-    /// added (`true`) and removed, in order. `None`: it can't be read.
+    /// The eventlog asked for by [`Effect::ReadEventlog`](super::Effect::ReadEventlog): dependency descriptions that were added (`true`)
+    /// and removed, in order. `None`: it cannot be read.
     Eventlog(JobId, Option<Vec<(String, bool)>>),
-    /// What the same eventlog tells of how long the job was eligible and when it began to run, with the times, in order.
+    /// The events of the same eventlog that decide for how long the job was eligible and when it began to run, with their times, in
+    /// order.
     Past(JobId, Vec<(f64, Past)>),
-    /// The outstanding dependencies asked for by [`Effect::ReadDependencies`](super::Effect::ReadDependencies). `None`:
-    /// nobody could tell.
+    /// The outstanding dependencies asked for by [`Effect::ReadDependencies`](super::Effect::ReadDependencies). `None`: unknown.
     Dependencies(JobId, Option<Vec<String>>),
-    /// Ended jobs asked for by [`Effect::ListEnded`](super::Effect::ListEnded). `None`: nobody could tell.
+    /// A page of ended jobs asked for by [`Effect::ListEnded`](super::Effect::ListEnded). `None`: job-list did not answer.
     Ended(Option<Vec<EndedJob>>),
-    /// A panic cut a call short, which may have been about this job.
+    /// A panic cut a call short. The call may have been about this job.
     Panicked(Option<JobId>),
-    /// Jobs that could not be compared with Flux after a panic may be compared once more.
+    /// Compare jobs with Flux again, if that was abandoned after too many panics.
     TryAgain,
     /// The job asked for by [`Effect::LookUp`](super::Effect::LookUp).
     Shown(JobFacts<'a>),
 }
 
-/// What changes whether time counts for a job, and when it began to run.
+/// An event that starts or stops a job's eligible time, or the start of its run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Past {
-    /// Its urgency became this, or was at first.
+    /// The urgency of the job was set to this value, at submission or later.
     Urgency(i64),
-    /// A dependency of this name was added, or removed.
+    /// A dependency of this name was added (`true`) or removed.
     Dependency(String, bool),
-    /// It was accepted. Dependencies that were added before were there from the beginning: it declares them.
+    /// The job was accepted. Its jobspec declares the dependencies that were added before.
     Accepted,
-    /// It got its resources.
+    /// The job got its resources.
     Allocated,
 }
 
@@ -285,6 +286,6 @@ pub enum Refusal {
     Absent,
     /// EINVAL: the job's state does not allow it.
     TooLate,
-    /// Anything else, in words.
+    /// Any other error, with its text.
     Other(String),
 }

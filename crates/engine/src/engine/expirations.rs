@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Expirations that Flux changes without calling the plugin.
 //!
-//! If the time limit of the instance changes, Flux posts the event `resource-update` for each running job that has no time limit of
-//! its own. Flux reports the event of a job only to plugins that subscribed to the job. The engine subscribes to one of these
-//! jobs; when its event comes, the engine looks all of them up. Not at once: Flux goes through its jobs, and a look at one makes it
-//! lose its place.
+//! If the time limit of the instance changes, Flux posts the event `resource-update` for each running job that has no time limit of its
+//! own. Flux reports the events of a job only to plugins that subscribed to the job. The engine subscribes to one of these jobs; when its
+//! event comes, the engine looks all of them up in later reactor turns. A lookup inside the callback would make Flux lose its position in
+//! its list of jobs.
 
 use super::{Effect, Timer};
 use crate::ids::JobId;
 use crate::limits::{Ledger, Phase};
 use std::collections::BTreeSet;
 
-/// Jobs that are looked up in one reactor turn.
+/// The number of jobs that one reactor turn looks up.
 const SLICE: usize = 500;
 
 /// Running jobs without a time limit of their own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expirations {
     jobs: BTreeSet<JobId>,
-    /// The job among them that the plugin subscribed to.
+    /// The job among them to which the plugin is subscribed.
     heard: Option<JobId>,
     /// Jobs to be looked up.
     due: BTreeSet<JobId>,
@@ -62,7 +62,7 @@ impl Expirations {
         vec![Effect::Arm(Timer::Turn)]
     }
 
-    /// Looks up the expirations of the next jobs.
+    /// Returns the lookups of the next jobs.
     pub fn look_up_some(&mut self) -> Vec<Effect> {
         let due = std::mem::take(&mut self.due);
         let mut due = due.into_iter();

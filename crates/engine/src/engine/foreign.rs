@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Names by which others keep a job in DEPEND.
+//! Dependency names of other plugins, which block a job in DEPEND.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-/// The names that others ever put on a job we are subscribed to, and whether they are outstanding.
+/// All dependency names that other plugins have ever added to a job to which this plugin is subscribed, and whether each is outstanding.
 #[derive(Clone, Debug)]
 pub(super) struct ForeignNames {
     names: BTreeMap<String, bool>,
-    /// How many of them are outstanding. A job may have thousands, and each removal asks whether it was the last.
+    /// The number of outstanding names. Kept as a counter because a job may have thousands, and each removal asks whether it was the
+    /// last.
     outstanding: usize,
-    /// Whether no name can be missing here. Until then some name keeps the job, or it would have gone on.
+    /// Whether all names are known. Before that, an unknown name may block the job.
     is_complete: bool,
 }
 
 impl ForeignNames {
-    /// Of a job in NEW: each name is told when it is added.
+    /// Returns the names of a job in NEW: Flux reports each name that is added.
     pub fn of_new() -> ForeignNames {
         ForeignNames { is_complete: true, ..ForeignNames::unknown() }
     }
 
-    /// Of a job that may carry names from before we were subscribed to it.
+    /// Returns the names of a job that may have names from before the subscription.
     pub fn unknown() -> ForeignNames {
         ForeignNames { names: BTreeMap::new(), outstanding: 0, is_complete: false }
     }
 
-    /// A dependency of others was added or removed. A name that was removed once is dead: Flux lets it be added again,
-    /// as its own plugins do at a restart, and it holds nothing.
+    /// Notes that another plugin has added or removed a name. A name that was removed once never blocks the job again: Flux accepts it a
+    /// second time, as its own plugins add it at a restart, but ignores it.
     pub fn note(&mut self, name: &str, added: bool) {
         if !added {
             let was_outstanding = self.names.insert(name.to_owned(), false) == Some(true);
@@ -36,27 +37,27 @@ impl ForeignNames {
         }
     }
 
-    /// All that happened before we were subscribed was noted.
+    /// Notes that all events from before the subscription were noted.
     pub fn complete(&mut self) {
         self.is_complete = true;
     }
 
-    /// Those that keep the job, as far as they are known.
+    /// Returns the known outstanding names.
     pub fn outstanding(&self) -> impl Iterator<Item = &str> {
         self.names.iter().filter(|(_, is_outstanding)| **is_outstanding).map(|(name, _)| name.as_str())
     }
 
-    /// How many they are.
+    /// Returns the number of known outstanding names.
     pub fn count(&self) -> usize {
         self.outstanding
     }
 
-    /// Whether any of them keeps the job.
+    /// Returns true if a name may block the job: a known one, or one that was added before the subscription.
     pub fn keep_it(&self) -> bool {
         !(self.is_complete && self.know_none())
     }
 
-    /// Whether none of those that are known keeps the job.
+    /// Returns true if no known name blocks the job.
     pub fn know_none(&self) -> bool {
         self.outstanding == 0
     }

@@ -1,54 +1,52 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Going back to flux-accounting's plugin: what becomes of each held job there, and how those that it would lose are put
-//! where it leaves them in peace.
+//! Return to flux-accounting's plugin: the fate of each held job there, and how to save the jobs that would end there.
 //!
-//! When that plugin is loaded it adds the plain name of every limit that a job in DEPEND exceeds, and takes off only what it
-//! added itself. So whoever carries any other name waits indefinitely: one with a number, one of a limit that it does not know, one
-//! of a limit that has room by then. And a plain name that was taken off a job once can't be added again, which Flux does
-//! not say: the plugin takes it off all the same when there is room, fails, and ends the job. What it can't hold by a
-//! name it leaves alone at urgency 0, in SCHED.
+//! When that plugin is loaded, it adds the plain name of every limit that a job in DEPEND exceeds. It removes only names that it has
+//! added itself. So a job with any other name waits indefinitely: a name with a number, or the name of a limit that the plugin does not
+//! know or that has headroom by then. A plain name that was removed from a job once cannot be added again, but Flux reports no error:
+//! when there is headroom the plugin tries to remove the name, fails, and ends the job. It does nothing to jobs with urgency 0 in SCHED.
 //!
-//! Whom others keep too does not come to SCHED by that: it would stay in DEPEND with a name that is used up. So it keeps its
-//! names, and nothing saves it but that they let it go. Nor does anything save who was released already and is kept by others alone,
-//! where a limit is full again that it had a name of.
+//! A job that other plugins block too does not reach SCHED at urgency 0: it would stay in DEPEND with a used name. So it keeps its names,
+//! and is safe only if the other plugins release it. A job that was released, that only other plugins block, and that had the name of a
+//! limit that is full again cannot be saved either.
 
 use super::{Effect, Shared, View, hold::may_rest, release::scan_after};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
 
-/// What becomes of a held job under flux-accounting's plugin, loaded now with the data that are in force here.
+/// The fate of a held job under flux-accounting's plugin, if that is loaded now with the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is held on, and released when there is room.
+    /// The job stays held, and is released when there is headroom.
     Held,
-    /// Nobody ever takes off a name that it carries.
+    /// The job has a name that no plugin ever removes.
     Stranded,
-    /// It is ended when there is room.
+    /// The job ends when there is headroom.
     Ended,
-    /// It is in PRIORITY, where that plugin holds nobody, and goes on at once.
+    /// The job is in PRIORITY, where that plugin holds no job, and goes to SCHED at once.
     Released,
 }
 
-/// A job that another plugin is to take over: it is held, or it would end there.
+/// A job that is held, or that would end under the other plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandedOver {
     /// Its id.
     pub id: JobId,
-    /// Who submitted it.
+    /// The user that submitted it.
     pub user: UserId,
     /// Its bank.
     pub bank: Option<BankName>,
     /// The queue it names.
     pub queue: Option<QueueName>,
-    /// The names that it carries; none in PRIORITY, nor where only others keep it.
+    /// Its outstanding names. Empty in PRIORITY, and if only other plugins block the job.
     pub names: Vec<String>,
-    /// Others keep it in DEPEND too: it can't be put where that plugin leaves it in peace.
+    /// Whether other plugins block the job in DEPEND too, so that it cannot be put into SCHED at urgency 0.
     pub is_kept: bool,
-    /// What becomes of it.
+    /// Its fate.
     pub fate: Fate,
 }
 
-/// Takes our names off jobs whose urgency is 0: they rest in SCHED.
+/// Removes the names of this plugin from jobs with urgency 0, so that they stay in SCHED without running.
 pub(super) fn let_rest(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
     ids.into_iter().flat_map(|id| let_one_rest(shared, id)).collect()
 }
@@ -68,8 +66,8 @@ fn let_one_rest(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     effects
 }
 
-/// So many jobs that are held, or would end, by id, from the one that comes after `after`. `None` while eventlogs are being read:
-/// nobody knows yet who carries which names.
+/// Returns at most `most` jobs that are held or would end, by ascending id, from the one after `after`. Returns `None` while eventlogs
+/// are being read, because the names are not known yet.
 pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<Vec<HandedOver>> {
     if view.is_replaying || view.ledger.has_unread() || !view.unreadable.is_empty() {
         return None;
@@ -78,7 +76,7 @@ pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<V
     Some(concerned.take(most).map(|(id, job)| handed_over(view, id, job)).collect())
 }
 
-/// Whether a job that was released, and that others keep in DEPEND, would end.
+/// Returns true if a released job that other plugins block in DEPEND would end.
 fn ends_unheld(view: &View<'_>, job: &Job) -> bool {
     job.grant == Grant::Blocked && fate(view, job) == Fate::Ended
 }

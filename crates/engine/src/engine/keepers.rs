@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Other plugins' dependencies: who keeps a job in DEPEND, and what happens when they let it go.
+//! Dependencies of other plugins: which jobs they block in DEPEND, and the consequences when they release a job.
 //!
-//! Flux tells of a job's events only who subscribed to it, and searches the list of subscriptions from the front for
-//! every one that is given back. So a job is subscribed to while others may keep it, from NEW to the end of DEPEND, and no longer:
-//! at once if its jobspec declares dependencies, else when it turns out to stay in DEPEND without a name of ours.
+//! Flux reports the events of a job only to plugins that subscribed to the job, and it searches its list of subscriptions from the front
+//! when one ends. So the plugin subscribes to a job only while other plugins may block it, at most from NEW to the end of DEPEND: at once
+//! if its jobspec declares dependencies, otherwise when the job stays in DEPEND without a name of this plugin.
 //!
-//! And not more than [`Batches::subscribed`](super::Batches) are at a time: anybody may have any number of jobs wait for others, or for a time to begin. Of
-//! the rest nobody tells when they are let go. None of them gets a name of ours, by which it would stand in line indefinitely as one that
-//! others keep; one that carries some, from before a reload, stands there as if nobody else kept it. When it is let go it
-//! is in PRIORITY, and is judged there: it goes no further before there is room.
+//! There are at most [`Batches::subscribed`](super::Batches) subscriptions, because users can have any number of jobs that wait for other
+//! jobs or for a begin time. Any further job is unwatched: nothing reports when other plugins release it. An unwatched job gets no name
+//! of this plugin, which would hold it indefinitely as a blocked job. If it has names from before a reload, it is held as if no other
+//! plugin blocked it. When other plugins release it, it comes to PRIORITY, and is held there if there is no headroom.
 
 use super::{Effect, Shared, State, foreign::ForeignNames, hold, subscriptions::Subscribed};
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase};
 
-/// Subscribes to a job that declares dependencies, before other plugins see them.
+/// Subscribes to a job that declares dependencies, before other plugins see the job.
 pub(super) fn created(shared: &mut Shared, id: JobId, state: State, has_dependencies: bool) -> Vec<Effect> {
     let others = match state {
         State::New => ForeignNames::of_new(),
@@ -27,7 +27,7 @@ pub(super) fn created(shared: &mut Shared, id: JobId, state: State, has_dependen
     subscribe(shared, id, others).unwrap_or_default()
 }
 
-/// Subscribes to a job that others keep, and has its eventlog read for their names.
+/// Subscribes to a job that other plugins block, and reads its eventlog for their names.
 pub(super) fn watch(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if shared.subscriptions.names(id).is_some() {
         return Vec::new();
@@ -50,7 +50,8 @@ fn subscribe(shared: &mut Shared, id: JobId, names: ForeignNames) -> Option<Vec<
     }
 }
 
-/// Notes that nothing reports when others release the job. For its age, and in answers, others keep it, unless limits hold it.
+/// Notes that nothing reports when other plugins release the job. For its age and in answers, the job counts as blocked unless limits
+/// hold it.
 pub(super) fn leave_unwatched(shared: &mut Shared, id: JobId) {
     shared.subscriptions.leave_unwatched(id);
     shared.ledger.change(id, |job| {
@@ -66,7 +67,8 @@ pub(super) fn unwatch(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.subscriptions.end(id)
 }
 
-/// Flux moves a job on from DEPEND in the same turn if nobody keeps it. Who is still there is kept by others.
+/// Subscribes to jobs that are still in DEPEND without a name of this plugin. Flux moves a job on from DEPEND within the turn if it has
+/// no dependency, so other plugins block these jobs.
 pub(super) fn discover(shared: &mut Shared) -> Vec<Effect> {
     let is_here = |job: &Job| job.phase == Phase::Depend;
     let unheld = std::mem::take(&mut shared.due.unheld);
@@ -79,7 +81,7 @@ pub(super) fn discover(shared: &mut Shared) -> Vec<Effect> {
         .collect()
 }
 
-/// A dependency of the job was added or removed.
+/// Notes that a dependency of the job was added or removed.
 pub(super) fn dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) -> Vec<Effect> {
     if shared.ledger.rules().parse(name).is_some() {
         return Vec::new();
@@ -92,8 +94,8 @@ pub(super) fn dependency(shared: &mut Shared, id: JobId, name: &str, added: bool
     effects
 }
 
-/// Takes over whether others keep the job. When they have let it go and only our names are left, it may go in the
-/// next reactor turn: the running callback is the job's own.
+/// Stores whether other plugins block the job. If they do not any more and the job is held, a release scan follows in the next reactor
+/// turn, because the running callback is the job's own.
 pub(super) fn note_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let keepers = shared.subscriptions.keepers(id);
     let Some(job) = shared.ledger.job(id).filter(|job| job.keepers != keepers) else {
@@ -110,19 +112,19 @@ pub(super) fn note_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     }
 }
 
-/// Others let go of a job that carries no name of ours: this may have been their last, and the job goes on when the
-/// running callback is over. What counts is what the limits say now, whatever they said when it came, or when it
-/// was released. Of all the dependents of one job, that is after those that were let go before it.
+/// Holds a job without names of this plugin that other plugins may have released, if it exceeds a limit now. The job leaves DEPEND when
+/// the running callback is over, so this is the last chance. Of several dependents of one job, each is tested after the ones released
+/// before it.
 fn judge(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id).filter(|job| job.is_up_to_others()) else {
         return Vec::new();
     };
-    // What a pass under way has just promised to it is counted already.
+    // A reservation of the scan in progress is counted already.
     if job.grant == Grant::Given { Vec::new() } else { hold::hold(shared, id) }
 }
 
-/// Subscribes again to a job after a panic, which may have lost the subscription: Flux counts each one, so all are given back first.
-/// What other plugins did meanwhile is in the eventlog.
+/// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all of them are ended first. The
+/// eventlog has the names that other plugins changed meanwhile.
 pub(super) fn watch_again(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
     let others = shared.subscriptions.take_names(id);
     shared.expirations.forget(id);

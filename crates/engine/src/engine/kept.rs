@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is in force, as a push brought it: to be kept for after a restart.
+//! The configuration and usage in force as a push brought them, for the snapshot.
 
 use super::{Effect, Level, Shared, View};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
@@ -8,39 +8,39 @@ use crate::standing::{AsPushed, Bank, Bookmark, Ended, EvictedUsage, Leaf, Rule}
 use fairshare::Shares;
 use std::collections::BTreeMap;
 
-/// An association, and its leaf of the tree if it is one.
+/// An association as the snapshot stores it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// What is configured for it.
+    /// The pushed record.
     pub record: AssociationRecord,
-    /// Its place in the tree, and its usage.
+    /// Its leaf in the tree with its usage; `None` if it is not in the tree.
     pub leaf: Option<Leaf>,
-    /// Its fair-share is what the tree makes of the usages that were pushed: it can be reckoned again.
+    /// Whether its fair-share equals the one computed from the pushed usage, so that it need not be stored.
     pub is_reckoned: bool,
 }
 
-/// All but the associations.
+/// The site document without its associations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rest {
-    /// By name.
+    /// All queues, by name.
     pub queues: Vec<Queue>,
-    /// In the order they were pushed.
+    /// The projects, in the order of the push.
     pub projects: Vec<ProjectName>,
-    /// Banks by name, each with its priority, and with its place if it is in the tree.
+    /// All banks by name, each with its priority, and with its node if it is in the tree.
     pub banks: Vec<((BankName, f64), Option<Bank>)>,
-    /// The weights given.
+    /// The pushed weights of factors.
     pub weights: Vec<(String, i64)>,
-    /// Limits of the site's own, as they were pushed.
+    /// The pushed limits of the site's own.
     pub limits: Vec<SiteLimit>,
-    /// Switches.
+    /// The switches.
     pub config: Config,
-    /// Leaves of the tree that no job matches, by bank and user name.
+    /// Leaves of the tree that belong to no association, by bank and user name.
     pub leaves: Vec<Leaf>,
-    /// How the tree is ranked, if one was pushed.
+    /// The ranking policy and its options, if a tree was pushed.
     pub rule: Option<Rule>,
 }
 
-/// Takes what was kept of ended jobs. What can't be right is told, and not counted.
+/// Restores the ended jobs and the evicted usage of the snapshot. Records that are invalid are logged, and not counted.
 pub(super) fn recall(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
     let mut faults: Vec<String> = Vec::new();
     for sum in sums {
@@ -58,7 +58,7 @@ pub fn has_news(view: &View<'_>, most: usize) -> bool {
     view.standing.tree().is_some() && view.news.has(most)
 }
 
-/// Ended jobs that no push covers: see [`standing::Standing::uncovered`].
+/// Returns ended jobs that no push covers; none without a tree. See [`standing::Standing::uncovered`].
 pub fn uncovered(
     view: &View<'_>,
     from: Bookmark,
@@ -70,12 +70,12 @@ pub fn uncovered(
     }
 }
 
-/// See [`standing::Standing::as_pushed`].
+/// Returns the fair-shares computed from the pushed usage. See [`standing::Standing::as_pushed`].
 pub fn as_pushed(view: &View<'_>) -> Option<AsPushed> {
     view.standing.as_pushed()
 }
 
-/// Some associations in force, at most `most`, by ascending user id and bank name from the one after `after`.
+/// Returns at most `most` associations in force, by ascending user id and bank name, from the one after `after`.
 pub fn kept(
     view: &View<'_>,
     after: Option<(UserId, &BankName)>,
@@ -101,12 +101,12 @@ pub fn kept(
     .collect()
 }
 
-/// All but the associations.
+/// Returns the site document in force without its associations.
 pub fn kept_rest(view: &View<'_>) -> Rest {
     let banks = view.book.banks();
     let parents: BTreeMap<_, _> = view.book.parents().iter().cloned().collect();
-    // One that is in no tree, or was left out of it since nobody there is in use, still says in which limits of banks above it
-    // those below count.
+    // A bank that is not in the tree, or was left out of it because it has no active user, still has a parent: limits of the banks above
+    // it count its jobs.
     let left_out = |name: &BankName| {
         let parent = Some(parents.get(name)?.clone());
         Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A job's way from `job.new` to INACTIVE.
+//! A job's life from `job.new` to INACTIVE.
 
 use super::{
     Effect, JobFacts, Posting, Shared, State, Timer,
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 /// Jobs between validation and their end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lives {
-    /// Jobs that passed validation and have not come since. `job.new` of such a job is a submission, of any other job a replay.
+    /// Jobs that passed validation and have not had `job.new`. `job.new` of such a job is a submission, of any other job a replay.
     validated: BTreeSet<JobId>,
 }
 
@@ -36,13 +36,13 @@ impl Lives {
         self.validated.remove(&id);
     }
 
-    /// Returns the number of validated jobs that have not come.
+    /// Returns the number of validated jobs that have not had `job.new`.
     #[cfg(test)]
     pub fn validated_count(&self) -> usize {
         self.validated.len()
     }
 
-    /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is rejected.
+    /// Adds an accepted job. Flux ignores return codes here, so nothing is rejected.
     pub(super) fn new_job(
         &mut self,
         shared: &mut Shared,
@@ -107,7 +107,7 @@ impl Lives {
         effects
     }
 
-    /// Uncounts a job. Ids we never counted are no error: a job may end during a restart before we see it.
+    /// Removes a job. An unknown id is no error: a job may end during a restart before the plugin sees it.
     pub(super) fn inactive(
         &mut self,
         shared: &mut Shared,
@@ -120,7 +120,7 @@ impl Lives {
         recovery.forget(id);
         forget(shared, id);
         let takes_room = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
-        // Headroom may be kept for a held job, which takes none itself.
+        // A scope may keep headroom for a held job, which takes none itself.
         let makes_room = takes_room || shared.ledger.keeps_headroom_for(id);
         let Some(job) = shared.ledger.remove(id) else { return effects };
         recovery.forget_unasked(id, job.association(), job.queue.as_ref());
@@ -131,7 +131,7 @@ impl Lives {
     }
 }
 
-/// Holds the job for each limit it would exceed. Waiting jobs are never held: they must reach PRIORITY.
+/// Holds the job for each limit that it exceeds. A job that waits for data is never held, because it must reach PRIORITY.
 pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if matches!(job.admission, Admission::Broken(_)) {
@@ -143,7 +143,7 @@ pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     }
     let (association, is_kept) = (job.association(), job.keepers == Keepers::Others);
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
-    // One job more may bring a limit in reach.
+    // One more job may bring a limit in reach.
     let asked = association.map(|association| recovery.ask_unasked(shared, Some(association)));
     let mut effects = if association.is_none() { Vec::new() } else { hold::hold(shared, id) };
     if effects.is_empty() && !is_kept {
@@ -157,8 +157,8 @@ pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     effects
 }
 
-/// A job has ended, or was cancelled. What ran counts until it is INACTIVE. One that never came to SCHED is released no more, and what
-/// was kept for it is others': epilogs may keep it in CLEANUP for long.
+/// Notes that a job has ended or was cancelled. A job that ran counts until INACTIVE. A job that never came to SCHED returns its headroom
+/// at once, because epilogs may keep it in CLEANUP for long.
 pub(super) fn cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
     let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
     effects.extend(shared.expirations.follow(&shared.ledger, id, false));
@@ -177,7 +177,7 @@ pub(super) fn cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -
     effects
 }
 
-/// Whoever waited for a job to be read, or for the room that it took, in its association.
+/// Schedules release scans for jobs that waited for the job's eventlog to be read, or for its headroom.
 fn left(
     shared: &mut Shared,
     recovery: &mut Recovery,
@@ -205,15 +205,14 @@ pub(super) fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId
     Some(effects)
 }
 
-/// It stands in line in PRIORITY, once its names are read: it goes no further until there is room.
+/// Holds the job in PRIORITY. The release scan of the next reactor turn releases it if there is headroom.
 fn judge_in_priority(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.ledger.change(id, Job::await_room);
     let association = shared.ledger.job(id).and_then(Job::association);
     association.map(|association| shared.due.scan_later(association, Line::All)).unwrap_or_default()
 }
 
-/// Counts a job in SCHED, once however often it comes round; one that is held there is none of those. This may be within Flux's
-/// loop over its jobs.
+/// Counts a job in SCHED, once however often it comes there, unless it is held in SCHED. This may be within Flux's loop over its jobs.
 pub(super) fn sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let comes = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
     if shared.ledger.job(id).is_some_and(comes) {
@@ -222,7 +221,7 @@ pub(super) fn sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Counts a job as running; what it held in SCHED is free.
+/// Counts a job as running, and frees the headroom that it held only in SCHED.
 pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let association = job.association();
@@ -242,7 +241,7 @@ pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<
     effects
 }
 
-/// The job is asked for nothing more, and has no priority.
+/// Removes all data about the pending state of a job.
 pub(super) fn forget(shared: &mut Shared, id: JobId) {
     shared.unpriced.remove(&id);
     shared.annotations.remove(&id);
@@ -250,7 +249,7 @@ pub(super) fn forget(shared: &mut Shared, id: JobId) {
     shared.due.forget(id);
 }
 
-/// The bank's name; thousands of jobs share their association's.
+/// Returns the bank's name. All jobs of an association share one string.
 pub(super) fn bank_name(
     shared: &Shared,
     association: Option<AssociationId>,
@@ -260,20 +259,20 @@ pub(super) fn bank_name(
     bank.map(|bank| known.filter(|known| known.as_str() == bank).cloned().unwrap_or_else(|| bank.into()))
 }
 
-/// The queue's name; thousands of jobs share that of the configured queue.
+/// Returns the queue's name. All jobs in a configured queue share one string.
 pub(super) fn queue_name(shared: &Shared, queue: Option<&str>) -> Option<QueueName> {
     queue.map(|queue| shared.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
 }
 
-/// The rule by which jobs of a queue count for limits on what runs.
+/// Returns the rule by which jobs of a queue count for limits on running jobs.
 pub(super) fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> RunningLimits {
     shared.settings.running.queue(queue)
 }
 
-/// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. Not
-/// so after a panic, while its eventlog is unread, in the middle of a push, or where nobody told that others let it go: it may
-/// then leave DEPEND without a name of ours though it does not fit. Nor while that of another is unread with which it counts:
-/// nobody is let go then, and the room that it finds is theirs who were held before it.
+/// Returns true if limits were applied to a job that leaves DEPEND: the plugin released it, or all its names were known and it exceeded
+/// no limit. Returns false after a panic, while the job's eventlog is unread, within a push, and for an unwatched job: such a job may
+/// leave DEPEND without a name though it exceeds a limit. Returns false also while the eventlog of a job that counts together with it is
+/// unread: no job is released then, and the headroom is for jobs that were held before.
 fn was_judged(shared: &Shared, is_doubtful: bool, id: JobId) -> bool {
     shared.ledger.job(id).is_none_or(|job| {
         let Some(association) = job.association() else { return true };
@@ -287,7 +286,7 @@ fn was_judged(shared: &Shared, is_doubtful: bool, id: JobId) -> bool {
     })
 }
 
-/// What its jobspec says of a project. The name of one that nobody judged yet is kept for when it can be.
+/// Returns the project of a jobspec. A project that was not validated is stored until it can be.
 pub(super) fn project_of(association: Option<AssociationId>, project: Option<&str>) -> Project {
     match (association, project) {
         (_, None) => Project::Missing,

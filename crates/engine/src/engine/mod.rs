@@ -2,8 +2,8 @@
 //! The engine: an [`Event`] and its time come in, [`Effect`]s go out. No I/O, no clock, no unsafe code, no panic.
 //!
 //! Flux calls back into the plugin while it carries out an effect: if a job's last dependency is removed, the job's priority and sched
-//! callbacks run before that call returns. So every decision is booked when it is made, and an effect is only a value; whoever carries
-//! it out holds no borrow of the engine. An effect that Flux refuses comes back through [`Engine::refused`].
+//! callbacks run before that call returns. So the engine records each decision when it makes it, and an effect is only a value. The
+//! caller must not hold a borrow of the engine while it carries out an effect. An effect that Flux refuses comes back through [`Engine::refused`].
 //!
 //! # Parts
 //! [`Engine::handle`] lists the events, and passes each to one module. A module calls only modules below it:
@@ -13,11 +13,11 @@
 //! validate.rs, updates.rs, life.rs    Lives: jobs from validation to INACTIVE
 //! site.rs                             StagedPush: pushes and settings
 //! price.rs                            answers with a priority
-//! release.rs                          ReleaseScan: which held jobs go
+//! release.rs                          ReleaseScan: releases held jobs
 //! refresh/                            Refresh: live fair-share in slices, and which priorities to post
-//! recovery/                           Recovery: what is unknown after a restart or a panic
+//! recovery/                           Recovery: unknown facts after a restart or a panic
 //! priorities.rs, admission.rs, hold.rs, keepers.rs, age.rs, accrual.rs, ...   functions that change Shared
-//! shared.rs, terms.rs                 Shared: what several parts change; how a priority is computed
+//! shared.rs, terms.rs                 Shared: the state of several owners; how a priority is computed
 //! posted/, due.rs, queues.rs, subscriptions.rs, ended.rs, ...                 the tables in Shared
 //! ```
 //!
@@ -101,7 +101,7 @@ use refresh::Refresh;
 use release::ReleaseScan;
 use site::StagedPush;
 
-/// The tables by which jobs are held and get priorities. A row depends on no other row.
+/// The tables of limits and factors, and the sizes of batches. A row depends on no other row.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables {
     /// The limits.
@@ -130,7 +130,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns an engine without data. `owner` is the user that the instance runs as.
+    /// Returns an engine without data. `owner` is the user that runs the instance.
     pub fn new(owner: UserId) -> Self {
         Engine::with_tables(owner, Tables::default())
     }
@@ -147,24 +147,24 @@ impl Engine {
         }
     }
 
-    /// Sets how many ended jobs are kept one by one. To be called before any job ends.
+    /// Sets how many ended jobs are stored one by one. Must be called before any job ends.
     #[must_use]
     pub fn remembering(mut self, memory: Retention) -> Self {
         self.shared.standing = Standing::new(memory);
         self
     }
 
-    /// Returns the jobs that ended since they were taken last.
+    /// Returns the jobs that ended since the snapshot took them last.
     pub fn news(&mut self) -> &mut News {
         &mut self.shared.news
     }
 
-    /// Handles one event, and returns what is to be done. `now` is the time of the event, in seconds since the epoch. Times may go back:
-    /// clocks are set, and an event with a time from an eventlog comes later than that time.
+    /// Handles one event, and returns the effects to carry out. `now` is the time of the event, in seconds since the epoch. It may be
+    /// earlier than that of the event before: clocks are set, and events from an eventlog have the time of their entry.
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
         self.shared.now = now;
         self.shared.revision = self.shared.revision.saturating_add(u64::from(!event.is_of_jobs()));
-        // Any event may let other held jobs go.
+        // Any event may give held jobs headroom.
         self.shared.ledger.look_anew();
         // For these events, no effect means that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
@@ -246,7 +246,8 @@ impl Engine {
         }
     }
 
-    /// Takes over that a job is in PRIORITY, and answers with its priority. `posted` is the posted priority of a job that was in SCHED.
+    /// Notes that a job is in PRIORITY, and returns the answer with its priority. `posted` is the posted priority of a job that was in
+    /// SCHED.
     fn enter_priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let entered = life::enter_priority(&mut self.shared, &self.recovery, id);
         let Some(mut effects) = entered else { return Vec::new() };
@@ -254,8 +255,9 @@ impl Engine {
         effects
     }
 
-    /// Answers to `job.priority.get`, which Flux asks only in its loop over its jobs. If another plugin began the loop, nothing reports
-    /// its end; it is over in the next reactor turn. Until then other plugins may start a job that the loop asks about.
+    /// Returns the answer to `job.priority.get`, which Flux asks only in its loop over its jobs. If another plugin began the loop,
+    /// nothing reports its end, and the engine assumes that it ends before the next reactor turn. Until then other plugins may start a
+    /// job that the loop asks about.
     fn asked_in_loop(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let began = self.release.begin_loop();
         if began {
@@ -271,7 +273,7 @@ impl Engine {
         effects
     }
 
-    /// Takes over a page of ended jobs; `None` if job-list did not answer.
+    /// Stores a page of ended jobs, and asks for the next one; `None` if job-list did not answer.
     fn ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
         let Shared { ended, standing, book, now, .. } = &mut self.shared;
         ended.listed(standing, book, *now, jobs)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! After a panic: all jobs are compared with Flux. `recovery/resync.rs` has the reasons and the list of jobs.
+//! After a panic, all jobs are compared with Flux. `recovery/resync.rs` has the reasons and the list of jobs.
 
 use super::{
     Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::lacks_site_nodes,
@@ -9,7 +9,7 @@ use crate::ids::JobId;
 use crate::limits::Job;
 
 impl Engine {
-    /// Takes over that a call about job `id` was cut short.
+    /// Notes that a panic cut a call short, which may have been about job `id`.
     pub(super) fn panicked(&mut self, id: Option<JobId>) -> Vec<Effect> {
         let is_compared = self.recovery.panicked(&mut self.shared, id);
         let mut effects =
@@ -22,7 +22,7 @@ impl Engine {
         effects
     }
 
-    /// Keeps the records as they are after too many panics. No scan waits for an eventlog any more.
+    /// Keeps the records as they are after too many panics. Release scans no longer wait for unread eventlogs.
     fn keep_records(&mut self) -> Vec<Effect> {
         let text =
             "jobs could not be compared with Flux's; this is tried again at the next request".to_owned();
@@ -34,7 +34,7 @@ impl Engine {
         effects
     }
 
-    /// Looks up the next jobs; `None` if there are none.
+    /// Returns the lookups of the next jobs; `None` if there are none.
     pub(super) fn look_up_next(&mut self) -> Option<Vec<Effect>> {
         let (jobs, are_last) = self.recovery.next_lookups()?;
         let mut effects: Vec<Effect> = jobs.into_iter().map(Effect::LookUp).collect();
@@ -48,7 +48,7 @@ impl Engine {
         Some(effects)
     }
 
-    /// Replays a job as Flux has it now.
+    /// Replays a job as Flux shows it now.
     pub(super) fn shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let memo = self.shared.ledger.job(facts.id).and_then(|job| job.memo);
         let is_over = facts.state == State::Inactive;
@@ -72,7 +72,7 @@ impl Engine {
         if let Refusal::Other(text) = why {
             let mut effects =
                 vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
-            // The panic may have lost the answer with its eventlog.
+            // The panic may have lost the answer that contains its eventlog.
             let is_unread = self.shared.ledger.job(id).is_some_and(Job::is_unread);
             effects.extend(is_unread.then_some(Effect::ReadEventlog(id)));
             return effects;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What committing the open push would do to jobs. It is done to a copy of what is configured, and then looked at.
+//! The effects of the staged push on jobs. The push is committed to a copy of the configuration without jobs, and the priorities of the
+//! live jobs are computed there.
 
 use super::{Effect, Engine, Tables, View, admission::unknown_association};
 use crate::accounts::{Difference, Policy};
@@ -9,23 +10,23 @@ use crate::priority::URGENCY_DEFAULT;
 use crate::standing::SitePart;
 use std::collections::HashMap;
 
-/// What a push would do to jobs.
+/// The effects of a push on jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preview {
-    /// What of the data would be others.
+    /// The changed records.
     pub difference: Difference,
-    /// Pending jobs that have a priority.
+    /// The number of pending jobs that have a priority.
     pub pending: usize,
-    /// How many of them would get another one.
+    /// The number of these that would get another priority.
     pub repriced: usize,
-    /// How many would stand elsewhere in their queues.
+    /// The number of these whose position in their queue would change.
     pub moved: usize,
-    /// Those that move most.
+    /// The jobs that move furthest.
     pub moves: Vec<Move>,
-    /// Jobs that would end, and why: they were accepted before there were data, and what comes does not admit them. Of those that were
-    /// there when the plugin was loaded none ends.
+    /// Jobs that would end, each with its user and the reason: they were accepted before there were data, and the pushed data do not
+    /// admit them. Jobs from before the plugin was loaded do not end.
     pub rejected: Vec<(JobId, UserId, String)>,
-    /// Associations that would be removed while jobs of theirs live, with how many.
+    /// Associations with live jobs that would be removed, each with the number of its jobs.
     pub removed: Vec<(UserId, BankName, u64)>,
 }
 
@@ -34,9 +35,9 @@ pub struct Preview {
 pub struct Move {
     /// The job.
     pub id: JobId,
-    /// Whose it is.
+    /// The user that submitted it.
     pub user: UserId,
-    /// The bank it counts in.
+    /// The bank in which it counts.
     pub bank: Option<BankName>,
     /// The queue it names.
     pub queue: Option<QueueName>,
@@ -44,9 +45,9 @@ pub struct Move {
     pub from: u32,
     /// The priority it would get.
     pub to: u32,
-    /// Its place in its queue now, from 1.
+    /// Its position in its queue now; the first is 1.
     pub place: usize,
-    /// The place it would have.
+    /// Its position after the push.
     pub next: usize,
 }
 
@@ -57,7 +58,8 @@ impl Move {
 }
 
 impl Engine {
-    /// What committing the open push would do; the `most` largest moves. `Err` says why it would be rejected.
+    /// Returns the effects of committing the staged push at `now`, with the `most` largest moves. Fails with the reason if the push would
+    /// be rejected.
     pub fn preview(&self, now: f64, most: usize) -> Result<Preview, String> {
         let next = self.committed(now)?;
         let mut preview = Preview { difference: next.shared.book.latest(), ..Preview::default() };
@@ -66,7 +68,7 @@ impl Engine {
             if let Some(posted) = self.view().priced(id) {
                 preview.pending += 1;
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
-                // Where users take turns, every priority hangs on all others: what is compared is without turns.
+                // If users take turns, every priority depends on all jobs. So the comparison leaves the turns out.
                 let apart = |engine: &Engine| priority_apart(&engine.view(), job, urgency);
                 let from =
                     apart(self).filter(|_| self.shared.settings.interleave).unwrap_or(posted.posted.priority);
@@ -93,7 +95,7 @@ impl Engine {
         preview.repriced = moves.iter().filter(|job| job.from != job.to).count();
         moves.retain(|job| job.place != job.next);
         preview.moved = moves.len();
-        // Of those that move as far the earliest.
+        // Of equal moves, the earlier job comes first.
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
         moves.truncate(most);
         preview.moves = moves;
@@ -104,7 +106,7 @@ impl Engine {
         Ok(preview)
     }
 
-    /// What of the data a push of one part would change. `Err` says why it would be rejected.
+    /// Returns the records that a push in one part would change. Fails with the reason if the push would be rejected.
     pub fn difference(&self, policy: Policy, site: SitePart) -> Result<Difference, String> {
         let mut next = self.without_jobs(self.shared.now);
         let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
@@ -112,7 +114,7 @@ impl Engine {
         Ok(next.shared.book.latest())
     }
 
-    /// What is configured once the open push is committed, with fair-shares as of now; it has no jobs.
+    /// Returns an engine without jobs in which the staged push is committed, with fair-shares as of `now`.
     fn committed(&self, now: f64) -> Result<Engine, String> {
         let mut next = self.without_jobs(now);
         let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
@@ -121,7 +123,7 @@ impl Engine {
         Ok(next)
     }
 
-    /// A copy of what is configured, without jobs.
+    /// Returns an engine with the same configuration, but without jobs.
     fn without_jobs(&self, now: f64) -> Engine {
         let tables = Tables {
             rules: self.shared.ledger.rules(),
@@ -159,13 +161,13 @@ fn rejection_of_job(view: &View<'_>, job: &Job) -> Option<String> {
         .or_else(|| view.forbidden_project(association, project))
 }
 
-/// Why a push was rejected, if it was.
+/// Fails with the reason if the effects reject a push.
 fn rejection(effects: &[Effect]) -> Result<(), String> {
     let text = effects.iter().find_map(|effect| effect.rejected_policy());
     text.map_or(Ok(()), |text| Err(text.to_owned()))
 }
 
-/// Gives each job its place in its queue, by priority and then by id.
+/// Sets the position of each job in its queue, by descending priority and then by id.
 fn put_in_order(jobs: &mut [Move], price: impl Fn(&Move) -> u32, put: impl Fn(&mut Move, usize)) {
     jobs.sort_unstable_by_key(|job| (std::cmp::Reverse(price(job)), job.id));
     let mut places: HashMap<Option<QueueName>, usize> = HashMap::new();

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! answer_in_priority    job.state.priority         answer_in_loop    job.priority.get, in Flux's loop over its jobs
-//! take_urgency          the urgency asked for: the priority is set by id
+//! take_urgency          answer to AskUrgency: the priority is posted by id
 //! ├── stays, stays_as_it_is     limits hold the job: no priority, or 0 in SCHED (hold.rs)
 //! └── price
 //!     ├── admission::admit      association, bank and project of a job that waits for data (admission.rs)
@@ -26,8 +26,8 @@ use crate::ids::JobId;
 use crate::limits::{Demand, Grant, Job, Line, Origin, Phase, Settled};
 use crate::priority::{AGE, PRIORITY_MAX, URGENCY_EXPEDITE};
 
-/// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler
-/// may have decided on this job, so it always gets a priority, which returns it to SCHED.
+/// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler may
+/// have decided on this job, so the job always gets a priority, which returns it to SCHED.
 pub(super) fn answer_in_priority(
     shared: &mut Shared,
     refresh: &mut Refresh,
@@ -75,7 +75,7 @@ pub(super) fn answer_in_priority(
     }
 }
 
-/// Returns the answer to `job.priority.get`. Flux iterates over its jobs: no other job may be touched.
+/// Returns the answer to `job.priority.get`. Flux loops over its jobs: no other job may be changed.
 pub(super) fn answer_in_loop(
     shared: &mut Shared,
     refresh: &mut Refresh,
@@ -92,7 +92,7 @@ pub(super) fn answer_in_loop(
         return stays_as_it_is(shared, id);
     }
     let phase = job.phase;
-    // One that a restart sent to PRIORITY has no priority that it could keep.
+    // A job that a restart moved to PRIORITY has no posted priority to keep.
     if wakes_too_late(shared, id, job, urgency)
         && (shared.unpriced.contains(&id) || !refresh.keeps_posted(shared, id, urgency))
     {
@@ -121,9 +121,8 @@ pub(super) fn answer_in_loop(
     }
 }
 
-/// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
-/// released: it gets its priority by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
-/// one that won't be scheduled takes no place to run.
+/// Handles the urgency of a job that the engine asked for. A job in PRIORITY or SCHED gets its priority by id. A job in DEPEND is about
+/// to leave it, and reserves headroom in RUN only if it would be scheduled.
 pub(super) fn take_urgency(
     shared: &mut Shared,
     refresh: &mut Refresh,
@@ -155,7 +154,7 @@ pub(super) fn take_urgency(
     match price(shared, id, urgency, completion) {
         Ok((mut effects, price)) => {
             shared.unpriced.remove(&id);
-            // Flux does not say that it comes to where it is.
+            // Flux does not report that the job enters the state in which it is.
             if is_in_sched {
                 hold::advance(shared, id, Phase::Sched);
             }
@@ -172,8 +171,8 @@ pub(super) fn take_urgency(
     }
 }
 
-/// Nobody else will give the job its priority: one in PRIORITY waits for its turn, and one that Flux may have left there, or at the
-/// priority it had, is asked for once more. Not in the next turn, which may be refused as well.
+/// Handles a refused post of a priority. A job in PRIORITY is held there. For a job in SCHED, the engine asks for the urgency again at
+/// the next retry; a post in the next reactor turn might be refused as well.
 pub(super) fn has_no_price(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
     hold::stays_in_priority(shared, id);
     let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
@@ -183,8 +182,8 @@ pub(super) fn has_no_price(shared: &mut Shared, id: JobId, why: &Refusal) -> Opt
     })
 }
 
-/// Returns the answer to `job.state.priority` for a held job: no priority, or 0 in SCHED. `was_in_sched`: the job was in SCHED until
-/// now, so the scheduler may have decided on it.
+/// Returns the answer to `job.state.priority` for a held job: no priority, or 0 in SCHED. `was_in_sched` is true if the job was in SCHED
+/// until now, so that the scheduler may have decided on it.
 pub(super) fn stays(shared: &mut Shared, id: JobId, urgency: i64, was_in_sched: bool) -> Vec<Effect> {
     if was_in_sched {
         shared.ledger.change(id, |job| job.is_in_sched = true);
@@ -197,7 +196,7 @@ pub(super) fn stays(shared: &mut Shared, id: JobId, urgency: i64, was_in_sched: 
     stays_at(shared, id, Completion::Now(Posting::Current), answer)
 }
 
-/// The same to `job.priority.get`: it has no priority, or keeps its 0.
+/// Returns the answer to `job.priority.get` for a held job: it keeps priority 0 in SCHED, and no priority in PRIORITY.
 pub(super) fn stays_as_it_is(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let is_in_sched = shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
     let completion = if is_in_sched { Completion::Later } else { Completion::Now(Posting::Current) };
@@ -220,14 +219,14 @@ pub(super) fn stays_at(
     }
 }
 
-/// Notes the priority of a job, where neither time nor other jobs make it another.
+/// Caches the priority of a job if it depends neither on time nor on other jobs.
 fn settle(shared: &mut Shared, id: JobId, urgency: i64, price: u32) {
     let stays = !shared.is_live() && shared.weighed.weight(AGE) == 0;
     let settled = i32::try_from(urgency).map(|urgency| Settled { revision: shared.revision, urgency, price });
     shared.ledger.settle(id, settled.ok().filter(|_| stays));
 }
 
-/// The urgency of a held job has changed. No scope keeps headroom for a job that won't be scheduled.
+/// Stores the changed urgency of a held job. No scope keeps headroom for a job that would not be scheduled.
 pub(super) fn held_urgency(shared: &mut Shared, id: JobId, urgency: i64) -> Vec<Effect> {
     if shared.ledger.job(id).is_some_and(may_be_released) {
         shared.ledger.note_eligible(id, Some(urgency), shared.now);
@@ -244,9 +243,9 @@ fn note_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
 }
 
-/// The answer for a job that has no priority. One that never will is judged again in the next reactor turn and ends
-/// there. Not here: it would disturb Flux's loop over its jobs; and another plugin may have let it go and still look
-/// at what is its own and the job's. Flux's begin-time takes the broker down if the job ends under its hands.
+/// Returns the answer for a job that has no priority. A job that can never have one ends in the next reactor turn, if that is still true
+/// then. It must not end here: that would disturb Flux's loop over its jobs, and another plugin that has just released the job may still
+/// use the job's data. Flux's begin-time plugin would crash the broker.
 pub(super) fn unpriced(
     shared: &mut Shared,
     id: JobId,
@@ -278,14 +277,14 @@ pub(super) fn end_unpriceable(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
-/// Returns the current priority of a job, and the effects that come before it.
+/// Returns the current priority of a job, and the effects to carry out before it is posted.
 fn price(
     shared: &mut Shared,
     id: JobId,
     urgency: i64,
     completion: Completion,
 ) -> Result<(Vec<Effect>, u32), Pending> {
-    // What is settled is what was noted last.
+    // The cached priority may be outdated.
     shared.ledger.settle(id, None);
     let priced = admission::admit(shared, id, completion).and_then(|effects| {
         let job = shared.ledger.job(id).ok_or(Pending::Unavailable)?;
@@ -301,7 +300,8 @@ fn price(
     let is_posted = shared.posted.posted_priority(id) == Some(explanation.priority);
     priorities::note_answer(shared, id, urgency, &explanation);
     let has_memo = shared.ledger.job(id).is_some_and(|job| job.memo.is_some());
-    // Live fair-share moves at each instant, and Flux posts no priority that is the same.
+    // Live fair-share changes all the time. If the priority is the posted one, Flux posts none, and the memo must keep the fair-share of
+    // the posted one.
     if !(is_posted && has_memo && shared.is_live()) {
         effects.extend(priorities::memo(shared, id, &explanation));
     }
@@ -314,7 +314,7 @@ fn without_expedite(posted: u32) -> u32 {
     if posted == PRIORITY_MAX { 0 } else { posted }
 }
 
-/// The priority of a job in SCHED that was asked for before, if nothing has changed since that it is made of.
+/// Returns the cached priority of a job in SCHED if none of its inputs has changed.
 fn settled_priority(shared: &Shared, id: JobId, urgency: i64) -> Option<u32> {
     let is_of_now = |it: &Settled| (it.revision, i64::from(it.urgency)) == (shared.revision, urgency);
     let settled = shared.ledger.settled(id).filter(is_of_now)?;
@@ -325,7 +325,7 @@ fn settled_priority(shared: &Shared, id: JobId, urgency: i64) -> Option<u32> {
     (!shared.unpriced.contains(&id)).then_some(settled.price)
 }
 
-/// Whether the job is held, or others keep it in DEPEND.
+/// Returns true if limits hold the job, or other plugins block it in DEPEND.
 fn may_be_released(job: &Job) -> bool {
     job.is_held() || job.phase == Phase::Depend && job.grant != Grant::Given
 }

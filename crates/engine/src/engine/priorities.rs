@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Stores the priorities that Flux gets: with what made them, and with the memo that shows the fair-share to the user.
+//! Stores the priorities that Flux gets, with the terms that made them, and posts the memo that shows the fair-share to the user.
 
 use super::{Effect, Shared, posted::Circumstances};
 use crate::accounts::AssociationId;
@@ -7,10 +7,10 @@ use crate::ids::JobId;
 use crate::limits::{Job, Origin};
 use crate::priority::{Explanation, FAIRSHARE};
 
-/// A memo is not worth an event if the fair-share changed by less.
+/// The smallest change of a fair-share that is worth a memo.
 const MEMO_STEP: f64 = 1e-9;
 
-/// Stores a priority that Flux gets as an answer. It is the current one.
+/// Stores the current priority as one that Flux gets as an answer.
 pub(super) fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
     let Some(association) = shared.ledger.job(id).and_then(Job::association) else { return };
     let now = circumstances(shared, id, association);
@@ -20,7 +20,7 @@ pub(super) fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &E
     shared.posted.put(id, queue, urgency, (association, fairshare), made, &now);
 }
 
-/// Stores the current priority of a pending job as posted by id, and returns it; `None` if it is posted already.
+/// Stores the current priority of a pending job as posted by id, and returns it; `None` if that priority is posted already.
 pub(super) fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     let current = shared.exact(id)?;
     let (_, before) = shared.posted.get(id)?;
@@ -28,14 +28,14 @@ pub(super) fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     shared.posted.post(id, &current, &now).then_some(current)
 }
 
-/// Takes back a priority that Flux refused to post. Returns whether a refresh posted it: then the next refresh tries again.
+/// Removes a priority that Flux refused. Returns true if a refresh posted it: then the next refresh tries again.
 pub(super) fn take_back_post(shared: &mut Shared, id: JobId, is_pending: bool) -> bool {
     shared.ledger.settle(id, None);
     shared.posted.take_back(id, is_pending)
 }
 
 /// Computes the current priorities of at most `most` pending jobs of an association, from the one after `after`, if its fair-share has
-/// changed or `always` is true. Returns how many jobs that were, and after which job to continue.
+/// changed or `always` is true. Returns the number of these jobs, and the job after which the next call continues.
 pub(super) fn update_group(
     shared: &mut Shared,
     association: AssociationId,
@@ -61,7 +61,7 @@ pub(super) fn update_group(
     (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
 }
 
-/// Returns what a priority of the job is made of beside its terms.
+/// Returns the inputs of the job's priority other than its terms.
 fn circumstances(shared: &Shared, id: JobId, association: AssociationId) -> Circumstances {
     Circumstances {
         now: shared.now,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Takes over which queues are stopped, and which are scheduled together. `queues.rs` has what is known of queues.
+//! Stores which queues are stopped, and which are scheduled together. `queues.rs` has the tables.
 
 use super::{Effect, QueueTold, Shared, Timer, due::Scan, queues::UNANSWERED};
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Line, Phase};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Begins to ask about queues as soon as the answer matters.
+/// Begins to ask for the states of queues when the answer matters.
 pub(super) fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
     if !shared.queues.is_asking() && needs_queue_states(shared) {
         effects.push(Effect::ArmIn(Timer::Queues, shared.queues.begin_asking()));
@@ -19,9 +19,8 @@ pub(super) fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
     shared.queues.ask(is_needed).into_iter().collect()
 }
 
-/// Takes over which queues are stopped. If that changes a reservation, a release scan follows. A queue whose question was not
-/// answered has no state. A queue whose state Flux does not know, as before the scheduler is loaded, is not in `states`: the plugin
-/// asks again soon.
+/// Stores which queues are stopped. If that changes a reservation, a release scan follows. A queue whose question was not answered has no
+/// state. A queue whose state Flux does not know, as before the scheduler is loaded, is not in `states`: the plugin asks again soon.
 pub(super) fn take_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
     let parents = shared.queues.parents_by(&states);
@@ -37,7 +36,7 @@ pub(super) fn take_states(shared: &mut Shared, states: Vec<(Option<QueueName>, Q
     effects
 }
 
-/// Takes over the named queues of Flux's configuration.
+/// Stores the named queues of Flux's configuration, each with its parent.
 pub(super) fn take_configured(
     shared: &mut Shared,
     queues: Vec<(QueueName, Option<QueueName>)>,
@@ -46,7 +45,7 @@ pub(super) fn take_configured(
     set_parents(shared, parents)
 }
 
-/// Takes over whether the scheduler keeps the jobs of all queues in one list.
+/// Stores whether the scheduler keeps the jobs of all queues in one list.
 pub(super) fn take_one_list(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
     if shared.queues.set_one_list(is_one_list) {
         regroup_orders(shared);
@@ -75,7 +74,7 @@ fn regroup_orders(shared: &mut Shared) {
     });
 }
 
-/// Suspends the reservations of jobs in queues that were stopped, and ends that of jobs in queues that were started.
+/// Suspends the reservations of jobs in queues that were stopped, and resumes those of jobs in queues that were started.
 fn suspend_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
     if changed.is_empty() {
         return;

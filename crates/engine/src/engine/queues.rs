@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Which queues the engine asks about, and which are scheduled together. The ledger has the stopped queues.
 //!
-//! A job in a stopped queue is not scheduled, so its reservation of a place to run lapses, and no scope keeps headroom for it. Flux calls
-//! no plugin when a queue is stopped or started: the plugin asks, as long as jobs are held or a queue is known to be stopped.
+//! A job in a stopped queue is not scheduled, so its reservation in RUN is suspended, and no scope keeps headroom for it. Flux calls no
+//! plugin when a queue is stopped or started: the plugin asks, as long as jobs are held or a queue is known to be stopped.
 //!
 //! The jobs of one **scheduler queue** form one order. A virtual queue (`[queues.NAME] parent = "P"`, RFC 33) is scheduled with its
 //! parent, and sched-simple keeps the jobs of all queues in one list (live 4 #2). Parents come from the configuration, and from the state
@@ -12,12 +12,12 @@ use super::{Effect, QueueTold};
 use crate::ids::QueueName;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many queues are asked about. Queue names come from Flux's configuration.
+/// The largest number of queues that the engine asks about. Queue names come from Flux's configuration.
 const MOST_QUEUES: usize = 100;
 /// Seconds until the next question if no question was answered.
 pub(super) const UNANSWERED: f64 = 30.0;
 
-/// What is known of queues; `None` is the queue without a name.
+/// The known queues; `None` is the queue without a name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queues {
     /// Queues of jobs that came since the plugin was loaded.
@@ -28,11 +28,11 @@ pub(super) struct Queues {
     delay: f64,
     /// Queues of the configuration.
     configured: BTreeSet<QueueName>,
-    /// Whether a queue has been seen that the configuration does not have and nobody was asked about.
+    /// Whether a queue was seen that is not in the configuration and whose state the engine has not asked for.
     has_unasked: bool,
     /// The parent of each virtual queue.
     parents: BTreeMap<QueueName, QueueName>,
-    /// Whether the scheduler keeps the jobs of all queues in one list. `None`: nobody has asked it, which a refresh does.
+    /// Whether the scheduler keeps the jobs of all queues in one list; `None` until a refresh has asked.
     is_one_list: Option<bool>,
 }
 
@@ -47,23 +47,23 @@ impl Queues {
         }
     }
 
-    /// The queue in whose order the scheduler looks at jobs of a queue. `None`: the list of all jobs, or that of jobs without a queue.
+    /// Returns the scheduler queue of a queue. `None`: the list of all jobs, or that of jobs without a queue.
     pub fn scheduler_queue<'a>(&'a self, queue: Option<&'a QueueName>) -> Option<&'a QueueName> {
         let parent = || queue.map(|queue| self.parents.get(queue).unwrap_or(queue));
         if self.is_one_list == Some(true) { None } else { parent() }
     }
 
-    /// Whether the scheduler keeps the jobs of all queues in one list. `None`: unknown.
+    /// Returns whether the scheduler keeps the jobs of all queues in one list; `None` if unknown.
     pub fn is_one_list(&self) -> Option<bool> {
         self.is_one_list
     }
 
-    /// The parent of a virtual queue.
+    /// Returns the parent of a virtual queue.
     pub fn parent(&self, queue: &QueueName) -> Option<&QueueName> {
         self.parents.get(queue)
     }
 
-    /// Starts again after a panic lost the question or its timer. The delay keeps a timer that always panics from spinning.
+    /// Asks again after a panic lost the question or its timer. The delay bounds the rate of a timer that panics each time.
     pub fn ask_again(&mut self) {
         (self.is_asking, self.delay) = (false, UNANSWERED);
     }
@@ -90,7 +90,7 @@ impl Queues {
         is_needed.then(|| Effect::AskQueues(self.seen.iter().cloned().collect()))
     }
 
-    /// Returns the parents of virtual queues, with the answers of Flux taken over.
+    /// Returns the parents of virtual queues, updated with the answers of Flux.
     pub fn parents_by(&self, states: &[(Option<QueueName>, QueueTold)]) -> BTreeMap<QueueName, QueueName> {
         let mut parents = self.parents.clone();
         for (queue, QueueTold { is_stopped, parent }) in states {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What Flux refuses to do.
+//! Effects that Flux refused.
 
 use super::{Effect, Engine, Level, Refusal, keepers, price, priorities};
 use crate::limits::Grant;
 
 impl Engine {
-    /// Takes back what was booked for an effect that Flux refused, and says so where that is news.
+    /// Reverts the record of an effect that Flux refused, and logs the refusal unless it is expected.
     pub fn refused(&mut self, effect: Effect, why: Refusal) -> Vec<Effect> {
         let complain = |what: String| {
             let reason = match &why {
@@ -19,13 +19,13 @@ impl Engine {
             Effect::LookUp(id) => self.not_shown(id, &why),
             Effect::AddDependency(id, name) => {
                 self.shared.ledger.change(id, |job| job.names.remove(name.hold));
-                // It is on its way out of DEPEND, as after a cancel.
+                // The job is leaving DEPEND, as after a cancel.
                 if why == Refusal::TooLate {
                     return Vec::new();
                 }
                 complain(format!("job {id}: failed to add dependency {name}"))
             }
-            // It reserves all it needs until it is known better. Most likely it is gone.
+            // The job reserves headroom in RUN as if it would be scheduled. Most likely it has ended.
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => {
                 let mut effects = complain(format!("job {id}: failed to look up its urgency"));
@@ -51,7 +51,7 @@ impl Engine {
                 }
                 complain(format!("job {id}: failed to subscribe to its events"))
             }
-            // Already gone, or the job left DEPEND: either way it is not held by this name.
+            // Either the name is gone, or the job has left DEPEND: this name does not hold it.
             Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
             Effect::RemoveDependency(id, name) => {
                 self.shared.ledger.change(id, |job| {
@@ -85,7 +85,7 @@ impl Engine {
                 });
                 effects
             }
-            // What was meant for a job that has ended is moot.
+            // The job has ended already.
             Effect::Raise(..) if why == Refusal::Absent => Vec::new(),
             Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
             Effect::ReprioritizeAll => {

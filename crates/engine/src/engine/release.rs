@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The release scan: which held jobs go. This file has the calls from the top down.
+//! The release scan: it releases held jobs. This file has the calls from the top down.
 //!
 //! ```text
 //! scan_noted            the scans that an event noted in Due, in order
 //! └── scan              a scan of one association and of all that share a limit with it; scan_several: one after another
 //!     └── continue_scan     one job after another, until a job has lost its last name: Effect::Then continues the scan
-//!         ├── place             associations that share a limit stand in the order of their first jobs' priorities
+//!         ├── place             orders associations that share a limit by the priorities of their first jobs
 //!         ├── Ledger::release_next   the next job that loses a name (limits/release.rs)
-//!         └── end_scan          a released job that is still in DEPEND is kept there by another plugin
+//!         └── end_scan          ends reservations of released jobs that other plugins block in DEPEND
 //! release_all           the scans after a push or a reprioritize
 //! ```
 
@@ -25,30 +25,30 @@ use crate::limits::{Grant, Keepers, Line, Phase, Released, Walk};
 /// Whether a release scan may begin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReleaseScan {
-    /// Flux iterates over its jobs: no other job than the one it asks about may be touched.
+    /// Whether Flux loops over its jobs. Then no job except the one that it asks about may be changed.
     is_looping: bool,
-    /// A scan has decided to release a job, and continues when that was carried out.
+    /// Whether a scan has released a job, and continues when that was carried out.
     is_releasing: bool,
 }
 
 impl ReleaseScan {
-    /// Notes that Flux begins to iterate over its jobs. Returns false if that was known.
+    /// Notes that Flux begins to loop over its jobs. Returns false if that was noted before.
     pub fn begin_loop(&mut self) -> bool {
         !std::mem::replace(&mut self.is_looping, true)
     }
 
-    /// Notes that Flux has iterated over its jobs.
+    /// Notes that Flux's loop is over.
     pub fn end_loop(&mut self) {
         self.is_looping = false;
     }
 
-    /// Notes a reactor turn. It never comes within Flux's iteration, nor within a scan; a panic may have hidden their end.
+    /// Notes a reactor turn. It never begins within Flux's loop or a scan. A panic may have hidden their end.
     pub fn begin_turn(&mut self) {
         *self = ReleaseScan::default();
     }
 
     /// Returns true if no release scan may begin. Within Flux's loop over its jobs, Flux would lose its position. While a job is being
-    /// released, a scan could nest as deep as there are held jobs: the job may end before Flux returns.
+    /// released, scans could nest as deep as there are held jobs, because the job may end before Flux returns.
     fn may_not_scan(&self) -> bool {
         self.is_looping || self.is_releasing
     }
@@ -64,7 +64,7 @@ impl ReleaseScan {
                 Scan::HoldReplayed(association) => effects.push(Effect::Then(Step::ReplayRead(association))),
             }
         }
-        // The list keeps its memory.
+        // The vector is stored again, because it has allocated memory.
         shared.due.scans = scans;
         effects
     }
@@ -85,15 +85,15 @@ impl ReleaseScan {
         effects
     }
 
-    /// Several passes. Nothing is decided in one before what the one before it decided was carried out, since only then is it
-    /// known whether those who went take a place to run.
+    /// Begins scans of several associations. A scan decides nothing before the effects of the scan before it were carried out: only then
+    /// is it known whether the released jobs reserve headroom in RUN.
     pub(super) fn scan_several(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
         due: impl IntoIterator<Item = (AssociationId, Line)>,
     ) -> Vec<Effect> {
-        // Whether the first of them lets somebody go says nothing: the others come after it.
+        // The first scan may set `is_releasing`; the others follow it in any case.
         let is_later = self.may_not_scan();
         let mut effects = recovery.ask_where_limits_moved(shared);
         for (nth, (association, line)) in due.into_iter().enumerate() {
@@ -109,7 +109,7 @@ impl ReleaseScan {
     pub(super) fn release_all(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         shared.due.passes.clear();
         let pushed = std::mem::take(&mut shared.due.half_pushed);
-        // Before the passes: an association whose eventlogs are to be read first has none.
+        // Before the scans: an association whose eventlogs must be read first gets no scan.
         let asked = recovery.ask_where_limits_moved(shared);
         shared.ledger.place_all_anew();
         let associations: Vec<AssociationId> = shared.ledger.in_line().collect();
@@ -118,7 +118,7 @@ impl ReleaseScan {
             recovery,
             associations.into_iter().map(|association| (association, Line::All)),
         );
-        // Where eventlogs are still being read this is decided when they are read.
+        // If eventlogs are being read, this is decided when they are read.
         let (unread, read): (Vec<_>, Vec<_>) =
             pushed.into_iter().partition(|association| shared.ledger.is_unread(*association));
         shared.due.unjudged.extend(unread);
@@ -135,13 +135,13 @@ impl ReleaseScan {
     ) -> Vec<Effect> {
         self.is_releasing = false;
         if recovery.is_comparing() {
-            // What Flux has is not known before all jobs were looked up.
+            // The jobs in Flux are not known before all jobs were looked up.
             return shared.due.scan_later(pass.walk.association(), Line::All);
         }
         let mut effects = Vec::new();
         loop {
             effects.extend(place(shared, &mut pass.walk));
-            // Associations in the middle of a push are left out; ReleaseAll comes to them when it is whole.
+            // Associations in an incomplete push are skipped. `ReleaseAll` scans them at the end of the push.
             let undecided = &shared.due.half_pushed;
             let released = shared.ledger.release_next(&shared.book, &mut pass.walk, undecided);
             let Some(Released { id, names, is_free }) = released else { break };
@@ -159,10 +159,9 @@ impl ReleaseScan {
     }
 }
 
-/// A job that was freed and did not move is kept in DEPEND by others. Its reservation, which held back later jobs
-/// of this pass, ends: it may stay there for days, and is judged again when they let it go. In the next reactor turn jobs
-/// that nobody else keeps may take its place: those that it went before as it was not known to be kept, and those of others
-/// who share a limit with it.
+/// Ends the reservations of released jobs that are still in DEPEND, because other plugins block them. They may stay there for days, and
+/// limits are applied again when the other plugins release them. In the next reactor turn, a scan over jobs that no other plugin blocks
+/// follows: the reservation may have kept headroom from them, in this association and in others that share a limit.
 fn end_scan(shared: &mut Shared, pass: &Pass) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in &pass.freed {
@@ -179,7 +178,7 @@ fn end_scan(shared: &mut Shared, pass: &Pass) -> Vec<Effect> {
     effects
 }
 
-/// Has whoever shares a limit stand in line where its priority puts it.
+/// Computes the places of associations in the lines of their limit scopes, by the priorities of their first jobs.
 fn place(shared: &mut Shared, walk: &mut Walk) -> Vec<Effect> {
     for unplaced in shared.ledger.unplaced(&shared.book, walk) {
         let heads = unplaced.heads().into_iter();
@@ -189,15 +188,15 @@ fn place(shared: &mut Shared, walk: &mut Walk) -> Vec<Effect> {
     hear_of_overtaken(shared)
 }
 
-/// Where a scope no longer keeps headroom for an overtaken job, other held jobs may go: a release scan follows in the next reactor turn.
+/// Schedules a release scan for each association in whose scope headroom is no longer kept for an overtaken job.
 pub(super) fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
     for association in shared.ledger.take_lapsed() {
         effects.extend(shared.due.scan_later(association, Line::All));
     }
 }
 
-/// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. The urgency may have
-/// changed before, so it is looked up once.
+/// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. Looks the urgency up once,
+/// because it may have changed before.
 fn hear_of_overtaken(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in shared.ledger.take_newly_protected() {
@@ -207,7 +206,7 @@ fn hear_of_overtaken(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
-/// A pass that begins when all effects before it were carried out; `freed` are jobs that these let go.
+/// Returns the step that begins a scan when all effects before it were carried out. `freed` are the jobs that these effects release.
 pub(super) fn scan_after(
     shared: &Shared,
     association: AssociationId,
@@ -218,8 +217,8 @@ pub(super) fn scan_after(
     Effect::Then(Step::Pass(Box::new(Pass { walk, freed })))
 }
 
-/// The priority a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told. 0 in the middle of a
-/// push that attached it: it is not let go before that is whole, so it is to keep no room from others.
+/// Returns the priority that a held job would have. Uses the urgency at submission, unless the plugin learned of a change. Returns 0 in
+/// an incomplete push that assigned the association: the job is not released before its end, so it must not keep headroom from others.
 fn priority_when_free(shared: &Shared, id: JobId) -> u32 {
     let price = shared.ledger.job(id).and_then(|job| {
         let association = job.association().filter(|of| !shared.due.half_pushed.contains(of))?;

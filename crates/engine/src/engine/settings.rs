@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How live fair-share is to work: what a site sets in `[fairshare]` of Flux's configuration, or when the plugin is loaded.
+//! The settings of live fair-share: table `[fairshare]` of Flux's configuration, or options at the load of the plugin.
 
 use super::answers::Open;
 use crate::accounts::{RunningLimitsOf, SiteLimit};
@@ -8,9 +8,9 @@ use fairshare::accrual::Mode;
 /// All settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Whether usage accrues in the plugin where a tree was pushed.
+    /// Whether usage accrues in the plugin, if a tree was pushed.
     pub live: bool,
-    /// Seconds between two refreshes; 0: only at pushes.
+    /// Seconds between two refreshes. If 0, only a push refreshes.
     pub refresh: f64,
     /// What a running job counts.
     pub accrual: Mode,
@@ -20,19 +20,19 @@ pub struct Settings {
     pub age_weight: i64,
     /// Weight of the size.
     pub size_weight: i64,
-    /// Seconds for which an eligible job may be overtaken by later ones of equal size; 0: no promise.
+    /// Seconds for which later jobs of equal size may overtake an eligible job; 0 if unbounded.
     pub max_wait_behind: f64,
-    /// Whether a job's priority depends on the association's jobs before it.
+    /// Whether a job's priority depends on the jobs before it in its association.
     pub interleave: bool,
-    /// Whether the last policy and the usage since are kept in the KVS.
+    /// Whether the plugin stores a snapshot in the KVS.
     pub remember: bool,
-    /// Limits beyond flux-accounting's, as far as no push says otherwise.
+    /// Limits beyond flux-accounting's. A limit that is pushed replaces the one set here.
     pub limits: Vec<SiteLimit>,
-    /// From when on jobs count for limits on what runs.
+    /// The state from which jobs count for limits on running jobs.
     pub running: RunningLimitsOf,
-    /// What of the tree everybody may see.
+    /// The part of the tree that all users may see.
     pub public: Open,
-    /// Whether jobs get a note that says where they stand.
+    /// Whether jobs get an annotation.
     pub annotate: bool,
 }
 

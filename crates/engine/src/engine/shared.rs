@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The state that several owners read and change: what is configured, the live jobs with their counters, usage, and what is due.
+//! The state that several owners read and change: configuration, live jobs with their counters, usage, and pending work.
 //!
-//! Each table here keeps its own fields private. The state of one process, such as a release scan or a refresh, is not here: its owner
-//! has it.
+//! Each table here keeps its own fields private. The state of one process, such as a release scan or a refresh, is in its owner.
 
 use super::{
     Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations, news::News,
@@ -41,15 +40,15 @@ pub struct Shared {
     pub(super) settings: Settings,
     /// Work for the end of the event and for later reactor turns.
     pub(super) due: Due,
-    /// Jobs in PRIORITY that have no priority. Flux by itself moves such a job on only if its priority differs from the one before.
+    /// Jobs in PRIORITY without a priority. Flux moves such a job on only if its priority differs from the one before.
     pub(super) unpriced: BTreeSet<JobId>,
-    /// The annotations that jobs have, if the site wants annotations.
+    /// The posted annotations, if annotations are switched on.
     pub(super) annotations: BTreeMap<JobId, String>,
     pub(super) subscriptions: Subscriptions,
     /// Running jobs whose expiration is that of the instance.
     pub(super) expirations: Expirations,
     pub(super) queues: Queues,
-    /// The user that the instance runs as.
+    /// The user that runs the instance.
     pub(super) owner: UserId,
     /// The number of events so far that may have changed any priority.
     pub(super) revision: NonZeroU64,
@@ -96,8 +95,8 @@ impl Shared {
         user == self.owner
     }
 
-    /// Returns the text that rejects a queue of the site if the association may not use it. A push may make up a record for the
-    /// instance owner, which lists no queue; the owner may use all.
+    /// Returns the text that rejects a queue of the site if the association may not use it. The instance owner may use all queues: the
+    /// owner's record, if a push made it up, lists none.
     pub(super) fn forbidden_queue(&self, association: AssociationId, queue: Option<&str>) -> Option<String> {
         let queue = queue.filter(|q| self.book.queue(q).is_some())?;
         let association = self.book.association(association)?;
@@ -125,7 +124,7 @@ impl Shared {
     }
 }
 
-/// Returns the names, with a comma between two of them.
+/// Returns the names, separated by commas.
 pub(super) fn joined<T: Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
+//! Pushes of site documents and of flux-accounting's records, and settings. Priorities follow at the next reprioritize or refresh.
 
 use super::{
     Effect, Level, Settings, Shared, Timer, accrual,
@@ -20,12 +20,12 @@ use std::collections::BTreeSet;
 /// The staged push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagedPush {
-    /// What the staged push has said of the tree so far.
+    /// The tree of the staged push, as far as its parts have come.
     draft: StagedSite,
 }
 
 impl StagedPush {
-    /// Returns true if the staged push has said nothing of the tree.
+    /// Returns true if no part of the staged push has contained a part of the tree.
     #[cfg(test)]
     pub fn draft_is_empty(&self) -> bool {
         self.draft.is_empty()
@@ -39,7 +39,7 @@ impl StagedPush {
         policy: Policy,
         site: SitePart,
     ) -> Vec<Effect> {
-        // It takes the place of an open push.
+        // A push in one part replaces a staged push.
         self.abandon_draft(shared);
         let mut draft = StagedSite::default();
         draft.absorb(site, &mut shared.standing);
@@ -56,7 +56,7 @@ impl StagedPush {
         self.replaced(shared, recovery, refresh, draft, Book::commit)
     }
 
-    /// Puts a whole policy in force. A tree that can't be right rejects all of it.
+    /// Puts a whole site document in force. An invalid tree rejects all of it.
     fn replaced(
         &mut self,
         shared: &mut Shared,
@@ -99,7 +99,7 @@ impl StagedPush {
         Vec::new()
     }
 
-    /// What shows only when a push is committed concerns no job.
+    /// Adds a part to the staged push. It affects no job before the commit.
     pub(super) fn stage(&mut self, shared: &mut Shared, part: PolicyPart, site: SitePart) -> Vec<Effect> {
         self.draft.absorb(site, &mut shared.standing);
         shared.book.stage(part);
@@ -112,7 +112,7 @@ impl StagedPush {
         Vec::new()
     }
 
-    /// What came of a push goes with it, the cells of associations that came first with it included.
+    /// Drops the tree of the staged push, and the usage entries that were created for its associations.
     fn abandon_draft(&mut self, shared: &mut Shared) {
         if !std::mem::take(&mut self.draft).is_empty() {
             shared.standing.remove_unused();
@@ -125,7 +125,7 @@ pub(super) fn associations(
     recovery: &mut Recovery,
     records: Vec<AssociationRecord>,
 ) -> Vec<Effect> {
-    // Most pushes serve nobody who waits, and bring many.
+    // Most pushes concern no job that waits for data, and contain many records.
     let who_wait: BTreeSet<UserId> = shared.ledger.waiting_users().collect();
     let users = records.iter().map(|record| record.association.user);
     let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
@@ -142,8 +142,8 @@ pub(super) fn associations(
     effects
 }
 
-/// Counts waiting jobs whose association has come. They stay where they are until their next priority, except those
-/// of the instance owner that a reprioritize passed over: his record comes after the reprioritize of the same push.
+/// Assigns associations to jobs that waited for them. The jobs keep their state until Flux next asks for their priority. Jobs of the
+/// instance owner that a reprioritize skipped get theirs by id: the owner's record comes after the reprioritize of the same push.
 fn attach(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
     let (mut effects, mut replayed) = (Vec::new(), Vec::new());
     for id in waiting {
@@ -158,7 +158,7 @@ fn attach(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> 
         }
         if job.origin == Origin::Replayed {
             shared.due.half_pushed.insert(association);
-            // Whether a limit concerns it was not known when eventlogs were read.
+            // When its eventlog could have been read, it had no association, so no limit could be in reach.
             replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
         }
         shared.ledger.meet(&shared.book, association);
@@ -170,8 +170,8 @@ fn attach(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> 
     effects
 }
 
-/// The owner's record comes last in a push of flux-accounting's, after the reprioritize that ends it: whoever that released was
-/// released without his jobs, which had no association yet.
+/// Handles the record of the instance owner, which comes last in a push of flux-accounting's, after its reprioritize. The release scan of
+/// that reprioritize ran without the owner's jobs, which had no association, so the owner's associations get one now.
 fn owner_pushed(shared: &mut Shared) {
     let is_owners = |id: &AssociationId| {
         shared.book.association(*id).is_some_and(|association| shared.is_owner(association.user))
@@ -179,7 +179,7 @@ fn owner_pushed(shared: &mut Shared) {
     let due: Vec<AssociationId> = shared.due.half_pushed.iter().copied().filter(is_owners).collect();
     for association in due {
         shared.due.half_pushed.remove(&association);
-        // Where eventlogs are still being read this is decided when they are read.
+        // If eventlogs are being read, this is decided when they are read.
         if shared.ledger.is_unread(association) {
             shared.due.unjudged.insert(association);
         } else {
@@ -200,15 +200,16 @@ pub(super) fn configure(
     weigh(shared, recovery, refresh)
 }
 
-/// The weights may have changed, or what they are made of. Priorities follow by whoever changed them, unless all are others.
+/// Computes the weights again, and asks for all priorities if the reference time of ages moved. For changed weights, the caller asks for
+/// priorities.
 pub(super) fn weigh(shared: &mut Shared, recovery: &mut Recovery, refresh: &mut Refresh) -> Vec<Effect> {
     let (mut effects, has_moved) = weigh_again(shared, recovery, refresh);
     effects.extend(age::reprioritize_if(shared, has_moved));
     effects
 }
 
-/// Settings were replaced: priorities follow, in the next reactor turn where nothing else has them follow. While the plugin
-/// is being loaded nothing is asked for: Flux asks for all priorities at the end of the load.
+/// Applies changed settings of ages. If priorities change, Flux is asked for all of them in the next reactor turn. While the plugin is
+/// being loaded this is not necessary: Flux asks for all priorities at the end of the load.
 pub(super) fn set_ages(
     shared: &mut Shared,
     recovery: &mut Recovery,
@@ -226,7 +227,8 @@ pub(super) fn set_ages(
     effects
 }
 
-/// Weighs by what is set and pushed now. Returns also whether the common reference of all ages moved, and ages weighed something.
+/// Computes the weights from the settings and the pushed weights. Returns also whether the reference time of all ages moved while ages
+/// had a weight.
 fn weigh_again(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> (Vec<Effect>, bool) {
     let (weighed_before, has_moved) = age::weigh(shared);
     let mut effects = Vec::from_iter(refresh.arm_refresh(shared));
@@ -235,7 +237,7 @@ fn weigh_again(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) 
     (effects, has_moved)
 }
 
-/// The log line about leaves whose user id another leaf of their bank has, too.
+/// Returns the log line about users of a bank that share a user id.
 fn told_of(SharedIds { leaves, example: (name, user, bank), counts_in }: &SharedIds) -> String {
     let more = match leaves - 1 {
         0 => String::new(),
@@ -248,7 +250,7 @@ fn told_of(SharedIds { leaves, example: (name, user, bank), counts_in }: &Shared
     )
 }
 
-/// Takes over settings.
+/// Applies settings.
 pub(super) fn set(
     shared: &mut Shared,
     recovery: &mut Recovery,
@@ -259,7 +261,7 @@ pub(super) fn set(
     let before = std::mem::replace(&mut shared.settings, settings);
     let is_first = refresh.begin();
     if is_first {
-        // Nobody heard what a site document that was given at load asked for.
+        // No client was there to carry out the questions of a site document that was given at the load.
         shared.ended.begin_again();
         shared.standing.keep_all_ended(false);
     }
@@ -277,15 +279,15 @@ pub(super) fn set(
     }
     shared.book.set_configured_limits(shared.settings.limits.clone());
     shared.ledger.regroup(&shared.book);
-    // A loop that began now would ask the other plugins only: this one is not in Flux's list yet. Flux asks for all priorities when it
-    // has shown the jobs; after a restart the replay does, if a job is in PRIORITY.
+    // While the plugin is loaded, it is not in Flux's list of plugins yet, and a loop would ask only the other plugins. Flux asks for all
+    // priorities when it has shown its jobs; after a restart the replay does, if a job is in PRIORITY.
     let is_loading = is_first && shared.ledger.is_empty();
     let mut effects = set_ages(shared, recovery, refresh, &before, is_loading);
     if before.running != shared.settings.running {
         effects.extend(count_by_new_rules(shared));
     }
-    // Jobs that may go by other limits go at the end of a push, or of the loop that ends it. The loop begins in the next reactor turn:
-    // until then Flux is at its cursor over its plugins, which any callback about a job moves.
+    // Jobs that new limits release go at the end of a push, or of the loop that ends it. The loop begins in the next reactor turn: until
+    // then Flux iterates over its plugins, and any callback about a job would move its position.
     if before.limits != shared.settings.limits {
         shared.due.limits_moved = true;
         if shared.is_live() {
@@ -299,7 +301,7 @@ pub(super) fn set(
         effects.extend(shared.ended.ask(&mut shared.standing, shared.now));
         effects.extend(refresh.restart(shared));
     } else if was_live {
-        // All jobs go by the pushed fair-shares again.
+        // All priorities are computed from the pushed fair-shares again.
         effects.push(refresh.stop());
     } else {
         effects.extend(refresh.arm_refresh(shared));
@@ -307,7 +309,7 @@ pub(super) fn set(
     effects
 }
 
-/// Counts all jobs by the present rule about which jobs count for limits on what runs. No job is held again; a release scan follows.
+/// Counts all jobs by the present rule about which jobs count for limits on running jobs. No job is held by this; a release scan follows.
 fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     let other = |(id, job): (JobId, &Job)| {
         let rule = running_limits(shared, job.queue.as_ref());

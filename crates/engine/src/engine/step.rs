@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the engine goes on with by itself. A step comes after the effects before it; it is no event, nothing happened.
+//! Steps with which the engine continues its own work. A step is carried out after the effects before it, and is no event.
 
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Walk;
 
-/// What the engine goes on with when its effects so far were carried out.
+/// The continuation of an effect [`Then`](super::Effect::Then).
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// What a pass decided so far was carried out.
+    /// A release scan continues: its effects so far were carried out.
     Pass(Box<Pass>),
-    /// Release whoever may go, in all associations.
+    /// Begins a release scan for each association with held jobs.
     ReleaseAll,
-    /// Of the association's replayed jobs everything is known, and whoever could be released was.
+    /// All eventlogs of the association's replayed jobs are known, and the release scan has ended. Holds those that exceed a limit.
     ReplayRead(AssociationId),
-    /// Flux begins to ask for every priority: until it is done, no other job may be touched.
+    /// Flux begins to ask for all priorities. Until `LoopEnded`, no other job may be changed.
     LoopBegins,
-    /// Flux has asked for every priority.
+    /// Flux has asked for all priorities.
     LoopEnded,
 }
 
-/// A pass under way. A job that is freed goes before the next one is decided upon: only then is it known whether it
-/// needs a place to run (its urgency may be 0 by now), and what its callbacks changed.
+/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next: only then is it known whether the job
+/// reserves headroom in RUN (its urgency may be 0 by now), and what its callbacks changed.
 #[derive(Clone, Debug)]
 pub struct Pass {
     pub(super) walk: Walk,

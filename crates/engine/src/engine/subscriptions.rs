@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The jobs whose events Flux reports to the plugin, and why: jobs that other plugins keep in DEPEND, and overtaken jobs whose urgency
+//! The jobs whose events Flux reports to the plugin, and why: jobs that other plugins block in DEPEND, and overtaken jobs whose urgency
 //! may change there.
 //!
 //! Flux searches its list of subscriptions from the front, so their number is bounded. A job beyond the bound is unwatched: nothing
@@ -10,12 +10,12 @@ use crate::ids::JobId;
 use crate::limits::Keepers;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What became of a request to subscribe to a job.
+/// The outcome of a request to subscribe to a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subscribed {
-    /// Flux has to be asked for the events of the job.
+    /// The caller must subscribe to the job.
     New,
-    /// Flux reports them already.
+    /// The plugin is subscribed already.
     Already,
     /// There are too many subscriptions. The job is unwatched.
     Full,
@@ -28,7 +28,7 @@ pub(super) struct Subscriptions {
     foreign: BTreeMap<JobId, ForeignNames>,
     /// Overtaken jobs to which the plugin subscribed for their urgency.
     heard: BTreeSet<JobId>,
-    /// Jobs that other plugins keep or may keep, and to which the plugin did not subscribe.
+    /// Jobs that other plugins block or may block, and to which the plugin did not subscribe.
     unwatched: BTreeSet<JobId>,
     /// The largest number of jobs in `foreign`, and in `heard`.
     most: usize,
@@ -50,7 +50,7 @@ impl Subscriptions {
         if self.heard.remove(&id) { Subscribed::Already } else { Subscribed::New }
     }
 
-    /// Subscribes to an overtaken job for its urgency, if there is room.
+    /// Subscribes to an overtaken job for its urgency, unless there are too many subscriptions.
     pub fn hear(&mut self, id: JobId) -> Option<Effect> {
         let is_subscribed = self.foreign.contains_key(&id) || self.heard.contains(&id);
         if is_subscribed || self.heard.len() >= self.most {
@@ -80,7 +80,7 @@ impl Subscriptions {
         self.foreign.get_mut(&id)
     }
 
-    /// Returns who else keeps the job in DEPEND, as far as is known.
+    /// Returns whether other plugins block the job in DEPEND, as far as is known.
     pub fn keepers(&self, id: JobId) -> Keepers {
         match self.foreign.get(&id) {
             Some(others) if others.keep_it() => Keepers::Others,
@@ -96,7 +96,7 @@ impl Subscriptions {
         was_subscribed.then_some(Effect::Unsubscribe(id))
     }
 
-    /// Removes the names of a job that Flux does not know any more.
+    /// Removes the names of a job that Flux does not have any more.
     pub fn end_unheard(&mut self, id: JobId) {
         self.foreign.remove(&id);
         self.unwatched.remove(&id);
@@ -119,7 +119,7 @@ impl Subscriptions {
         self.foreign.insert(id, names);
     }
 
-    /// Notes that the job is past DEPEND, or watched.
+    /// Notes that the job is past DEPEND, or subscribed to.
     pub fn clear_unwatched(&mut self, id: JobId) {
         self.unwatched.remove(&id);
     }

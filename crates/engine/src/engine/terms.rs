@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! explain               with the job's turn, if the jobs of an association interleave
-//! └── explain_at        at a given fair-share: WeightedFactors::explain adds up the factors (priority/factor.rs)
+//! └── explain_at        with a given fair-share: WeightedFactors::explain adds up the factors (priority/factor.rs)
 //!     ├── fairshare     of the association: live, or as pushed
 //!     └── age           of the job, as a part of `age-max`
 //! ```

@@ -4,26 +4,26 @@
 /// A timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// The next reactor turn: for what may not be done inside the callback that called for it.
+    /// The next reactor turn, for work that must not be done inside the callback that calls for it.
     Turn,
-    /// A new try: of what could not be read, and for the record of the instance owner, which comes last.
+    /// The next try to read data that could not be read, and the time limit for the record of the instance owner, which comes last.
     Retry,
-    /// The next refresh of live fair-share; its period is the site's.
+    /// The next refresh of live fair-share. Its period is a setting.
     Refresh,
     /// The next slice of a refresh, in the next reactor turn.
     Slice,
-    /// The next step of what is kept for after a restart. The plugin's own: the engine has no part in it.
+    /// The next step of writing the snapshot. Only the plugin uses it.
     Remember,
-    /// The open push was spoken of so long ago that it is given up. The plugin's own too.
+    /// The staged push has had no part for too long, and is dropped. Only the plugin uses it.
     Expire,
-    /// The next question whether queues are stopped.
+    /// The next question for the states of queues.
     Queues,
-    /// The next of the requests that wait for their turn. The plugin's own, too.
+    /// The next waiting request is answered. Only the plugin uses it.
     Answer,
 }
 
 impl Timer {
-    /// One row each, in the order of the timers: name, as the log calls it, and seconds from when it is armed.
+    /// The table: timer, name in the log, and seconds from when it is armed, in the order of [`Timer`].
     pub const ALL: &'static [(Timer, &'static str, f64)] = &[
         (Timer::Turn, "timer", 0.0),
         (Timer::Retry, "retry", 5.0),
@@ -35,7 +35,7 @@ impl Timer {
         (Timer::Answer, "answer", 0.0),
     ];
 
-    /// Their names.
+    /// The names of all timers.
     #[allow(clippy::indexing_slicing, reason = "the compiler works it out")]
     pub const NAMES: [&'static str; Timer::ALL.len()] = {
         let mut names = [""; Timer::ALL.len()];
@@ -47,22 +47,22 @@ impl Timer {
         names
     };
 
-    /// Its row.
+    /// Returns the row of the timer in [`Timer::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The timer in a row.
+    /// Returns the timer of a row.
     pub fn from_index(index: usize) -> Option<Timer> {
         Timer::ALL.get(index).map(|(timer, ..)| *timer)
     }
 
-    /// What the log calls it.
+    /// Returns the name in the log.
     pub fn name(self) -> &'static str {
         Timer::ALL.get(self.index()).map_or("", |(_, name, _)| name)
     }
 
-    /// Seconds from when it is armed.
+    /// Returns the seconds from when the timer is armed until it fires.
     pub fn seconds(self) -> f64 {
         Timer::ALL.get(self.index()).map_or(0.0, |(.., seconds)| *seconds)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The next reactor turn, and the next try: what the engine carries out of [`Due`](super::due::Due), in which order.
+//! The next reactor turn and the next retry: in which order the engine carries out [`Due`](super::due::Due).
 
 use super::{
     Effect, Engine, Timer, admission,
@@ -7,13 +7,13 @@ use super::{
     keepers, price, unmoved,
 };
 
-/// A timer may fire so many seconds before the clock shows its time.
+/// A timer may fire up to this number of seconds before the clock shows its time.
 const EARLY: f64 = 0.1;
 
 impl Engine {
-    /// Carries out what is due in the next reactor turn.
+    /// Carries out the work that was noted for this reactor turn.
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
-        // A timer never comes within Flux's loop, nor within a pass; a panic may have hidden their end.
+        // A timer never fires within Flux's loop or a release scan. A panic may have hidden their end.
         self.release.begin_turn();
         self.refresh.end_loop();
         if let Some(effects) = self.look_up_next() {
@@ -23,7 +23,7 @@ impl Engine {
         effects.extend(unmoved::move_on(&mut self.shared));
         effects.extend(admission::complete_jobspecs(&mut self.shared));
         effects.extend(keepers::discover(&mut self.shared));
-        // What is to be read first is known before anybody goes.
+        // Which eventlogs to read must be known before any job is released.
         let replayed = self.recovery.replay_seen(&mut self.shared);
         let due = std::mem::take(&mut self.shared.due.passes);
         effects.extend(self.release.scan_several(&mut self.shared, &mut self.recovery, due));
@@ -37,10 +37,10 @@ impl Engine {
         effects
     }
 
-    /// Asks again for what could not be read. Jobs that expected the record of the instance owner end if it has not come.
+    /// Asks again for data that could not be read. Jobs that waited for the record of the instance owner end if it has not come.
     pub(in crate::engine) fn retry(&mut self) -> Vec<Effect> {
         let (now, patience) = (self.shared.now, Timer::Retry.seconds());
-        // If the clock was set back, nobody can tell how long a job has waited.
+        // If the clock was set back, the time that a job has waited is unknown.
         let is_over = |since: f64| !(0.0..patience - EARLY).contains(&(now - since));
         let over = self.shared.due.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
         self.shared.due.ends.extend(over);

@@ -6,7 +6,7 @@ use crate::ids::JobId;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// The place of a job among the jobs of its association.
+/// The turn of a job among the jobs of its association.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// The number of the job in its association; the first is 1.

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs in PRIORITY that get their priority by id, since Flux would leave them there.
+//! Jobs in PRIORITY that get their priority by id, because Flux would leave them there.
 //!
-//! Flux keeps the jobs that pend in one list, in the order in which they go, and finds the place of each that comes by a walk from its
-//! end; for priorities in the upper half of all from its beginning. After a restart all of them are in PRIORITY without a priority. Its
-//! loop would priority them in no order, each after a walk over half the list, and nobody is served until it is over. So where there are
-//! many they are left where they are in that loop, and are then priced by id, in the order in which they go: each is the last of the
-//! list, or the first. With 20,000 the push that makes Flux loop takes a quarter of the time.
+//! Flux keeps pending jobs in one list, ordered by priority. It finds the place of a new job by a walk from the end of the list; for
+//! priorities in the upper half of the range, from its beginning. After a restart all of them are in PRIORITY without a priority. Flux's
+//! loop asks for their priorities in no order, so each insertion walks over half the list, and the broker serves no request until the
+//! loop ends. So if there are many, the loop leaves them in PRIORITY, and they get their priorities by id, in the order of the list: then
+//! each job is the last of the list, or the first. With 20,000 jobs, the push that makes Flux loop takes a quarter of the time.
 
 use super::{Effect, Shared, Timer};
 use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;
 
-/// It gets its priority in the next reactor turns.
+/// Returns the answer for a job that gets its priority by id in a later reactor turn.
 pub(super) fn put_off(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.due.unmoved.insert(id);
     vec![Effect::Arm(Timer::Turn), Effect::KeepPriority]
 }
 
-/// A job in PRIORITY that gets its priority from a reprioritize: should it be the priority it had before, Flux does
-/// nothing, so it is prioritized by id in the next reactor turn, at what its priority is then.
+/// Notes that a job in PRIORITY gets its priority from a reprioritize. If that equals the priority before, Flux does nothing; so the job
+/// gets its then current priority by id in the next reactor turn.
 pub(super) fn moved_on(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.unpriced.remove(&id).then(|| {
         shared.due.unmoved.insert(id);
@@ -27,7 +27,7 @@ pub(super) fn moved_on(shared: &mut Shared, id: JobId) -> Option<Effect> {
     })
 }
 
-/// Asks for the urgency of those that are to be given their priority: of all, or of the next where there are many.
+/// Asks for the urgencies of the jobs that get their priority by id: of all, or of the next ones if there are many.
 pub(super) fn move_on(shared: &mut Shared) -> Vec<Effect> {
     if !shared.due.unmoved.is_in_order() {
         if shared.due.unmoved.jobs().len() <= shared.batches.put_off {
@@ -42,12 +42,12 @@ pub(super) fn move_on(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
-/// Whether Flux's loop leaves a job in PRIORITY, of which there are many.
+/// Returns true if Flux's loop leaves the job in PRIORITY, because there are many such jobs.
 pub(super) fn is_put_off(shared: &Shared, id: JobId) -> bool {
     shared.unpriced.len() > shared.batches.put_off && shared.unpriced.contains(&id)
 }
 
-/// In the order in which Flux finds a place for each at once, the first at the end, by the urgencies that were told last.
+/// Orders jobs so that Flux finds the place of each without a walk, the first at the end. Uses the urgencies that Flux reported last.
 pub(super) fn in_order(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()

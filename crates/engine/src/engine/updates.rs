@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Changes of a live job's queue and bank: first whether they may be, then what they move.
+//! Updates of a live job's jobspec: first whether an update is allowed, then its consequences.
 
 use super::{
     Effect, JobFacts, Level, Shared, State, Timer, accrual,
@@ -12,7 +12,7 @@ use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
-/// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
+/// Applies an update of a jobspec. All counts and reservations of the job move with it.
 pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
     shared.posted.note_jobspec_update(facts.id);
     if let Some(bank) = completed_bank(shared, facts) {
@@ -43,7 +43,7 @@ pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobF
     let (bank, queue) = (bank_name(shared, association, facts.bank), queue_name(shared, facts.queue));
     let running = running_limits(shared, queue.as_ref());
     let project = match (&job.project, facts.project) {
-        // Not every update is validated: it is judged when the job is admitted.
+        // Not every update is validated. The project is validated when the job gets an association.
         (Project::Unjudged(_), Some(project)) => Project::Unjudged(project.into()),
         (_, project) => project_of(association, project),
     };
@@ -62,24 +62,24 @@ pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobF
         if job.duration != facts.duration
             && let Some(given) = job.allocation.as_mut()
         {
-            // Flux gives a running job its new time from when it began.
+            // Flux counts the new time limit of a running job from its start.
             let end = given.start.map(|start| start + facts.duration);
             given.expiration = end.filter(|_| facts.duration > 0.0);
         }
         job.duration = facts.duration;
-        // Once counted, a size is fixed.
+        // The size of a job that counts is fixed.
         if let (false, Ok(size)) = (job.is_charged(), &facts.size) {
             job.size = *size;
         }
     });
-    // One that runs has another time limit, perhaps.
+    // The time limit of a running job may have changed.
     effects.extend(accrual::accrues(shared, id));
     effects.extend(shared.expirations.follow(&shared.ledger, id, facts.state == State::Run));
     let after = shared.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
     if after.as_ref() == Some(&before) {
         return effects;
     }
-    // In its new place a limit may be in reach for it; and with it there, for others.
+    // In its new place a limit may be in reach for the job, and with the job there, for other jobs.
     if recovery.forget_unasked(id, before.0, before.1.as_ref()) {
         effects.extend(recovery.read_eventlogs(shared, vec![id]));
     }
@@ -91,20 +91,20 @@ pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobF
     if facts.state == State::Priority {
         let is_all = before.0 != association || counted_by != running;
         is_taken_back = hold::take_back_moved(shared, id, before.0, is_all);
-        // Of one that it has there already Flux asks for no priority.
+        // If the job has this priority there already, Flux does not ask for it.
         if before.0.is_none() && association.is_some() {
             shared.due.unmoved.insert(id);
             effects.push(Effect::Arm(Timer::Turn));
         }
     }
     for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
-        // What a job leaves that is to be held is others' when Flux has heard that it is.
+        // If the job is held from now on, other jobs get its headroom only when Flux has the answer.
         match is_taken_back {
             true => effects.extend(shared.due.scan_later(association, Line::All)),
             false => shared.due.scan(association),
         }
     }
-    // It may have been the last that was read where it came from.
+    // The job may have been the last with an unread eventlog in its former association.
     match before.0.filter(|_| was_unread) {
         Some(left) if is_taken_back => {
             shared.due.unread_left.insert(left);
@@ -124,7 +124,7 @@ pub(super) fn update_queue(
 ) -> Vec<Effect> {
     let job = shared.ledger.job(id);
     let rejection = match job.map(Job::association) {
-        // A waiting job is judged when its association is known.
+        // The update of a job that waits for data is checked when the job gets an association.
         Some(None) => None,
         Some(Some(association)) => queue_rejection(shared, job, association, state, queue),
         None => match shared.book.find(user, None) {
@@ -148,7 +148,7 @@ pub(super) fn update_bank(
     bank_rejection(shared, id, user, state, bank).map(Effect::Reject).into_iter().collect()
 }
 
-/// A job in DEPEND comes under the limits of where it moved; names that no longer apply go in the pass after.
+/// Holds a job in DEPEND by the limits of its new place. Names that no longer apply go in the next release scan.
 fn hold_moved(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
@@ -185,7 +185,7 @@ fn queue_rejection(
     full_queue(shared, job, association, queue)
 }
 
-/// The rejection if the job, moved to `association` and `queue`, would exceed a limit of the queue.
+/// Returns the text that rejects the update if the job would exceed a limit of the queue in `association` and `queue`.
 fn full_queue(shared: &Shared, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
     let wanted = QueueName::from(queue);
     let exceeded = shared.ledger.exceeded_if_moved(&shared.book, job, association, Some(&wanted));
@@ -197,8 +197,8 @@ fn full_queue(shared: &Shared, job: &Job, association: AssociationId, queue: &st
     ))
 }
 
-/// The rejection of a change of bank and queue at once. Each was tested against the other's present value; only
-/// validate, which comes after, shows both.
+/// Returns the text that rejects a change of bank and queue in one update. `update_queue` and `update_bank` test each against the present
+/// value of the other; only `job.validate`, which comes after, shows both.
 pub(super) fn move_rejection(
     shared: &Shared,
     association: AssociationId,
@@ -245,13 +245,13 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
     if !limits.max_running_jobs.admits(running, 1) {
         return rejected("max-run-jobs");
     }
-    // A job in DEPEND is held under the new bank's limits instead.
+    // A job in DEPEND is held by the limits of the new bank instead.
     if !matches!(state, State::Priority | State::Sched) {
         return None;
     }
     let rules = shared.ledger.rules();
     let exceeded = shared.ledger.exceeded_if_moved(&shared.book, job, wanted, job.queue.as_ref());
-    // A job that was not held by it on its way here may wait for a running place in SCHED.
+    // A job in PRIORITY or SCHED may wait there for its turn to run, if that limit did not hold it before.
     let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
     rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
 }

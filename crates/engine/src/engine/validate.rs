@@ -8,9 +8,9 @@ use super::{
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, UserId};
 
-/// So many banks of a user are named, or tried.
+/// The largest number of a user's banks that a text names, or that are searched.
 const MOST_NAMED: usize = 16;
-/// No name is longer, in bytes: it is kept, and told in answers, as it is.
+/// The largest length of a name in bytes. Names are stored, and shown in answers, in full.
 const LONGEST_NAME: usize = 1024;
 const UNCOUNTABLE: &str = "unable to count resources for job";
 
@@ -25,7 +25,7 @@ impl Lives {
                 _ => vec![Effect::Reject(text)],
             },
             None => {
-                // Nothing is counted yet: another plugin may still reject the job.
+                // The job is not counted yet: another plugin may still reject it.
                 if facts.state == State::New {
                     self.note_validated(facts.id);
                 }
@@ -35,7 +35,7 @@ impl Lives {
     }
 }
 
-/// The rejection of a name that cannot be anybody's. Nothing else bounds it where there are no data.
+/// Returns the text that rejects a name that is too long. If there are no data, no other check bounds it.
 fn endless_name(facts: &JobFacts<'_>) -> Option<String> {
     let names = [("bank", facts.bank), ("queue", facts.queue), ("project", facts.project)];
     let (what, length) = names
@@ -113,7 +113,7 @@ pub(super) fn too_large(
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} takes it")))
 }
 
-/// The banks that a user can name instead, for a rejection; empty where there is none.
+/// Returns the end of a rejection that names the banks of the user; empty if there are none.
 fn own_banks(shared: &Shared, user: UserId) -> String {
     let banks = shared.book.associations_of(user).filter(|(_, record)| record.active);
     let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MOST_NAMED).collect();
@@ -130,7 +130,7 @@ fn own_banks(shared: &Shared, user: UserId) -> String {
     }
 }
 
-/// Another bank of the user that may take the job.
+/// Returns another bank of the user that would accept the job.
 fn fitting_bank<'a>(
     shared: &'a Shared,
     id: AssociationId,

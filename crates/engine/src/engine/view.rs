@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The engine's state, read-only: what answers to people are computed from, and priorities. `terms.rs` computes priorities.
+//! The engine's state, read-only, from which answers and priorities are computed. `terms.rs` computes priorities.
 
 use super::{
     Engine, Settings, Shared, age,
@@ -105,7 +105,7 @@ impl<'a> View<'a> {
         self.book.generation()
     }
 
-    /// Returns what the last push of associations or of a whole site document changed.
+    /// Returns the changes of the last push of associations or of a whole site document.
     pub fn latest_difference(&self) -> Difference {
         self.book.latest()
     }

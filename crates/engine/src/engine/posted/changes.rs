@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why a priority was posted: what had changed since the priority that was posted before it.
+//! Why a priority was posted: the inputs that changed since the job's priority was posted before.
 //!
-//! The terms of both are compared: a weight, a queue's or a bank's priority is what it is said to be. A fair-share has a history,
-//! which is kept by association: refreshes that follow a push which changed the tree or its rules are told apart from those by
-//! which usage alone was moved.
+//! The terms of both priorities are compared. If a weight, or the priority of a queue or bank, differs, that is the reason. For a changed
+//! fair-share, the reason is the generation in which the fair-share of the association last changed, and whether a push that changed the
+//! tree or its rules came before this generation, or only usage.
 
 use super::{Circumstances, Posted, PostedPriorities};
 use crate::accounts::AssociationId;
@@ -11,16 +11,16 @@ use crate::ids::JobId;
 use crate::priority::{AGE, Explanation, FAIRSHARE, SIZE};
 use crate::standing::SiteChange;
 
-/// What may have changed, in the order in which it is told.
+/// An input that may have changed. Answers list the changes in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The job was submitted, and had no priority before.
     Submitted,
-    /// The plugin was loaded, or Flux restarted: it is the first priority since.
+    /// The first priority since the plugin was loaded or Flux restarted.
     Loaded,
-    /// A push brought the association of a job that waited for it.
+    /// A push brought the association of a job that waited for data.
     Data,
-    /// A job that had a priority was held by a limit, and was released.
+    /// A limit held the job after it had a priority, and released it.
     Released,
     /// The job's urgency.
     Urgency,
@@ -28,7 +28,7 @@ pub enum Change {
     Jobspec,
     /// The weights of factors.
     Weights,
-    /// What becomes of a score of 0 or less.
+    /// How a score of 0 or less is treated (`zero-score`).
     ZeroScore,
     /// The priority of the job's queue.
     QueuePriority,
@@ -42,9 +42,9 @@ pub enum Change {
     Policy,
     /// How usage is counted.
     Accounting,
-    /// Fair-share came to be live, or ceased to be.
+    /// Fair-share has become live, or is no longer live.
     Live,
-    /// The fair-share that is pushed for the association.
+    /// The pushed fair-share of the association.
     Fairshare,
     /// The number of nodes of the site.
     SiteNodes,
@@ -56,7 +56,7 @@ pub enum Change {
     Age,
 }
 
-/// All that there is, in the order of [`Change`].
+/// All changes, in the order of [`Change`].
 const ALL: [Change; 20] = [
     Change::Submitted,
     Change::Loaded,
@@ -80,14 +80,14 @@ const ALL: [Change; 20] = [
     Change::Age,
 ];
 
-/// What had changed when a priority was posted.
+/// The inputs that changed before a priority was posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// A bit for each [`Change`].
     set: u32,
     /// A bit for each factor whose weight changed.
     weights: u8,
-    /// The urgency before.
+    /// The urgency before the change.
     former_urgency: u8,
 }
 
@@ -102,22 +102,22 @@ impl Changes {
         self.set |= 1 << change as u32;
     }
 
-    /// Whether nothing had changed.
+    /// Returns true if nothing changed.
     pub fn is_empty(self) -> bool {
         self.set == 0
     }
 
-    /// Whether it is among what had changed.
+    /// Returns true if this input changed.
     pub fn has(self, change: Change) -> bool {
         self.set & (1 << change as u32) != 0
     }
 
-    /// What had changed, the most telling first.
+    /// Returns the changes, the most important first.
     pub fn all(self) -> impl Iterator<Item = Change> {
         ALL.into_iter().filter(move |change| self.has(*change))
     }
 
-    /// Whether the weight of the factor at a place in the table had changed.
+    /// Returns true if the weight of the factor at `place` in the table changed.
     pub fn has_weight(self, place: usize) -> bool {
         u32::try_from(place)
             .ok()
@@ -125,12 +125,12 @@ impl Changes {
             .is_some_and(|bit| self.weights & bit != 0)
     }
 
-    /// The urgency before, where that had changed.
+    /// Returns the urgency before the change; `None` if it did not change.
     pub fn former_urgency(self) -> Option<u8> {
         self.has(Change::Urgency).then_some(self.former_urgency)
     }
 
-    /// Whether Flux posts it though the number is the same: the job came, or was changed by its user.
+    /// Returns true if Flux posts the priority even if it is equal to the one before: the job is new, or its user changed it.
     pub(super) fn is_of_job(self) -> bool {
         let of_job = [
             Change::Submitted,
@@ -143,7 +143,7 @@ impl Changes {
         of_job.into_iter().any(|change| self.has(change))
     }
 
-    /// Whether it moves by itself: usage, turns, ages.
+    /// Returns true if only usage, turns and ages changed, which change all the time.
     pub(super) fn is_gradual(self) -> bool {
         let gradual = [Change::Usage, Change::Turn, Change::Age];
         !self.is_empty() && self.all().all(|change| gradual.contains(&change))
@@ -155,7 +155,7 @@ impl Changes {
     }
 }
 
-/// What changed the tree or its rules since fair-shares were computed last.
+/// The changes of the tree or its rules since all priorities were last computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pushed {
     shares: bool,
@@ -177,14 +177,14 @@ impl Pushed {
         self.accounting = true;
     }
 
-    /// What it is, in the order of [`Moves`].
+    /// Returns the changes in the order of [`Moves::pushed`](Moves).
     fn marks(self) -> [bool; 4] {
         [self.shares, self.members, self.policy, self.accounting]
     }
 }
 
-/// By which generation of fair-shares an association's was last changed for each reason: shares, members, policy, accounting;
-/// and for no other reason than usage.
+/// The generation of fair-shares in which that of an association last changed, for each reason: shares, members, policy and accounting,
+/// and usage if there was no other reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moves {
     pushed: [u64; 4],
@@ -195,7 +195,7 @@ pub(super) struct Moves {
 const OF_PUSHES: [Change; 4] = [Change::Shares, Change::Members, Change::Policy, Change::Accounting];
 
 impl Moves {
-    /// The association has another fair-share since `generation`.
+    /// Notes that the fair-share of the association changed in `generation`.
     pub fn note(&mut self, pushed: Pushed, generation: u64) {
         let marks = pushed.marks();
         if !marks.contains(&true) {
@@ -208,7 +208,7 @@ impl Moves {
 }
 
 impl PostedPriorities {
-    /// Returns what has changed since the posted priority of a job was made, if `made` takes its place.
+    /// Returns the inputs that changed since the posted priority of a job was computed, if `made` replaces it.
     pub(super) fn changes_since(
         &self,
         id: JobId,
@@ -242,12 +242,12 @@ impl PostedPriorities {
             }
             match new.name {
                 AGE => has_aged = true,
-                // All other terms depend on the jobspec.
+                // An update of the jobspec may have changed all other terms.
                 _ if is_updated => {}
                 FAIRSHARE => by_itself = self.fairshare_change(before, association, now, &mut changes),
                 "queue" => changes.put(Change::QueuePriority),
                 "bank" => changes.put(Change::BankPriority),
-                // The number of nodes is asked for when sizes come to weigh something.
+                // The number of nodes is read when the size gets a weight.
                 SIZE if old.weight != 0 => changes.put(Change::SiteNodes),
                 _ => {}
             }
@@ -255,7 +255,7 @@ impl PostedPriorities {
         if before.weighing.zero != now.zero && made.rounded <= 0.0 {
             changes.put(Change::ZeroScore);
         }
-        // Usage and ages change all the time: they are the reason if there is no other.
+        // Usage and ages change all the time: they are the reason only if there is no other.
         if changes.is_empty()
             && let Some(change) = by_itself.or(has_aged.then_some(Change::Age))
         {
@@ -264,7 +264,7 @@ impl PostedPriorities {
         changes
     }
 
-    /// Returns why a job that had no priority gets one.
+    /// Returns the reason why a job without a posted priority gets one.
     fn first_change(&self, id: JobId, now: &Circumstances) -> Change {
         match (self.held_again.contains(&id), now.is_submission, now.is_unpriced) {
             (true, ..) => Change::Released,
@@ -291,7 +291,7 @@ impl PostedPriorities {
             return None;
         }
         let moves = self.groups.moves(association);
-        // A fair-share may be computed whose jobs have no current priority yet.
+        // The fair-share of the next generation may be known while the jobs have no current priority of that generation.
         let marks = moves.pushed.map(|generation| generation > before.generation);
         let is_known = marks.contains(&true) || moves.usage > before.generation;
         let marks = if is_known { marks } else { self.site_change.marks() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The posted priority of each pending job, with the terms that made it: an answer can explain it later, to the unit.
+//! The posted priority of each pending job, with the terms that made it, so that an answer can explain it later exactly.
 
 mod changes;
 
@@ -18,14 +18,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
-/// By what terms are weighed: the same for all priorities posted between two pushes.
+/// The weights of the terms. All priorities posted between two pushes share them.
 #[derive(Clone, Debug)]
 pub(super) struct Weighing {
     weighed: WeightedFactors,
     pub zero: ZeroScore,
 }
 
-/// What a priority is made of beside its terms, as it is when the priority is posted.
+/// The inputs of a priority other than its terms, at the time when it is posted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Circumstances {
     /// The time, in seconds since the epoch.
@@ -40,62 +40,62 @@ pub(super) struct Circumstances {
     pub interleaves: bool,
     /// Whether the job was submitted while the plugin was loaded.
     pub is_submission: bool,
-    /// Whether the job had to wait in PRIORITY without a priority.
+    /// Whether the job had no priority in PRIORITY before.
     pub is_unpriced: bool,
 }
 
-/// A posted priority, by what made it.
+/// The inputs of a posted priority.
 #[derive(Clone, Debug)]
 pub(super) struct Posted {
     pub association: AssociationId,
     when: f64,
-    /// Which refresh its fair-share is of.
+    /// The refresh that computed its fair-share.
     pub generation: u64,
-    /// Whether its fair-share is live, and not what was pushed for the association.
+    /// Whether its fair-share is live, not pushed.
     pub is_live: bool,
     pub weighing: Arc<Weighing>,
     values: [f64; MAX_FACTORS],
     pub urgency: u8,
     changes: Changes,
-    /// The last change that somebody made, where what has changed since moves by itself, and when it was posted.
+    /// The last change that is not gradual, with the time when its priority was posted, if only gradual changes followed.
     earlier: Option<(Changes, f64)>,
 }
 
-/// The memory of a pending job is bounded.
+/// The memory for each pending job is bounded.
 const _: () = assert!(size_of::<Posted>() <= 128);
 
-/// A posted priority by what made it, and the exact one as of the last refresh.
+/// The posted priority of a job with its terms, and its current priority as of the last refresh.
 #[derive(Clone, Debug)]
 pub struct Price {
-    /// What Flux sorts by.
+    /// The priority by which Flux schedules.
     pub posted: u32,
-    /// What it should sort by.
+    /// The current priority as of the last refresh.
     pub exact: u32,
-    /// How the posted one came about.
+    /// The terms of the posted priority.
     pub made: Explanation,
-    /// The urgency that it was made with.
+    /// The urgency from which the posted priority was computed.
     pub urgency: u8,
-    /// When it was posted.
+    /// When the priority was posted, in seconds since the epoch.
     pub when: f64,
     weighing: Arc<Weighing>,
 }
 
 impl Price {
-    /// What the terms weighed that people are shown, one weight for each.
+    /// Returns the weight of each term that answers show.
     pub fn shown_weights(&self) -> Vec<i64> {
         shown(self.weighing.weighed.all().map(|(factor, weight)| (factor.name, weight)))
             .map(|(_, weight)| weight)
             .collect()
     }
 
-    /// Two priorities made by the same weights have the same.
+    /// Returns a key that is equal for priorities with the same weights.
     pub fn weighing_key(&self) -> usize {
         Arc::as_ptr(&self.weighing).addr()
     }
 }
 
 impl Posted {
-    /// Returns both priorities of the job, of which `exact` is the current one.
+    /// Returns the posted priority of the job, and `exact` as its current one.
     pub fn as_priced(&self, exact: Explanation, turn: Option<Turn>) -> PricedJob {
         PricedJob {
             posted: self.explanation(),
@@ -116,7 +116,7 @@ impl Posted {
     }
 }
 
-/// The terms that people are shown, of those that the table has: behind the age what all ages have in common.
+/// Returns the terms that answers show: those of the table, and after the age the offset that all ages share.
 pub(in crate::engine) fn shown<T: Copy>(
     terms: impl Iterator<Item = (&'static str, T)>,
 ) -> impl Iterator<Item = (&'static str, T)> {
@@ -126,34 +126,34 @@ pub(in crate::engine) fn shown<T: Copy>(
     })
 }
 
-/// Both priorities of a job.
+/// The posted and the current priority of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PricedJob {
-    /// What Flux sorts by, with the terms as they were when it was posted.
+    /// The priority by which Flux schedules, with its terms as they were when it was posted.
     pub posted: Explanation,
-    /// When that was, in seconds since the epoch.
+    /// When it was posted, in seconds since the epoch.
     pub when: f64,
-    /// Which generation of live fair-shares it was made of.
+    /// The generation of live fair-shares from which it was computed.
     pub generation: u64,
-    /// What had changed when it was posted.
+    /// The inputs that changed before it was posted.
     pub changes: Changes,
-    /// The last change that somebody made, where what has changed since moves by itself, and when it was posted.
+    /// The last change that is not gradual, with the time when its priority was posted, if only gradual changes followed.
     pub earlier: Option<(Changes, f64)>,
-    /// The urgency that it was made with.
+    /// The urgency from which it was computed.
     pub urgency: u8,
-    /// What it should sort by now.
+    /// The current priority.
     pub exact: Explanation,
-    /// Its turn, where jobs interleave: the fair-share of `exact` is of this.
+    /// The turn of the job, if jobs interleave: `exact` is computed from its fair-share.
     pub turn: Option<Turn>,
 }
 
-/// Pending jobs of one association.
+/// The pending jobs of one association.
 #[derive(Clone, Debug, Default)]
 struct Group {
     jobs: BTreeSet<JobId>,
-    /// The fair-share by which all their current priorities were computed.
+    /// The fair-share from which all their current priorities were computed.
     fairshare: Option<f64>,
-    /// Why that changed.
+    /// Why the fair-share changed.
     moves: Moves,
 }
 
@@ -167,7 +167,7 @@ impl Groups {
         self.0.len()
     }
 
-    /// A job has come. If it is the first, its fair-share is that of the group.
+    /// Adds a job. `fairshare` is that of the association, used for the first job.
     fn join(&mut self, association: AssociationId, id: JobId, fairshare: Option<f64>) {
         self.0
             .entry(association)
@@ -185,7 +185,7 @@ impl Groups {
         }
     }
 
-    /// An association's pending jobs from the one that comes after `after`.
+    /// Returns the pending jobs of an association by ascending id, from the one after `after`.
     pub fn jobs_after(
         &self,
         association: AssociationId,
@@ -195,12 +195,12 @@ impl Groups {
         self.0.get(&association).into_iter().flat_map(move |group| group.jobs.range(from).copied())
     }
 
-    /// Why the fair-share of an association changed.
+    /// Returns why the fair-share of an association changed.
     pub fn moves(&self, association: AssociationId) -> Moves {
         self.0.get(&association).map(|group| group.moves).unwrap_or_default()
     }
 
-    /// All associations with pending jobs.
+    /// Returns all associations with pending jobs.
     pub fn all(&self) -> Vec<AssociationId> {
         self.0.keys().copied().collect()
     }
@@ -211,15 +211,15 @@ impl Groups {
 pub(super) struct PostedPriorities {
     pending: Pending<Posted>,
     groups: Groups,
-    /// What pushes changed since the last refresh that computed all priorities.
+    /// The changes of pushes since the last refresh that computed all priorities.
     site_change: Pushed,
     /// Pending jobs whose jobspec was updated since their priority was posted.
     updated: HashSet<JobId>,
-    /// Jobs that had a priority, and that limits hold since.
+    /// Jobs that limits have held since they had a priority.
     held_again: HashSet<JobId>,
     /// The weights of the last posted priority.
     weighing: Option<Arc<Weighing>>,
-    /// Priorities that are being posted, with the former ones in case Flux refuses.
+    /// Priorities that are being posted, with the former ones in case Flux refuses them.
     under_way: HashMap<JobId, (PendingJob, Posted)>,
     /// Whether anything changed since the last plan.
     has_changed: bool,
@@ -253,22 +253,23 @@ impl PostedPriorities {
         plan
     }
 
-    /// Has the next plan look at the orders again.
+    /// Has the next plan check the orders again.
     pub fn note_change(&mut self) {
         self.has_changed = true;
     }
 
-    /// Returns true if the next plan looks at the orders.
+    /// Returns true if the next plan checks the orders.
     pub fn has_changed(&self) -> bool {
         self.has_changed
     }
 
-    /// Forgets which posts are under way: Flux has taken them.
+    /// Drops the former priorities: Flux has accepted all posts.
     pub fn end_posts(&mut self) {
         self.under_way.clear();
     }
 
-    /// Marks all posted priorities as outdated: they may all have moved alike, so that their order does not show it.
+    /// Marks all posted priorities as incomparable: all current ones may have changed by the same amount, which their order does not
+    /// show.
     pub fn mark_incomparable(&mut self) {
         self.pending.mark_incomparable();
     }
@@ -285,7 +286,7 @@ impl PostedPriorities {
         self.pending.is_misplaced(id, depth)
     }
 
-    /// Returns both priorities of a pending job, and what made the posted one.
+    /// Returns both priorities of a pending job, and the inputs of the posted one.
     pub fn get(&self, id: JobId) -> Option<(PendingJob, &Posted)> {
         self.pending.get(id)
     }
@@ -305,7 +306,7 @@ impl PostedPriorities {
         self.pending.len()
     }
 
-    /// Notes what a push changed in the tree or its rules.
+    /// Notes that a push changed the tree or its rules.
     pub fn note_site_change(&mut self, change: &SiteChange) {
         self.site_change.note(change);
     }
@@ -337,7 +338,7 @@ impl PostedPriorities {
         self.held_again.insert(id);
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries in all tables.
     #[cfg(test)]
     pub fn keeps(&self) -> usize {
         self.pending.len()
@@ -347,7 +348,7 @@ impl PostedPriorities {
             + self.held_again.len()
     }
 
-    /// Stores a priority that Flux gets as an answer. `fairshare` is that of the association, for the first pending job there.
+    /// Stores a priority that Flux gets as an answer. `fairshare` is that of the association, used for its first pending job.
     pub fn put(
         &mut self,
         id: JobId,
@@ -385,8 +386,8 @@ impl PostedPriorities {
         is_other
     }
 
-    /// Takes back a priority that Flux refused, if the job is still pending. Returns whether a refresh posted the priority: then the next
-    /// refresh tries again.
+    /// Removes a priority that Flux refused, and restores the former one if the job is still pending. Returns true if a refresh posted
+    /// the priority: then the next refresh tries again.
     pub fn take_back(&mut self, id: JobId, is_pending: bool) -> bool {
         let of_refresh = self.under_way.remove(&id);
         let is_of_refresh = of_refresh.is_some();
@@ -400,8 +401,8 @@ impl PostedPriorities {
         is_of_refresh
     }
 
-    /// Begins to compute the current priorities of an association's jobs. Returns false if none is due: no job is pending there, or the
-    /// fair-share has not changed and `always` is false.
+    /// Begins to compute the current priorities of an association's jobs. Returns false if this is not necessary: no job is pending
+    /// there, or the fair-share has not changed and `always` is false.
     pub fn begin_group(
         &mut self,
         association: AssociationId,
@@ -414,12 +415,12 @@ impl PostedPriorities {
         if is_other {
             group.moves.note(self.site_change, generation);
         }
-        // If the fair-share changes before all jobs are done, it differs from this one at the next refresh.
+        // If the fair-share changes again before all jobs are done, the next refresh finds the difference.
         group.fairshare = fairshare;
         always || is_other
     }
 
-    /// Returns what made a priority, and why it differs from the posted one.
+    /// Returns the record of a priority: its inputs, and why it differs from the posted one.
     fn record(
         &mut self,
         id: JobId,
@@ -433,7 +434,7 @@ impl PostedPriorities {
         let (mut when, mut earlier) = (now.now, None);
         if let Some((priced, before)) = self.pending.get(id) {
             if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
-                // Flux posts no number that is the same: the reason is that of the posted one.
+                // Flux does not post an equal number: the posted priority keeps its reason.
                 (changes, when, earlier) = (before.changes, before.when, before.earlier);
             } else if changes.is_gradual() {
                 let made = (!before.changes.is_gradual()).then_some((before.changes, before.when));
@@ -453,7 +454,7 @@ impl PostedPriorities {
         }
     }
 
-    /// Returns the present weights. Priorities that are made by the same weights share them.
+    /// Returns the present weights. Priorities with the same weights share them.
     fn weighing(&mut self, now: &Circumstances) -> Arc<Weighing> {
         let same =
             |known: &&Arc<Weighing>| known.zero == now.zero && known.weighed.has_equal_weights(&now.weighed);
@@ -465,7 +466,7 @@ impl PostedPriorities {
         new
     }
 
-    /// Returns the urgency of a pending job, as Flux reported it last.
+    /// Returns the urgency of a pending job that Flux reported last.
     pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
         self.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the plugin does not know about jobs that were there before: which dependencies they carry, and, after a panic, whether the
-//! records agree with Flux.
+//! Facts that are unknown about jobs from before a load, a restart or a panic: their dependencies, and whether the records agree with
+//! Flux.
 //!
 //! ```text
 //! replay.rs    jobs that Flux shows at a load or a restart: counted at once, eventlogs read in the next reactor turn
-//! unasked.rs   replayed jobs whose eventlogs nothing depends on until a limit comes in reach
+//! unasked.rs   replayed jobs whose eventlogs are not read before a limit comes in reach
 //! resync.rs    after a panic: all jobs are looked up in Flux and replayed
 //! ```
 
@@ -20,11 +20,11 @@ use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Jobs of which not everything is known.
+/// Jobs about which facts are missing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
     replay: Replay,
-    /// Replayed jobs in SCHED whose eventlogs were not read, because no limit on what runs was in reach.
+    /// Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs was in reach.
     unasked: BTreeMap<(AssociationId, Option<QueueName>), BTreeSet<JobId>>,
     /// Jobs in DEPEND whose eventlogs cannot be read.
     unreadable: BTreeSet<JobId>,
@@ -32,12 +32,12 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// Returns true while replayed jobs wait for the reactor turn in which their eventlogs are asked for.
+    /// Returns true while replayed jobs wait for the reactor turn that asks for their eventlogs.
     pub fn is_replaying(&self) -> bool {
         self.replay.is_due()
     }
 
-    /// Returns true if a call panicked and jobs were not compared with Flux since.
+    /// Returns true if a call panicked and the jobs have not been compared with Flux since.
     pub fn is_doubtful(&self) -> bool {
         self.resync.is_doubtful()
     }
@@ -52,12 +52,12 @@ impl Recovery {
         &self.unreadable
     }
 
-    /// Removes a job that has left DEPEND for good.
+    /// Removes a job that has left DEPEND.
     pub fn forget(&mut self, id: JobId) {
         self.unreadable.remove(&id);
     }
 
-    /// Returns the numbers of job sets that are not empty: unasked groups, and unreadable jobs.
+    /// Returns the number of entries in `unasked` and in `unreadable`.
     #[cfg(test)]
     pub fn counts(&self) -> [usize; 2] {
         [self.unasked.len(), self.unreadable.len()]

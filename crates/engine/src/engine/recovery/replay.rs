@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs shown at plugin load or job-manager restart.
+//! Jobs that Flux shows when the plugin is loaded or the job manager restarts.
 //!
-//! What Flux shows then is not enough: names added in an earlier life are in the eventlog only, jobs in PRIORITY are
-//! never asked about, and updates from these callbacks may land on other jobs. So a replayed job is only counted, and
-//! a zero-delay timer does the rest when all have been seen. Each association is released when of its own jobs
-//! everything is known.
+//! These callbacks are not enough: names that were added before are only in the eventlog, Flux does not ask for the priority of jobs in
+//! PRIORITY, and jobspec updates posted from these callbacks may reach other jobs. So a replayed job is only counted, and a timer without
+//! delay does the rest when Flux has shown all jobs. The jobs of an association are released when the eventlogs of all its jobs are
+//! known.
 
 use super::unasked::is_in_reach;
 use crate::accounts::AssociationId;
@@ -37,14 +37,14 @@ impl Replay {
         self.is_due
     }
 
-    /// What follows a replay is due, whichever jobs there were.
+    /// Has the next reactor turn carry out the end of a replay, even if no job was replayed.
     pub fn begin(&mut self) {
         self.is_due = true;
     }
 }
 
 impl Recovery {
-    /// Counts a replayed job by its state. Nothing is rejected, nothing is ended.
+    /// Counts a replayed job by its state. No job is rejected or ended.
     pub(in crate::engine) fn replayed(
         &mut self,
         shared: &mut Shared,
@@ -54,19 +54,19 @@ impl Recovery {
         job.phase = match facts.state {
             State::New => Phase::New,
             State::Depend => Phase::Depend,
-            // The scheduler has allocated its resources, and Flux could not note that while the job was in PRIORITY.
+            // The scheduler has allocated resources, but Flux could not record them while the job was in PRIORITY.
             State::Priority if facts.resources.are_there() => Phase::Run,
             State::Priority => Phase::Priority,
             State::Sched => Phase::Sched,
             State::Run => Phase::Run,
-            // Resources are held until INACTIVE.
+            // The job holds its resources until INACTIVE.
             State::Cleanup if facts.resources.are_there() => Phase::Run,
             State::Cleanup => Phase::Cleanup,
             State::Inactive => return Vec::new(),
         };
         match job.phase {
-            // It waited for data or for room, was held in SCHED or has a score of 0, or had just been released: all the same, it stands
-            // in line.
+            // The job waited for data, was held, has a score of 0, or was just released. In each case it is held now, and a release scan
+            // decides.
             Phase::Priority => job.await_room(),
             Phase::Sched if facts.priority == 0 && facts.urgency != URGENCY_HOLD => job.await_room(),
             Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
@@ -83,7 +83,7 @@ impl Recovery {
             effects.extend(log_unread_resources(facts.id, &facts.resources));
         }
         shared.ledger.insert(facts.id, job);
-        // Where R has no start, the eventlog has the time of the allocation.
+        // If R has no start, the eventlog has the time of the allocation.
         let lacks_start = lacks_start(shared, facts.id);
         effects.extend(if lacks_start {
             Some(Effect::ReadEventlog(facts.id))
@@ -98,7 +98,7 @@ impl Recovery {
         effects
     }
 
-    /// All replayed jobs were seen: what could not be done inside their callbacks.
+    /// Handles all replayed jobs after their callbacks: asks for their eventlogs and, if a job is in PRIORITY, for all priorities.
     pub(in crate::engine) fn replay_seen(&mut self, shared: &mut Shared) -> Vec<Effect> {
         let Replay { is_due, pending, has_unpriced } = std::mem::take(&mut self.replay);
         if !is_due {
@@ -109,20 +109,21 @@ impl Recovery {
         shared.due.unjudged.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(shared, pending);
         if self.resync.is_over() {
-            // Who came while jobs were compared may be held by what was found to be wrong.
+            // Jobs that came during the comparison may be held because of records that were wrong.
             shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
         }
         self.all_may_be_known(shared);
-        // Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
+        // Flux asks for the priority of jobs in PRIORITY at plugin load, but not after a restart.
         if has_unpriced {
             effects.extend(reprioritize_all());
         }
         effects
     }
 
-    /// Asks for the eventlogs of replayed jobs that can decide something: of those in DEPEND, which names are
-    /// outstanding; of those in SCHED, which were released and have a place to run reserved, if a limit on what runs is
-    /// in reach, now or [later](Recovery::ask_unasked). Where ages count, of all, how long they were eligible: nobody waits for that.
+    /// Asks for the eventlogs of replayed jobs that affect a decision. For a job in DEPEND, it contains the outstanding names. For a job
+    /// in SCHED, it shows whether the job was released and has a reservation; this matters if a limit on running jobs is in reach, now or
+    /// [later](Recovery::ask_unasked). If ages have a weight, the eventlogs of all jobs are read for their eligible time, but no release
+    /// scan waits for these.
     pub(in crate::engine) fn read_eventlogs(
         &mut self,
         shared: &mut Shared,
@@ -138,8 +139,8 @@ impl Recovery {
                 }
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
-            // In SCHED it counted as unread from the start, so that its place to run was not given away. Where no limit on what runs is
-            // in reach nothing depends on its eventlog.
+            // A job in SCHED counts as unread from the start, so that no other job takes its reservation. If no limit on running jobs is
+            // in reach, its eventlog affects nothing.
             let (is_unread, counts_age) = (job.is_unread(), shared.weighed.weight(AGE) != 0);
             let is_left = job.phase == Phase::Sched && !can_decide;
             if can_decide != is_unread {
@@ -154,7 +155,7 @@ impl Recovery {
         effects
     }
 
-    /// Takes over the names an eventlog tells of.
+    /// Stores the dependency names of an eventlog; `None` if it cannot be read.
     pub(in crate::engine) fn eventlog(
         &mut self,
         shared: &mut Shared,
@@ -171,7 +172,7 @@ impl Recovery {
         let mut effects = Vec::from_iter(start);
         let (ours, foreign): (Vec<_>, Vec<_>) =
             history.into_iter().partition(|(name, _)| rules.parse(name).is_some());
-        // What callbacks told meanwhile is known already, and may be later than what is read here.
+        // The names that callbacks reported since then are stored already, and may be newer than this eventlog.
         effects.extend(replay::note_foreign(shared, id, &foreign));
         if knowledge != Knowledge::Known {
             shared.ledger.change(id, |job| {
@@ -183,7 +184,7 @@ impl Recovery {
         effects
     }
 
-    /// The names on the job are known now. Whether it was released follows from them.
+    /// Marks the names of a job as known. They show whether the job was released.
     fn known(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
         let is_unwatched = shared.subscriptions.is_unwatched(id);
@@ -207,9 +208,8 @@ impl Recovery {
         }
     }
 
-    /// An eventlog that can't be read. Of a job in DEPEND others may know which names are outstanding, and it is tried
-    /// again; meanwhile the job is not called free, and the others of its association go on. For a job in SCHED a place
-    /// to run is reserved, as if it had been released.
+    /// Handles an eventlog that cannot be read. For a job in DEPEND, Flux is asked for its outstanding names until it answers; meanwhile
+    /// the job is not released, but other jobs of its association are. A job in SCHED gets a reservation, as if it had been released.
     fn cannot_read(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         let Some(job) = shared.ledger.job(id) else { return Vec::new() };
         let (knowledge, association) = (job.knowledge, job.association());
@@ -222,7 +222,7 @@ impl Recovery {
                 }
             });
             self.all_may_be_known(shared);
-            // It may be held in PRIORITY, where its names are no matter.
+            // The job may be held in PRIORITY, where its names do not matter.
             let association = association.filter(|_| knowledge != Knowledge::Known);
             return association.map(|a| self.one_less_unread(shared, a)).unwrap_or_default();
         }
@@ -240,7 +240,7 @@ impl Recovery {
         effects
     }
 
-    /// Takes over which names are outstanding, where no eventlog tells which were before.
+    /// Stores the outstanding names of a job whose eventlog cannot be read.
     pub(in crate::engine) fn dependencies(
         &mut self,
         shared: &mut Shared,
@@ -263,8 +263,8 @@ impl Recovery {
         effects
     }
 
-    /// When all eventlogs of an association are read, whoever may go there is released, and then whoever must be held
-    /// is, if that was not decided before.
+    /// Schedules a release scan if all eventlogs of an association are read. The scan also holds replayed jobs that exceed a limit, if
+    /// that was not decided before.
     pub(in crate::engine) fn one_less_unread(
         &mut self,
         shared: &mut Shared,
@@ -284,8 +284,8 @@ impl Recovery {
         effects
     }
 
-    /// Whether that was the last of all that is read. Of a job that can't be read somebody is still being asked: should
-    /// taking in the answer panic each time, comparing with Flux again each time would have no end.
+    /// Ends the comparison with Flux if all eventlogs are known. While a job with an unreadable eventlog is being asked about, the
+    /// comparison does not end: if the answer caused a panic each time, each would begin a new series of comparisons.
     pub(in crate::engine) fn all_may_be_known(&mut self, shared: &mut Shared) {
         if !shared.ledger.has_unread() && self.unreadable.is_empty() {
             self.resync.ended();
@@ -293,8 +293,8 @@ impl Recovery {
     }
 }
 
-/// Nothing is missing any more among the names of others, if we were subscribed while the eventlog was read. If we
-/// were not, and others keep the job by names that its jobspec does not declare, it is read once more.
+/// Notes the names of other plugins. If the plugin was subscribed while the eventlog was read, all names are known now. If it was not,
+/// and other plugins block the job, it subscribes and reads the eventlog again.
 fn note_foreign(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
     if let Some(others) = shared.subscriptions.names_mut(id) {
         foreign.iter().for_each(|(name, added)| others.note(name, *added));
@@ -307,7 +307,7 @@ fn note_foreign(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> V
     if others.keep_it() && is_here { keepers::watch(shared, id) } else { Vec::new() }
 }
 
-/// An association that was read before others with which it shares a limit has its turn when all are read.
+/// Schedules release scans for associations whose scans waited for the eventlogs of other associations with the same limits.
 fn passes_put_off(shared: &mut Shared) -> Vec<Effect> {
     if shared.ledger.has_unread() {
         return Vec::new();
@@ -316,7 +316,7 @@ fn passes_put_off(shared: &mut Shared) -> Vec<Effect> {
     put_off.into_iter().flat_map(|association| shared.due.scan_later(association, Line::All)).collect()
 }
 
-/// Holds replayed jobs that carry no name of ours and don't fit.
+/// Holds replayed jobs of the association that have no name of this plugin and exceed a limit.
 pub(in crate::engine) fn hold_replayed(shared: &mut Shared, association: AssociationId) -> Vec<Effect> {
     shared.due.unjudged.remove(&association);
     let is_free = |id: &JobId| {

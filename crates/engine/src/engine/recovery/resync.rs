@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! After a panic: which jobs are still to be compared with Flux.
+//! The comparison of all jobs with Flux after a panic.
 //!
-//! A panic may come between two effects. Then Flux never heard of decisions that are booked, and the facts of the call are lost. So
-//! each known job is looked up in Flux, some in every reactor turn, and replayed with names from its eventlog. A job that Flux does
-//! not have is removed. Until then no scan runs. Then Flux asks for all priorities. `panicked.rs` carries this out.
+//! A panic may come between two effects. Then Flux has not heard of decisions that are booked, and the facts of the call are lost. So
+//! each known job is looked up in Flux, a slice in every reactor turn, and replayed with the names from its eventlog. A job that Flux
+//! does not have is removed. No release scan runs before the last lookup. Then Flux asks for all priorities. `panicked.rs` carries this
+//! out.
 
 use super::Recovery;
 use crate::engine::{Effect, Shared, Timer};
 use crate::ids::JobId;
 use std::collections::BTreeSet;
 
-/// Jobs that are looked up in one reactor turn.
+/// The number of jobs that one reactor turn looks up.
 const SLICE: usize = 250;
-/// Panics in a row that are answered so. One that comes each time must not keep the reactor busy indefinitely.
+/// The largest number of panics in a row that begin a comparison. A panic that comes each time must not keep the reactor busy
+/// indefinitely.
 const TRIES: u8 = 3;
 
-/// What is still to be compared.
+/// The progress of the comparison.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resync {
     due: Vec<JobId>,
-    /// Those of this turn.
+    /// Jobs whose lookups have no answer yet.
     in_hand: Vec<JobId>,
-    /// Those whose calls panicked; they may not be known at all.
+    /// Jobs whose calls panicked. The ledger may lack them.
     suspects: BTreeSet<JobId>,
-    /// Panics since all was known for the last time.
+    /// Panics since the last comparison that ended.
     panics: u8,
-    /// It was begun after the last of them.
+    /// Whether a comparison began after the last panic.
     is_begun: bool,
 }
 
@@ -35,17 +37,17 @@ impl Resync {
         self.panics > 0
     }
 
-    /// Whether jobs are still to be looked up.
+    /// Returns true while jobs are still to be looked up.
     pub fn is_on(&self) -> bool {
         !(self.due.is_empty() && self.in_hand.is_empty())
     }
 
-    /// Whether jobs were compared with Flux since the last panic, each of them.
+    /// Returns true if all jobs were looked up since the last panic.
     pub fn is_over(&self) -> bool {
         self.is_begun && !self.is_on()
     }
 
-    /// Whatever was begun is known again.
+    /// Ends the comparison if all jobs were looked up.
     pub fn ended(&mut self) {
         if self.is_over() {
             *self = Resync::default();
@@ -54,12 +56,12 @@ impl Resync {
 }
 
 impl Recovery {
-    /// Notes that a call about job `id` was cut short. Returns true if jobs are to be compared with Flux; false after too many panics in
-    /// a row.
+    /// Notes that a panic cut a call about job `id` short. Returns true if the jobs are to be compared with Flux, and false after too
+    /// many panics in a row.
     ///
-    /// The ledger recounts all jobs at once, not a slice in each turn: the panic may have come between the two halves of a change, so
-    /// any counter may be wrong, and the next callback decides by the counters. It is one insertion in memory for each job, without a
-    /// call to Flux (`cargo bench --bench scale` has the figure).
+    /// The ledger recounts all jobs at once, not in slices: the panic may have come between the two halves of a change, so any counter
+    /// may be wrong, and the next callback uses the counters. The cost is one insertion in memory for each job, without a call to Flux
+    /// (`cargo bench --bench scale` has the figure).
     pub fn panicked(&mut self, shared: &mut Shared, id: Option<JobId>) -> bool {
         self.resync.panics = self.resync.panics.saturating_add(1);
         shared.ledger.recount();
@@ -80,7 +82,7 @@ impl Recovery {
         vec![Effect::Arm(Timer::Turn)]
     }
 
-    /// Compares all jobs once more if that was given up.
+    /// Compares all jobs again if the comparison was abandoned.
     pub fn try_again(&mut self, shared: &mut Shared) -> Vec<Effect> {
         if self.resync.panics <= TRIES || self.resync.is_on() {
             return Vec::new();
@@ -89,7 +91,7 @@ impl Recovery {
         self.compare(shared)
     }
 
-    /// Ends the comparison: the records stay as they are. Returns the jobs whose eventlogs nobody reads any more.
+    /// Abandons the comparison: the records stay as they are. Returns the jobs whose eventlogs will not be read.
     pub fn give_up(&mut self, shared: &Shared) -> Vec<JobId> {
         self.resync.is_begun = false;
         self.resync.due.clear();
@@ -97,8 +99,8 @@ impl Recovery {
         shared.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect()
     }
 
-    /// Returns the next jobs to look up, and whether they are the last; `None` if there are none. What follows a replay follows the
-    /// last jobs, too.
+    /// Returns the next jobs to look up, and whether they are the last; `None` if there are none. After the last jobs, the next reactor
+    /// turn carries out the end of a replay.
     pub fn next_lookups(&mut self) -> Option<(Vec<JobId>, bool)> {
         if self.resync.due.is_empty() {
             return None;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replayed jobs in SCHED whose eventlogs were not read, since nothing depended on them: no limit on what runs was in reach. One may come
-//! in reach later, by a push, by the configuration, or since there are more jobs; then they are read after all, before anybody takes
-//! a place to run that was promised to one of them.
+//! Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs was in reach. A push, a configuration or
+//! further jobs may bring a limit in reach later. Then the eventlogs are read before any other job takes the reservation of one of these
+//! jobs.
 
 use crate::accounts::AssociationId;
 use crate::engine::{Effect, Recovery, Shared};
@@ -9,7 +9,7 @@ use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use crate::limits::{Grant, Job, Knowledge, Phase};
 
 impl Recovery {
-    /// Notes that nothing depends on the eventlog of a job in SCHED for now.
+    /// Notes that the eventlog of a job in SCHED affects nothing for now.
     pub(in crate::engine) fn leave_unasked(&mut self, shared: &mut Shared, id: JobId) {
         let Some(job) = shared.ledger.job(id) else { return };
         if let Some(association) = job.association() {
@@ -17,7 +17,7 @@ impl Recovery {
         }
     }
 
-    /// Asks for the eventlogs of those for whom a limit has come in reach; of one association, or of all.
+    /// Asks for the eventlogs of jobs for which a limit has come in reach: of association `of`, or of all if it is `None`.
     pub(in crate::engine) fn ask_unasked(
         &mut self,
         shared: &mut Shared,
@@ -39,12 +39,13 @@ impl Recovery {
         self.read_eventlogs(shared, open)
     }
 
-    /// Before a pass: nobody takes a place that was promised to one of whom a limit has come in reach since.
+    /// If limits may have changed, asks for the eventlogs of jobs for which one is in reach now. Called before each release scan, so that
+    /// no job takes a reservation of these jobs.
     pub(in crate::engine) fn ask_where_limits_moved(&mut self, shared: &mut Shared) -> Vec<Effect> {
         if std::mem::take(&mut shared.due.limits_moved) { self.ask_unasked(shared, None) } else { Vec::new() }
     }
 
-    /// The job is not where it was noted any more. Gives back whether it was.
+    /// Removes a job from its former association and queue. Returns true if it was there.
     pub(in crate::engine) fn forget_unasked(
         &mut self,
         id: JobId,
@@ -64,8 +65,8 @@ impl Recovery {
     }
 }
 
-/// Whether a limit on what runs could be reached if all active jobs of an association ran, for those in a queue. Where it could
-/// not, it does not matter for whom a place is reserved.
+/// Returns true if the active jobs of an association could reach a limit on running jobs, for jobs in `queue`. If they cannot, it does
+/// not matter which jobs have reservations.
 pub(in crate::engine) fn is_in_reach(
     shared: &Shared,
     association: AssociationId,

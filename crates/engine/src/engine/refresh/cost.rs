@@ -1,62 +1,64 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What posting priorities costs Flux: one by one, or all in its own loop.
+//! The time that Flux takes to post priorities: one by one, or all in its loop over its jobs.
 
-/// Priorities posted in one turn, at most.
+/// The largest number of priorities posted in one turn.
 const POSTS: usize = 100;
-/// So many are posted one by one without a question.
+/// Up to this number, priorities are posted one by one.
 pub(super) const SINGLY: usize = 75;
-/// Nobody is kept waiting for longer by posts in one turn, in microseconds, if that can be helped.
+/// The time that posts may take in one turn, in microseconds. During this time the broker serves no request.
 const TURN: usize = 20_000;
 /// The part of the time between two refreshes that posts may take.
 const PART: f64 = 0.25;
 
-/// Flux's own loop over all pending jobs. It posts many priorities for less, but nobody is served until it is over.
+/// Flux's loop over all pending jobs. It posts many priorities in less time, but the broker serves no request until it ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loop {
-    /// Jobs that it goes through.
+    /// The number of jobs in the loop.
     pub pending: usize,
-    /// The longest time that it may take, in microseconds; 0: it is not used.
+    /// The longest time that the loop may take, in microseconds; 0 if the loop may not be used.
     pub longest: usize,
 }
 
 impl Loop {
-    /// Whether it is over in time, with so many priorities to post.
+    /// Returns true if the loop may be used to post `touches` priorities, because it takes no longer than allowed.
     pub fn is_short(self, touches: usize) -> bool {
         self.longest > 0 && loop_cost(self.pending, touches) <= self.longest
     }
 
-    /// Whether it is to post so many priorities: where that costs less than one by one, which is so from some 75 on, and is short.
+    /// Returns true if the loop is the better way to post `touches` priorities: it takes less time than single posts, which is true from
+    /// about 75 on, and no longer than allowed.
     pub fn is_better_for(self, touches: usize) -> bool {
         let singly = touches.saturating_mul(post_cost(self.pending));
         touches > SINGLY && loop_cost(self.pending, touches) < singly && self.is_short(touches)
     }
 }
 
-/// How many priorities are posted one by one at a refresh, with so many seconds to the next; 0: there is none.
+/// Returns how many priorities are posted one by one in the `refresh` seconds between two refreshes. If `refresh` is 0, there is no
+/// bound.
 pub(super) fn posts_between(pending: usize, refresh: f64) -> usize {
     let most = refresh * PART * 1e6 / post_cost(pending) as f64;
     if refresh > 0.0 { (most as usize).max(1) } else { usize::MAX }
 }
 
-/// Seconds to wait after so many posts, so that they take no more than their part of the time.
+/// Returns the seconds to wait after `posts` posts, so that posts take no more than their part of the time.
 pub(super) fn pause(pending: usize, posts: usize) -> f64 {
     posts as f64 * post_cost(pending) as f64 * 1e-6 * (1.0 / PART - 1.0)
 }
 
-/// How many priorities are posted in one turn.
+/// Returns how many priorities are posted in one turn.
 pub(super) fn posts_at_once(pending: usize) -> usize {
     (TURN / post_cost(pending)).clamp(1, POSTS)
 }
 
-/// What one priority costs Flux by itself, in microseconds: its events, and the walk to the job's new place, which Flux begins at
-/// the end of the list of all pending jobs whichever way the job goes. Measured with flux-core 0.88 (`t/bench/live.sh`): 33 of
-/// 1,000 pending jobs, 1,200 of 10,000, 8,300 of 30,000, the jobs at the head of the queue.
+/// Returns the time that one post takes Flux, in microseconds: its events, and the walk to the job's new place in the list of pending
+/// jobs, which begins at the end of the list in either direction. Measured with flux-core 0.88 (`t/bench/live.sh`) for jobs at the head
+/// of the queue: 33 us with 1,000 pending jobs, 1,200 us with 10,000, 8,300 us with 30,000.
 fn post_cost(pending: usize) -> usize {
     25usize.saturating_add(pending.saturating_mul(pending.min(30_000)) / 100_000)
 }
 
-/// What Flux's loop costs that posts so many priorities, in microseconds. Measured likewise: 9 ms of 1,000 pending jobs, 89 of
-/// 10,000, 500 of 30,000, and 15 microseconds a priority.
+/// Returns the time that Flux's loop takes to post `touches` priorities, in microseconds. Measured with the same script: 9 ms with 1,000
+/// pending jobs, 89 ms with 10,000, 500 ms with 30,000, and 15 us for each priority.
 fn loop_cost(pending: usize, touches: usize) -> usize {
     let each = (pending / 3_000).saturating_add(8);
     pending.saturating_mul(each).saturating_add(touches.saturating_mul(15))
@@ -78,7 +80,6 @@ mod tests {
         }
     }
 
-    /// Twenty milliseconds a turn.
     #[test]
     fn the_more_jobs_pend_the_fewer_prices_are_posted_at_once() {
         for (pending, posts) in [(0, 100), (1_000, 100), (4_000, 100), (10_000, 19), (30_000, 2), (90_000, 1)]

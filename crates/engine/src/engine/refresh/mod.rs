@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live fair-share at work: jobs accrue as they run, and pending jobs follow.
+//! Live fair-share: usage accrues while jobs run, and the priorities of pending jobs follow.
 //!
 //! ```text
 //! job.state.run, inactive, replay ──> accrual.rs ──> standing
@@ -8,21 +8,21 @@
 //! ```
 //!
 //! # Rules
-//! - The **current priority** of a job is [`Shared::explain`]: its terms as they are now. The **posted priority** is what
-//!   Flux sorts by. What is posted is always the current priority of its time, and its terms are kept.
+//! - The **current priority** of a job is [`Shared::explain`]: its terms as they are now. The **posted priority** is the
+//!   last value given to Flux, by which Flux schedules. It was the current priority when it was posted, and its terms are stored.
 //! - If Flux asks for a priority, the answer is the current one, except in a loop over all jobs. In a loop that a refresh began, a
 //!   job keeps its posted priority unless the plan names the job. In any other loop, a job keeps a stale priority for up to an hour.
 //! - A refresh posts a priority only where the order of a scheduler queue needs it, or where a job is held or expedited
 //!   ([`crate::priority::order`]). A stale priority in the right place stays, because Flux keeps each posted priority in the job's
 //!   eventlog. A push, a reload of the configuration and a request post stale priorities too, at most once an hour.
-//! - While fair-share is live, that of an association in the pushed tree is what [`Standing`](crate::standing::Standing) says.
-//!   Of any other it is the number that was pushed for it. Upstream's own pushes leave the tree in force; a policy
+//! - While fair-share is live, [`Standing`](crate::standing::Standing) computes that of an association in the pushed tree. An
+//!   association outside the tree has its pushed fair-share. flux-accounting's own pushes leave the tree in force; a site document
 //!   without a tree ends it.
-//! - A push begins a refresh, and so does a change of settings; one that is under way begins again. Where all of it is
-//!   small it is done before the push is answered.
-//! - A job accrues under the association in which it counts when it starts, for as long as it runs. One without
-//!   association accrues from its start when its association comes; if it ends before that, in the bank that it names. If it
-//!   names none, it counts when the accounting database has it. A job whose R can't be read, likewise.
+//! - A push or a change of settings begins a refresh; if one is in progress, it begins again. On a small site the refresh ends before
+//!   the push is answered.
+//! - A job accrues under the association in which it counts when it starts, for as long as it runs. A job without an association
+//!   accrues from its start when its association comes. If it ends before that, its usage counts in the bank that it names. If it
+//!   names none, or if its R cannot be read, its usage counts when the accounting database has the job.
 
 mod cost;
 mod outline;
@@ -47,27 +47,27 @@ use terms::Terms;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refresh {
     stage: Stage,
-    /// All current priorities may have changed for other reasons than a fair-share: the next refresh computes them all.
+    /// Whether the next refresh computes all current priorities, because they may have changed for other reasons than a fair-share.
     reprice: bool,
-    /// What all priorities have in common, as of the last refresh.
+    /// The terms that all priorities share, as of the last refresh.
     terms: Option<Terms>,
-    /// A push waits for its refresh. Then jobs without a priority are asked for, and a release scan covers all associations.
+    /// Whether a push waits for its refresh. Then Flux is asked for jobs without a priority, and a release scan covers all associations.
     pushed: bool,
     /// Set while Flux asks for priorities because of a refresh.
     touching: Option<Touching>,
-    /// A job has come to the wrong place of its queue since the last plan.
+    /// Whether a job has come to the wrong place of its queue since the last plan.
     is_misplaced: bool,
-    /// The posts under way correct the order after the last refresh.
+    /// Whether the present posts correct the order after the last refresh.
     is_correction: bool,
     /// When priorities that are merely stale are posted too.
     stale: StaleRefresh,
     /// Whether the timer of refreshes is armed.
     is_armed: bool,
-    /// The period with which that timer was armed.
+    /// The period with which that timer was armed, in seconds.
     period: f64,
-    /// When that timer fires.
+    /// When that timer fires, in seconds since the epoch.
     due: f64,
-    /// Whether settings came. What was asked for when the plugin was loaded is asked for again, because nobody was listening.
+    /// Whether settings came. At the load of the plugin no client is there to carry out questions, so they are asked again then.
     began: bool,
     last: Option<LastRefresh>,
     posting: LastRefresh,
@@ -75,7 +75,7 @@ pub(super) struct Refresh {
     totals: (u64, u64),
 }
 
-/// What Flux's loop does for a refresh.
+/// The part that Flux's loop takes in a refresh.
 #[derive(Clone, Debug)]
 struct Touching {
     /// The jobs that get another priority.
@@ -87,13 +87,13 @@ struct Touching {
 }
 
 impl Refresh {
-    /// Takes over that Flux refused its loop: the next refresh tries again what this one was to post by it.
+    /// Handles the refusal of Flux's loop: the next refresh tries again to post the priorities of this one.
     pub fn loop_refused(&mut self, shared: &mut Shared) {
         let Some(Touching { jobs, is_pushs, refreshes_stale }) = self.touching.take() else { return };
         shared.posted.note_change();
         self.stale.is_due |= refreshes_stale;
         self.pushed |= is_pushs;
-        // The refresh may have ended already.
+        // This refresh may be over already.
         let is_told = self.last.as_ref().is_some_and(|last| last.when == self.posting.when);
         for told in [Some(&mut self.posting), self.last.as_mut().filter(|_| is_told)].into_iter().flatten() {
             told.touched = told.touched.saturating_sub(jobs.len());
@@ -112,17 +112,17 @@ impl Refresh {
         self.stale.begin_loop(shared.now);
     }
 
-    /// Notes that no loop is under way, whether a refresh began it or not.
+    /// Notes that Flux's loop is over, or that none is in progress.
     pub fn end_loop(&mut self) {
         self.touching = None;
     }
 
-    /// Assumes that no posted priority is known any more.
+    /// Assumes that the posted priorities are unknown.
     pub fn forget_posts(&mut self) {
         self.stale.forget();
     }
 
-    /// Has the next refresh post stale priorities too, as a push does.
+    /// Has the next refresh post stale priorities too, as after a push.
     #[cfg(test)]
     pub fn post_stale(&mut self) {
         self.stale.is_due = true;

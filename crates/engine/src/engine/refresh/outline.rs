@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What every answer to people says of live fair-share.
+//! The state of live fair-share that all answers contain.
 
 use super::{LastRefresh, Refresh, stage::Stage};
 use fairshare::{Options, Policy};
 
-/// Live fair-share in a few words.
+/// A summary of live fair-share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveOutline {
-    /// Whether it is on.
+    /// Whether fair-share is live.
     pub is_on: bool,
     /// The policy of the tree, with its options, if there is a tree.
     pub rule: Option<(Policy, Options)>,
     /// Counts refreshes that changed a fair-share, and pushes.
     pub generation: u64,
-    /// In seconds; `None` without a tree or without decay.
+    /// The half-life of usage in seconds; `None` without a tree or without decay.
     pub half_life: Option<f64>,
-    /// When fair-shares were last computed by a refresh.
+    /// When a refresh last computed fair-shares, in seconds since the epoch.
     pub refreshed: Option<f64>,
 }
 
-/// How far refreshes have come.
+/// The progress of refreshes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefreshProgress {
     /// Refreshes that have ended.
     pub total: u64,
-    /// Whether one is under way.
+    /// Whether a refresh is in progress.
     pub is_under_way: bool,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How current priorities get to Flux: by its own loop over all pending jobs where that is short, else one by one in slices, the head of
-//! each queue first.
+//! How current priorities get to Flux: by its loop over all pending jobs if that is short, and otherwise one by one in slices, the head
+//! of each queue first.
 
 use super::{
     Touching,
@@ -21,16 +21,16 @@ use crate::limits::{Admission, Demand, Job, Line, Phase};
 use crate::priority::order::Bounds;
 use std::collections::VecDeque;
 
-/// What is still to be posted.
+/// The jobs whose priorities are still to be posted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Posts {
-    /// Jobs that have no priority yet. Of a push whoever may go goes when all of them were asked for.
+    /// Jobs that have no priority yet. After a push, a release scan follows when Flux was asked for all of them.
     unpriced: VecDeque<JobId>,
-    /// Jobs whose priority is another one.
+    /// Jobs whose current priority is to be posted.
     prices: VecDeque<JobId>,
 }
 
-/// Jobs without a priority are looked for: which were found, and how far it is.
+/// The search for jobs without a priority: the jobs found so far, and where the search continues.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seeking {
     found: Vec<JobId>,
@@ -38,7 +38,8 @@ pub(super) struct Seeking {
 }
 
 impl Refresh {
-    /// All current priorities are known: which to post, and how. `unpriced` are jobs that have none, if they were looked for.
+    /// Plans which priorities to post and how, when all current priorities are known. `unpriced` are the jobs without a priority, if the
+    /// engine searched for them.
     pub(in crate::engine) fn post_plan(
         &mut self,
         shared: &mut Shared,
@@ -59,7 +60,7 @@ impl Refresh {
         let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), prices: prices.collect() };
         let mut effects = Vec::new();
         let (a_loop, touched) = (cost_of_loop(&shared.posted, &shared.batches), posts.prices.len());
-        // What is posted along with those that have none costs least.
+        // If the loop must run for jobs without a priority, it posts the other priorities in the least time.
         let asks = self.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
         if asks || a_loop.is_better_for(touched) {
             self.posting.touched += touched;
@@ -74,7 +75,7 @@ impl Refresh {
         effects
     }
 
-    /// Posts the next priorities, each as it is now.
+    /// Posts the next priorities, each with its present value.
     pub(in crate::engine) fn post(&mut self, shared: &mut Shared) -> Vec<Effect> {
         shared.posted.end_posts();
         let a_loop = cost_of_loop(&shared.posted, &shared.batches);
@@ -85,7 +86,7 @@ impl Refresh {
         let asked: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
         let now: Vec<JobId> = prices.drain(..prices.len().min(most - asked.len())).collect();
         let (all_asked, is_done) = (unpriced.is_empty(), unpriced.is_empty() && prices.is_empty());
-        // Where posts are so dear that the loop is too long, others have their time between them.
+        // If posts take so long that the loop is not allowed, Flux serves other requests between them.
         let posts = if a_loop.is_short(0) { 0 } else { asked.len() + now.len() };
         let mut effects: Vec<Effect> = asked.into_iter().map(Effect::AskUrgency).collect();
         if all_asked && std::mem::take(&mut self.pushed) {
@@ -115,7 +116,7 @@ impl Refresh {
         effects
     }
 
-    /// Notes that all priorities of a refresh are posted. Annotations come next, if the site wants them.
+    /// Notes that all priorities of a refresh are posted. Annotations come next, if they are switched on.
     fn refreshed(&mut self, shared: &mut Shared) -> Option<Effect> {
         let (count, touched) = &mut self.totals;
         let before = self.last.filter(|_| std::mem::take(&mut self.is_correction));
@@ -132,13 +133,14 @@ impl Refresh {
         self.end_refresh(shared)
     }
 
-    /// Ends a refresh. Returns the next turn if a job came to the wrong place of its queue meanwhile.
+    /// Ends a refresh. Returns the timer of the next slice if a job came to the wrong place of its queue meanwhile.
     pub(in crate::engine) fn end_refresh(&mut self, _shared: &mut Shared) -> Option<Effect> {
         self.stage = Stage::Idle;
         self.is_misplaced.then_some(Effect::Arm(Timer::Slice))
     }
 
-    /// Whether jobs without a priority are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
+    /// Returns true if the engine must search for jobs without a priority: after a push, if Flux's loop, which would ask for them, is too
+    /// long.
     pub(super) fn seeks(&self, shared: &Shared) -> bool {
         self.pushed
             && !cost_of_loop(&shared.posted, &shared.batches)
@@ -158,7 +160,8 @@ pub(in crate::engine) fn budget(posted: &PostedPriorities, settings: &Settings, 
     if a_loop.is_short(most) { most } else { most.min(posts_between(a_loop.pending, settings.refresh)) }
 }
 
-/// Looks at the next jobs; what was found when all were looked at, or when there are so many that Flux's loop has to ask.
+/// Searches the next jobs for jobs without a priority. Returns them when all jobs were searched, or when there are so many that Flux's
+/// loop has to ask. Returns where the search continues otherwise.
 pub(super) fn seek_unpriced(shared: &Shared, mut at: Seeking) -> Result<Vec<JobId>, Seeking> {
     let mut looked = 0;
     for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
@@ -173,7 +176,7 @@ pub(super) fn seek_unpriced(shared: &Shared, mut at: Seeking) -> Result<Vec<JobI
     if looked < shared.batches.sought { Ok(at.found) } else { Err(at) }
 }
 
-/// Whether Flux's loop would do something for a job beside putting its priority right.
+/// Returns true if Flux's loop has to ask about a job for another reason than a stale priority.
 pub(in crate::engine) fn is_asked_for(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
     let has_none = || shared.unpriced.contains(&id) || shared.posted.get(id).is_none();

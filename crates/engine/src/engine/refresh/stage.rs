@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Refreshes: fair-shares as of now, then current priorities, then the posted order. Each in slices over reactor turns.
+//! The stages of a refresh: fair-shares, then current priorities, then posts. Each runs in slices over several reactor turns.
 
 use super::{
     posting::{Posts, Seeking},
@@ -21,61 +21,61 @@ use fairshare::{Options, Policy};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Associations and jobs that are computed in one turn: a few milliseconds.
+/// The number of associations and jobs that one turn computes, which takes a few milliseconds.
 const SLICE: usize = 20_000;
-/// Pricing a job costs as much as working out so many.
+/// The cost of computing a priority, in units of computing the fair-share of an association.
 pub(super) const JOB: usize = 10;
-/// A site of so many is computed in one turn, whatever the stage.
+/// The size up to which all fair-shares are computed in one turn, as a number of associations and jobs.
 const SMALL: usize = 4_000;
-/// Seconds after a panic until a site without refreshes has one.
+/// Seconds from a panic to the next refresh, if refreshes are off.
 const AFTER_PANIC: f64 = 30.0;
 
-/// What a refresh is at.
+/// The stage of a refresh.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Stage {
     #[default]
     Idle,
     /// Fair-shares are computed.
     Standing,
-    /// Jobs at the end of their age are priced.
+    /// The priorities of jobs at the largest age are computed.
     Capped(Capped),
-    /// Turns are computed; then all are priced, or where the fair-share is another one.
+    /// Turns are computed. All priorities follow.
     Turns(Box<Taking>),
-    /// These associations' jobs are priced; all of them, or where the fair-share is another one. Of the first one those after a
-    /// job are left.
+    /// The priorities of these associations' jobs are computed: of all associations, or of those with a changed fair-share. For the first
+    /// one, the id is that of the last job done.
     Pricing(VecDeque<AssociationId>, bool, Option<JobId>),
-    /// Jobs are looked for that have no priority.
+    /// The engine searches for jobs without a priority.
     Seeking(Seeking),
-    /// These are posted.
+    /// These priorities are posted.
     Posting(Posts),
     /// Jobs are annotated.
     Annotating(Annotating),
 }
 
-/// What a refresh did.
+/// The result of a refresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LastRefresh {
-    /// As of when.
+    /// The time of its fair-shares, in seconds since the epoch.
     pub when: f64,
-    /// Associations computed.
+    /// The number of associations computed.
     pub worked_out: usize,
     /// Whether the tree was ranked.
     pub ranked: bool,
-    /// Associations with another fair-share.
+    /// The number of associations whose fair-share changed.
     pub changed: usize,
-    /// Priorities posted.
+    /// The number of posted priorities.
     pub touched: usize,
-    /// Jobs whose posted priority is not the exact one.
+    /// The number of jobs whose posted priority is stale.
     pub lagging: usize,
-    /// To which depth every queue is right; `None` for all of it.
+    /// The depth to which the order of each queue is correct; `None` if it is to its end.
     pub right_to: Option<usize>,
 }
 
-/// Live fair-share as a query shows it.
+/// The state of live fair-share, as a query shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveSnapshot {
-    /// Whether it is on.
+    /// Whether fair-share is live.
     pub is_on: bool,
     /// The settings in force.
     pub settings: Settings,
@@ -83,48 +83,48 @@ pub struct LiveSnapshot {
     pub rule: Option<(Policy, Options)>,
     /// Counts refreshes that changed a fair-share, and pushes.
     pub generation: u64,
-    /// Associations that have used anything or are in the tree, running jobs, ended jobs that are remembered.
+    /// The numbers of associations with usage or in the tree, of running jobs, and of stored ended jobs.
     pub counts: (usize, usize, usize),
-    /// Jobs with a posted priority.
+    /// The number of jobs with a posted priority.
     pub pending: usize,
-    /// Of these, those whose current priority is another one.
+    /// The number of these whose posted priority is stale.
     pub lagging: usize,
-    /// The last refresh that was done.
+    /// The last refresh that has ended.
     pub last: Option<LastRefresh>,
-    /// Whether one is under way.
+    /// Whether a refresh is in progress.
     pub is_refreshing: bool,
-    /// How ages count.
+    /// The state of ages.
     pub ages: AgeSnapshot,
 }
 
-/// What an association has used, as live fair-share has it.
+/// The usage of an association, as live fair-share counts it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Used {
-    /// Whose.
+    /// The user.
     #[serde(rename = "userid")]
     pub user: UserId,
-    /// In which bank.
+    /// The bank.
     pub bank: BankName,
-    /// At the instant asked for; `None` for one that the tree does not know of, or without a tree.
+    /// The usage at the time asked for; `None` if the tree does not have the association, or without a tree.
     pub usage: Option<f64>,
-    /// Its fair-share as of the last refresh, or what was pushed for it.
+    /// The fair-share as of the last refresh, or the pushed one.
     pub fairshare: f64,
 }
 
 impl Refresh {
-    /// Notes that settings came. Returns true the first time: nobody heard what was asked for before.
+    /// Notes that settings came. Returns true the first time: before, no client was there to carry out questions.
     pub fn begin(&mut self) -> bool {
         let is_first = !std::mem::replace(&mut self.began, true);
         self.is_armed &= !is_first;
         is_first
     }
 
-    /// Has held jobs released when the next refresh is done, by other limits.
+    /// Has a release scan of all associations follow the next refresh, because limits changed.
     pub fn release_when_done(&mut self) {
         self.pushed = true;
     }
 
-    /// Begins to refresh by other settings.
+    /// Begins a refresh with changed settings.
     pub fn restart(&mut self, shared: &mut Shared) -> Vec<Effect> {
         self.reprice = true;
         self.stale.request(shared.now);
@@ -134,14 +134,14 @@ impl Refresh {
         effects
     }
 
-    /// Ends refreshes: fair-share is not live any more. All priorities are asked for in the next reactor turn.
+    /// Ends refreshes because fair-share is not live any more. The next reactor turn asks Flux for all priorities.
     pub fn stop(&mut self) -> Effect {
         self.stage = Stage::Idle;
         self.pushed = true;
         Effect::Arm(Timer::Slice)
     }
 
-    /// A policy with a tree was put in force: priorities follow from the refresh, and then whoever may go.
+    /// Begins the refresh that follows a push with a tree. A release scan of all associations follows the refresh.
     pub(in crate::engine) fn pushed_tree(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         let mut effects = Vec::from_iter(shared.ended.ask(&mut shared.standing, shared.now));
         effects.extend(self.arm_refresh(shared));
@@ -149,7 +149,7 @@ impl Refresh {
         effects
     }
 
-    /// Begins the refresh that a push or a request asks for: then whoever may go goes.
+    /// Begins the refresh that a push or a request asks for. A release scan of all associations follows the refresh.
     pub(in crate::engine) fn refresh_on_request(
         &mut self,
         shared: &mut Shared,
@@ -158,14 +158,14 @@ impl Refresh {
         (self.reprice, self.pushed) = (true, true);
         self.stale.request(shared.now);
         let mut effects = Vec::from_iter(self.begin_refresh(shared));
-        // Where it is much, the push itself is enough for one turn.
+        // On a large site, the push itself takes enough time for one turn.
         if is_small_site(shared) {
             effects.extend(self.go_on_refreshing(shared, recovery));
         }
         effects
     }
 
-    /// The timer of refreshes fired.
+    /// Handles the timer of refreshes.
     pub(in crate::engine) fn refresh_due(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         self.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh(shared));
@@ -178,14 +178,14 @@ impl Refresh {
         effects
     }
 
-    /// One slice of a refresh.
+    /// Computes the next slice of a refresh.
     pub(in crate::engine) fn go_on_refreshing(
         &mut self,
         shared: &mut Shared,
         recovery: &Recovery,
     ) -> Vec<Effect> {
         if recovery.is_comparing() {
-            // What Flux has is not known.
+            // The jobs in Flux are not known yet.
             return vec![Effect::Arm(Timer::Slice)];
         }
         if !shared.is_live() {
@@ -287,8 +287,8 @@ impl Refresh {
         vec![Effect::Arm(Timer::Slice)]
     }
 
-    /// A panic may have cut a refresh short, and lost the timers of this one and of the next. It begins again when the next was due, or a
-    /// period later if that is over: not at once, since it may panic each time.
+    /// Recovers from a panic, which may have cut a refresh short and lost its timers. The refresh begins again at the time of the next
+    /// one, or after one period if that is past. It does not begin at once, because it may panic each time.
     pub(in crate::engine) fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
         shared.standing.restart();
         (self.stage, self.is_armed, self.reprice) = (Stage::Idle, false, true);
@@ -313,7 +313,7 @@ impl Refresh {
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
     }
 
-    /// Begins a refresh; one that is under way begins again.
+    /// Begins a refresh. If one is in progress, it begins again.
     fn begin_refresh(&mut self, shared: &mut Shared) -> [Effect; 2] {
         shared.standing.begin(shared.now);
         age::move_reference(shared);
@@ -321,11 +321,11 @@ impl Refresh {
         self.posting = LastRefresh { when: shared.now, ..LastRefresh::default() };
         self.is_correction = false;
         self.stage = Stage::Standing;
-        // The answer serves the next refresh.
+        // The next refresh uses the answer.
         [Effect::AskScheduler, Effect::Arm(Timer::Slice)]
     }
 
-    /// Fair-shares are known: all jobs are priced, or where the fair-share is another one.
+    /// Begins the computation of priorities when all fair-shares are known: of all jobs, or of associations with a changed fair-share.
     fn begin_pricing(&mut self, shared: &mut Shared, all: bool, has_changed: bool) -> Stage {
         let moved = all || has_changed;
         if moved {
@@ -339,7 +339,7 @@ impl Refresh {
         Stage::Pricing(list.into(), all, None)
     }
 
-    /// New priorities for all, then whoever may go by the new data.
+    /// Has all priorities computed and posted. A release scan of all associations follows.
     pub(in crate::engine) fn reprioritize(
         &mut self,
         shared: &mut Shared,

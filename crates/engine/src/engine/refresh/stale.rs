@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When a push or a request posts priorities that are merely stale, because usage or ages moved: at most once an hour, so at most
-//! once an hour per job. A changed weight, share, queue or bank is another matter: its new priorities are posted at once.
+//! When a push or a request posts stale priorities whose only changes are usage or ages: at most once an hour, so at most once an hour
+//! per job. If a weight, a share, a queue or a bank changed, the new priorities are posted at once.
 
 use super::{Refresh, stage::Stage};
 use crate::engine::{Effect, Shared, Timer, posted::Posted};
@@ -9,15 +9,15 @@ use crate::limits::{Admission, Phase};
 use crate::priority::{PRIORITY_MAX, PendingJob};
 use crate::standing::SiteChange;
 
-/// Seconds between two refreshes of stale priorities.
+/// Seconds between two posts of stale priorities.
 const PERIOD: f64 = 3_600.0;
 
 /// Whether stale priorities are to be posted, and when they were posted last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct StaleRefresh {
-    /// The next plan posts stale priorities.
+    /// Whether the next plan posts stale priorities.
     pub is_due: bool,
-    /// The loop that Flux is in posts stale priorities.
+    /// Whether Flux's present loop posts stale priorities.
     pub is_looping: bool,
     last: Option<f64>,
 }
@@ -32,7 +32,7 @@ impl StaleRefresh {
         self.is_due |= self.is_allowed(now);
     }
 
-    /// Notes that an admin changed what priorities are made of.
+    /// Notes that an admin changed an input of all priorities.
     pub fn require(&mut self) {
         self.is_due = true;
     }
@@ -42,7 +42,7 @@ impl StaleRefresh {
         self.is_looping = self.is_allowed(now);
     }
 
-    /// Notes that a plan was made: whether it posts anything, and whether it posts all that it has to.
+    /// Notes that a plan was made: whether it posts anything, and whether it is complete.
     pub fn planned(&mut self, now: f64, has_posts: bool, is_whole: bool) {
         if self.is_due && has_posts {
             self.last = Some(now);
@@ -50,15 +50,15 @@ impl StaleRefresh {
         self.is_due &= !is_whole;
     }
 
-    /// Assumes that no posted priority is known any more.
+    /// Assumes that the posted priorities are unknown.
     pub fn forget(&mut self) {
         self.last = None;
     }
 }
 
 impl Refresh {
-    /// Whether a job that Flux asks about in a loop keeps its posted priority, because the priority is merely stale and was
-    /// posted within the last hour.
+    /// Returns true if a job that Flux asks about in a loop keeps its posted priority, because only usage or ages changed and the
+    /// priority was posted within the last hour.
     pub(in crate::engine) fn keeps_stale(&mut self, shared: &mut Shared, id: JobId, urgency: i64) -> bool {
         if !shared.is_live() || self.touching.is_some() {
             return false;
@@ -99,13 +99,13 @@ impl Refresh {
         matches!(self.stage, Stage::Idle).then_some(Effect::Arm(Timer::Slice))
     }
 
-    /// A push changed the tree or its rules.
+    /// Notes that a push changed the tree or its rules.
     pub(in crate::engine) fn note_site_change(&mut self, shared: &mut Shared, change: &SiteChange) {
         shared.posted.note_site_change(change);
         self.require_if_edited(shared);
     }
 
-    /// The configuration changed how running jobs count.
+    /// Notes that the configuration changed how running jobs count.
     pub(in crate::engine) fn note_other_accrual(&mut self, shared: &mut Shared) {
         shared.posted.note_accrual_change();
         self.require_if_edited(shared);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Priorities that change for other reasons than a fair-share: those of all jobs at once, and those of jobs at the end of their age.
+//! Priorities that change for other reasons than a fair-share: those of all jobs at once, and those of jobs at the largest age.
 
 use super::stage::JOB;
 use crate::engine::{Refresh, Shared, age::is_capped};
@@ -7,11 +7,11 @@ use crate::ids::JobId;
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
 
-/// What priorities have in common. Where it is another, they may all have moved alike, and their order does not show it.
+/// The terms that all priorities share. If they change, all priorities may change by the same amount, which their order does not show.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Terms {
     weights: Vec<i64>,
-    /// As of when ages are shown, where they weigh anything.
+    /// The reference time of ages; `None` if ages have no weight.
     reference: Option<f64>,
     queues: Vec<f64>,
     banks: Vec<f64>,
@@ -25,7 +25,7 @@ impl Terms {
     }
 }
 
-/// Jobs at the end of their age are priced: whether a fair-share has changed, and after which job it goes on.
+/// The progress of computing the priorities of jobs at the largest age: whether a fair-share has changed, and the last job done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capped {
     pub has_changed: bool,
@@ -33,8 +33,8 @@ pub(super) struct Capped {
 }
 
 impl Refresh {
-    /// Posted priorities are outdated if what they have in common is another than at the last refresh; all exact ones may be others.
-    /// Where an admin changed it, the plan posts all of them: a priority of other weights is more than stale.
+    /// Marks posted priorities as incomparable if the shared terms have changed since the last refresh, and has all current priorities
+    /// computed. If an admin changed the terms, the plan posts all priorities.
     pub(in crate::engine) fn outdate_prices(&mut self, shared: &mut Shared) {
         let terms = terms_in_common(shared);
         if self.terms.as_ref() != Some(&terms) {
@@ -48,14 +48,15 @@ impl Refresh {
         }
     }
 
-    /// Priorities are posted by pushed numbers: when fair-share comes to be live they don't compare with those posted then.
+    /// Drops the shared terms, because priorities are now posted from pushed fair-shares. They cannot be compared with those posted while
+    /// fair-share is live.
     pub(in crate::engine) fn forget_terms(&mut self, _shared: &mut Shared) {
         self.terms = None;
     }
 }
 
-/// Computes the current priorities of jobs that are as old as a job may be: these change as time goes on. `left` is what may be done, of
-/// which looking at a job takes 1. Says how it goes on, unless all were looked at.
+/// Computes the current priorities of jobs at the largest age, which change with time. `left` is the remaining work of this turn, in
+/// units of one job checked. Returns where the computation continues, or `None` if all jobs were checked.
 pub(in crate::engine) fn reprice_capped(shared: &mut Shared, at: Capped, left: &mut usize) -> Option<Capped> {
     let mut after = at.after;
     let ids: Vec<JobId> = shared.posted.ids_after(after).take(*left).collect();

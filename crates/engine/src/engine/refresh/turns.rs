@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Interleave: pending jobs priced as if those before them had been charged what they ask for.
+//! Interleave: the priority of a pending job is computed as if the jobs before it in its association had been charged.
 //!
 //! # Rules
 //! - An association's jobs come in the order of their priorities without interleave, the earlier id first. Held and zero-score jobs
@@ -27,28 +27,28 @@ use fairshare::periods::Resources;
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 
-/// Turns that are computed at once.
+/// The number of turns that one slice computes.
 const SLICE: usize = 4_000;
-/// Jobs that are brought into their order at once.
+/// The number of jobs that one slice brings into their order.
 const PRICED: usize = 2_000;
-/// What a job without a time limit asks for.
+/// The time limit that is charged for a job without one, in seconds.
 const DAY: f64 = 86_400.0;
 
 /// Turns that are being computed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taking {
-    /// Associations whose jobs have yet to be brought into their order; of the first one these are priced already.
+    /// Associations whose jobs are not in order yet. The priorities of some jobs of the first are in `priced`.
     left: VecDeque<AssociationId>,
     priced: Vec<(Reverse<u32>, JobId)>,
     after: Option<JobId>,
-    /// What the jobs of the others ask for, in their order.
+    /// The charge of each job of the other associations, in the order of the jobs.
     asked: Vec<(Index, Vec<f64>)>,
     charging: Option<Charging>,
-    /// Jobs in their order.
+    /// The jobs of each association in their order.
     jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
 }
 
-/// Begins to work out turns, if that is asked for.
+/// Begins to compute turns, if jobs interleave.
 pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<Taking> {
     if !shared.settings.interleave {
         shared.turns = JobTurns::default();
@@ -57,7 +57,7 @@ pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<Taking> {
     Some(Taking { left: shared.posted.associations().into(), ..Taking::default() })
 }
 
-/// Goes on by a slice; `None` when all turns are known.
+/// Computes the next slice. Returns `None` when all turns are known.
 pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> Option<Taking> {
     let mut most = PRICED;
     while let Some(&association) = taking.left.front() {
@@ -75,7 +75,7 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> 
         taking.charging = Some(charging);
         return Some(taking);
     }
-    // What makes a difference of one in a priority, and a little for what multiplying loses.
+    // The fair-share difference that changes a priority by 1, with a margin for rounding.
     let unit = 1.001 / (shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
     let mut turns = JobTurns::default();
     for (index, fairshares) in shared.standing.list_fairshares(charging, unit) {
@@ -97,8 +97,8 @@ fn seconds(job: &Job) -> f64 {
     if job.duration > 0.0 { job.duration } else { DAY }
 }
 
-/// Priorities at most `most` of an association's jobs that may run, and brings them into their own order when all are priced. Says
-/// how many more may be.
+/// Computes the priorities of at most `most` jobs of an association, and brings its jobs into their order when all are computed. Returns
+/// how many more jobs this slice may take.
 fn order_on(shared: &Shared, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
     let fairshare = shared.fairshare(association);
     let price = |id: JobId| {
@@ -122,7 +122,7 @@ fn order_on(shared: &Shared, taking: &mut Taking, association: AssociationId, mo
         taking.asked.push((index, in_order.iter().map(cost).collect()));
         taking.jobs.insert(index, (association, in_order));
     }
-    // An association costs something too.
+    // An association counts as one job.
     most.saturating_sub(1 + jobs.len())
 }
 
