@@ -193,7 +193,7 @@ impl Snapshot {
             false => Before::Ours,
         };
         let view = engine.view();
-        let (generation, rest) = (view.generation(), engine::kept_rest(&view));
+        let (generation, rest) = (view.generation(), engine::site_document(&view));
         let writing = Writing::new(generation, jobtap::own_user(), now, &rest, before, self.known.keys());
         self.state = State::Writing(Box::new(writing));
         vec![Action::StepIn(0.0)]
@@ -221,7 +221,7 @@ impl Snapshot {
                 let then = match writing.wants() {
                     Wants::AsPushed => writing.as_pushed(engine::as_pushed(&view)),
                     Wants::Page(after, as_pushed) => {
-                        let page = engine::kept(&view, after, PAGE, as_pushed);
+                        let page = engine::associations_page(&view, after, PAGE, as_pushed);
                         writing.page(&page, known.keys())
                     }
                     Wants::Jobs(first) => {

@@ -15,11 +15,11 @@ const MOST_ENDED: usize = 200_000;
 
 /// Records the start of a job in RUN if its bank is known. Returns a log line if [`Standing`](crate::standing::Standing) rejects the
 /// record.
-pub(in crate::engine) fn accrues(shared: &mut Shared, id: JobId) -> Option<Effect> {
+pub(in crate::engine) fn record_start(shared: &mut Shared, id: JobId) -> Option<Effect> {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
     job.association()?;
     let counted = counted_job(shared, id, job)?;
-    unbelievable(shared.standing.started(&counted))
+    log_bad_record(shared.standing.started(&counted))
 }
 
 /// Counts the usage of a running job from `start` on, in seconds since the epoch, if its R has no start.
@@ -32,11 +32,11 @@ pub(in crate::engine) fn begin_accrual(shared: &mut Shared, id: JobId, start: f6
             given.start = Some(start);
         }
     });
-    accrues(shared, id)
+    record_start(shared, id)
 }
 
 /// Records the end of a job that was in RUN. Returns a log line if [`Standing`](crate::standing::Standing) rejects the record.
-pub(in crate::engine) fn accrued(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
+pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
     if job.phase != Phase::Run {
         return None;
     }
@@ -54,17 +54,17 @@ pub(in crate::engine) fn accrued(shared: &mut Shared, id: JobId, job: &Job) -> O
     if shared.settings.refresh <= 0.0 || !shared.settings.live {
         shared.standing.evict_ended_in_association_of(id, shared.now);
     }
-    unbelievable(done)
+    log_bad_record(done)
 }
 
 /// Records the end, as of now, of a job whose end no callback reported. The ledger may have dropped the job before.
-pub(in crate::engine) fn ended_unheard(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub(in crate::engine) fn record_unreported_end(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let known = shared.ledger.job(id).cloned();
-    let told = known.and_then(|job| accrued(shared, id, &job));
-    told.into_iter().chain(unbelievable(shared.standing.record_end_of_running(id, shared.now))).collect()
+    let told = known.and_then(|job| record_end(shared, id, &job));
+    told.into_iter().chain(log_bad_record(shared.standing.record_end_of_running(id, shared.now))).collect()
 }
 
-fn unbelievable(done: Result<(), standing::BadJob>) -> Option<Effect> {
+fn log_bad_record(done: Result<(), standing::BadJob>) -> Option<Effect> {
     done.err().map(|bad| Effect::Log(Level::Error, bad.to_string()))
 }
 
@@ -105,5 +105,5 @@ pub(super) fn take_expiration(shared: &mut Shared, id: JobId, expiration: Option
             given.expiration = expiration;
         }
     });
-    accrues(shared, id).into_iter().collect()
+    record_start(shared, id).into_iter().collect()
 }

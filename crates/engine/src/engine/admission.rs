@@ -45,15 +45,15 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
     }
     let named = job.bank.as_ref().map(|b| b.as_str());
     let Some(association) = job.association().or_else(|| shared.book.find(job.user, named)) else {
-        return Err(missed(shared, id));
+        return Err(pending_reason(shared, id));
     };
     if job.origin == Origin::Submitted {
         let forbidden = shared.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()));
-        let unjudged = match &job.project {
+        let undecided = match &job.project {
             Project::Unjudged(project) => Some(project.as_str()),
             Project::Missing | Project::Judged => None,
         };
-        if let Some(text) = forbidden.or_else(|| shared.forbidden_project(association, unjudged)) {
+        if let Some(text) = forbidden.or_else(|| shared.forbidden_project(association, undecided)) {
             // The rest of the push may contain the association.
             return Err(if shared.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
         }
@@ -65,7 +65,7 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
         shared.due.incomplete.insert(id);
         (effects, admission) = (vec![Effect::Arm(Timer::Turn)], Admission::Attached(association));
     }
-    shared.ledger.meet(&shared.book, association);
+    shared.ledger.find_scopes_of(&shared.book, association);
     shared.ledger.change(id, |job| job.admission = admission);
     // The job is held from now on, so a release scan must see it.
     if shared.ledger.job(id).is_some_and(Job::is_awaiting) {
@@ -76,7 +76,7 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
 
 /// Returns why a job whose association is not in the data has no priority. While a push is incomplete, the association may still come:
 /// the reprioritize at its end asks again.
-pub(super) fn missed(shared: &mut Shared, id: JobId) -> Pending {
+pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
     let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.push_ended) else {
         return Pending::Unavailable;
     };

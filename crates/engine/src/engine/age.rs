@@ -40,7 +40,7 @@ pub struct AgeSnapshot {
 
 /// Computes the weights from the settings and the pushed weights. Returns the former weight of the age, and whether the reference time of
 /// all ages moved while ages had a weight.
-pub(super) fn weigh(shared: &mut Shared) -> (i64, bool) {
+pub(super) fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     let weighed_before = shared.weighed.weight(AGE);
     let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
     let weighed = WeightedFactors::new(shared.weighed.factors(), shared.book.weights(), &configured);
@@ -52,7 +52,7 @@ pub(super) fn weigh(shared: &mut Shared) -> (i64, bool) {
         weighed
     };
     let has_moved = move_reference(shared) && weighed_before != 0;
-    shared.ledger.prices_moved();
+    shared.ledger.note_priorities_changed();
     (weighed_before, has_moved)
 }
 
@@ -67,7 +67,7 @@ pub(super) fn move_reference(shared: &mut Shared) -> bool {
 
 /// Asks Flux for all priorities if the reference time of ages moved, or if a job has reached the largest age. Used if fair-share is not
 /// live.
-pub(super) fn ages_due(shared: &mut Shared) -> Vec<Effect> {
+pub(super) fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
     let moved = move_reference(shared);
     let is_due = shared.weighed.weight(AGE) != 0
         && (moved || shared.ledger.jobs().any(|(_, job)| is_capped(shared, job)));
@@ -76,7 +76,7 @@ pub(super) fn ages_due(shared: &mut Shared) -> Vec<Effect> {
 
 /// Stores for how long a job was eligible, computed from the events of its eventlog. Of a running job, only the time of its allocation is
 /// used.
-pub(super) fn past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
+pub(super) fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
     match shared.ledger.job(id).map(|job| job.phase) {
         None => return Vec::new(),
         Some(Phase::Run) => {
@@ -109,18 +109,18 @@ pub(super) fn past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<
         }
         eligible = eligible.turned(urgency != URGENCY_HOLD && others.is_empty(), *when);
     }
-    shared.ledger.aged(id, eligible);
+    shared.ledger.set_eligible(id, eligible);
     // The priority is posted by id. A job in DEPEND has none.
-    let has_price = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
-    let is_due = shared.weighed.weight(AGE) != 0 && shared.ledger.job(id).is_some_and(has_price);
+    let can_have_priority = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
+    let is_due = shared.weighed.weight(AGE) != 0 && shared.ledger.job(id).is_some_and(can_have_priority);
     if is_due { vec![Effect::AskUrgency(id)] } else { Vec::new() }
 }
 
 /// Stores the number of nodes of the site; `None` if it cannot be read.
-pub(super) fn told_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
+pub(super) fn take_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
     let before = std::mem::replace(&mut shared.site_nodes, nodes.unwrap_or(0));
     // If the number is unknown or cannot be read, ask again later.
-    let mut effects = Vec::from_iter(lacks_site_nodes(shared).map(|_| Effect::Arm(Timer::Retry)));
+    let mut effects = Vec::from_iter(ask_site_nodes(shared).map(|_| Effect::Arm(Timer::Retry)));
     if shared.site_nodes != before && shared.weighed.weight(SIZE) != 0 {
         effects.extend(reprioritize_all());
     }
@@ -128,8 +128,8 @@ pub(super) fn told_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Ef
 }
 
 /// Asks Flux for all priorities if settings that they depend on were replaced.
-pub(super) fn prices_due(shared: &mut Shared) -> Vec<Effect> {
-    let are_due = std::mem::take(&mut shared.due.prices);
+pub(super) fn reprioritize_if_due(shared: &mut Shared) -> Vec<Effect> {
+    let are_due = std::mem::take(&mut shared.due.has_new_terms);
     reprioritize_if(shared, are_due)
 }
 
@@ -165,12 +165,12 @@ pub(super) fn reprioritize_if(shared: &Shared, are_others: bool) -> Vec<Effect> 
 }
 
 /// Asks for the number of nodes of the site if the size has a weight and the number is unknown.
-pub(super) fn lacks_site_nodes(shared: &Shared) -> Option<Effect> {
+pub(super) fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
     (shared.weighed.weight(SIZE) != 0 && shared.site_nodes == 0).then_some(Effect::ReadSiteNodes)
 }
 
 /// Returns the eligible time with which a new job begins.
-pub(super) fn eligible_at_first(
+pub(super) fn first_eligible_time(
     shared: &Shared,
     submitted: Option<f64>,
     keepers: Keepers,

@@ -40,20 +40,20 @@ pub(super) struct Due {
     /// Release scans for the end of this event, in the order in which they were called for.
     pub scans: Vec<Scan>,
     /// Release scans for the next reactor turn.
-    pub passes: BTreeMap<AssociationId, Line>,
+    pub later_scans: BTreeMap<AssociationId, Line>,
     /// Associations to which an incomplete push has assigned replayed jobs. Until the reprioritize at its end, no job of these
     /// associations is released, and no replayed job is held.
     pub half_pushed: BTreeSet<AssociationId>,
     /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides once, when all
     /// eventlogs of the association are read.
-    pub unjudged: BTreeSet<AssociationId>,
+    pub undecided: BTreeSet<AssociationId>,
     /// Associations that a job with an unread eventlog has left, or in which it can no longer be released. Scans that waited for this
     /// eventlog may run.
     pub unread_left: BTreeSet<AssociationId>,
     /// Whether a reprioritize ended the last push and no part of another push has come since.
     pub push_ended: bool,
     /// Whether settings were replaced that all priorities depend on.
-    pub prices: bool,
+    pub has_new_terms: bool,
     /// Whether limits may have changed since the engine last checked which unasked eventlogs it has to read.
     pub limits_moved: bool,
 }
@@ -66,7 +66,7 @@ impl Due {
 
     /// Schedules a release scan of an association for the next reactor turn.
     pub fn scan_later(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
-        let noted = self.passes.entry(association).or_insert(line);
+        let noted = self.later_scans.entry(association).or_insert(line);
         *noted = line.max(*noted);
         vec![Effect::Arm(Timer::Turn)]
     }

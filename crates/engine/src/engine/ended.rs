@@ -75,7 +75,7 @@ impl EndedJobs {
                     return vec![Effect::Arm(Timer::Retry)];
                 }
                 // At once, because a page that comes while no question is open is dropped.
-                let mut effects = self.listed(standing, book, now, None);
+                let mut effects = self.take_page(standing, book, now, None);
                 if self.asking == Asking::Unanswered {
                     effects = self.ask(standing, now);
                 }
@@ -86,7 +86,7 @@ impl EndedJobs {
     }
 
     /// Stores a page of ended jobs, and asks for the next one; `None` if job-list did not answer.
-    pub fn listed(
+    pub fn take_page(
         &mut self,
         standing: &mut Standing,
         book: &Book,

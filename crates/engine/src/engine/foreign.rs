@@ -16,7 +16,7 @@ pub(super) struct ForeignNames {
 
 impl ForeignNames {
     /// Returns the names of a job in NEW: Flux reports each name that is added.
-    pub fn of_new() -> ForeignNames {
+    pub fn for_new_job() -> ForeignNames {
         ForeignNames { is_complete: true, ..ForeignNames::unknown() }
     }
 
@@ -53,12 +53,12 @@ impl ForeignNames {
     }
 
     /// Returns true if a name may block the job: a known one, or one that was added before the subscription.
-    pub fn keep_it(&self) -> bool {
-        !(self.is_complete && self.know_none())
+    pub fn may_block_job(&self) -> bool {
+        !(self.is_complete && self.has_none_outstanding())
     }
 
     /// Returns true if no known name blocks the job.
-    pub fn know_none(&self) -> bool {
+    pub fn has_none_outstanding(&self) -> bool {
         self.outstanding == 0
     }
 }

@@ -47,11 +47,11 @@ pub struct HandedOver {
 }
 
 /// Removes the names of this plugin from jobs with urgency 0, so that they stay in SCHED without running.
-pub(super) fn let_rest(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
-    ids.into_iter().flat_map(|id| let_one_rest(shared, id)).collect()
+pub(super) fn rest_jobs(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
+    ids.into_iter().flat_map(|id| rest_job(shared, id)).collect()
 }
 
-fn let_one_rest(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+fn rest_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let job = shared.ledger.job(id).filter(|job| may_rest(job));
     let Some(association) = job.and_then(Job::association) else { return Vec::new() };
     let rules = shared.ledger.rules();
@@ -73,15 +73,15 @@ pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<V
         return None;
     }
     let concerned = view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || ends_unheld(view, job));
-    Some(concerned.take(most).map(|(id, job)| handed_over(view, id, job)).collect())
+    Some(concerned.take(most).map(|(id, job)| describe_job(view, id, job)).collect())
 }
 
 /// Returns true if a released job that other plugins block in DEPEND would end.
 fn ends_unheld(view: &View<'_>, job: &Job) -> bool {
-    job.grant == Grant::Blocked && fate(view, job) == Fate::Ended
+    job.grant == Grant::Blocked && find_fate(view, job) == Fate::Ended
 }
 
-fn handed_over(view: &View<'_>, id: JobId, job: &Job) -> HandedOver {
+fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> HandedOver {
     let record = job.association().and_then(|association| view.book.association(association));
     HandedOver {
         id,
@@ -90,11 +90,11 @@ fn handed_over(view: &View<'_>, id: JobId, job: &Job) -> HandedOver {
         queue: job.queue.clone(),
         names: job.names.iter(view.ledger.rules()).map(|name| name.to_string()).collect(),
         is_kept: job.keepers == Keepers::Others,
-        fate: fate(view, job),
+        fate: find_fate(view, job),
     }
 }
 
-fn fate(view: &View<'_>, job: &Job) -> Fate {
+fn find_fate(view: &View<'_>, job: &Job) -> Fate {
     if job.phase == Phase::Priority {
         return Fate::Released;
     }

@@ -23,18 +23,18 @@ use crate::ids::{JobId, Stage};
 use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase, Rule, rows_of_queues};
 
 /// Holds a job in PRIORITY that has no priority, for whatever reason.
-pub(super) fn stays_in_priority(shared: &mut Shared, id: JobId) {
+pub(super) fn hold_in_priority(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
-        shared.ledger.change(id, Job::await_room);
+        shared.ledger.change(id, Job::await_headroom);
     }
 }
 
 /// Holds a job that was in SCHED. It returns its headroom.
-pub(super) fn take_back(shared: &mut Shared, id: JobId) {
+pub(super) fn hold_scheduled(shared: &mut Shared, id: JobId) {
     // A job that a restart has moved to PRIORITY, and that got no priority there, is still in PRIORITY.
     let is_in_priority = shared.unpriced.contains(&id);
     shared.ledger.change(id, |job| {
-        job.await_room();
+        job.await_headroom();
         job.is_in_sched &= !is_in_priority;
     });
     shared.posted.forget(id);
@@ -43,15 +43,15 @@ pub(super) fn take_back(shared: &mut Shared, id: JobId) {
 
 /// Holds a job in SCHED at priority 0 that can run again but finds no headroom. Its headroom is for other jobs in the next reactor turn,
 /// when Flux has its new priority.
-pub(super) fn stands_in_line(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub(super) fn hold_woken(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let association = shared.ledger.job(id).and_then(Job::association);
-    take_back(shared, id);
+    hold_scheduled(shared, id);
     association.into_iter().flat_map(|of| shared.due.scan_later(of, Line::All)).collect()
 }
 
 /// Holds a job that an update takes from SCHED to PRIORITY if a limit is exceeded there. The limits of its association count only if
 /// `is_all` is true: the association has changed, or the job counts by another rule. Returns true if the job is held.
-pub(super) fn take_back_moved(
+pub(super) fn hold_moved_from_sched(
     shared: &mut Shared,
     id: JobId,
     former: Option<AssociationId>,
@@ -63,7 +63,7 @@ pub(super) fn take_back_moved(
     let is_late = shared.ledger.job(id).is_some_and(is_scheduled)
         && shared.ledger.holding(&shared.book, id).iter().any(is_new);
     if is_late {
-        take_back(shared, id);
+        hold_scheduled(shared, id);
     }
     is_late
 }
@@ -72,13 +72,13 @@ pub(super) fn take_back_moved(
 /// corrects the record if no callback reported the job's first way to SCHED.
 pub(super) fn release_expedited(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase < Phase::Sched) {
-        advance(shared, id, Phase::Sched);
+        advance_phase(shared, id, Phase::Sched);
     }
 }
 
 /// Adds a name for each limit that a job in DEPEND exceeds now. An unwatched job without names gets none, because nothing would report
 /// when it may go.
-pub(super) fn hold(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub(super) fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if shared.subscriptions.is_unwatched(id) && !shared.ledger.job(id).is_some_and(Job::is_held) {
         return Vec::new();
     }
@@ -95,7 +95,7 @@ pub(super) fn hold(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 }
 
 /// Moves a job to a later phase. The reservation of a released job that other plugins blocked is made again.
-pub(super) fn advance(shared: &mut Shared, id: JobId, phase: Phase) {
+pub(super) fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
     shared.ledger.change(id, |job| {
         job.phase = phase;
         job.is_in_sched = false;
@@ -106,7 +106,7 @@ pub(super) fn advance(shared: &mut Shared, id: JobId, phase: Phase) {
 }
 
 /// Stores whether the job would be scheduled. Returns its association if that frees the headroom that the job has reserved.
-pub(super) fn rest(shared: &mut Shared, id: JobId, demand: Demand) -> Option<AssociationId> {
+pub(super) fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Option<AssociationId> {
     let job = shared.ledger.job(id).filter(|job| job.demand != demand)?;
     let (association, footprint) = (job.association(), job.footprint());
     shared.ledger.change(id, |job| job.demand = demand);

@@ -15,9 +15,14 @@ use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase};
 
 /// Subscribes to a job that declares dependencies, before other plugins see the job.
-pub(super) fn created(shared: &mut Shared, id: JobId, state: State, has_dependencies: bool) -> Vec<Effect> {
+pub(super) fn subscribe_at_creation(
+    shared: &mut Shared,
+    id: JobId,
+    state: State,
+    has_dependencies: bool,
+) -> Vec<Effect> {
     let others = match state {
-        State::New => ForeignNames::of_new(),
+        State::New => ForeignNames::for_new_job(),
         State::Depend => ForeignNames::unknown(),
         _ => return Vec::new(),
     };
@@ -69,7 +74,7 @@ pub(super) fn unwatch(shared: &mut Shared, id: JobId) -> Option<Effect> {
 
 /// Subscribes to jobs that are still in DEPEND without a name of this plugin. Flux moves a job on from DEPEND within the turn if it has
 /// no dependency, so other plugins block these jobs.
-pub(super) fn discover(shared: &mut Shared) -> Vec<Effect> {
+pub(super) fn watch_blocked(shared: &mut Shared) -> Vec<Effect> {
     let is_here = |job: &Job| job.phase == Phase::Depend;
     let unheld = std::mem::take(&mut shared.due.unheld);
     unheld
@@ -82,15 +87,15 @@ pub(super) fn discover(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Notes that a dependency of the job was added or removed.
-pub(super) fn dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) -> Vec<Effect> {
+pub(super) fn take_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) -> Vec<Effect> {
     if shared.ledger.rules().parse(name).is_some() {
         return Vec::new();
     }
     let Some(others) = shared.subscriptions.names_mut(id) else { return Vec::new() };
     others.note(name, added);
-    let may_go = !added && others.know_none();
+    let may_go = !added && others.has_none_outstanding();
     let mut effects = note_keepers(shared, id);
-    effects.extend(may_go.then(|| judge(shared, id)).into_iter().flatten());
+    effects.extend(may_go.then(|| hold_if_released(shared, id)).into_iter().flatten());
     effects
 }
 
@@ -115,12 +120,12 @@ pub(super) fn note_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 /// Holds a job without names of this plugin that other plugins may have released, if it exceeds a limit now. The job leaves DEPEND when
 /// the running callback is over, so this is the last chance. Of several dependents of one job, each is tested after the ones released
 /// before it.
-fn judge(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    let Some(job) = shared.ledger.job(id).filter(|job| job.is_up_to_others()) else {
+fn hold_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let Some(job) = shared.ledger.job(id).filter(|job| job.is_only_blocked()) else {
         return Vec::new();
     };
     // A reservation of the scan in progress is counted already.
-    if job.grant == Grant::Given { Vec::new() } else { hold::hold(shared, id) }
+    if job.grant == Grant::Given { Vec::new() } else { hold::hold_in_depend(shared, id) }
 }
 
 /// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all of them are ended first. The

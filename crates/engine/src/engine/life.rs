@@ -5,7 +5,7 @@ use super::{
     Effect, JobFacts, Posting, Shared, State, Timer,
     accrual::{self, log_unread_resources},
     admission::complete_jobspec,
-    age::eligible_at_first,
+    age::first_eligible_time,
     annotate, hold, keepers,
     recovery::Recovery,
 };
@@ -84,7 +84,7 @@ impl Lives {
             queue,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
-            eligible: eligible_at_first(
+            eligible: first_eligible_time(
                 shared,
                 facts.submitted,
                 shared.subscriptions.keepers(facts.id),
@@ -92,10 +92,10 @@ impl Lives {
             ),
         };
         if let Some(association) = association {
-            shared.ledger.meet(&shared.book, association);
+            shared.ledger.find_scopes_of(&shared.book, association);
         }
         if !is_submission {
-            return recovery.replayed(shared, job, facts);
+            return recovery.count_replayed(shared, job, facts);
         }
         let effects = match admission {
             Admission::Admitted(association) => {
@@ -118,15 +118,15 @@ impl Lives {
         let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
         effects.extend(shared.expirations.follow(&shared.ledger, id, false));
         recovery.forget(id);
-        forget(shared, id);
+        remove_pending_data(shared, id);
         let takes_room = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // A scope may keep headroom for a held job, which takes none itself.
         let makes_room = takes_room || shared.ledger.keeps_headroom_for(id);
         let Some(job) = shared.ledger.remove(id) else { return effects };
         recovery.forget_unasked(id, job.association(), job.queue.as_ref());
-        recovery.all_may_be_known(shared);
-        effects.extend(accrual::accrued(shared, id, &job));
-        effects.extend(left(shared, recovery, job.association(), job.is_unread(), makes_room));
+        recovery.end_comparison_if_known(shared);
+        effects.extend(accrual::record_end(shared, id, &job));
+        effects.extend(scan_after_leaving(shared, recovery, job.association(), job.is_unread(), makes_room));
         effects
     }
 }
@@ -145,7 +145,7 @@ pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
     // One more job may bring a limit in reach.
     let asked = association.map(|association| recovery.ask_unasked(shared, Some(association)));
-    let mut effects = if association.is_none() { Vec::new() } else { hold::hold(shared, id) };
+    let mut effects = if association.is_none() { Vec::new() } else { hold::hold_in_depend(shared, id) };
     if effects.is_empty() && !is_kept {
         shared.due.unheld.insert(id);
         effects.push(Effect::Arm(Timer::Turn));
@@ -171,14 +171,14 @@ pub(super) fn cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -
         (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
     });
     recovery.forget(id);
-    forget(shared, id);
-    recovery.all_may_be_known(shared);
-    effects.extend(left(shared, recovery, association, was_unread, makes_room));
+    remove_pending_data(shared, id);
+    recovery.end_comparison_if_known(shared);
+    effects.extend(scan_after_leaving(shared, recovery, association, was_unread, makes_room));
     effects
 }
 
 /// Schedules release scans for jobs that waited for the job's eventlog to be read, or for its headroom.
-fn left(
+fn scan_after_leaving(
     shared: &mut Shared,
     recovery: &mut Recovery,
     association: Option<AssociationId>,
@@ -186,7 +186,7 @@ fn left(
     makes_room: bool,
 ) -> Vec<Effect> {
     let Some(association) = association else { return Vec::new() };
-    let effects = if was_unread { recovery.one_less_unread(shared, association) } else { Vec::new() };
+    let effects = if was_unread { recovery.scan_if_all_read(shared, association) } else { Vec::new() };
     if makes_room {
         shared.due.scan(association);
     }
@@ -199,15 +199,15 @@ pub(super) fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId
     let was_judged = was_judged(shared, recovery.is_doubtful(), id);
     let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
     if phase < Phase::Priority {
-        hold::advance(shared, id, Phase::Priority);
-        effects.extend(if was_judged { Vec::new() } else { judge_in_priority(shared, id) });
+        hold::advance_phase(shared, id, Phase::Priority);
+        effects.extend(if was_judged { Vec::new() } else { hold_unjudged(shared, id) });
     }
     Some(effects)
 }
 
 /// Holds the job in PRIORITY. The release scan of the next reactor turn releases it if there is headroom.
-fn judge_in_priority(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    shared.ledger.change(id, Job::await_room);
+fn hold_unjudged(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    shared.ledger.change(id, Job::await_headroom);
     let association = shared.ledger.job(id).and_then(Job::association);
     association.map(|association| shared.due.scan_later(association, Line::All)).unwrap_or_default()
 }
@@ -216,7 +216,7 @@ fn judge_in_priority(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 pub(super) fn sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let comes = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
     if shared.ledger.job(id).is_some_and(comes) {
-        hold::advance(shared, id, Phase::Sched);
+        hold::advance_phase(shared, id, Phase::Sched);
     }
     Vec::new()
 }
@@ -235,14 +235,14 @@ pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<
         job.allocation = allocation.map(Box::new);
     });
     shared.posted.forget(id);
-    effects.extend(accrual::accrues(shared, id));
+    effects.extend(accrual::record_start(shared, id));
     effects.extend(shared.expirations.follow(&shared.ledger, id, true));
     association.into_iter().for_each(|association| shared.due.scan(association));
     effects
 }
 
 /// Removes all data about the pending state of a job.
-pub(super) fn forget(shared: &mut Shared, id: JobId) {
+pub(super) fn remove_pending_data(shared: &mut Shared, id: JobId) {
     shared.unpriced.remove(&id);
     shared.annotations.remove(&id);
     shared.posted.forget(id);

@@ -12,7 +12,7 @@
 //! mod.rs, turn.rs, panicked.rs, refused.rs, preview.rs   Engine: events, the next reactor turn, panics, refusals, previews
 //! validate.rs, updates.rs, life.rs    Lives: jobs from validation to INACTIVE
 //! site.rs                             StagedPush: pushes and settings
-//! price.rs                            answers with a priority
+//! priority_answers.rs                 answers with a priority
 //! release.rs                          ReleaseScan: releases held jobs
 //! refresh/                            Refresh: live fair-share in slices, and which priorities to post
 //! recovery/                           Recovery: unknown facts after a restart or a panic
@@ -44,14 +44,13 @@ mod foreign;
 mod hand_over;
 mod hold;
 mod keepers;
-mod kept;
 mod life;
 mod news;
 mod panicked;
 mod posted;
 mod preview;
-mod price;
 mod priorities;
+mod priority_answers;
 mod queue_states;
 mod queues;
 mod recovery;
@@ -61,6 +60,7 @@ mod release;
 mod settings;
 mod shared;
 mod site;
+mod snapshot_source;
 mod step;
 mod subscriptions;
 mod terms;
@@ -79,13 +79,13 @@ pub use batches::Batches;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
 pub use hand_over::{Fate, HandedOver, hand_over};
-pub use kept::{Kept, Rest, as_pushed, has_news, kept, kept_rest, uncovered};
 pub use news::News;
-pub use posted::{Change, Changes, Price, PricedJob};
+pub use posted::{Change, Changes, JobPriority, PricedJob};
 pub use preview::{Move, Preview};
 pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress, Used};
 pub use settings::Settings;
 pub use shared::Shared;
+pub use snapshot_source::{Kept, Rest, as_pushed, associations_page, has_news, site_document, uncovered};
 pub use step::Step;
 pub use timer::Timer;
 pub use turns::Turn;
@@ -165,7 +165,7 @@ impl Engine {
         self.shared.now = now;
         self.shared.revision = self.shared.revision.saturating_add(u64::from(!event.is_of_jobs()));
         // Any event may give held jobs headroom.
-        self.shared.ledger.look_anew();
+        self.shared.ledger.note_any_change();
         // For these events, no effect means that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         let mut effects = self.handle_event(event);
@@ -181,15 +181,15 @@ impl Engine {
         let Engine { shared, lives, recovery, refresh, site, .. } = self;
         match event {
             Event::Created { id, state, has_dependencies } => {
-                keepers::created(shared, id, state, has_dependencies)
+                keepers::subscribe_at_creation(shared, id, state, has_dependencies)
             }
             Event::Validate(facts) => lives.validate(shared, &facts),
             Event::New(facts) => lives.new_job(shared, recovery, &facts),
             Event::Depend(id) => life::depend(shared, recovery, id),
-            Event::Dependency { id, name, added } => keepers::dependency(shared, id, name, added),
+            Event::Dependency { id, name, added } => keepers::take_dependency(shared, id, name, added),
             Event::Priority(id, urgency) => self.enter_priority(id, urgency, None),
             Event::Bounced { id, urgency, posted } => self.enter_priority(id, urgency, Some(posted)),
-            Event::PriorityGet(id, urgency) => self.asked_in_loop(id, urgency),
+            Event::PriorityGet(id, urgency) => self.answer_priority_get(id, urgency),
             Event::Sched(id) => life::sched(shared, id),
             Event::Run(id, resources) => life::run(shared, id, &resources),
             Event::Cleanup(id) => life::cleanup(shared, recovery, id),
@@ -200,9 +200,9 @@ impl Engine {
             Event::UpdateBank { id, user, state, bank } => {
                 updates::update_bank(shared, id, user, state, bank)
             }
-            Event::Updated(facts) => updates::updated(shared, recovery, &facts),
-            Event::Settings(settings) => site::set(shared, recovery, refresh, settings),
-            Event::Associations(records) => site::associations(shared, recovery, records),
+            Event::Updated(facts) => updates::apply_update(shared, recovery, &facts),
+            Event::Settings(settings) => site::apply_settings(shared, recovery, refresh, settings),
+            Event::Associations(records) => site::take_associations(shared, recovery, records),
             Event::Queues(queues) => {
                 site::configure(shared, recovery, refresh, |book| book.set_queues(queues))
             }
@@ -214,14 +214,14 @@ impl Engine {
                 site::configure(shared, recovery, refresh, |book| book.set_weights(weights))
             }
             Event::Config(patch) => site::configure(shared, recovery, refresh, |book| book.set_config(patch)),
-            Event::Policy(policy, tree) => site.policy(shared, recovery, refresh, policy, tree),
+            Event::Policy(policy, tree) => site.push_policy(shared, recovery, refresh, policy, tree),
             Event::PolicyBegin { keeps_config } => site.begin(shared, keeps_config),
             Event::PolicyPart(part, tree) => site.stage(shared, part, tree),
-            Event::PolicyCommit => site.policy_commit(shared, recovery, refresh),
+            Event::PolicyCommit => site.commit(shared, recovery, refresh),
             Event::PolicyAbort => site.abort(shared),
             Event::Reprioritize => refresh.reprioritize(shared, recovery),
-            Event::Rest(ids) => hand_over::let_rest(shared, ids),
-            Event::Timer(Timer::Turn) => self.deferred(),
+            Event::Rest(ids) => hand_over::rest_jobs(shared, ids),
+            Event::Timer(Timer::Turn) => self.run_turn(),
             Event::Timer(Timer::Retry) => self.retry(),
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Timer(Timer::Queues) => queue_states::ask_queues(shared),
@@ -230,19 +230,19 @@ impl Engine {
             Event::OneQueueList(is_one) => queue_states::take_one_list(shared, is_one),
             Event::ResourcesUpdated => shared.expirations.look_up_all(),
             Event::Expiration(id, expiration) => accrual::take_expiration(shared, id, expiration),
-            Event::UrgencyChanged(id, urgency) => price::held_urgency(shared, id, urgency),
-            Event::Recalled(ended, sums) => kept::recall(shared, ended, sums),
+            Event::UrgencyChanged(id, urgency) => priority_answers::take_held_urgency(shared, id, urgency),
+            Event::Recalled(ended, sums) => snapshot_source::restore_ended(shared, ended, sums),
             Event::Timer(Timer::Refresh) => refresh.refresh_due(shared, recovery),
             Event::Timer(Timer::Slice) => refresh.go_on_refreshing(shared, recovery),
-            Event::Urgency(id, urgency) => price::take_urgency(shared, refresh, id, urgency),
-            Event::Eventlog(id, history) => recovery.eventlog(shared, id, history),
-            Event::Past(id, past) => age::past(shared, id, &past),
-            Event::SiteNodes(nodes) => age::told_site_nodes(shared, nodes),
-            Event::Dependencies(id, names) => recovery.dependencies(shared, id, names),
-            Event::Ended(jobs) => self.ended_jobs(jobs),
+            Event::Urgency(id, urgency) => priority_answers::take_urgency(shared, refresh, id, urgency),
+            Event::Eventlog(id, history) => recovery.take_eventlog(shared, id, history),
+            Event::Past(id, past) => age::take_past(shared, id, &past),
+            Event::SiteNodes(nodes) => age::take_site_nodes(shared, nodes),
+            Event::Dependencies(id, names) => recovery.take_dependencies(shared, id, names),
+            Event::Ended(jobs) => self.take_ended_jobs(jobs),
             Event::Panicked(id) => self.panicked(id),
             Event::TryAgain => recovery.try_again(shared),
-            Event::Shown(facts) => self.shown(&facts),
+            Event::Shown(facts) => self.replay_shown(&facts),
         }
     }
 
@@ -251,19 +251,25 @@ impl Engine {
     fn enter_priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let entered = life::enter_priority(&mut self.shared, &self.recovery, id);
         let Some(mut effects) = entered else { return Vec::new() };
-        effects.extend(price::answer_in_priority(&mut self.shared, &mut self.refresh, id, urgency, posted));
+        effects.extend(priority_answers::answer_in_priority(
+            &mut self.shared,
+            &mut self.refresh,
+            id,
+            urgency,
+            posted,
+        ));
         effects
     }
 
     /// Returns the answer to `job.priority.get`, which Flux asks only in its loop over its jobs. If another plugin began the loop,
     /// nothing reports its end, and the engine assumes that it ends before the next reactor turn. Until then other plugins may start a
     /// job that the loop asks about.
-    fn asked_in_loop(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+    fn answer_priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let began = self.release.begin_loop();
         if began {
             self.refresh.begin_loop(&self.shared);
         }
-        let mut effects = price::answer_in_loop(&mut self.shared, &mut self.refresh, id, urgency);
+        let mut effects = priority_answers::answer_in_loop(&mut self.shared, &mut self.refresh, id, urgency);
         if began {
             match effects.is_empty() {
                 true => self.release.end_loop(),
@@ -274,9 +280,9 @@ impl Engine {
     }
 
     /// Stores a page of ended jobs, and asks for the next one; `None` if job-list did not answer.
-    fn ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
+    fn take_ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
         let Shared { ended, standing, book, now, .. } = &mut self.shared;
-        ended.listed(standing, book, *now, jobs)
+        ended.take_page(standing, book, *now, jobs)
     }
 
     /// Continues with a step of [`Effect::Then`].
@@ -288,7 +294,7 @@ impl Engine {
 
     fn take_step(&mut self, step: Step) -> Vec<Effect> {
         match step {
-            Step::Pass(pass) => self.release.continue_scan(&mut self.shared, &mut self.recovery, *pass),
+            Step::Scan(scan) => self.release.continue_scan(&mut self.shared, &mut self.recovery, *scan),
             Step::ReleaseAll => self.release.release_all(&mut self.shared, &mut self.recovery),
             Step::ReplayRead(association) => recovery::hold_replayed(&mut self.shared, association),
             Step::LoopBegins => {

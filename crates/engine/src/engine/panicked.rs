@@ -2,7 +2,7 @@
 //! After a panic, all jobs are compared with Flux. `recovery/resync.rs` has the reasons and the list of jobs.
 
 use super::{
-    Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::lacks_site_nodes,
+    Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::ask_site_nodes,
     effect::reprioritize_all, keepers, life,
 };
 use crate::ids::JobId;
@@ -16,9 +16,9 @@ impl Engine {
             if is_compared { self.recovery.compare(&mut self.shared) } else { self.keep_records() };
         // The call may have lost every question and every timer.
         self.shared.queues.ask_again();
-        effects.extend(self.ended_jobs(None));
+        effects.extend(self.take_ended_jobs(None));
         effects.extend(self.refresh.refresh_after_panic(&mut self.shared));
-        effects.extend(lacks_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
+        effects.extend(ask_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
         effects
     }
 
@@ -28,7 +28,7 @@ impl Engine {
             "jobs could not be compared with Flux's; this is tried again at the next request".to_owned();
         let mut effects = vec![Effect::Log(Level::Error, text)];
         for id in self.recovery.give_up(&self.shared) {
-            effects.extend(self.recovery.eventlog(&mut self.shared, id, None));
+            effects.extend(self.recovery.take_eventlog(&mut self.shared, id, None));
             effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         }
         effects
@@ -49,11 +49,11 @@ impl Engine {
     }
 
     /// Replays a job as Flux shows it now.
-    pub(super) fn shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+    pub(super) fn replay_shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let memo = self.shared.ledger.job(facts.id).and_then(|job| job.memo);
         let is_over = facts.state == State::Inactive;
         let mut effects =
-            if is_over { accrual::ended_unheard(&mut self.shared, facts.id) } else { Vec::new() };
+            if is_over { accrual::record_unreported_end(&mut self.shared, facts.id) } else { Vec::new() };
         self.take_out(facts.id);
         effects.extend(keepers::watch_again(&mut self.shared, facts.id, facts.state));
         if !is_over {
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Removes a job that Flux does not have: most likely it has ended.
-    pub(super) fn not_shown(&mut self, id: JobId, why: &Refusal) -> Vec<Effect> {
+    pub(super) fn remove_not_shown(&mut self, id: JobId, why: &Refusal) -> Vec<Effect> {
         self.recovery.looked_up(id);
         if let Refusal::Other(text) = why {
             let mut effects =
@@ -77,7 +77,7 @@ impl Engine {
             effects.extend(is_unread.then_some(Effect::ReadEventlog(id)));
             return effects;
         }
-        let mut effects = accrual::ended_unheard(&mut self.shared, id);
+        let mut effects = accrual::record_unreported_end(&mut self.shared, id);
         effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
         self.take_out(id);
         self.shared.subscriptions.end_unheard(id);
@@ -87,7 +87,7 @@ impl Engine {
     fn take_out(&mut self, id: JobId) {
         self.lives.forget_validated(id);
         self.recovery.forget(id);
-        life::forget(&mut self.shared, id);
+        life::remove_pending_data(&mut self.shared, id);
         if let Some(job) = self.shared.ledger.remove(id) {
             self.recovery.forget_unasked(id, job.association(), job.queue.as_ref());
         }

@@ -110,7 +110,7 @@ impl Engine {
     pub fn difference(&self, policy: Policy, site: SitePart) -> Result<Difference, String> {
         let mut next = self.without_jobs(self.shared.now);
         let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
-        rejection(&open.policy(shared, recovery, refresh, policy, site))?;
+        rejection(&open.push_policy(shared, recovery, refresh, policy, site))?;
         Ok(next.shared.book.latest())
     }
 
@@ -118,7 +118,7 @@ impl Engine {
     fn committed(&self, now: f64) -> Result<Engine, String> {
         let mut next = self.without_jobs(now);
         let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
-        rejection(&open.policy_commit(shared, recovery, refresh))?;
+        rejection(&open.commit(shared, recovery, refresh))?;
         next.shared.standing.refresh(now);
         Ok(next)
     }
@@ -168,8 +168,8 @@ fn rejection(effects: &[Effect]) -> Result<(), String> {
 }
 
 /// Sets the position of each job in its queue, by descending priority and then by id.
-fn put_in_order(jobs: &mut [Move], price: impl Fn(&Move) -> u32, put: impl Fn(&mut Move, usize)) {
-    jobs.sort_unstable_by_key(|job| (std::cmp::Reverse(price(job)), job.id));
+fn put_in_order(jobs: &mut [Move], priority: impl Fn(&Move) -> u32, put: impl Fn(&mut Move, usize)) {
+    jobs.sort_unstable_by_key(|job| (std::cmp::Reverse(priority(job)), job.id));
     let mut places: HashMap<Option<QueueName>, usize> = HashMap::new();
     for job in jobs {
         let place = places.entry(job.queue.clone()).or_default();

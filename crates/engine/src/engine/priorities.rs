@@ -30,7 +30,7 @@ pub(super) fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
 
 /// Removes a priority that Flux refused. Returns true if a refresh posted it: then the next refresh tries again.
 pub(super) fn take_back_post(shared: &mut Shared, id: JobId, is_pending: bool) -> bool {
-    shared.ledger.settle(id, None);
+    shared.ledger.cache_priority(id, None);
     shared.posted.take_back(id, is_pending)
 }
 

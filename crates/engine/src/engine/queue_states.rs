@@ -61,8 +61,11 @@ fn set_parents(shared: &mut Shared, parents: BTreeMap<QueueName, QueueName>) -> 
     shared.ledger.regroup(&shared.book);
     // Limits on a parent count the jobs of its virtual queues.
     regroup_orders(shared);
-    shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
-    (!shared.due.passes.is_empty()).then_some(Effect::Arm(Timer::Turn)).into_iter().collect()
+    shared
+        .due
+        .later_scans
+        .extend(shared.ledger.associations_with_held().map(|association| (association, Line::All)));
+    (!shared.due.later_scans.is_empty()).then_some(Effect::Arm(Timer::Turn)).into_iter().collect()
 }
 
 /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
@@ -97,5 +100,5 @@ fn suspend_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
 fn needs_queue_states(shared: &Shared) -> bool {
     shared.queues.has_unasked()
         || shared.ledger.has_stopped_queue()
-        || shared.ledger.in_line().next().is_some()
+        || shared.ledger.associations_with_held().next().is_some()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Effects that Flux refused.
 
-use super::{Effect, Engine, Level, Refusal, keepers, price, priorities};
+use super::{Effect, Engine, Level, Refusal, keepers, priorities, priority_answers};
 use crate::limits::Grant;
 
 impl Engine {
@@ -16,7 +16,7 @@ impl Engine {
             vec![Effect::Log(Level::Error, format!("{what}: {reason}"))]
         };
         match effect {
-            Effect::LookUp(id) => self.not_shown(id, &why),
+            Effect::LookUp(id) => self.remove_not_shown(id, &why),
             Effect::AddDependency(id, name) => {
                 self.shared.ledger.change(id, |job| job.names.remove(name.hold));
                 // The job is leaving DEPEND, as after a cancel.
@@ -29,7 +29,7 @@ impl Engine {
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => {
                 let mut effects = complain(format!("job {id}: failed to look up its urgency"));
-                effects.extend(price::has_no_price(&mut self.shared, id, &why));
+                effects.extend(priority_answers::handle_refused_post(&mut self.shared, id, &why));
                 effects
             }
             Effect::AskExpiration(_) if why == Refusal::Absent => Vec::new(),
@@ -81,7 +81,7 @@ impl Engine {
                 effects.extend(if is_of_refresh {
                     None
                 } else {
-                    price::has_no_price(&mut self.shared, id, &why)
+                    priority_answers::handle_refused_post(&mut self.shared, id, &why)
                 });
                 effects
             }

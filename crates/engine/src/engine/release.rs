@@ -16,11 +16,11 @@ use super::{
     due::Scan,
     keepers,
     recovery::Recovery,
-    step::{Pass, Step},
+    step::{ScanInProgress, Step},
 };
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Grant, Keepers, Line, Phase, Released, Walk};
+use crate::limits::{Grant, Keepers, Line, Phase, Released, ScanCursor};
 
 /// Whether a release scan may begin.
 #[derive(Clone, Debug, Default)]
@@ -80,8 +80,8 @@ impl ReleaseScan {
             return shared.due.scan_later(association, line);
         }
         let mut effects = recovery.ask_where_limits_moved(shared);
-        let walk = shared.ledger.walk(association, line);
-        effects.extend(self.continue_scan(shared, recovery, Pass { walk, freed: Vec::new() }));
+        let cursor = shared.ledger.begin_scan(association, line);
+        effects.extend(self.continue_scan(shared, recovery, ScanInProgress { cursor, freed: Vec::new() }));
         effects
     }
 
@@ -107,12 +107,12 @@ impl ReleaseScan {
     }
 
     pub(super) fn release_all(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
-        shared.due.passes.clear();
+        shared.due.later_scans.clear();
         let pushed = std::mem::take(&mut shared.due.half_pushed);
         // Before the scans: an association whose eventlogs must be read first gets no scan.
         let asked = recovery.ask_where_limits_moved(shared);
-        shared.ledger.place_all_anew();
-        let associations: Vec<AssociationId> = shared.ledger.in_line().collect();
+        shared.ledger.recompute_all_places();
+        let associations: Vec<AssociationId> = shared.ledger.associations_with_held().collect();
         let mut effects = self.scan_several(
             shared,
             recovery,
@@ -121,7 +121,7 @@ impl ReleaseScan {
         // If eventlogs are being read, this is decided when they are read.
         let (unread, read): (Vec<_>, Vec<_>) =
             pushed.into_iter().partition(|association| shared.ledger.is_unread(*association));
-        shared.due.unjudged.extend(unread);
+        shared.due.undecided.extend(unread);
         effects.extend(read.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
         effects.extend(asked);
         effects
@@ -131,30 +131,30 @@ impl ReleaseScan {
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
-        mut pass: Pass,
+        mut scan: ScanInProgress,
     ) -> Vec<Effect> {
         self.is_releasing = false;
         if recovery.is_comparing() {
             // The jobs in Flux are not known before all jobs were looked up.
-            return shared.due.scan_later(pass.walk.association(), Line::All);
+            return shared.due.scan_later(scan.cursor.association(), Line::All);
         }
         let mut effects = Vec::new();
         loop {
-            effects.extend(place(shared, &mut pass.walk));
+            effects.extend(place_associations(shared, &mut scan.cursor));
             // Associations in an incomplete push are skipped. `ReleaseAll` scans them at the end of the push.
             let undecided = &shared.due.half_pushed;
-            let released = shared.ledger.release_next(&shared.book, &mut pass.walk, undecided);
+            let released = shared.ledger.release_next(&shared.book, &mut scan.cursor, undecided);
             let Some(Released { id, names, is_free }) = released else { break };
             effects.extend(is_free.then_some(Effect::AskUrgency(id)));
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));
             if is_free {
-                pass.freed.push(id);
+                scan.freed.push(id);
                 self.is_releasing = true;
-                effects.push(Effect::Then(Step::Pass(Box::new(pass))));
+                effects.push(Effect::Then(Step::Scan(Box::new(scan))));
                 return effects;
             }
         }
-        effects.extend(end_scan(shared, &pass));
+        effects.extend(end_scan(shared, &scan));
         effects
     }
 }
@@ -162,9 +162,9 @@ impl ReleaseScan {
 /// Ends the reservations of released jobs that are still in DEPEND, because other plugins block them. They may stay there for days, and
 /// limits are applied again when the other plugins release them. In the next reactor turn, a scan over jobs that no other plugin blocks
 /// follows: the reservation may have kept headroom from them, in this association and in others that share a limit.
-fn end_scan(shared: &mut Shared, pass: &Pass) -> Vec<Effect> {
+fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in &pass.freed {
+    for id in &scan.freed {
         let Some(job) = shared.ledger.job(*id) else { continue };
         if job.phase != Phase::Depend || job.grant != Grant::Given {
             continue;
@@ -179,13 +179,13 @@ fn end_scan(shared: &mut Shared, pass: &Pass) -> Vec<Effect> {
 }
 
 /// Computes the places of associations in the lines of their limit scopes, by the priorities of their first jobs.
-fn place(shared: &mut Shared, walk: &mut Walk) -> Vec<Effect> {
-    for unplaced in shared.ledger.unplaced(&shared.book, walk) {
+fn place_associations(shared: &mut Shared, cursor: &mut ScanCursor) -> Vec<Effect> {
+    for unplaced in shared.ledger.unplaced(&shared.book, cursor) {
         let heads = unplaced.heads().into_iter();
-        let prices: Vec<(JobId, u32)> = heads.map(|id| (id, priority_when_free(shared, id))).collect();
-        shared.ledger.place(&shared.book, walk, unplaced, &prices);
+        let priorities: Vec<(JobId, u32)> = heads.map(|id| (id, priority_when_free(shared, id))).collect();
+        shared.ledger.place_association(&shared.book, cursor, unplaced, &priorities);
     }
-    hear_of_overtaken(shared)
+    subscribe_to_overtaken(shared)
 }
 
 /// Schedules a release scan for each association in whose scope headroom is no longer kept for an overtaken job.
@@ -197,7 +197,7 @@ pub(super) fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut 
 
 /// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. Looks the urgency up once,
 /// because it may have changed before.
-fn hear_of_overtaken(shared: &mut Shared) -> Vec<Effect> {
+fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in shared.ledger.take_newly_protected() {
         effects.extend(shared.subscriptions.hear(id));
@@ -213,17 +213,17 @@ pub(super) fn scan_after(
     freed: Vec<JobId>,
     line: Line,
 ) -> Effect {
-    let walk = shared.ledger.walk(association, line);
-    Effect::Then(Step::Pass(Box::new(Pass { walk, freed })))
+    let cursor = shared.ledger.begin_scan(association, line);
+    Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))
 }
 
 /// Returns the priority that a held job would have. Uses the urgency at submission, unless the plugin learned of a change. Returns 0 in
 /// an incomplete push that assigned the association: the job is not released before its end, so it must not keep headroom from others.
 fn priority_when_free(shared: &Shared, id: JobId) -> u32 {
-    let price = shared.ledger.job(id).and_then(|job| {
+    let priority = shared.ledger.job(id).and_then(|job| {
         let association = job.association().filter(|of| !shared.due.half_pushed.contains(of))?;
         let fairshare = shared.fairshare(association)?;
         Some(shared.explain_at(job, job.urgency, fairshare)?.priority)
     });
-    price.unwrap_or_default()
+    priority.unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 
 use super::{
     Effect, Level, Settings, Shared, Timer, accrual,
-    age::{self, lacks_site_nodes},
+    age::{self, ask_site_nodes},
     due::Scan,
     life::running_limits,
     recovery::Recovery,
@@ -21,17 +21,17 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagedPush {
     /// The tree of the staged push, as far as its parts have come.
-    draft: StagedSite,
+    tree: StagedSite,
 }
 
 impl StagedPush {
     /// Returns true if no part of the staged push has contained a part of the tree.
     #[cfg(test)]
-    pub fn draft_is_empty(&self) -> bool {
-        self.draft.is_empty()
+    pub fn is_tree_empty(&self) -> bool {
+        self.tree.is_empty()
     }
 
-    pub(super) fn policy(
+    pub(super) fn push_policy(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -40,32 +40,32 @@ impl StagedPush {
         site: SitePart,
     ) -> Vec<Effect> {
         // A push in one part replaces a staged push.
-        self.abandon_draft(shared);
-        let mut draft = StagedSite::default();
-        draft.absorb(site, &mut shared.standing);
-        self.replaced(shared, recovery, refresh, draft, |book| book.replace(policy))
+        self.drop_tree(shared);
+        let mut tree = StagedSite::default();
+        tree.absorb(site, &mut shared.standing);
+        self.put_in_force(shared, recovery, refresh, tree, |book| book.replace(policy))
     }
 
-    pub(super) fn policy_commit(
+    pub(super) fn commit(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
         refresh: &mut Refresh,
     ) -> Vec<Effect> {
-        let draft = std::mem::take(&mut self.draft);
-        self.replaced(shared, recovery, refresh, draft, Book::commit)
+        let tree = std::mem::take(&mut self.tree);
+        self.put_in_force(shared, recovery, refresh, tree, Book::commit)
     }
 
     /// Puts a whole site document in force. An invalid tree rejects all of it.
-    fn replaced(
+    fn put_in_force(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
         refresh: &mut Refresh,
-        draft: StagedSite,
+        tree: StagedSite,
         replace: impl FnOnce(&mut Book) -> Difference,
     ) -> Vec<Effect> {
-        match shared.standing.push_staged(draft, shared.settings.accrual) {
+        match shared.standing.push_staged(tree, shared.settings.accrual) {
             Ok(change) => {
                 refresh.note_site_change(shared, &change);
                 let rules = usize::from(change.policy) + usize::from(change.accounting);
@@ -80,11 +80,12 @@ impl StagedPush {
         replace(&mut shared.book);
         (shared.due.push_ended, shared.due.limits_moved) = (true, true);
         shared.ledger.regroup(&shared.book);
-        let mut effects = weigh(shared, recovery, refresh);
-        effects
-            .extend(shared.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, told_of(shared))));
+        let mut effects = update_weights(shared, recovery, refresh);
+        effects.extend(
+            shared.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, shared_ids_text(shared))),
+        );
         let waiting: Vec<JobId> = shared.ledger.waiting().collect();
-        effects.extend(attach(shared, recovery, waiting));
+        effects.extend(attach_jobs(shared, recovery, waiting));
         effects.extend(if shared.is_live() {
             refresh.pushed_tree(shared, recovery)
         } else {
@@ -94,33 +95,33 @@ impl StagedPush {
     }
 
     pub(super) fn begin(&mut self, shared: &mut Shared, keeps_config: bool) -> Vec<Effect> {
-        self.abandon_draft(shared);
+        self.drop_tree(shared);
         shared.book.begin(keeps_config);
         Vec::new()
     }
 
     /// Adds a part to the staged push. It affects no job before the commit.
     pub(super) fn stage(&mut self, shared: &mut Shared, part: PolicyPart, site: SitePart) -> Vec<Effect> {
-        self.draft.absorb(site, &mut shared.standing);
+        self.tree.absorb(site, &mut shared.standing);
         shared.book.stage(part);
         Vec::new()
     }
 
     pub(super) fn abort(&mut self, shared: &mut Shared) -> Vec<Effect> {
-        self.abandon_draft(shared);
+        self.drop_tree(shared);
         shared.book.abort();
         Vec::new()
     }
 
     /// Drops the tree of the staged push, and the usage entries that were created for its associations.
-    fn abandon_draft(&mut self, shared: &mut Shared) {
-        if !std::mem::take(&mut self.draft).is_empty() {
+    fn drop_tree(&mut self, shared: &mut Shared) {
+        if !std::mem::take(&mut self.tree).is_empty() {
             shared.standing.remove_unused();
         }
     }
 }
 
-pub(super) fn associations(
+pub(super) fn take_associations(
     shared: &mut Shared,
     recovery: &mut Recovery,
     records: Vec<AssociationRecord>,
@@ -133,18 +134,18 @@ pub(super) fn associations(
     shared.due.push_ended &= records.iter().all(|record| shared.is_owner(record.association.user));
     shared.book.upsert(records, shared.owner);
     shared.due.limits_moved = true;
-    shared.ledger.prices_moved();
+    shared.ledger.note_priorities_changed();
     let jobs: Vec<JobId> = served.into_iter().flat_map(|user| shared.ledger.waiting_of(user)).collect();
-    let effects = attach(shared, recovery, jobs);
+    let effects = attach_jobs(shared, recovery, jobs);
     if is_over {
-        owner_pushed(shared);
+        scan_owner_associations(shared);
     }
     effects
 }
 
 /// Assigns associations to jobs that waited for them. The jobs keep their state until Flux next asks for their priority. Jobs of the
 /// instance owner that a reprioritize skipped get theirs by id: the owner's record comes after the reprioritize of the same push.
-fn attach(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
+fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
     let (mut effects, mut replayed) = (Vec::new(), Vec::new());
     for id in waiting {
         let Some(job) = shared.ledger.job(id) else { continue };
@@ -161,18 +162,18 @@ fn attach(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> 
             // When its eventlog could have been read, it had no association, so no limit could be in reach.
             replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
         }
-        shared.ledger.meet(&shared.book, association);
+        shared.ledger.find_scopes_of(&shared.book, association);
         shared.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
-        effects.extend(accrual::accrues(shared, id));
+        effects.extend(accrual::record_start(shared, id));
     }
     effects.extend(recovery.read_eventlogs(shared, replayed));
-    recovery.all_may_be_known(shared);
+    recovery.end_comparison_if_known(shared);
     effects
 }
 
 /// Handles the record of the instance owner, which comes last in a push of flux-accounting's, after its reprioritize. The release scan of
 /// that reprioritize ran without the owner's jobs, which had no association, so the owner's associations get one now.
-fn owner_pushed(shared: &mut Shared) {
+fn scan_owner_associations(shared: &mut Shared) {
     let is_owners = |id: &AssociationId| {
         shared.book.association(*id).is_some_and(|association| shared.is_owner(association.user))
     };
@@ -181,7 +182,7 @@ fn owner_pushed(shared: &mut Shared) {
         shared.due.half_pushed.remove(&association);
         // If eventlogs are being read, this is decided when they are read.
         if shared.ledger.is_unread(association) {
-            shared.due.unjudged.insert(association);
+            shared.due.undecided.insert(association);
         } else {
             shared.due.scan(association);
             shared.due.scans.push(Scan::HoldReplayed(association));
@@ -197,31 +198,35 @@ pub(super) fn configure(
 ) -> Vec<Effect> {
     (shared.due.push_ended, shared.due.limits_moved) = (false, true);
     change(&mut shared.book);
-    weigh(shared, recovery, refresh)
+    update_weights(shared, recovery, refresh)
 }
 
 /// Computes the weights again, and asks for all priorities if the reference time of ages moved. For changed weights, the caller asks for
 /// priorities.
-pub(super) fn weigh(shared: &mut Shared, recovery: &mut Recovery, refresh: &mut Refresh) -> Vec<Effect> {
-    let (mut effects, has_moved) = weigh_again(shared, recovery, refresh);
+pub(super) fn update_weights(
+    shared: &mut Shared,
+    recovery: &mut Recovery,
+    refresh: &mut Refresh,
+) -> Vec<Effect> {
+    let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
     effects.extend(age::reprioritize_if(shared, has_moved));
     effects
 }
 
 /// Applies changed settings of ages. If priorities change, Flux is asked for all of them in the next reactor turn. While the plugin is
 /// being loaded this is not necessary: Flux asks for all priorities at the end of the load.
-pub(super) fn set_ages(
+pub(super) fn apply_age_settings(
     shared: &mut Shared,
     recovery: &mut Recovery,
     refresh: &mut Refresh,
     before: &Settings,
     is_loading: bool,
 ) -> Vec<Effect> {
-    let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
-    let (mut effects, has_moved) = weigh_again(shared, recovery, refresh);
-    let are_others = has_moved || of_prices(before) != of_prices(&shared.settings);
+    let age_terms = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
+    let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
+    let are_others = has_moved || age_terms(before) != age_terms(&shared.settings);
     if are_others && !is_loading {
-        shared.due.prices = true;
+        shared.due.has_new_terms = true;
         effects.push(Effect::Arm(Timer::Turn));
     }
     effects
@@ -229,16 +234,16 @@ pub(super) fn set_ages(
 
 /// Computes the weights from the settings and the pushed weights. Returns also whether the reference time of all ages moved while ages
 /// had a weight.
-fn weigh_again(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> (Vec<Effect>, bool) {
-    let (weighed_before, has_moved) = age::weigh(shared);
+fn apply_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> (Vec<Effect>, bool) {
+    let (weighed_before, has_moved) = age::compute_weights(shared);
     let mut effects = Vec::from_iter(refresh.arm_refresh(shared));
     effects.extend(age::read_pasts(shared, recovery.is_replaying(), weighed_before));
-    effects.extend(lacks_site_nodes(shared));
+    effects.extend(ask_site_nodes(shared));
     (effects, has_moved)
 }
 
 /// Returns the log line about users of a bank that share a user id.
-fn told_of(SharedIds { leaves, example: (name, user, bank), counts_in }: &SharedIds) -> String {
+fn shared_ids_text(SharedIds { leaves, example: (name, user, bank), counts_in }: &SharedIds) -> String {
     let more = match leaves - 1 {
         0 => String::new(),
         1 => "; 1 more user shares an id like that".to_owned(),
@@ -251,7 +256,7 @@ fn told_of(SharedIds { leaves, example: (name, user, bank), counts_in }: &Shared
 }
 
 /// Applies settings.
-pub(super) fn set(
+pub(super) fn apply_settings(
     shared: &mut Shared,
     recovery: &mut Recovery,
     refresh: &mut Refresh,
@@ -267,7 +272,7 @@ pub(super) fn set(
     }
     if before == shared.settings && !(is_first && was_live) {
         let asked =
-            if is_first { [refresh.arm_refresh(shared), lacks_site_nodes(shared)] } else { [None, None] };
+            if is_first { [refresh.arm_refresh(shared), ask_site_nodes(shared)] } else { [None, None] };
         return asked.into_iter().flatten().collect();
     }
     if !shared.settings.annotate {
@@ -282,7 +287,7 @@ pub(super) fn set(
     // While the plugin is loaded, it is not in Flux's list of plugins yet, and a loop would ask only the other plugins. Flux asks for all
     // priorities when it has shown its jobs; after a restart the replay does, if a job is in PRIORITY.
     let is_loading = is_first && shared.ledger.is_empty();
-    let mut effects = set_ages(shared, recovery, refresh, &before, is_loading);
+    let mut effects = apply_age_settings(shared, recovery, refresh, &before, is_loading);
     if before.running != shared.settings.running {
         effects.extend(count_by_new_rules(shared));
     }
@@ -319,6 +324,9 @@ fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     for (id, rule) in others {
         shared.ledger.change(id, |job| job.running = rule);
     }
-    shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
+    shared
+        .due
+        .later_scans
+        .extend(shared.ledger.associations_with_held().map(|association| (association, Line::All)));
     vec![Effect::Arm(Timer::Turn)]
 }

@@ -3,13 +3,13 @@
 
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::Walk;
+use crate::limits::ScanCursor;
 
 /// The continuation of an effect [`Then`](super::Effect::Then).
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A release scan continues: its effects so far were carried out.
-    Pass(Box<Pass>),
+    Scan(Box<ScanInProgress>),
     /// Begins a release scan for each association with held jobs.
     ReleaseAll,
     /// All eventlogs of the association's replayed jobs are known, and the release scan has ended. Holds those that exceed a limit.
@@ -23,7 +23,7 @@ pub enum Step {
 /// A release scan in progress. A released job leaves DEPEND before the scan decides on the next: only then is it known whether the job
 /// reserves headroom in RUN (its urgency may be 0 by now), and what its callbacks changed.
 #[derive(Clone, Debug)]
-pub struct Pass {
-    pub(super) walk: Walk,
+pub struct ScanInProgress {
+    pub(super) cursor: ScanCursor,
     pub(super) freed: Vec<JobId>,
 }

@@ -83,7 +83,7 @@ impl Subscriptions {
     /// Returns whether other plugins block the job in DEPEND, as far as is known.
     pub fn keepers(&self, id: JobId) -> Keepers {
         match self.foreign.get(&id) {
-            Some(others) if others.keep_it() => Keepers::Others,
+            Some(others) if others.may_block_job() => Keepers::Others,
             None if self.unwatched.contains(&id) => Keepers::Others,
             _ => Keepers::NobodyElse,
         }

@@ -128,7 +128,7 @@ impl Engine {
     }
 
     fn unsettle(&mut self, id: JobId) {
-        self.ledger.settle(id, None);
+        self.ledger.cache_priority(id, None);
     }
 
     /// What still has jobs in it, and how many. Ids do not come again: of who ended each would be there for ever.

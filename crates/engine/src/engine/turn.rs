@@ -3,8 +3,8 @@
 
 use super::{
     Effect, Engine, Timer, admission,
-    age::{self, lacks_site_nodes},
-    keepers, price, unmoved,
+    age::{self, ask_site_nodes},
+    keepers, priority_answers, unmoved,
 };
 
 /// A timer may fire up to this number of seconds before the clock shows its time.
@@ -12,27 +12,27 @@ const EARLY: f64 = 0.1;
 
 impl Engine {
     /// Carries out the work that was noted for this reactor turn.
-    pub(super) fn deferred(&mut self) -> Vec<Effect> {
+    pub(super) fn run_turn(&mut self) -> Vec<Effect> {
         // A timer never fires within Flux's loop or a release scan. A panic may have hidden their end.
         self.release.begin_turn();
         self.refresh.end_loop();
         if let Some(effects) = self.look_up_next() {
             return effects;
         }
-        let mut effects = price::end_unpriceable(&mut self.shared);
-        effects.extend(unmoved::move_on(&mut self.shared));
+        let mut effects = priority_answers::end_jobs_without_priority(&mut self.shared);
+        effects.extend(unmoved::ask_next_unmoved(&mut self.shared));
         effects.extend(admission::complete_jobspecs(&mut self.shared));
-        effects.extend(keepers::discover(&mut self.shared));
+        effects.extend(keepers::watch_blocked(&mut self.shared));
         // Which eventlogs to read must be known before any job is released.
-        let replayed = self.recovery.replay_seen(&mut self.shared);
-        let due = std::mem::take(&mut self.shared.due.passes);
+        let replayed = self.recovery.finish_replay(&mut self.shared);
+        let due = std::mem::take(&mut self.shared.due.later_scans);
         effects.extend(self.release.scan_several(&mut self.shared, &mut self.recovery, due));
         for association in std::mem::take(&mut self.shared.due.unread_left) {
-            effects.extend(self.recovery.one_less_unread(&mut self.shared, association));
+            effects.extend(self.recovery.scan_if_all_read(&mut self.shared, association));
             effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         }
         effects.extend(replayed);
-        effects.extend(age::prices_due(&mut self.shared));
+        effects.extend(age::reprioritize_if_due(&mut self.shared));
         effects.extend(self.shared.expirations.look_up_some());
         effects
     }
@@ -44,7 +44,7 @@ impl Engine {
         let is_over = |since: f64| !(0.0..patience - EARLY).contains(&(now - since));
         let over = self.shared.due.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
         self.shared.due.ends.extend(over);
-        let mut effects = price::end_unpriceable(&mut self.shared);
+        let mut effects = priority_answers::end_jobs_without_priority(&mut self.shared);
         effects.extend((!self.shared.due.expected.is_empty()).then_some(Effect::Arm(Timer::Retry)));
         effects.extend(self.recovery.unreadable().iter().copied().map(Effect::ReadEventlog));
         effects.extend(self.shared.ended.ask_again(
@@ -52,7 +52,7 @@ impl Engine {
             &self.shared.book,
             self.shared.now,
         ));
-        effects.extend(lacks_site_nodes(&self.shared));
+        effects.extend(ask_site_nodes(&self.shared));
         effects.extend((!self.shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
     }

@@ -13,14 +13,14 @@ use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;
 
 /// Returns the answer for a job that gets its priority by id in a later reactor turn.
-pub(super) fn put_off(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub(super) fn put_off_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.due.unmoved.insert(id);
     vec![Effect::Arm(Timer::Turn), Effect::KeepPriority]
 }
 
 /// Notes that a job in PRIORITY gets its priority from a reprioritize. If that equals the priority before, Flux does nothing; so the job
 /// gets its then current priority by id in the next reactor turn.
-pub(super) fn moved_on(shared: &mut Shared, id: JobId) -> Option<Effect> {
+pub(super) fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.unpriced.remove(&id).then(|| {
         shared.due.unmoved.insert(id);
         Effect::Arm(Timer::Turn)
@@ -28,12 +28,12 @@ pub(super) fn moved_on(shared: &mut Shared, id: JobId) -> Option<Effect> {
 }
 
 /// Asks for the urgencies of the jobs that get their priority by id: of all, or of the next ones if there are many.
-pub(super) fn move_on(shared: &mut Shared) -> Vec<Effect> {
+pub(super) fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
     if !shared.due.unmoved.is_in_order() {
         if shared.due.unmoved.jobs().len() <= shared.batches.put_off {
             return shared.due.unmoved.take().into_iter().map(Effect::AskUrgency).collect();
         }
-        let order = in_order(shared, shared.due.unmoved.jobs());
+        let order = order_jobs(shared, shared.due.unmoved.jobs());
         shared.due.unmoved.put_in_order(order);
     }
     let next = std::iter::from_fn(|| shared.due.unmoved.next()).take(shared.batches.unmoved);
@@ -48,15 +48,15 @@ pub(super) fn is_put_off(shared: &Shared, id: JobId) -> bool {
 }
 
 /// Orders jobs so that Flux finds the place of each without a walk, the first at the end. Uses the urgencies that Flux reported last.
-pub(super) fn in_order(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
+pub(super) fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()
         .map(|id| {
             let made = shared.ledger.job(*id).and_then(|job| shared.explain(*id, job, job.urgency));
-            let price = made.map_or(0, |made| made.priority);
-            match price > PRIORITY_MAX / 2 {
-                true => (true, !price, id.0),
-                false => (false, price, !id.0),
+            let priority = made.map_or(0, |made| made.priority);
+            match priority > PRIORITY_MAX / 2 {
+                true => (true, !priority, id.0),
+                false => (false, priority, !id.0),
             }
         })
         .collect();

@@ -13,7 +13,11 @@ use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
 /// Applies an update of a jobspec. All counts and reservations of the job move with it.
-pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
+pub(super) fn apply_update(
+    shared: &mut Shared,
+    recovery: &mut Recovery,
+    facts: &JobFacts<'_>,
+) -> Vec<Effect> {
     shared.posted.note_jobspec_update(facts.id);
     if let Some(bank) = completed_bank(shared, facts) {
         shared.ledger.complete_jobspec(facts.id, bank);
@@ -48,7 +52,7 @@ pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobF
         (_, project) => project_of(association, project),
     };
     if let Some(association) = association {
-        shared.ledger.meet(&shared.book, association);
+        shared.ledger.find_scopes_of(&shared.book, association);
     }
     shared.queues.note(queue.as_ref());
     let is_queue_stopped = shared.ledger.is_stopped(queue.as_ref());
@@ -73,7 +77,7 @@ pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobF
         }
     });
     // The time limit of a running job may have changed.
-    effects.extend(accrual::accrues(shared, id));
+    effects.extend(accrual::record_start(shared, id));
     effects.extend(shared.expirations.follow(&shared.ledger, id, facts.state == State::Run));
     let after = shared.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
     if after.as_ref() == Some(&before) {
@@ -86,11 +90,11 @@ pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobF
     effects.extend(
         association.into_iter().flat_map(|association| recovery.ask_unasked(shared, Some(association))),
     );
-    effects.extend(hold_moved(shared, id));
+    effects.extend(hold_moved_in_depend(shared, id));
     let mut is_taken_back = false;
     if facts.state == State::Priority {
         let is_all = before.0 != association || counted_by != running;
-        is_taken_back = hold::take_back_moved(shared, id, before.0, is_all);
+        is_taken_back = hold::hold_moved_from_sched(shared, id, before.0, is_all);
         // If the job has this priority there already, Flux does not ask for it.
         if before.0.is_none() && association.is_some() {
             shared.due.unmoved.insert(id);
@@ -109,7 +113,7 @@ pub(super) fn updated(shared: &mut Shared, recovery: &mut Recovery, facts: &JobF
         Some(left) if is_taken_back => {
             shared.due.unread_left.insert(left);
         }
-        Some(left) => effects.extend(recovery.one_less_unread(shared, left)),
+        Some(left) => effects.extend(recovery.scan_if_all_read(shared, left)),
         None => {}
     }
     effects
@@ -143,16 +147,16 @@ pub(super) fn update_bank(
     bank: &str,
 ) -> Vec<Effect> {
     if let Some(wanted) = shared.book.find(user, Some(bank)) {
-        shared.ledger.meet(&shared.book, wanted);
+        shared.ledger.find_scopes_of(&shared.book, wanted);
     }
     bank_rejection(shared, id, user, state, bank).map(Effect::Reject).into_iter().collect()
 }
 
 /// Holds a job in DEPEND by the limits of its new place. Names that no longer apply go in the next release scan.
-fn hold_moved(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+fn hold_moved_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
-    let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
-    if is_ours && job.grant != Grant::Given { hold::hold(shared, id) } else { Vec::new() }
+    let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_only_blocked());
+    if is_ours && job.grant != Grant::Given { hold::hold_in_depend(shared, id) } else { Vec::new() }
 }
 
 /// Returns the bank of a new job if the update only adds the default bank and project to the jobspec. The plugin posts such an update for

@@ -58,7 +58,7 @@ impl Counter {
 
     /// Returns true if the counter has no headroom for a job of `size`.
     pub fn lacks(&self, size: Size) -> bool {
-        size.of(self.amount.measure) > self.left()
+        size.amount(self.amount.measure) > self.left()
     }
 
     /// Adds or subtracts a job by `op`, and returns how much the job counts as.
@@ -107,13 +107,13 @@ impl<'a> Applied<'a> {
     }
 
     fn is_exceeded_by(&self, size: Size) -> bool {
-        let needed = size.of(self.counter.amount.measure);
+        let needed = size.amount(self.counter.amount.measure);
         self.kept_from(needed).is_some() || needed > self.counter.left()
     }
 
     fn describe(&self, size: Size) -> Holding {
         let Counter { hold, amount, cap, reserved, .. } = self.counter;
-        let needed = size.of(amount.measure);
+        let needed = size.amount(amount.measure);
         Holding {
             hold,
             amount,
@@ -147,7 +147,11 @@ impl<'a> FromIterator<Applied<'a>> for Room {
 impl Room {
     /// Returns the limits that one more job of `size` would exceed. A larger job never exceeds fewer.
     pub fn exceeded(&self, size: Size) -> HoldSet {
-        self.0.iter().filter(|(_, measure, left)| size.of(*measure) > *left).map(|(hold, ..)| *hold).collect()
+        self.0
+            .iter()
+            .filter(|(_, measure, left)| size.amount(*measure) > *left)
+            .map(|(hold, ..)| *hold)
+            .collect()
     }
 }
 
@@ -226,7 +230,7 @@ impl Ledger {
     }
 
     /// Returns the headroom that the records of an association and of `queue` leave to one more job.
-    pub(super) fn own_room(
+    pub(super) fn own_headroom(
         &self,
         book: &Book,
         association: AssociationId,
@@ -236,7 +240,7 @@ impl Ledger {
     }
 
     /// Returns the headroom that all limits leave to one more job of `association` in `queue`.
-    pub fn room(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
+    pub fn headroom(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
         let asker = Asker { association, queue, job: None };
         self.own_limits(book, association, queue, None).chain(self.shared_limits(asker, None)).collect()
     }

@@ -11,32 +11,32 @@ pub struct Amounts([u64; Measure::ALL.len()]);
 impl Amounts {
     /// Returns the amounts of one job of `size`.
     pub fn of_job(size: Size) -> Amounts {
-        Amounts(Measure::ALL.map(|measure| size.of(measure)))
+        Amounts(Measure::ALL.map(|measure| size.amount(measure)))
     }
 
     /// Returns the amount of one measure.
-    pub fn of(self, measure: Measure) -> u64 {
+    pub fn amount(self, measure: Measure) -> u64 {
         self.0.get(measure as usize).copied().unwrap_or_default()
     }
 
     /// Returns the number of jobs.
     pub fn jobs(self) -> u64 {
-        self.of(Measure::Jobs)
+        self.amount(Measure::Jobs)
     }
 
     /// Returns the nodes of the jobs.
     pub fn nodes(self) -> u64 {
-        self.of(Measure::Nodes)
+        self.amount(Measure::Nodes)
     }
 
     /// Returns the cores of the jobs.
     pub fn cores(self) -> u64 {
-        self.of(Measure::Cores)
+        self.amount(Measure::Cores)
     }
 
     /// Returns the GPUs of the jobs.
     pub fn gpus(self) -> u64 {
-        self.of(Measure::Gpus)
+        self.amount(Measure::Gpus)
     }
 
     fn zip(mut self, other: Amounts, op: fn(u64, u64) -> u64) -> Amounts {
@@ -99,15 +99,17 @@ impl Tally {
 
     /// Returns how much of `amount` the released jobs in stopped queues will reserve when their queues start.
     pub fn suspended_of(&self, amount: Amount) -> u64 {
-        if amount.stage == Stage::Running { self.suspended.of(amount.measure) } else { 0 }
+        if amount.stage == Stage::Running { self.suspended.amount(amount.measure) } else { 0 }
     }
 
     /// Returns how much of `amount` is in use, and how much is reserved. If `is_given` is true, a running job counts the resources that
     /// it got, and otherwise the resources that it requested.
     pub fn parts(&self, amount: Amount, is_given: bool) -> (u64, u64) {
         let measure = amount.measure;
-        let run = |counts: &Counts| if is_given { counts.given.of(measure) } else { counts.run.of(measure) };
-        let sched = |counts: &Counts| counts.sched.of(measure);
+        let run = |counts: &Counts| {
+            if is_given { counts.given.amount(measure) } else { counts.run.amount(measure) }
+        };
+        let sched = |counts: &Counts| counts.sched.amount(measure);
         let Tally { charged, reserved, .. } = self;
         match amount.stage {
             Stage::Running => (run(charged), run(reserved)),

@@ -110,8 +110,8 @@ pub enum Demand {
 
 impl Demand {
     /// Returns the demand of a job with a priority.
-    pub fn of_price(price: u32) -> Demand {
-        if price == 0 { Demand::Resting } else { Demand::ToRun }
+    pub fn for_priority(priority: u32) -> Demand {
+        if priority == 0 { Demand::Resting } else { Demand::ToRun }
     }
 }
 
@@ -138,13 +138,13 @@ pub enum Project {
 /// The priority of a job, and the inputs from which it was computed. If neither the job nor these have changed since, the priority is
 /// valid. The value, or none, takes 16 bytes next to the id of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct CachedPriority {
     /// The revision of the inputs that all priorities share.
     pub revision: NonZeroU64,
     /// The urgency of the job.
     pub urgency: i32,
     /// The priority.
-    pub price: u32,
+    pub priority: u32,
 }
 
 /// A live job. The fields that every priority reads come first, next to each other: Flux asks for jobs in an order in which successive
@@ -241,20 +241,20 @@ impl Job {
         let is_suspended = self.is_queue_stopped && self.running == RunningLimits::Upstream;
         let wants_run = self.demand == Demand::ToRun;
         let to_run = if wants_run && !is_suspended { run } else { none };
-        let reserved = match (self.is_promised(), self.phase) {
+        let reserved = match (self.is_reserved(), self.phase) {
             (true, Phase::Depend | Phase::Priority) => sched.plus(to_run),
             (true, Phase::Sched) => to_run,
             _ => none,
         };
         let is_before_run = matches!(self.phase, Phase::Depend | Phase::Priority | Phase::Sched);
-        let will_reserve = self.is_promised() && is_before_run && wants_run && is_suspended;
+        let will_reserve = self.is_reserved() && is_before_run && wants_run && is_suspended;
         let suspended = if will_reserve { amounts } else { Amounts::default() };
         Footprint { active_jobs: 1, tally: Tally { charged, reserved, suspended } }
     }
 
     /// Returns true if the job reserves headroom for the states ahead of it. A released job does. A job in SCHED does while its eventlog is
     /// unread, because it may have been released before the plugin was loaded. Under the strict rule, each job does after DEPEND.
-    fn is_promised(&self) -> bool {
+    fn is_reserved(&self) -> bool {
         match (self.grant, self.running) {
             (Grant::Given, _) => true,
             (Grant::None, RunningLimits::Strict) => self.phase > Phase::Depend,
@@ -274,7 +274,7 @@ impl Job {
     }
 
     /// Returns true if only other plugins keep the job in DEPEND, as far as is known. Limits are tested when they release it.
-    pub fn is_up_to_others(&self) -> bool {
+    pub fn is_only_blocked(&self) -> bool {
         self.phase == Phase::Depend
             && self.association().is_some()
             && self.knowledge == Knowledge::Known
@@ -297,7 +297,7 @@ impl Job {
     }
 
     /// Holds the job past DEPEND. It no longer counts in SCHED.
-    pub fn await_room(&mut self) {
+    pub fn await_headroom(&mut self) {
         self.is_in_sched |= self.phase == Phase::Sched;
         (self.phase, self.grant, self.keepers) = (Phase::Priority, Grant::Awaited, Keepers::NobodyElse);
     }

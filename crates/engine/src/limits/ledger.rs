@@ -15,7 +15,7 @@ pub(super) use until::Until;
 use super::line::HeldLine;
 use super::overtaken::Overtaken;
 use super::scope::{LimitScopes, ScopeId};
-use super::{Eligible, Job, Keepers, Line, Phase, Project, RULES, Rules, Settled, Size, Usage};
+use super::{CachedPriority, Eligible, Job, Keepers, Line, Phase, Project, RULES, Rules, Size, Usage};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,13 +25,13 @@ use std::ops::Bound;
 /// still valid is next to the id, so that reading it does not touch the job.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    settled: Option<Settled>,
+    cached_priority: Option<CachedPriority>,
     pub(super) job: Box<Job>,
 }
 
 impl From<Job> for Row {
     fn from(job: Job) -> Self {
-        Row { settled: None, job: Box::new(job) }
+        Row { cached_priority: None, job: Box::new(job) }
     }
 }
 
@@ -161,7 +161,7 @@ impl Ledger {
     }
 
     /// Returns the associations with held jobs.
-    pub fn in_line(&self) -> impl Iterator<Item = AssociationId> + '_ {
+    pub fn associations_with_held(&self) -> impl Iterator<Item = AssociationId> + '_ {
         self.in_line.iter().copied()
     }
 
@@ -248,7 +248,7 @@ impl Ledger {
         self.account_of(association)?.held.get(class)
     }
 
-    pub(super) fn is_in_line(&self, association: AssociationId, class: &Class, id: JobId) -> bool {
+    pub(super) fn is_held_in(&self, association: AssociationId, class: &Class, id: JobId) -> bool {
         self.line(association, class).is_some_and(|line| line.contains(id))
     }
 
@@ -289,7 +289,7 @@ impl Ledger {
             scopes.note_taken(member_of.unwrap_or_default(), &job);
         }
         if let Some(row) = self.jobs.get_mut(id) {
-            row.settled = None;
+            row.cached_priority = None;
             *row.job = job;
         }
         self.update_overtaken(None);
@@ -313,19 +313,19 @@ impl Ledger {
     }
 
     /// Records the priority of a job, or `None` if it is no longer valid. A change of the job removes it too.
-    pub fn settle(&mut self, id: JobId, price: Option<Settled>) {
+    pub fn cache_priority(&mut self, id: JobId, priority: Option<CachedPriority>) {
         if let Some(row) = self.jobs.get_mut(id) {
-            row.settled = price;
+            row.cached_priority = priority;
         }
     }
 
     /// Returns the priority of a job that was recorded last, if it can still be valid.
-    pub fn settled(&self, id: JobId) -> Option<Settled> {
-        self.jobs.get(id)?.settled
+    pub fn cached_priority(&self, id: JobId) -> Option<CachedPriority> {
+        self.jobs.get(id)?.cached_priority
     }
 
     /// Sets the time for which a job has been eligible.
-    pub fn aged(&mut self, id: JobId, eligible: Eligible) {
+    pub fn set_eligible(&mut self, id: JobId, eligible: Eligible) {
         if let Some(row) = self.jobs.get_mut(id) {
             row.job.eligible = eligible;
         }
@@ -352,7 +352,7 @@ impl Ledger {
     /// Puts a job into all counters and indexes, or takes it out of them.
     fn count(&mut self, id: JobId, job: &Job, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
-        self.look_anew();
+        self.note_any_change();
         self.unread = op(self.unread, u64::from(job.is_unread()));
         let Some(association) = job.association() else {
             let jobs = self.waiting.entry(job.user).or_default();
@@ -374,7 +374,7 @@ impl Ledger {
         let is_displaced = !member_of.is_empty()
             && (was_held || is_held)
             && (job.is_held() || job.is_unread() || !footprint.is_idle());
-        let is_gone = !is_held && account.waiting.is_nowhere();
+        let is_gone = !is_held && account.waiting.has_no_place();
         if is_held != was_held {
             set(&mut self.in_line, association, is_held);
         }

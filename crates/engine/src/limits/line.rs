@@ -22,7 +22,7 @@ struct Block<K> {
 }
 
 impl<K: Ord> Block<K> {
-    fn of(members: BTreeMap<K, Size>) -> Block<K> {
+    fn with_members(members: BTreeMap<K, Size>) -> Block<K> {
         let least = members.values().fold(MOST, |least, size| least.min_of(*size));
         Block { members, least }
     }
@@ -85,7 +85,7 @@ impl<K: Ord + Copy> SizedLine<K> {
         if self.blocks.range(..=id).next_back().is_none() {
             // It comes before all others: the first block takes it, under its id.
             let first = self.blocks.pop_first().map(|(_, block)| block);
-            self.blocks.insert(id, first.unwrap_or_else(|| Block::of(BTreeMap::new())));
+            self.blocks.insert(id, first.unwrap_or_else(|| Block::with_members(BTreeMap::new())));
         }
         let Some((_, block)) = self.blocks.range_mut(..=id).next_back() else { return };
         block.members.insert(id, size);
@@ -94,8 +94,8 @@ impl<K: Ord + Copy> SizedLine<K> {
             && let Some(middle) = block.members.keys().nth(BLOCK / 2).copied()
         {
             let upper = block.members.split_off(&middle);
-            *block = Block::of(std::mem::take(&mut block.members));
-            self.blocks.insert(middle, Block::of(upper));
+            *block = Block::with_members(std::mem::take(&mut block.members));
+            self.blocks.insert(middle, Block::with_members(upper));
         }
     }
 
@@ -106,7 +106,7 @@ impl<K: Ord + Copy> SizedLine<K> {
             let key = *key;
             self.blocks.remove(&key);
         } else if size.touches(block.least) {
-            *block = Block::of(std::mem::take(&mut block.members));
+            *block = Block::with_members(std::mem::take(&mut block.members));
         }
     }
 

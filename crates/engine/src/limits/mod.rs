@@ -35,11 +35,11 @@ pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
 pub use job::{
-    Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project, Settled,
+    Admission, CachedPriority, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project,
 };
 pub use ledger::{Ledger, PlaceInLine};
 pub use overtaken::OVERTAKEN;
-pub use release::{Line, Released, Walk};
+pub use release::{Line, Released, ScanCursor};
 pub use scope_rows::rows_of_queues;
 pub use size::{Kind, Size, SizeError, Vertex, measure};
 pub use table::{Caps, PerJob, RULES, Rule, Rules};

@@ -88,7 +88,7 @@ impl Ledger {
     }
 
     /// Returns the overtaken jobs for which a scope keeps headroom now.
-    pub(super) fn kept_in(&self, id: ScopeId) -> impl Iterator<Item = &Overtaken> {
+    pub(super) fn overtaken_in(&self, id: ScopeId) -> impl Iterator<Item = &Overtaken> {
         self.overtaken.iter().filter(move |it| it.kept_in == Some(id))
     }
 
@@ -153,7 +153,7 @@ impl Ledger {
             return false;
         };
         let queue = job.queue.as_ref();
-        self.own_room(book, association, queue).exceeded(job.size).is_empty()
+        self.own_headroom(book, association, queue).exceeded(job.size).is_empty()
             && self.scopes_of(association, queue).all(|(_, scope)| scope.could_fit(job.size))
     }
 

@@ -9,7 +9,7 @@
 use super::ledger::{Class, Ledger};
 use super::overtaken::OVERTAKEN;
 use super::scope::{LimitScope, ScopeId};
-use super::{Keepers, Size, Walk};
+use super::{Keepers, ScanCursor, Size};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
 use std::cmp::Reverse;
@@ -50,7 +50,7 @@ impl Waiting {
     }
 
     /// Returns true if the association waits in no line.
-    pub fn is_nowhere(&self) -> bool {
+    pub fn has_no_place(&self) -> bool {
         self.places().next().is_none()
     }
 }
@@ -80,12 +80,12 @@ impl Unplaced {
 
 impl Ledger {
     /// Notes that priorities have moved. All places are computed again when a scan needs them.
-    pub fn prices_moved(&mut self) {
+    pub fn note_priorities_changed(&mut self) {
         self.epoch += 1;
     }
 
     /// Notes that limits may have changed. The places of all associations with held jobs are computed again.
-    pub fn place_all_anew(&mut self) {
+    pub fn recompute_all_places(&mut self) {
         if !self.scopes.are_none() {
             self.unplaced.extend(self.in_line.iter());
         }
@@ -103,8 +103,8 @@ impl Ledger {
     }
 
     /// Returns the associations whose places must be known before the scan goes on.
-    pub fn unplaced(&mut self, book: &Book, walk: &Walk) -> Vec<Unplaced> {
-        let own = walk.association();
+    pub fn unplaced(&mut self, book: &Book, cursor: &ScanCursor) -> Vec<Unplaced> {
+        let own = cursor.association();
         // If no other association waits for headroom that this one shares, its place does not matter.
         if self.unplaced.iter().chain(&self.passed_over).all(|other| *other == own)
             && self.overtaken.is_empty()
@@ -131,7 +131,7 @@ impl Ledger {
     fn newly_overtaken(&self, id: ScopeId, scope: &LimitScope) -> Option<AssociationId> {
         let late =
             scope.since.iter().take_while(|(since, _)| scope.taken.saturating_sub(*since) >= OVERTAKEN);
-        if late.clone().next().is_none() || self.kept_in(id).next().is_some() {
+        if late.clone().next().is_none() || self.overtaken_in(id).next().is_some() {
             return None;
         }
         let is_new = |association: &AssociationId| {
@@ -148,7 +148,7 @@ impl Ledger {
             let least = here.filter_map(|(_, line)| line.least()).reduce(Size::min_of)?;
             Some((id, self.find_head(association, Some(scope))?, least))
         };
-        let lines: Vec<_> = self.waits_in(book, association).into_iter().filter_map(line).collect();
+        let lines: Vec<_> = self.scopes_waited_for(book, association).into_iter().filter_map(line).collect();
         let first = if lines.is_empty() { None } else { self.find_head(association, None) };
         let overtaken = self.overtaken.iter().filter(|it| it.association == association);
         Unplaced { association, first, lines, overtaken: overtaken.map(|it| it.job).collect() }
@@ -162,14 +162,14 @@ impl Ledger {
     }
 
     /// Returns the scopes for whose headroom an association waits.
-    fn waits_in(&self, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
+    fn scopes_waited_for(&self, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
         let mut waits = BTreeSet::new();
         if self.is_unread(association) {
             return waits;
         }
         for (Class { queue, .. }, line) in self.lines(association) {
             let queue = queue.as_ref();
-            let own = self.own_room(book, association, queue);
+            let own = self.own_headroom(book, association, queue);
             if line.next(None, |size| own.exceeded(size).is_empty()).is_none() {
                 continue;
             }
@@ -184,7 +184,13 @@ impl Ledger {
 
     /// Puts an association where it waits, in the middle of a scan, and protects those of its jobs that were overtaken. `priorities` are
     /// those that its [heads](Unplaced::heads) would have.
-    pub fn place(&mut self, book: &Book, walk: &mut Walk, unplaced: Unplaced, priorities: &[(JobId, u32)]) {
+    pub fn place_association(
+        &mut self,
+        book: &Book,
+        cursor: &mut ScanCursor,
+        unplaced: Unplaced,
+        priorities: &[(JobId, u32)],
+    ) {
         let Unplaced { association, first, lines, overtaken } = unplaced;
         let priority = |job: JobId| {
             let found = priorities.iter().find(|(id, _)| *id == job);
@@ -195,7 +201,7 @@ impl Ledger {
         self.leave_lines(association);
         let mut late = Vec::new();
         for (id, head, least) in lines {
-            let keeps_headroom = self.kept_in(id).next().is_some();
+            let keeps_headroom = self.overtaken_in(id).next().is_some();
             let (scopes, account) = self.scopes_and_account(association);
             let (Some(scope), Some(account), key) = (scopes.get_mut(id), account, key(head)) else {
                 continue;
@@ -207,7 +213,7 @@ impl Ledger {
             }
             stand.key = Some(key);
             scope.enter(key, least, stand.since);
-            walk.note_place(id, key);
+            cursor.note_place(id, key);
             if scope.taken.saturating_sub(stand.since) >= OVERTAKEN && !keeps_headroom {
                 late.push((id, key.head));
             }
@@ -230,7 +236,7 @@ impl Ledger {
             is_changed = true;
         }
         if is_changed {
-            self.look_anew();
+            self.note_any_change();
         }
     }
 
@@ -245,36 +251,36 @@ impl Ledger {
 
     /// Returns the next association to look at, of those that the scan has not looked at: of the scopes of its own association, and this
     /// one. An overtaken job for which all its scopes have headroom goes first.
-    pub(super) fn candidate(&self, walk: &mut Walk) -> Option<AssociationId> {
-        if let Some(first) = self.ready_overtaken(walk.association(), |of| !walk.was_tried(of)) {
+    pub(super) fn candidate(&self, cursor: &mut ScanCursor) -> Option<AssociationId> {
+        if let Some(first) = self.ready_overtaken(cursor.association(), |of| !cursor.was_tried(of)) {
             return Some(first);
         }
-        let own = Some(walk.association()).filter(|own| !walk.was_tried(*own));
+        let own = Some(cursor.association()).filter(|own| !cursor.was_tried(*own));
         let mut best = own.and_then(|own| self.account_of(own)?.waiting.key);
-        for (id, scope) in self.all_scopes_of(walk.association()) {
-            best = best.into_iter().chain(self.next_in_scope(id, scope, walk)).min();
+        for (id, scope) in self.all_scopes_of(cursor.association()) {
+            best = best.into_iter().chain(self.next_in_scope(id, scope, cursor)).min();
         }
         best.map(|key| key.association).or(own)
     }
 
-    fn next_in_scope(&self, id: ScopeId, scope: &LimitScope, walk: &mut Walk) -> Option<Key> {
-        let kept: Vec<Size> = self.kept_in(id).map(|it| it.size).collect();
+    fn next_in_scope(&self, id: ScopeId, scope: &LimitScope, cursor: &mut ScanCursor) -> Option<Key> {
+        let kept: Vec<Size> = self.overtaken_in(id).map(|it| it.size).collect();
         let counters =
             || scope.counters.iter().filter(|counter| kept.iter().any(|size| counter.lacks(*size)));
-        let is_kept_from = |size: Size| counters().any(|counter| size.of(counter.amount.measure) > 0);
-        let begun = walk.passed(id, scope);
-        let (mut after, mut looks) = (begun, 0);
+        let is_kept_from = |size: Size| counters().any(|counter| size.amount(counter.amount.measure) > 0);
+        let begun = cursor.search_end(id, scope);
+        let (mut after, mut comparisons) = (begun, 0);
         loop {
             let found = scope.line.next(after, |least| {
-                looks += 1;
+                comparisons += 1;
                 scope.fits(least) && !is_kept_from(least)
             });
-            match found.filter(|key| walk.was_tried(key.association) || !walk.admits(key.keepers)) {
+            match found.filter(|key| cursor.was_tried(key.association) || !cursor.admits(key.keepers)) {
                 Some(key) => after = Some(key),
                 None => {
                     // Headroom that is kept now is for others when the overtaken job has gone: the scan passes over no one because of it.
                     let upto = after.filter(|_| after != begun && kept.is_empty());
-                    walk.pass(id, scope, upto, looks);
+                    cursor.note_search(id, scope, upto, comparisons);
                     return found;
                 }
             }

@@ -38,21 +38,21 @@ pub enum Line {
 /// (`place.rs`) order the associations. Headroom only shrinks from one step to the next, because a job that gives headroom back begins a
 /// scan of its own. So the scan skips an association in which it has found no job that changes.
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub struct ScanCursor {
     association: AssociationId,
     line: Line,
     /// Associations that the scan has begun to look at.
-    courses: BTreeMap<AssociationId, Course>,
+    scans: BTreeMap<AssociationId, AssociationScan>,
     /// Associations without a further job that changes.
     tried: BTreeSet<AssociationId>,
     /// How far the scan has come in the line of each scope.
-    passed: BTreeMap<ScopeId, Passed>,
-    looks: usize,
+    search_ends: BTreeMap<ScopeId, SearchEnd>,
+    comparisons: usize,
 }
 
 /// How far a scan has come in the line of a scope.
 #[derive(Clone, Debug)]
-struct Passed {
+struct SearchEnd {
     /// Each association up to here was looked at, finds no headroom, or takes no part.
     upto: Key,
     /// How much of each limit was in use. If a job ends meanwhile, the scan begins the line again.
@@ -60,17 +60,17 @@ struct Passed {
 }
 
 /// The cost of computing the headroom for a class of held jobs, in comparisons of a size.
-const ROOM: usize = 8;
+const HEADROOM_COST: usize = 8;
 
-impl Walk {
+impl ScanCursor {
     /// Returns the association with which the scan began.
     pub fn association(&self) -> AssociationId {
         self.association
     }
 
     /// Returns the cost so far: how many sizes were compared with headroom.
-    pub fn looks(&self) -> usize {
-        self.looks
+    pub fn comparisons(&self) -> usize {
+        self.comparisons
     }
 
     pub(super) fn was_tried(&self, association: AssociationId) -> bool {
@@ -78,25 +78,32 @@ impl Walk {
     }
 
     /// Returns the place in the line of a scope after which the search continues.
-    pub(super) fn passed(&self, id: ScopeId, scope: &LimitScope) -> Option<Key> {
-        let passed = self.passed.get(&id)?;
-        let gave_room = scope.counters.iter().zip(&passed.used).any(|(counter, used)| counter.used() < *used);
-        (!gave_room).then_some(passed.upto)
+    pub(super) fn search_end(&self, id: ScopeId, scope: &LimitScope) -> Option<Key> {
+        let end = self.search_ends.get(&id)?;
+        let gave_headroom =
+            scope.counters.iter().zip(&end.used).any(|(counter, used)| counter.used() < *used);
+        (!gave_headroom).then_some(end.upto)
     }
 
-    /// Notes that the search in a line has come to `upto`, or no further if that is `None`, after `looks` comparisons.
-    pub(super) fn pass(&mut self, id: ScopeId, scope: &LimitScope, upto: Option<Key>, looks: usize) {
-        self.looks += looks;
+    /// Notes that the search in a line has come to `upto`, or no further if that is `None`, after `comparisons` comparisons.
+    pub(super) fn note_search(
+        &mut self,
+        id: ScopeId,
+        scope: &LimitScope,
+        upto: Option<Key>,
+        comparisons: usize,
+    ) {
+        self.comparisons += comparisons;
         if let Some(upto) = upto {
             let used = scope.counters.iter().map(Counter::used).collect();
-            self.passed.insert(id, Passed { upto, used });
+            self.search_ends.insert(id, SearchEnd { upto, used });
         }
     }
 
     /// Notes the place of an association in a line. If the search has come further, it begins again.
     pub(super) fn note_place(&mut self, id: ScopeId, key: Key) {
-        if !self.was_tried(key.association) && self.passed.get(&id).is_some_and(|passed| key < passed.upto) {
-            self.passed.remove(&id);
+        if !self.was_tried(key.association) && self.search_ends.get(&id).is_some_and(|end| key < end.upto) {
+            self.search_ends.remove(&id);
         }
     }
 
@@ -105,14 +112,14 @@ impl Walk {
     }
 
     #[cfg(test)]
-    pub(super) fn begin_lines_anew(&mut self) {
-        self.passed.clear();
+    pub(super) fn restart_lines(&mut self) {
+        self.search_ends.clear();
     }
 }
 
 /// The part of a scan over the held jobs of one association. It costs O(decisions + classes) searches, whatever the number of held jobs.
 #[derive(Clone, Debug)]
-struct Course {
+struct AssociationScan {
     /// Of each class the next job that was to change when the scan found it.
     found: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
     /// Classes to search, each with the job after which the search continues. The search follows when the last step was carried out: only
@@ -122,15 +129,15 @@ struct Course {
 
 impl Ledger {
     /// Begins a release scan.
-    pub fn walk(&self, association: AssociationId, line: Line) -> Walk {
-        let (courses, tried, passed) = Default::default();
-        Walk { association, line, courses, tried, passed, looks: 0 }
+    pub fn begin_scan(&self, association: AssociationId, line: Line) -> ScanCursor {
+        let (scans, tried, search_ends) = Default::default();
+        ScanCursor { association, line, scans, tried, search_ends, comparisons: 0 }
     }
 
     /// Notes that something has changed, so that each association is worth a look. Until then [`release_next`](Ledger::release_next)
     /// skips associations in which a scan found no job that changes. After a push there is a scan for each association with held jobs, and
     /// without this each scan would look at all associations that wait for the same headroom.
-    pub fn look_anew(&mut self) {
+    pub fn note_any_change(&mut self) {
         self.in_vain.clear();
         self.unplaced.extend(self.passed_over.drain(..));
     }
@@ -138,41 +145,43 @@ impl Ledger {
     /// Decides the next step: returns the next held job that changes. A job that exceeds no limit is freed, and reserves headroom at once.
     /// Any other job loses the names of limits that have headroom, but never its last name. Names of limits over scopes go only with the
     /// last: otherwise all jobs that wait would lose and get them whenever one job fits. Jobs of the associations in `undecided` are
-    /// skipped. Before each step, the caller [places](Ledger::place) the [unplaced](Ledger::unplaced) associations.
+    /// skipped. Before each step, the caller [places](Ledger::place_association) the [unplaced](Ledger::unplaced) associations.
     pub fn release_next(
         &mut self,
         book: &Book,
-        walk: &mut Walk,
+        cursor: &mut ScanCursor,
         undecided: &BTreeSet<AssociationId>,
     ) -> Option<Released> {
         loop {
-            let association = self.candidate(walk)?;
-            let waits = self.account_of(association).is_some_and(|account| !account.waiting.is_nowhere());
-            let is_in_vain = self.in_vain.get(&association).is_some_and(|line| *line >= walk.line);
+            let association = self.candidate(cursor)?;
+            let waits = self.account_of(association).is_some_and(|account| !account.waiting.has_no_place());
+            let is_in_vain = self.in_vain.get(&association).is_some_and(|line| *line >= cursor.line);
             if is_in_vain && !undecided.contains(&association) {
                 self.passed_over.extend(Some(association).filter(|_| waits));
             } else if !undecided.contains(&association) {
-                let begun = walk.courses.remove(&association);
+                let begun = cursor.scans.remove(&association);
                 let is_whole = begun.is_none();
-                let mut course = begun.unwrap_or_else(|| self.course(association, walk.line));
-                if let Some(released) = self.next_of(book, association, &mut course, &mut walk.looks) {
-                    walk.courses.insert(association, course);
+                let mut scan = begun.unwrap_or_else(|| self.begin_association_scan(association, cursor.line));
+                if let Some(released) =
+                    self.next_change(book, association, &mut scan, &mut cursor.comparisons)
+                {
+                    cursor.scans.insert(association, scan);
                     return Some(released);
                 }
                 // A job that was skipped before others went may find headroom since then, if they have ended.
                 if is_whole {
-                    let line = self.in_vain.entry(association).or_insert(walk.line);
-                    *line = walk.line.max(*line);
+                    let line = self.in_vain.entry(association).or_insert(cursor.line);
+                    *line = cursor.line.max(*line);
                 }
                 // The association may have to wait elsewhere.
                 self.unplaced.extend(Some(association).filter(|_| waits));
             }
-            walk.tried.insert(association);
+            cursor.tried.insert(association);
         }
     }
 
     /// Begins the scan over one association. Classes take no part while eventlogs are being read of jobs with which they share a limit.
-    fn course(&mut self, association: AssociationId, line: Line) -> Course {
+    fn begin_association_scan(&mut self, association: AssociationId, line: Line) -> AssociationScan {
         let mut unsought = Vec::new();
         let classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
         for class in classes {
@@ -185,7 +194,7 @@ impl Ledger {
                 unsought.push((class, None));
             }
         }
-        Course { found: BinaryHeap::new(), unsought }
+        AssociationScan { found: BinaryHeap::new(), unsought }
     }
 
     /// Returns the associations that have taken no part in a scan since the last call because eventlogs were being read.
@@ -193,29 +202,29 @@ impl Ledger {
         std::mem::take(&mut self.put_off)
     }
 
-    fn next_of(
+    fn next_change(
         &mut self,
         book: &Book,
         association: AssociationId,
-        course: &mut Course,
-        looks: &mut usize,
+        scan: &mut AssociationScan,
+        comparisons: &mut usize,
     ) -> Option<Released> {
         loop {
-            while let Some((class, after)) = course.unsought.pop() {
-                let room = self.room(book, association, class.queue.as_ref());
-                *looks += ROOM;
+            while let Some((class, after)) = scan.unsought.pop() {
+                let headroom = self.headroom(book, association, class.queue.as_ref());
+                *comparisons += HEADROOM_COST;
                 let changes = |size| {
-                    *looks += 1;
-                    may_change(class.names, room.exceeded(size))
+                    *comparisons += 1;
+                    may_change(class.names, headroom.exceeded(size))
                 };
                 if let Some(id) = self.next_held(association, &class, after, changes) {
-                    course.found.push(Reverse((class.keepers, id, class)));
+                    scan.found.push(Reverse((class.keepers, id, class)));
                 }
             }
-            let Reverse((_, id, class)) = course.found.pop()?;
-            let exceeded = self.is_in_line(association, &class, id).then(|| self.exceeded_by(book, id));
+            let Reverse((_, id, class)) = scan.found.pop()?;
+            let exceeded = self.is_held_in(association, &class, id).then(|| self.exceeded_by(book, id));
             let names = class.names;
-            course.unsought.push((class, Some(id)));
+            scan.unsought.push((class, Some(id)));
             // Since the scan found the job, the job may have left the line, or other jobs may have taken the headroom.
             let Some(exceeded) = exceeded.filter(|exceeded| may_change(names, *exceeded)) else { continue };
             let (is_free, going) = (exceeded.is_empty(), going(names, exceeded));

@@ -62,7 +62,7 @@ impl LimitScope {
 
     /// Returns true if a job of `size` would fit if no other job counted here.
     pub fn could_fit(&self, size: Size) -> bool {
-        self.counters.iter().all(|it| it.cap.limit.admits(0, size.of(it.amount.measure)))
+        self.counters.iter().all(|it| it.cap.limit.admits(0, size.amount(it.amount.measure)))
     }
 
     /// Puts an association into the line.
@@ -192,7 +192,7 @@ impl LimitScopes {
 
 impl Ledger {
     /// Determines the limit scopes of an association to which a job is about to come.
-    pub fn meet(&mut self, book: &Book, id: AssociationId) {
+    pub fn find_scopes_of(&mut self, book: &Book, id: AssociationId) {
         if self.scopes.are_none() {
             return;
         }
@@ -223,7 +223,7 @@ impl Ledger {
             let Some(account) = self.accounts.get_mut(index) else { continue };
             (account.member_of, account.waiting) = Default::default();
             if !account.is_idle() {
-                self.meet(book, id);
+                self.find_scopes_of(book, id);
             }
         }
         for row in self.jobs.values() {
@@ -232,7 +232,7 @@ impl Ledger {
             let member_of = account.and_then(|account| account.member_of.as_deref()).unwrap_or_default();
             self.scopes.count(member_of, &row.job, row.job.footprint(), u64::saturating_add);
         }
-        self.place_all_anew();
+        self.recompute_all_places();
     }
 
     /// Returns the scopes that count jobs of an association in `queue`, the narrowest first.

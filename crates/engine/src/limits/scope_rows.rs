@@ -38,7 +38,7 @@ impl Row {
     }
 
     /// Returns the row with an index.
-    pub(super) fn at(index: usize) -> Option<Row> {
+    pub(super) fn from_index(index: usize) -> Option<Row> {
         let scope = *Scope::ALL.get(index / Amount::ALL.len())?;
         let amount = *Amount::ALL.get(index % Amount::ALL.len())?;
         Some(Row { scope, amount })
@@ -58,7 +58,7 @@ impl Row {
 
 /// Returns all rows.
 pub(super) fn rows() -> impl DoubleEndedIterator<Item = Row> {
-    (0..NAMES.len()).filter_map(Row::at)
+    (0..NAMES.len()).filter_map(Row::from_index)
 }
 
 /// Returns the limits over scopes that count jobs of one queue only.
@@ -75,7 +75,7 @@ pub(super) fn rejection(
     size: Size,
 ) -> Option<String> {
     let Amount { stage, measure } = amount;
-    let asked = size.of(measure);
+    let asked = size.amount(measure);
     if measure == Measure::Jobs || cap.limit.admits(0, asked) {
         return None;
     }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn rows_stand_in_order_and_no_two_have_a_name() {
         for (index, row) in rows().enumerate() {
-            assert_eq!((row.index(), Row::at(index)), (Some(index), Some(row)));
+            assert_eq!((row.index(), Row::from_index(index)), (Some(index), Some(row)));
             let scope = match row.scope {
                 Scope::Association => "association",
                 Scope::AssociationInQueue => "association-queue",
@@ -114,7 +114,7 @@ mod tests {
             };
             assert_eq!(row.hold().name(), format!("max-{}-{scope}", row.amount));
         }
-        assert_eq!(Row::at(NAMES.len()), None);
+        assert_eq!(Row::from_index(NAMES.len()), None);
         let names: std::collections::BTreeSet<&str> =
             super::super::RULES.names().map(|hold| hold.name()).collect();
         assert_eq!(names.len(), NAMES.len() + super::super::RULES.counters.len());

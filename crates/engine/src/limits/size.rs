@@ -38,7 +38,7 @@ impl Size {
     }
 
     /// Returns the amount of a measure that a job of this size counts as.
-    pub fn of(self, measure: Measure) -> u64 {
+    pub fn amount(self, measure: Measure) -> u64 {
         match measure {
             Measure::Jobs => 1,
             Measure::Nodes => self.nodes,

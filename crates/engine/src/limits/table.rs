@@ -73,9 +73,9 @@ pub struct PerJob {
 impl PerJob {
     fn reject(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
         let caps = || self.caps.on(association, queue);
-        caps().find(|(measure, cap)| !cap.admits(0, size.of(*measure)))?;
+        caps().find(|(measure, cap)| !cap.admits(0, size.amount(*measure)))?;
         let sizes =
-            Measure::ALL.map(|measure| (format!("{{{}}}", measure.name()), size.of(measure).to_string()));
+            Measure::ALL.map(|measure| (format!("{{{}}}", measure.name()), size.amount(measure).to_string()));
         let caps = caps().map(|(measure, cap)| (format!("{{max-{}}}", measure.name()), cap.to_string()));
         let values = sizes.into_iter().chain(caps);
         Some(values.fold(self.rejection.to_owned(), |text, (key, value)| text.replace(&key, &value)))
@@ -212,7 +212,7 @@ impl Rules {
     /// Returns the members of a set, in that order.
     pub fn members(self, set: HoldSet) -> impl DoubleEndedIterator<Item = Hold> {
         let ours = self.all().map(|(hold, _)| hold).filter(move |hold| set.contains(*hold));
-        ours.chain(set.rows().filter_map(Row::at).map(Row::hold))
+        ours.chain(set.rows().filter_map(Row::from_index).map(Row::hold))
     }
 
     /// Returns the limits on counters of which `which` is true.

@@ -124,7 +124,7 @@ fn a_job_is_held_in_priority_once_nothing_else_is_to_be_decided() {
     ] {
         let mut one = Job { admission, ..job(&book, Phase::Sched) };
         assert!(!one.is_held() && !one.is_awaiting());
-        one.await_room();
+        one.await_headroom();
         assert!(one.is_awaiting());
         assert_eq!(one.is_held(), is_held, "{admission:?}");
         assert!(one.footprint().is_idle());
@@ -132,7 +132,7 @@ fn a_job_is_held_in_priority_once_nothing_else_is_to_be_decided() {
 }
 
 fn release(ledger: &mut Ledger, book: &Book, association: AssociationId) -> Vec<u64> {
-    let mut walk = ledger.walk(association, Line::All);
+    let mut walk = ledger.begin_scan(association, Line::All);
     std::iter::from_fn(|| ledger.release_next(book, &mut walk, &BTreeSet::new()))
         .map(|released| released.id.0)
         .collect()
@@ -153,7 +153,7 @@ fn a_release_reserves_as_it_goes_and_keeps_order() {
     ledger.remove(JobId(10));
     let freed = release(&mut ledger, &book, association);
     assert_eq!(freed, [30]);
-    assert_eq!(ledger.in_line().count(), 0);
+    assert_eq!(ledger.associations_with_held().count(), 0);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn who_left_the_line_since_it_was_found_is_passed_over() {
         for (id, queue) in [(1, "q"), (2, "other"), (3, "other")] {
             ledger.insert(JobId(id), Job { queue: Some(queue.into()), ..held(&book) });
         }
-        let mut walk = ledger.walk(book.find(UserId(1), None).unwrap(), Line::All);
+        let mut walk = ledger.begin_scan(book.find(UserId(1), None).unwrap(), Line::All);
         let mut next = |ledger: &mut Ledger| {
             ledger.release_next(&book, &mut walk, &BTreeSet::new()).map(|released| released.id.0)
         };
@@ -265,6 +265,6 @@ fn only_in_depend_is_a_job_up_to_others() {
         (held(&book), false),
         (Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Depend) }, false),
     ] {
-        assert_eq!(job.is_up_to_others(), wanted, "{:?}", job.phase);
+        assert_eq!(job.is_only_blocked(), wanted, "{:?}", job.phase);
     }
 }

@@ -96,7 +96,7 @@ impl<'a> Enclosed<'a> {
 
     /// Held jobs that may have gone by now. Those that come before this one take their places. Says how many looks that took.
     fn note_who_fits(&mut self) -> usize {
-        let mut walk = self.emptiest.walk(self.association, Line::All);
+        let mut walk = self.emptiest.begin_scan(self.association, Line::All);
         let place = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
         let wanted = place(&self.fullest, self.wanted);
         while let Some(Released { id, is_free, .. }) =
@@ -113,7 +113,7 @@ impl<'a> Enclosed<'a> {
                 self.behind.push(id);
             }
         }
-        walk.looks()
+        walk.comparisons()
     }
 
     /// Those that come after this one take their places too, but for such as every limit keeps back that may keep this one. Says at how

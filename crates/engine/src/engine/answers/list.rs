@@ -226,7 +226,7 @@ fn as_listed(
     weighings: &mut Vec<Vec<i64>>,
     shared: &mut Shared,
 ) -> ListedJob {
-    let price = view.posted.price_of(id);
+    let price = view.posted.job_priority(id);
     let price = price.as_ref();
     let weighing = price.map(|price| {
         *shared.weighings.entry(price.weighing_key()).or_insert_with(|| {
@@ -239,7 +239,8 @@ fn as_listed(
         Some(association) => {
             let key = (association, job.queue.clone());
             let room = shared.rooms.entry(key);
-            let room = room.or_insert_with(|| view.ledger.room(&view.book, association, job.queue.as_ref()));
+            let room =
+                room.or_insert_with(|| view.ledger.headroom(&view.book, association, job.queue.as_ref()));
             view.ledger
                 .rules()
                 .members(room.exceeded(job.size))

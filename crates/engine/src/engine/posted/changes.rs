@@ -92,7 +92,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    fn of(change: Change) -> Changes {
+    fn with(change: Change) -> Changes {
         let mut changes = Changes::default();
         changes.put(change);
         changes
@@ -217,7 +217,9 @@ impl PostedPriorities {
         made: &Explanation,
         now: &Circumstances,
     ) -> Changes {
-        let Some((_, before)) = self.pending.get(id) else { return Changes::of(self.first_change(id, now)) };
+        let Some((_, before)) = self.pending.get(id) else {
+            return Changes::with(self.first_change(id, now));
+        };
         let mut changes = Changes::default();
         if before.urgency != urgency {
             changes.put(Change::Urgency);

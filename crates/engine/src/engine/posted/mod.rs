@@ -66,7 +66,7 @@ const _: () = assert!(size_of::<Posted>() <= 128);
 
 /// The posted priority of a job with its terms, and its current priority as of the last refresh.
 #[derive(Clone, Debug)]
-pub struct Price {
+pub struct JobPriority {
     /// The priority by which Flux schedules.
     pub posted: u32,
     /// The current priority as of the last refresh.
@@ -80,7 +80,7 @@ pub struct Price {
     weighing: Arc<Weighing>,
 }
 
-impl Price {
+impl JobPriority {
     /// Returns the weight of each term that answers show.
     pub fn shown_weights(&self) -> Vec<i64> {
         shown(self.weighing.weighed.all().map(|(factor, weight)| (factor.name, weight)))
@@ -276,7 +276,7 @@ impl PostedPriorities {
 
     /// Stores the current priority of a pending job.
     pub fn set_current(&mut self, id: JobId, priority: u32) {
-        let known = self.pending.get(id).map(|(priced, _)| priced.current);
+        let known = self.pending.get(id).map(|(job, _)| job.current);
         self.has_changed |= known.is_some_and(|known| known != priority);
         self.pending.set_current(id, priority);
     }
@@ -361,8 +361,8 @@ impl PostedPriorities {
         let posted = self.record(id, association, urgency, made, now);
         self.updated.remove(&id);
         self.held_again.remove(&id);
-        let priced = PendingJob { id, posted: made.priority, current: made.priority, is_incomparable: false };
-        let former = self.pending.put(queue, priced, posted).map(|former| former.association);
+        let job = PendingJob { id, posted: made.priority, current: made.priority, is_incomparable: false };
+        let former = self.pending.put(queue, job, posted).map(|former| former.association);
         if former != Some(association) {
             if let Some(former) = former {
                 self.groups.leave(former, id);
@@ -432,8 +432,8 @@ impl PostedPriorities {
         let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
         let mut changes = self.changes_since(id, association, urgency, made, now);
         let (mut when, mut earlier) = (now.now, None);
-        if let Some((priced, before)) = self.pending.get(id) {
-            if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
+        if let Some((job, before)) = self.pending.get(id) {
+            if changes.is_empty() || job.posted == made.priority && !changes.is_of_job() {
                 // Flux does not post an equal number: the posted priority keeps its reason.
                 (changes, when, earlier) = (before.changes, before.when, before.earlier);
             } else if changes.is_gradual() {
@@ -491,11 +491,11 @@ impl PostedPriorities {
     }
 
     /// Returns the posted priority of a pending job, and its priority as of the last refresh.
-    pub(in crate::engine) fn price_of(&self, id: JobId) -> Option<Price> {
-        let (priced, posted) = self.pending.get(id)?;
-        Some(Price {
-            posted: priced.posted,
-            exact: priced.current,
+    pub(in crate::engine) fn job_priority(&self, id: JobId) -> Option<JobPriority> {
+        let (job, posted) = self.pending.get(id)?;
+        Some(JobPriority {
+            posted: job.posted,
+            exact: job.current,
             made: posted.explanation(),
             urgency: posted.urgency,
             when: posted.when,
@@ -505,11 +505,11 @@ impl PostedPriorities {
 
     /// Returns the posted priority of a pending job.
     pub(in crate::engine) fn posted_priority(&self, id: JobId) -> Option<u32> {
-        self.pending.get(id).map(|(priced, _)| priced.posted)
+        self.pending.get(id).map(|(job, _)| job.posted)
     }
 
     /// Returns true if the posted priority was stale at the last refresh.
     pub(in crate::engine) fn is_stale(&self, id: JobId) -> bool {
-        self.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.current)
+        self.pending.get(id).is_some_and(|(job, _)| job.posted != job.current)
     }
 }

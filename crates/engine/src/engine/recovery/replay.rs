@@ -45,7 +45,7 @@ impl Replay {
 
 impl Recovery {
     /// Counts a replayed job by its state. No job is rejected or ended.
-    pub(in crate::engine) fn replayed(
+    pub(in crate::engine) fn count_replayed(
         &mut self,
         shared: &mut Shared,
         mut job: Job,
@@ -67,8 +67,8 @@ impl Recovery {
         match job.phase {
             // The job waited for data, was held, has a score of 0, or was just released. In each case it is held now, and a release scan
             // decides.
-            Phase::Priority => job.await_room(),
-            Phase::Sched if facts.priority == 0 && facts.urgency != URGENCY_HOLD => job.await_room(),
+            Phase::Priority => job.await_headroom(),
+            Phase::Sched if facts.priority == 0 && facts.urgency != URGENCY_HOLD => job.await_headroom(),
             Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
             _ => {}
         }
@@ -88,7 +88,7 @@ impl Recovery {
         effects.extend(if lacks_start {
             Some(Effect::ReadEventlog(facts.id))
         } else {
-            accrual::accrues(shared, facts.id)
+            accrual::record_start(shared, facts.id)
         });
         effects.extend(shared.expirations.follow(&shared.ledger, facts.id, facts.state == State::Run));
         if !self.replay.is_due {
@@ -99,20 +99,23 @@ impl Recovery {
     }
 
     /// Handles all replayed jobs after their callbacks: asks for their eventlogs and, if a job is in PRIORITY, for all priorities.
-    pub(in crate::engine) fn replay_seen(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub(in crate::engine) fn finish_replay(&mut self, shared: &mut Shared) -> Vec<Effect> {
         let Replay { is_due, pending, has_unpriced } = std::mem::take(&mut self.replay);
         if !is_due {
             return Vec::new();
         }
         let depends =
             pending.iter().filter_map(|id| shared.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
-        shared.due.unjudged.extend(depends.filter_map(Job::association));
+        shared.due.undecided.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(shared, pending);
         if self.resync.is_over() {
             // Jobs that came during the comparison may be held because of records that were wrong.
-            shared.due.passes.extend(shared.ledger.in_line().map(|association| (association, Line::All)));
+            shared
+                .due
+                .later_scans
+                .extend(shared.ledger.associations_with_held().map(|association| (association, Line::All)));
         }
-        self.all_may_be_known(shared);
+        self.end_comparison_if_known(shared);
         // Flux asks for the priority of jobs in PRIORITY at plugin load, but not after a restart.
         if has_unpriced {
             effects.extend(reprioritize_all());
@@ -156,7 +159,7 @@ impl Recovery {
     }
 
     /// Stores the dependency names of an eventlog; `None` if it cannot be read.
-    pub(in crate::engine) fn eventlog(
+    pub(in crate::engine) fn take_eventlog(
         &mut self,
         shared: &mut Shared,
         id: JobId,
@@ -179,13 +182,13 @@ impl Recovery {
                 let ours = ours.iter().filter_map(|(text, added)| Some((rules.parse(text)?, *added)));
                 ours.for_each(|(name, added)| job.names.replay(name, added));
             });
-            effects.extend(self.known(shared, id));
+            effects.extend(self.mark_known(shared, id));
         }
         effects
     }
 
     /// Marks the names of a job as known. They show whether the job was released.
-    fn known(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    fn mark_known(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
         let is_unwatched = shared.subscriptions.is_unwatched(id);
         shared.ledger.change(id, |job| {
@@ -201,10 +204,10 @@ impl Recovery {
                 };
             }
         });
-        self.all_may_be_known(shared);
+        self.end_comparison_if_known(shared);
         match shared.ledger.job(id).and_then(Job::association) {
-            Some(association) => self.one_less_unread(shared, association),
-            None => replay::passes_put_off(shared),
+            Some(association) => self.scan_if_all_read(shared, association),
+            None => replay::schedule_put_off_scans(shared),
         }
     }
 
@@ -221,10 +224,10 @@ impl Recovery {
                     job.grant = Grant::Given;
                 }
             });
-            self.all_may_be_known(shared);
+            self.end_comparison_if_known(shared);
             // The job may be held in PRIORITY, where its names do not matter.
             let association = association.filter(|_| knowledge != Knowledge::Known);
-            return association.map(|a| self.one_less_unread(shared, a)).unwrap_or_default();
+            return association.map(|a| self.scan_if_all_read(shared, a)).unwrap_or_default();
         }
         let mut effects = Vec::new();
         if self.unreadable.insert(id) {
@@ -235,13 +238,13 @@ impl Recovery {
         effects.push(Effect::ReadDependencies(id));
         if knowledge == Knowledge::Unread {
             shared.ledger.change(id, |job| job.knowledge = Knowledge::Unreadable);
-            effects.extend(association.map(|a| self.one_less_unread(shared, a)).unwrap_or_default());
+            effects.extend(association.map(|a| self.scan_if_all_read(shared, a)).unwrap_or_default());
         }
         effects
     }
 
     /// Stores the outstanding names of a job whose eventlog cannot be read.
-    pub(in crate::engine) fn dependencies(
+    pub(in crate::engine) fn take_dependencies(
         &mut self,
         shared: &mut Shared,
         id: JobId,
@@ -258,14 +261,14 @@ impl Recovery {
         if knowledge != Knowledge::Known {
             let names = HoldNames::only_outstanding(rules, ours, shared.now);
             shared.ledger.change(id, |job| job.names = names);
-            effects.extend(self.known(shared, id));
+            effects.extend(self.mark_known(shared, id));
         }
         effects
     }
 
     /// Schedules a release scan if all eventlogs of an association are read. The scan also holds replayed jobs that exceed a limit, if
     /// that was not decided before.
-    pub(in crate::engine) fn one_less_unread(
+    pub(in crate::engine) fn scan_if_all_read(
         &mut self,
         shared: &mut Shared,
         association: AssociationId,
@@ -273,12 +276,12 @@ impl Recovery {
         if shared.ledger.is_unread(association) {
             return Vec::new();
         }
-        let effects = replay::passes_put_off(shared);
+        let effects = replay::schedule_put_off_scans(shared);
         if shared.due.half_pushed.contains(&association) {
             return effects;
         }
         shared.due.scan(association);
-        if shared.due.unjudged.contains(&association) {
+        if shared.due.undecided.contains(&association) {
             shared.due.scans.push(Scan::HoldReplayed(association));
         }
         effects
@@ -286,9 +289,9 @@ impl Recovery {
 
     /// Ends the comparison with Flux if all eventlogs are known. While a job with an unreadable eventlog is being asked about, the
     /// comparison does not end: if the answer caused a panic each time, each would begin a new series of comparisons.
-    pub(in crate::engine) fn all_may_be_known(&mut self, shared: &mut Shared) {
+    pub(in crate::engine) fn end_comparison_if_known(&mut self, shared: &mut Shared) {
         if !shared.ledger.has_unread() && self.unreadable.is_empty() {
-            self.resync.ended();
+            self.resync.end_if_over();
         }
     }
 }
@@ -301,14 +304,14 @@ fn note_foreign(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> V
         others.complete();
         return keepers::note_keepers(shared, id);
     }
-    let mut others = ForeignNames::of_new();
+    let mut others = ForeignNames::for_new_job();
     foreign.iter().for_each(|(name, added)| others.note(name, *added));
     let is_here = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
-    if others.keep_it() && is_here { keepers::watch(shared, id) } else { Vec::new() }
+    if others.may_block_job() && is_here { keepers::watch(shared, id) } else { Vec::new() }
 }
 
 /// Schedules release scans for associations whose scans waited for the eventlogs of other associations with the same limits.
-fn passes_put_off(shared: &mut Shared) -> Vec<Effect> {
+fn schedule_put_off_scans(shared: &mut Shared) -> Vec<Effect> {
     if shared.ledger.has_unread() {
         return Vec::new();
     }
@@ -318,14 +321,14 @@ fn passes_put_off(shared: &mut Shared) -> Vec<Effect> {
 
 /// Holds replayed jobs of the association that have no name of this plugin and exceed a limit.
 pub(in crate::engine) fn hold_replayed(shared: &mut Shared, association: AssociationId) -> Vec<Effect> {
-    shared.due.unjudged.remove(&association);
+    shared.due.undecided.remove(&association);
     let is_free = |id: &JobId| {
         shared.ledger.job(*id).is_some_and(|job| {
-            job.origin == Origin::Replayed && job.is_up_to_others() && job.grant == Grant::None
+            job.origin == Origin::Replayed && job.is_only_blocked() && job.grant == Grant::None
         })
     };
     let free: Vec<JobId> = shared.ledger.before_sched(association).filter(is_free).collect();
-    free.into_iter().flat_map(|id| hold::hold(shared, id)).collect()
+    free.into_iter().flat_map(|id| hold::hold_in_depend(shared, id)).collect()
 }
 
 fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {

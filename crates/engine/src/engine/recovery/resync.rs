@@ -48,7 +48,7 @@ impl Resync {
     }
 
     /// Ends the comparison if all jobs were looked up.
-    pub fn ended(&mut self) {
+    pub fn end_if_over(&mut self) {
         if self.is_over() {
             *self = Resync::default();
         }

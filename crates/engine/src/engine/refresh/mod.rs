@@ -48,7 +48,7 @@ use terms::Terms;
 pub(super) struct Refresh {
     stage: Stage,
     /// Whether the next refresh computes all current priorities, because they may have changed for other reasons than a fair-share.
-    reprice: bool,
+    recomputes_all: bool,
     /// The terms that all priorities share, as of the last refresh.
     terms: Option<Terms>,
     /// Whether a push waits for its refresh. Then Flux is asked for jobs without a priority, and a release scan covers all associations.

@@ -96,14 +96,15 @@ impl Refresh {
         for id in now {
             let urgency = shared.posted.urgency(id).unwrap_or_default();
             if shared.ledger.job(id).is_some_and(|job| wakes_too_late(shared, id, job, urgency)) {
-                effects.extend(hold::stands_in_line(shared, id));
+                effects.extend(hold::hold_woken(shared, id));
                 continue;
             }
             let Some(made) = priorities::note_post(shared, id) else { continue };
             self.posting.touched += 1;
             effects.extend(priorities::memo(shared, id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
-            let freed = hold::rest(shared, id, Demand::of_price(made.priority)).map(|of| (of, Line::All));
+            let freed =
+                hold::set_demand(shared, id, Demand::for_priority(made.priority)).map(|of| (of, Line::All));
             scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
         // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 /// The number of associations and jobs that one turn computes, which takes a few milliseconds.
 const SLICE: usize = 20_000;
 /// The cost of computing a priority, in units of computing the fair-share of an association.
-pub(super) const JOB: usize = 10;
+pub(super) const JOB_COST: usize = 10;
 /// The size up to which all fair-shares are computed in one turn, as a number of associations and jobs.
 const SMALL: usize = 4_000;
 /// Seconds from a panic to the next refresh, if refreshes are off.
@@ -43,7 +43,7 @@ pub(super) enum Stage {
     Turns(Box<Taking>),
     /// The priorities of these associations' jobs are computed: of all associations, or of those with a changed fair-share. For the first
     /// one, the id is that of the last job done.
-    Pricing(VecDeque<AssociationId>, bool, Option<JobId>),
+    Priorities(VecDeque<AssociationId>, bool, Option<JobId>),
     /// The engine searches for jobs without a priority.
     Seeking(Seeking),
     /// These priorities are posted.
@@ -126,7 +126,7 @@ impl Refresh {
 
     /// Begins a refresh with changed settings.
     pub fn restart(&mut self, shared: &mut Shared) -> Vec<Effect> {
-        self.reprice = true;
+        self.recomputes_all = true;
         self.stale.request(shared.now);
         self.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh(shared));
@@ -155,7 +155,7 @@ impl Refresh {
         shared: &mut Shared,
         recovery: &Recovery,
     ) -> Vec<Effect> {
-        (self.reprice, self.pushed) = (true, true);
+        (self.recomputes_all, self.pushed) = (true, true);
         self.stale.request(shared.now);
         let mut effects = Vec::from_iter(self.begin_refresh(shared));
         // On a large site, the push itself takes enough time for one turn.
@@ -170,7 +170,7 @@ impl Refresh {
         self.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh(shared));
         if !shared.is_live() {
-            effects.extend(age::ages_due(shared));
+            effects.extend(age::reprioritize_if_aged(shared));
         } else if matches!(self.stage, Stage::Idle) {
             effects.extend(self.begin_refresh(shared));
             effects.extend(self.go_on_refreshing(shared, recovery));
@@ -207,10 +207,10 @@ impl Refresh {
                         let last = &mut self.posting;
                         (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
                         last.changed = done.changed.len();
-                        let all = std::mem::take(&mut self.reprice);
+                        let all = std::mem::take(&mut self.recomputes_all);
                         let has_changed = !done.changed.is_empty();
                         self.stage = if all || shared.weighed.weight(AGE) == 0 {
-                            self.begin_pricing(shared, all, has_changed)
+                            self.begin_priorities(shared, all, has_changed)
                         } else {
                             Stage::Capped(Capped { has_changed, after: None })
                         };
@@ -221,11 +221,11 @@ impl Refresh {
                 }
                 Stage::Capped(at) => {
                     let at = *at;
-                    if let Some(next) = terms::reprice_capped(shared, at, &mut left) {
+                    if let Some(next) = terms::update_capped(shared, at, &mut left) {
                         self.stage = Stage::Capped(next);
                         break;
                     }
-                    self.stage = self.begin_pricing(shared, false, at.has_changed);
+                    self.stage = self.begin_priorities(shared, false, at.has_changed);
                 }
                 Stage::Turns(_) => {
                     let Stage::Turns(taking) = std::mem::take(&mut self.stage) else {
@@ -236,10 +236,12 @@ impl Refresh {
                             self.stage = Stage::Turns(Box::new(taking));
                             break;
                         }
-                        None => self.stage = Stage::Pricing(shared.posted.associations().into(), true, None),
+                        None => {
+                            self.stage = Stage::Priorities(shared.posted.associations().into(), true, None)
+                        }
                     }
                 }
-                Stage::Pricing(list, all, after) => {
+                Stage::Priorities(list, all, after) => {
                     let (all, after) = (*all, *after);
                     let Some(association) = list.front().copied() else {
                         shared.posted.end_site_change();
@@ -249,15 +251,15 @@ impl Refresh {
                         self.stage = Stage::Seeking(Seeking::default());
                         continue;
                     };
-                    let (priced, next) =
-                        priorities::update_group(shared, association, all, after, left.div_ceil(JOB));
-                    if let Stage::Pricing(list, _, after) = &mut self.stage {
+                    let (computed, next) =
+                        priorities::update_group(shared, association, all, after, left.div_ceil(JOB_COST));
+                    if let Stage::Priorities(list, _, after) = &mut self.stage {
                         *after = next;
                         if next.is_none() {
                             list.pop_front();
                         }
                     }
-                    left = left.saturating_sub(1 + JOB * priced);
+                    left = left.saturating_sub(1 + JOB_COST * computed);
                     if left == 0 {
                         break;
                     }
@@ -291,7 +293,7 @@ impl Refresh {
     /// one, or after one period if that is past. It does not begin at once, because it may panic each time.
     pub(in crate::engine) fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
         shared.standing.restart();
-        (self.stage, self.is_armed, self.reprice) = (Stage::Idle, false, true);
+        (self.stage, self.is_armed, self.recomputes_all) = (Stage::Idle, false, true);
         let (left, is_lost) = (self.due - shared.now, shared.is_live() && shared.settings.refresh <= 0.0);
         if self.arm_refresh(shared).is_none() {
             return is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC));
@@ -317,7 +319,7 @@ impl Refresh {
     fn begin_refresh(&mut self, shared: &mut Shared) -> [Effect; 2] {
         shared.standing.begin(shared.now);
         age::move_reference(shared);
-        self.outdate_prices(shared);
+        self.note_changed_terms(shared);
         self.posting = LastRefresh { when: shared.now, ..LastRefresh::default() };
         self.is_correction = false;
         self.stage = Stage::Standing;
@@ -326,17 +328,17 @@ impl Refresh {
     }
 
     /// Begins the computation of priorities when all fair-shares are known: of all jobs, or of associations with a changed fair-share.
-    fn begin_pricing(&mut self, shared: &mut Shared, all: bool, has_changed: bool) -> Stage {
+    fn begin_priorities(&mut self, shared: &mut Shared, all: bool, has_changed: bool) -> Stage {
         let moved = all || has_changed;
         if moved {
-            shared.ledger.prices_moved();
+            shared.ledger.note_priorities_changed();
         }
         let turns = if moved || shared.posted.has_changed() { turns::begin_turns(shared) } else { None };
         if let Some(taking) = turns {
             return Stage::Turns(Box::new(taking));
         }
         let list = if moved { shared.posted.associations() } else { Vec::new() };
-        Stage::Pricing(list.into(), all, None)
+        Stage::Priorities(list.into(), all, None)
     }
 
     /// Has all priorities computed and posted. A release scan of all associations follows.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Priorities that change for other reasons than a fair-share: those of all jobs at once, and those of jobs at the largest age.
 
-use super::stage::JOB;
+use super::stage::JOB_COST;
 use crate::engine::{Refresh, Shared, age::is_capped};
 use crate::ids::JobId;
 use crate::priority::AGE;
@@ -35,7 +35,7 @@ pub(super) struct Capped {
 impl Refresh {
     /// Marks posted priorities as incomparable if the shared terms have changed since the last refresh, and has all current priorities
     /// computed. If an admin changed the terms, the plan posts all priorities.
-    pub(in crate::engine) fn outdate_prices(&mut self, shared: &mut Shared) {
+    pub(in crate::engine) fn note_changed_terms(&mut self, shared: &mut Shared) {
         let terms = terms_in_common(shared);
         if self.terms.as_ref() != Some(&terms) {
             let is_edited = self.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
@@ -43,7 +43,7 @@ impl Refresh {
                 self.stale.require();
             }
             self.terms = Some(terms);
-            self.reprice = true;
+            self.recomputes_all = true;
             shared.posted.mark_incomparable();
         }
     }
@@ -57,7 +57,7 @@ impl Refresh {
 
 /// Computes the current priorities of jobs at the largest age, which change with time. `left` is the remaining work of this turn, in
 /// units of one job checked. Returns where the computation continues, or `None` if all jobs were checked.
-pub(in crate::engine) fn reprice_capped(shared: &mut Shared, at: Capped, left: &mut usize) -> Option<Capped> {
+pub(in crate::engine) fn update_capped(shared: &mut Shared, at: Capped, left: &mut usize) -> Option<Capped> {
     let mut after = at.after;
     let ids: Vec<JobId> = shared.posted.ids_after(after).take(*left).collect();
     for id in ids {
@@ -66,14 +66,14 @@ pub(in crate::engine) fn reprice_capped(shared: &mut Shared, at: Capped, left: &
         }
         (*left, after) = (*left - 1, Some(id));
         if shared.ledger.job(id).is_some_and(|job| is_capped(shared, job)) {
-            *left = left.saturating_sub(JOB);
-            reprice_job(shared, id);
+            *left = left.saturating_sub(JOB_COST);
+            update_current(shared, id);
         }
     }
     (*left == 0).then_some(Capped { after, ..at })
 }
 
-fn reprice_job(shared: &mut Shared, id: JobId) {
+fn update_current(shared: &mut Shared, id: JobId) {
     let Some(exact) = shared.exact(id) else { return };
     shared.posted.set_current(id, exact.priority);
 }

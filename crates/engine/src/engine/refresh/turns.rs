@@ -30,16 +30,16 @@ use std::collections::{HashMap, VecDeque};
 /// The number of turns that one slice computes.
 const SLICE: usize = 4_000;
 /// The number of jobs that one slice brings into their order.
-const PRICED: usize = 2_000;
+const JOBS: usize = 2_000;
 /// The time limit that is charged for a job without one, in seconds.
 const DAY: f64 = 86_400.0;
 
 /// Turns that are being computed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taking {
-    /// Associations whose jobs are not in order yet. The priorities of some jobs of the first are in `priced`.
+    /// Associations whose jobs are not in order yet. The priorities of some jobs of the first are in `computed`.
     left: VecDeque<AssociationId>,
-    priced: Vec<(Reverse<u32>, JobId)>,
+    computed: Vec<(Reverse<u32>, JobId)>,
     after: Option<JobId>,
     /// The charge of each job of the other associations, in the order of the jobs.
     asked: Vec<(Index, Vec<f64>)>,
@@ -59,12 +59,12 @@ pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<Taking> {
 
 /// Computes the next slice. Returns `None` when all turns are known.
 pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> Option<Taking> {
-    let mut most = PRICED;
+    let mut most = JOBS;
     while let Some(&association) = taking.left.front() {
         if most == 0 {
             return Some(taking);
         }
-        most = order_on(shared, &mut taking, association, most);
+        most = order_jobs(shared, &mut taking, association, most);
     }
     let charging = match taking.charging.take() {
         Some(charging) => Some(charging),
@@ -99,20 +99,20 @@ fn seconds(job: &Job) -> f64 {
 
 /// Computes the priorities of at most `most` jobs of an association, and brings its jobs into their order when all are computed. Returns
 /// how many more jobs this slice may take.
-fn order_on(shared: &Shared, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
+fn order_jobs(shared: &Shared, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
     let fairshare = shared.fairshare(association);
-    let price = |id: JobId| {
+    let priority = |id: JobId| {
         let explained = shared.explain_at(shared.ledger.job(id)?, shared.posted.urgency(id)?, fairshare?)?;
         (explained.priority > 0).then_some((Reverse(explained.priority), id))
     };
     let jobs: Vec<JobId> = shared.posted.pending_of(association, taking.after).take(most).collect();
-    taking.priced.extend(jobs.iter().filter_map(|id| price(*id)));
+    taking.computed.extend(jobs.iter().filter_map(|id| priority(*id)));
     taking.after = jobs.last().copied().filter(|_| jobs.len() == most);
     if taking.after.is_some() {
         return 0;
     }
     taking.left.pop_front();
-    let mut order = std::mem::take(&mut taking.priced);
+    let mut order = std::mem::take(&mut taking.computed);
     order.sort_unstable();
     order.truncate(shared.batches.ordered);
     let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();

@@ -327,8 +327,13 @@ fn live_through(input: &[u8]) -> Vec<u64> {
     let _ = (
         crate::engine::answers::page(&engine.view(), &all),
         crate::engine::uncovered(&engine.view(), Default::default(), 10),
-        crate::engine::kept(&engine.view(), None, 10, crate::engine::as_pushed(&engine.view()).as_ref()),
-        crate::engine::kept_rest(&engine.view()),
+        crate::engine::associations_page(
+            &engine.view(),
+            None,
+            10,
+            crate::engine::as_pushed(&engine.view()).as_ref(),
+        ),
+        crate::engine::site_document(&engine.view()),
     );
     for id in IDS.map(JobId) {
         let mut facts = facts(&mut of, id);

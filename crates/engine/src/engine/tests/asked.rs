@@ -24,7 +24,7 @@ fn defers(effects: &[Effect]) -> bool {
 }
 
 /// The answer within a loop that the engine began.
-fn asked_in_loop(engine: &mut Engine, id: JobId, urgency: i64) -> Vec<Effect> {
+fn answer_priority_get(engine: &mut Engine, id: JobId, urgency: i64) -> Vec<Effect> {
     engine.step(Step::LoopBegins);
     engine.handle(NOW, Event::PriorityGet(id, urgency))
 }
@@ -79,7 +79,7 @@ fn a_job_shown_in_priority_is_moved_on_by_id_and_one_in_sched_is_not() {
     for (state, is_moved) in [(State::Priority, true), (State::Sched, false)] {
         let (mut engine, _) = shown(state, |_| ());
         engine.handle(NOW, Event::Timer(Timer::Turn));
-        let effects = asked_in_loop(&mut engine, ID, 16);
+        let effects = answer_priority_get(&mut engine, ID, 16);
         assert!(has(&effects, |e| matches!(e, Effect::SetPriority(50_000))), "{effects:?}");
         assert_eq!(defers(&effects), is_moved, "{state:?}");
     }
@@ -259,7 +259,7 @@ fn only_a_reserved_place_that_is_given_up_is_looked_at_by_others() {
         host.event(Event::Settings(rules(running, &[])));
         let id = submit(&mut host, 1);
         host.set_urgency(id, before);
-        let effects = asked_in_loop(&mut host.engine, id, urgency);
+        let effects = answer_priority_get(&mut host.engine, id, urgency);
         assert_eq!(defers(&effects), passes, "{running:?}: {before} to {urgency}");
     }
 }

@@ -17,7 +17,7 @@ fn a_fair_share_that_the_tree_gives_is_told_as_such() {
     let mut host = live(Policy::FairTree);
     let given = crate::engine::as_pushed(&host.engine.view()).expect("there is a tree");
     let told = |host: &super::host::Host| -> Vec<(u32, bool)> {
-        let kept = crate::engine::kept(&host.engine.view(), None, 10, Some(&given)).into_iter();
+        let kept = crate::engine::associations_page(&host.engine.view(), None, 10, Some(&given)).into_iter();
         kept.map(|kept| (kept.record.association.user.0, kept.is_reckoned)).collect()
     };
     // What was pushed beside the tree is 0.5 for all.
@@ -46,7 +46,9 @@ fn a_fair_share_that_the_tree_gives_is_told_as_such() {
     host.event(Event::Associations(records.to_vec()));
     assert_eq!(told(&host), [(7, true), (7, true), (8, true)]);
     assert!(
-        crate::engine::kept(&host.engine.view(), None, 10, None).iter().all(|kept| !kept.is_reckoned),
+        crate::engine::associations_page(&host.engine.view(), None, 10, None)
+            .iter()
+            .all(|kept| !kept.is_reckoned),
         "without a tree nothing is"
     );
 }
@@ -88,7 +90,7 @@ fn a_push_whose_place_is_taken_leaves_nobody_behind() {
     host.event(Event::PolicyPart(PolicyPart::default(), tree(Policy::FairTree, NOW, more)));
     assert_ne!(host.engine.standing.counts(), before);
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    assert!(host.engine.site.draft_is_empty());
+    assert!(host.engine.site.is_tree_empty());
     assert_eq!(host.engine.standing.counts(), before);
 }
 

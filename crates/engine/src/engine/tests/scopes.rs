@@ -90,7 +90,7 @@ fn parents_of_banks_are_kept() {
     let limits = vec![limit(bank("science"), None, "run-sched-gpus", 4)];
     let mut host = Host::new();
     host.event(Event::Policy(Policy { banks, ..policy(limits) }, SitePart::default()));
-    let banks = crate::engine::kept_rest(&host.engine.view()).banks;
+    let banks = crate::engine::site_document(&host.engine.view()).banks;
     let parents: Vec<_> = banks.iter().map(|((name, _), bank)| (name.as_str(), bank.as_ref())).collect();
     assert!(!parents.is_empty());
     for (name, bank) in parents {

@@ -12,7 +12,7 @@ use fairshare::Policy as Rule;
 
 /// What the engine answers is what it would answer if it had to work the price out.
 pub fn agrees(engine: &Engine, now: f64, id: JobId, urgency: i64) {
-    if engine.ledger().settled(id).is_none() {
+    if engine.ledger().cached_priority(id).is_none() {
         return;
     }
     let (mut short, mut long) = (engine.clone(), engine.clone());
@@ -42,7 +42,7 @@ fn site() -> (Host, JobId) {
     asked(&mut host);
     asked(&mut host);
     assert_eq!(price(&host, id), 60_000);
-    assert!(host.engine.ledger().settled(id).is_some());
+    assert!(host.engine.ledger().cached_priority(id).is_some());
     (host, id)
 }
 
@@ -61,7 +61,7 @@ fn weights(name: &str, weight: i64) -> Event<'static> {
 #[test]
 fn it_is_worked_out_once() {
     let (mut host, id) = site();
-    let revision = |host: &Host| host.engine.ledger().settled(id).map(|settled| settled.revision);
+    let revision = |host: &Host| host.engine.ledger().cached_priority(id).map(|settled| settled.revision);
     let first = revision(&host);
     host.now += 100.0;
     let other = host.submit(HostJob::new(8)).unwrap();
@@ -179,7 +179,7 @@ fn what_moves_by_itself_is_never_settled() {
     let (mut host, id) = site();
     host.event(Event::Settings(Settings { age_weight: 1, ..Settings::default() }));
     asked(&mut host);
-    assert_eq!(host.engine.ledger().settled(id), None);
+    assert_eq!(host.engine.ledger().cached_priority(id), None);
 }
 
 /// An urgency that comes and goes while a later plugin keeps the job in PRIORITY: Flux tells of the first change alone.
@@ -213,7 +213,7 @@ fn what_was_noted_before_an_update_is_noted_anew() {
 fn a_price_that_flux_refused_is_worked_out_again() {
     let (mut host, id) = site();
     host.engine.refused(Effect::Prioritize(id, 5), Refusal::TooLate);
-    assert_eq!(host.engine.ledger().settled(id), None);
+    assert_eq!(host.engine.ledger().cached_priority(id), None);
     asked(&mut host);
     assert_eq!(host.engine.view().priced(id).unwrap().posted.priority, 60_000);
 }

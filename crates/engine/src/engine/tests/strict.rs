@@ -117,7 +117,7 @@ fn what_is_in_sched_counts_after_a_reload_and_after_a_restart() {
         let jobs = five(&mut host);
         let mut engine = Engine::small();
         engine.handle(NOW, Event::Queues(Vec::new()));
-        let records = crate::engine::kept(&host.engine.view(), None, 10, None)
+        let records = crate::engine::associations_page(&host.engine.view(), None, 10, None)
             .into_iter()
             .map(|kept| kept.record)
             .collect();

@@ -54,7 +54,7 @@ fn within_flux_s_loop_nobody_is_let_go_anywhere() {
     host.engine.step(Step::LoopBegins);
     let effects = host.engine.step(Step::ReleaseAll);
     assert_eq!(frees(&effects), []);
-    assert!(!effects.iter().any(|it| matches!(it, Effect::Then(Step::Pass(_)))), "{effects:?}");
+    assert!(!effects.iter().any(|it| matches!(it, Effect::Then(Step::Scan(_)))), "{effects:?}");
     host.engine.step(Step::LoopEnded);
     let effects = turn(&mut host);
     host.apply(effects);
@@ -275,6 +275,6 @@ fn of_two_passes_that_are_put_off_the_larger_comes() {
     for lines in [[Line::KeptByNobodyElse, Line::All], [Line::All, Line::KeptByNobodyElse]] {
         let mut engine = host.engine.clone();
         lines.iter().for_each(|line| drop(engine.due.scan_later(id, *line)));
-        assert_eq!(engine.due.passes[&id], Line::All, "{lines:?}");
+        assert_eq!(engine.due.later_scans[&id], Line::All, "{lines:?}");
     }
 }

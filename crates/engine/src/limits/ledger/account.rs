@@ -19,7 +19,7 @@ pub(in crate::limits) struct Class {
 }
 
 impl Class {
-    pub fn of(job: &Job) -> Class {
+    pub fn for_job(job: &Job) -> Class {
         Class { queue: job.queue.clone(), names: job.names.outstanding(), keepers: job.keepers }
     }
 }
@@ -59,10 +59,10 @@ impl Account {
             set(&mut self.before_sched, id, is_in);
         }
         if !footprint.is_idle() {
-            set(&mut self.counted, (Until::of(job), id), is_in);
+            set(&mut self.counted, (Until::for_job(job), id), is_in);
         }
         if job.is_held() {
-            let class = Class::of(job);
+            let class = Class::for_job(job);
             let line = self.held.entry(class.clone()).or_default();
             if is_in {
                 line.insert(id, job.size);

@@ -42,7 +42,7 @@ impl Ledger {
     /// it, and those after it that request less or have other names. Returns `None` if there are more than `most`.
     pub fn rivals(&self, id: JobId, most: usize) -> Option<Vec<JobId>> {
         let job = self.job(id)?;
-        let own = Class::of(job);
+        let own = Class::for_job(job);
         let mut rivals = Vec::new();
         let lines = self.lines(job.association()?).filter(|(class, _)| class.keepers <= own.keepers);
         for (class, line) in lines {
@@ -79,7 +79,7 @@ impl Ledger {
                 continue;
             };
             if job.is_held() {
-                account.held.entry(Class::of(job)).or_default().insert(id, job.size);
+                account.held.entry(Class::for_job(job)).or_default().insert(id, job.size);
             }
             excerpt.jobs.insert(id, job.clone().into());
         }
@@ -98,12 +98,12 @@ impl Ledger {
     /// Releases all jobs that may go, as a scan does whose jobs leave DEPEND at once. Returns the jobs, and the cost of the scan in
     /// comparisons of sizes.
     pub fn release_all_of(&mut self, book: &Book, association: AssociationId) -> (Vec<JobId>, usize) {
-        let mut walk = self.walk(association, Line::All);
+        let mut walk = self.begin_scan(association, Line::All);
         let mut freed = Vec::new();
         while let Some(released) = self.release_next(book, &mut walk, &BTreeSet::new()) {
             freed.extend(released.is_free.then_some(released.id));
         }
-        (freed, walk.looks())
+        (freed, walk.comparisons())
     }
 }
 

@@ -10,7 +10,7 @@ pub(in crate::limits) struct Until(u64);
 impl Until {
     const NOBODY_KNOWS: Until = Until(u64::MAX);
 
-    pub fn of(job: &Job) -> Until {
+    pub fn for_job(job: &Job) -> Until {
         // Times are positive: their bits stand in their order.
         job.ends_by().filter(|end| *end >= 0.0).map_or(Until::NOBODY_KNOWS, |end| Until(end.to_bits()))
     }

@@ -48,7 +48,7 @@ fn job_of(book: &Book, user: u32, phase: Phase) -> Job {
 }
 
 fn come(ledger: &mut Ledger, book: &Book, id: u64, one: Job) {
-    ledger.meet(book, one.association().unwrap());
+    ledger.find_scopes_of(book, one.association().unwrap());
     ledger.insert(JobId(id), one);
 }
 
@@ -60,11 +60,11 @@ fn held_of(book: &Book, user: u32) -> Job {
 }
 
 /// Places all unplaced associations, at equal priorities. Returns the jobs whose priorities were needed.
-fn place(ledger: &mut Ledger, book: &Book, walk: &mut Walk) -> Vec<JobId> {
+fn place(ledger: &mut Ledger, book: &Book, walk: &mut ScanCursor) -> Vec<JobId> {
     let due = ledger.unplaced(book, walk);
     let heads: Vec<JobId> = due.iter().flat_map(Unplaced::heads).collect();
     for unplaced in due {
-        ledger.place(book, walk, unplaced, &[]);
+        ledger.place_association(book, walk, unplaced, &[]);
     }
     heads
 }
@@ -74,12 +74,12 @@ fn who_waits_alone_is_not_placed_and_two_are() {
     let (book, mut ledger) = site();
     come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
     come(&mut ledger, &book, 2, held_of(&book, 1));
-    let mut walk = ledger.walk(of(&book, 1), Line::All);
+    let mut walk = ledger.begin_scan(of(&book, 1), Line::All);
     assert_eq!(place(&mut ledger, &book, &mut walk), []);
     come(&mut ledger, &book, 3, held_of(&book, 2));
     assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     assert_eq!(place(&mut ledger, &book, &mut walk), [], "once");
-    ledger.prices_moved();
+    ledger.note_priorities_changed();
     assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)], "and when prices moved");
     assert_eq!(ledger.drift(), []);
 }
@@ -127,13 +127,13 @@ fn who_was_looked_at_in_vain_is_placed_anew_if_it_stands_in_a_line() {
     come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
     come(&mut ledger, &book, 2, held_of(&book, 1));
     come(&mut ledger, &book, 3, held_of(&book, 2));
-    let mut walk = ledger.walk(of(&book, 1), Line::All);
+    let mut walk = ledger.begin_scan(of(&book, 1), Line::All);
     place(&mut ledger, &book, &mut walk);
     assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
     assert_eq!(ledger.unplaced, [of(&book, 1)].into());
     ledger.unplaced.clear();
     come(&mut ledger, &book, 4, job_of(&book, 3, Phase::Depend));
-    let mut walk = ledger.walk(of(&book, 3), Line::All);
+    let mut walk = ledger.begin_scan(of(&book, 3), Line::All);
     assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
     assert_eq!(ledger.unplaced, [].into());
 }
@@ -172,7 +172,7 @@ fn of_those_that_a_shared_limit_holds_none_is_looked_at() {
             vec![AssociationRecord { association: record, fairshare: 0.5, def_bank: "A".into() }],
             UserId(0),
         );
-        let exceeded = ledger.room(&book, of(&book, 2), None).exceeded(held.size);
+        let exceeded = ledger.headroom(&book, of(&book, 2), None).exceeded(held.size);
         let told = super::super::release::may_change(held.names.outstanding(), exceeded);
         assert_eq!(told, may_change, "bank full: {is_bank_full}, own cap: {own_cap}");
     }
@@ -187,7 +187,7 @@ fn a_walk_of_those_that_nobody_else_keeps_passes_over_the_others() {
         ledger.change(JobId(1), |job| job.knowledge = Knowledge::Unreadable);
         come(&mut ledger, &book, 2, Job { keepers: Keepers::Others, ..held_of(&book, 2) });
         come(&mut ledger, &book, 3, held_of(&book, 3));
-        let mut walk = ledger.walk(of(&book, 1), line);
+        let mut walk = ledger.begin_scan(of(&book, 1), line);
         place(&mut ledger, &book, &mut walk);
         let mut freed = Vec::new();
         while let Some(released) = ledger.release_next(&book, &mut walk, &BTreeSet::new()) {
@@ -206,7 +206,7 @@ fn limits_that_come_later_count_who_is_there() {
         ledger.insert(JobId(id), job_of(&book, 1, phase));
     }
     ledger.insert(JobId(3), held_of(&book, 2));
-    ledger.place_all_anew();
+    ledger.recompute_all_places();
     assert!(ledger.keeps_nothing_for_scopes(), "there is no line to stand in");
     ledger.regroup(&book);
     let used: Vec<_> = ledger.scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
@@ -225,7 +225,7 @@ fn room_is_under_all_limits() {
         if is_full {
             come(&mut ledger, &book, 2, job_of(&book, 1, Phase::Sched));
         }
-        let exceeded = ledger.room(&book, of(&book, 2), None).exceeded(size);
+        let exceeded = ledger.headroom(&book, of(&book, 2), None).exceeded(size);
         assert_eq!(exceeded, ledger.exceeded(&book, of(&book, 2), None, size));
         assert_eq!(RULES.members(exceeded).count(), holds, "{is_full}");
     }
@@ -240,7 +240,7 @@ fn counted_anew_nobody_is_there_twice() {
     come(&mut ledger, &book, 3, held_of(&book, 2));
     let unread = Job { knowledge: Knowledge::Unread, ..job_of(&book, 3, Phase::Depend) };
     come(&mut ledger, &book, 4, unread);
-    let mut walk = ledger.walk(of(&book, 1), Line::All);
+    let mut walk = ledger.begin_scan(of(&book, 1), Line::All);
     assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     let count = |ledger: &Ledger| {
         let scopes = ledger.scopes.iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));
@@ -249,9 +249,9 @@ fn counted_anew_nobody_is_there_twice() {
     for id in ledger.member_of(of(&book, 1)).to_vec() {
         ledger.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
-    ledger.place_all_anew();
+    ledger.recompute_all_places();
     for unplaced in ledger.unplaced(&book, &walk) {
-        ledger.place(&book, &mut walk, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
+        ledger.place_association(&book, &mut walk, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
     }
     let (overtaken, (lines, since)) = count(&ledger);
     assert!(overtaken > 0 && lines > 0 && since > 0);

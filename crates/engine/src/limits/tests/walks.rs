@@ -113,7 +113,7 @@ impl World {
     /// Adds a job: held if it exceeds a limit, and otherwise in SCHED or RUN.
     fn come(&mut self, id: u64, one: Job, runs: bool) {
         let association = one.association().unwrap();
-        self.ledger.meet(&self.book, association);
+        self.ledger.find_scopes_of(&self.book, association);
         let exceeded = self.ledger.exceeded(&self.book, association, one.queue.as_ref(), one.size);
         let mut one = one;
         if exceeded.is_empty() {
@@ -130,21 +130,21 @@ impl World {
         id.into_iter().for_each(|id| drop(self.ledger.remove(id)));
     }
 
-    fn step(&mut self, walk: &mut Walk, undecided: &BTreeSet<AssociationId>) -> Option<Released> {
+    fn step(&mut self, walk: &mut ScanCursor, undecided: &BTreeSet<AssociationId>) -> Option<Released> {
         self.anew(walk);
         for unplaced in self.ledger.unplaced(&self.book, walk) {
             let price = |id: JobId| (id, ((id.0 + self.shift) * 7_919 % 5) as u32);
             let prices: Vec<(JobId, u32)> = unplaced.heads().into_iter().map(price).collect();
-            self.ledger.place(&self.book, walk, unplaced, &prices);
+            self.ledger.place_association(&self.book, walk, unplaced, &prices);
         }
         self.anew(walk);
         self.ledger.release_next(&self.book, walk, undecided)
     }
 
-    fn anew(&mut self, walk: &mut Walk) {
+    fn anew(&mut self, walk: &mut ScanCursor) {
         if self.is_plain {
-            self.ledger.look_anew();
-            walk.begin_lines_anew();
+            self.ledger.note_any_change();
+            walk.restart_lines();
         }
     }
 
@@ -171,7 +171,7 @@ impl World {
         line: Line,
         undecided: &BTreeSet<AssociationId>,
     ) -> Vec<(Released, Places)> {
-        let mut walk = self.ledger.walk(self.of(user), line);
+        let mut walk = self.ledger.begin_scan(self.of(user), line);
         let mut all = Vec::new();
         while let Some(released) = self.step(&mut walk, undecided) {
             if released.is_free {
@@ -179,7 +179,7 @@ impl World {
             }
             all.push((released, self.places()));
         }
-        self.looks += walk.looks();
+        self.looks += walk.comparisons();
         // The reservations of jobs that other plugins keep end.
         for (released, _) in &all {
             let stays = |job: &&Job| job.phase == Phase::Depend && job.grant == Grant::Given;
@@ -192,7 +192,7 @@ impl World {
 
     fn take(&mut self, id: u64, op: &Op) -> Vec<Vec<(Released, Places)>> {
         // The engine does this at each event.
-        self.ledger.look_anew();
+        self.ledger.note_any_change();
         match op {
             Op::Come { user, queue, nodes, cores, is_kept, runs } => {
                 let one = Job {
@@ -209,15 +209,15 @@ impl World {
             Op::Overtaken(many) => self.ledger.overtake(*many),
             Op::Prices => {
                 self.shift += 1;
-                self.ledger.prices_moved();
+                self.ledger.note_priorities_changed();
             }
             Op::Walks(roots, undecided) => {
                 let undecided = undecided.iter().map(|user| self.of(*user)).collect();
                 return roots.iter().map(|(user, line)| self.walk(*user, *line, &undecided)).collect();
             }
             Op::All => {
-                self.ledger.place_all_anew();
-                let all: BTreeSet<AssociationId> = self.ledger.in_line().collect();
+                self.ledger.recompute_all_places();
+                let all: BTreeSet<AssociationId> = self.ledger.associations_with_held().collect();
                 let users = (1..=USERS).filter(|user| all.contains(&self.of(*user)));
                 let users: Vec<u32> = users.collect();
                 return users.into_iter().map(|user| self.walk(user, Line::All, &BTreeSet::new())).collect();

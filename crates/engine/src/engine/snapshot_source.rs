@@ -41,7 +41,7 @@ pub struct Rest {
 }
 
 /// Restores the ended jobs and the evicted usage of the snapshot. Records that are invalid are logged, and not counted.
-pub(super) fn recall(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
+pub(super) fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
     let mut faults: Vec<String> = Vec::new();
     for sum in sums {
         let who = format!("what was given up of user {} in bank {} can't be right", sum.user, sum.bank);
@@ -76,7 +76,7 @@ pub fn as_pushed(view: &View<'_>) -> Option<AsPushed> {
 }
 
 /// Returns at most `most` associations in force, by ascending user id and bank name, from the one after `after`.
-pub fn kept(
+pub fn associations_page(
     view: &View<'_>,
     after: Option<(UserId, &BankName)>,
     most: usize,
@@ -102,7 +102,7 @@ pub fn kept(
 }
 
 /// Returns the site document in force without its associations.
-pub fn kept_rest(view: &View<'_>) -> Rest {
+pub fn site_document(view: &View<'_>) -> Rest {
     let banks = view.book.banks();
     let parents: BTreeMap<_, _> = view.book.parents().iter().cloned().collect();
     // A bank that is not in the tree, or was left out of it because it has no active user, still has a parent: limits of the banks above

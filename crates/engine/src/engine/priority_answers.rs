@@ -4,13 +4,13 @@
 //! ```text
 //! answer_in_priority    job.state.priority         answer_in_loop    job.priority.get, in Flux's loop over its jobs
 //! take_urgency          answer to AskUrgency: the priority is posted by id
-//! ├── stays, stays_as_it_is     limits hold the job: no priority, or 0 in SCHED (hold.rs)
-//! └── price
+//! ├── answer_held_in_priority, answer_held_in_loop   limits hold the job: no priority, or 0 in SCHED (hold.rs)
+//! └── compute_priority
 //!     ├── admission::admit      association, bank and project of a job that waits for data (admission.rs)
 //!     ├── Shared::explain       the current priority (terms.rs)
 //!     ├── priorities::note_answer   stores it with its terms (priorities.rs)
 //!     └── priorities::memo      shows the fair-share to the user
-//! unpriced              the answer for a job without a priority
+//! answer_without_priority   the answer for a job that has none
 //! ```
 
 use super::{
@@ -23,7 +23,7 @@ use super::{
     unmoved::{self, is_put_off},
 };
 use crate::ids::JobId;
-use crate::limits::{Demand, Grant, Job, Line, Origin, Phase, Settled};
+use crate::limits::{CachedPriority, Demand, Grant, Job, Line, Origin, Phase};
 use crate::priority::{AGE, PRIORITY_MAX, URGENCY_EXPEDITE};
 
 /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler may
@@ -39,26 +39,26 @@ pub(super) fn answer_in_priority(
     if posted.is_some() && urgency == URGENCY_EXPEDITE {
         hold::release_expedited(shared, id);
     } else if shared.ledger.job(id).is_some_and(|job| wakes_too_late(shared, id, job, urgency)) {
-        let mut effects = hold::stands_in_line(shared, id);
-        effects.extend(stays(shared, id, urgency, posted.is_some()));
+        let mut effects = hold::hold_woken(shared, id);
+        effects.extend(answer_held_in_priority(shared, id, urgency, posted.is_some()));
         return effects;
     }
     if shared.ledger.job(id).is_some_and(Job::is_awaiting) {
         note_held_urgency(shared, id, urgency);
-        return stays(shared, id, urgency, posted.is_some());
+        return answer_held_in_priority(shared, id, urgency, posted.is_some());
     }
-    let price = price(shared, id, urgency, Completion::Now(Posting::Current));
-    if price.is_err() && posted.is_none() {
+    let priority = compute_priority(shared, id, urgency, Completion::Now(Posting::Current));
+    if priority.is_err() && posted.is_none() {
         shared.unpriced.insert(id);
     } else {
         shared.unpriced.remove(&id);
     }
-    match price {
-        Ok((mut effects, price)) => {
-            effects.push(Effect::SetPriority(price));
+    match priority {
+        Ok((mut effects, priority)) => {
+            effects.push(Effect::SetPriority(priority));
             effects.extend(annotate::annotation(shared, id));
             effects.extend(refresh.correct_place(shared, id));
-            let freed = hold::rest(shared, id, Demand::of_price(price));
+            let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
             freed.into_iter().for_each(|association| shared.due.scan(association));
             effects
         }
@@ -68,9 +68,9 @@ pub(super) fn answer_in_priority(
                 None => Effect::PriorityUnavailable,
             };
             if posted.is_none() {
-                hold::stays_in_priority(shared, id);
+                hold::hold_in_priority(shared, id);
             }
-            unpriced(shared, id, pending, Some(answer))
+            answer_without_priority(shared, id, pending, Some(answer))
         }
     }
 }
@@ -82,42 +82,42 @@ pub(super) fn answer_in_loop(
     id: JobId,
     urgency: i64,
 ) -> Vec<Effect> {
-    if let Some(price) = settled_priority(shared, id, urgency) {
-        return vec![Effect::SetPriority(price)];
+    if let Some(priority) = cached_priority(shared, id, urgency) {
+        return vec![Effect::SetPriority(priority)];
     }
     shared.ledger.note_eligible(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if job.is_awaiting() {
         note_held_urgency(shared, id, urgency);
-        return stays_as_it_is(shared, id);
+        return answer_held_in_loop(shared, id);
     }
     let phase = job.phase;
     // A job that a restart moved to PRIORITY has no posted priority to keep.
     if wakes_too_late(shared, id, job, urgency)
         && (shared.unpriced.contains(&id) || !refresh.keeps_posted(shared, id, urgency))
     {
-        let mut effects = hold::stands_in_line(shared, id);
-        effects.extend(stays_as_it_is(shared, id));
+        let mut effects = hold::hold_woken(shared, id);
+        effects.extend(answer_held_in_loop(shared, id));
         return effects;
     }
     if refresh.keeps_posted(shared, id, urgency) || refresh.keeps_stale(shared, id, urgency) {
         return vec![Effect::KeepPriority];
     }
     if is_put_off(shared, id) {
-        return unmoved::put_off(shared, id);
+        return unmoved::put_off_job(shared, id);
     }
     let completion = Completion::in_phase(phase, Posting::Current);
-    match price(shared, id, urgency, completion) {
-        Ok((mut effects, price)) => {
-            effects.push(Effect::SetPriority(price));
+    match compute_priority(shared, id, urgency, completion) {
+        Ok((mut effects, priority)) => {
+            effects.push(Effect::SetPriority(priority));
             effects.extend(annotate::annotation(shared, id));
-            let freed = hold::rest(shared, id, Demand::of_price(price));
+            let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
             effects.extend(freed.into_iter().flat_map(|of| shared.due.scan_later(of, Line::All)));
-            effects.extend(unmoved::moved_on(shared, id));
-            settle(shared, id, urgency, price);
+            effects.extend(unmoved::post_later(shared, id));
+            cache_priority(shared, id, urgency, priority);
             effects
         }
-        Err(pending) => unpriced(shared, id, pending, Some(Effect::KeepPriority)),
+        Err(pending) => answer_without_priority(shared, id, pending, Some(Effect::KeepPriority)),
     }
 }
 
@@ -133,7 +133,7 @@ pub(super) fn take_urgency(
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if job.phase == Phase::Depend {
         let explanation = shared.explain(id, job, urgency);
-        let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
+        let demand = explanation.map_or(Demand::ToRun, |it| Demand::for_priority(it.priority));
         shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
         return Vec::new();
     }
@@ -145,36 +145,36 @@ pub(super) fn take_urgency(
     let is_late = wakes_too_late(shared, id, job, urgency);
     if is_late || job.is_awaiting() {
         note_held_urgency(shared, id, urgency);
-        let mut effects = if is_late { hold::stands_in_line(shared, id) } else { Vec::new() };
+        let mut effects = if is_late { hold::hold_woken(shared, id) } else { Vec::new() };
         let admitted = admission::admit(shared, id, Completion::Now(Posting::ById));
-        effects.extend(admitted.unwrap_or_else(|pending| unpriced(shared, id, pending, None)));
+        effects.extend(admitted.unwrap_or_else(|pending| answer_without_priority(shared, id, pending, None)));
         return effects;
     }
     let (completion, is_in_sched) = (Completion::in_phase(job.phase, Posting::ById), job.is_in_sched);
-    match price(shared, id, urgency, completion) {
-        Ok((mut effects, price)) => {
+    match compute_priority(shared, id, urgency, completion) {
+        Ok((mut effects, priority)) => {
             shared.unpriced.remove(&id);
             // Flux does not report that the job enters the state in which it is.
             if is_in_sched {
-                hold::advance(shared, id, Phase::Sched);
+                hold::advance_phase(shared, id, Phase::Sched);
             }
-            effects.push(Effect::Prioritize(id, price));
+            effects.push(Effect::Prioritize(id, priority));
             effects.extend(refresh.correct_place(shared, id));
-            let freed = hold::rest(shared, id, Demand::of_price(price));
+            let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
             freed.into_iter().for_each(|association| shared.due.scan(association));
             effects
         }
         Err(pending) => {
-            hold::stays_in_priority(shared, id);
-            unpriced(shared, id, pending, None)
+            hold::hold_in_priority(shared, id);
+            answer_without_priority(shared, id, pending, None)
         }
     }
 }
 
 /// Handles a refused post of a priority. A job in PRIORITY is held there. For a job in SCHED, the engine asks for the urgency again at
 /// the next retry; a post in the next reactor turn might be refused as well.
-pub(super) fn has_no_price(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
-    hold::stays_in_priority(shared, id);
+pub(super) fn handle_refused_post(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
+    hold::hold_in_priority(shared, id);
     let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
     (is_scheduled && matches!(why, Refusal::Other(_))).then(|| {
         shared.due.unmoved.insert(id);
@@ -184,7 +184,12 @@ pub(super) fn has_no_price(shared: &mut Shared, id: JobId, why: &Refusal) -> Opt
 
 /// Returns the answer to `job.state.priority` for a held job: no priority, or 0 in SCHED. `was_in_sched` is true if the job was in SCHED
 /// until now, so that the scheduler may have decided on it.
-pub(super) fn stays(shared: &mut Shared, id: JobId, urgency: i64, was_in_sched: bool) -> Vec<Effect> {
+pub(super) fn answer_held_in_priority(
+    shared: &mut Shared,
+    id: JobId,
+    urgency: i64,
+    was_in_sched: bool,
+) -> Vec<Effect> {
     if was_in_sched {
         shared.ledger.change(id, |job| job.is_in_sched = true);
     } else if urgency == URGENCY_EXPEDITE {
@@ -193,17 +198,17 @@ pub(super) fn stays(shared: &mut Shared, id: JobId, urgency: i64, was_in_sched: 
     }
     let is_in_sched = shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
     let answer = if is_in_sched { Effect::SetPriority(0) } else { Effect::PriorityUnavailable };
-    stays_at(shared, id, Completion::Now(Posting::Current), answer)
+    answer_held(shared, id, Completion::Now(Posting::Current), answer)
 }
 
 /// Returns the answer to `job.priority.get` for a held job: it keeps priority 0 in SCHED, and no priority in PRIORITY.
-pub(super) fn stays_as_it_is(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub(super) fn answer_held_in_loop(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let is_in_sched = shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
     let completion = if is_in_sched { Completion::Later } else { Completion::Now(Posting::Current) };
-    stays_at(shared, id, completion, Effect::KeepPriority)
+    answer_held(shared, id, completion, Effect::KeepPriority)
 }
 
-pub(super) fn stays_at(
+pub(super) fn answer_held(
     shared: &mut Shared,
     id: JobId,
     completion: Completion,
@@ -215,19 +220,20 @@ pub(super) fn stays_at(
             effects.extend(annotate::annotation(shared, id));
             effects
         }
-        Err(pending) => unpriced(shared, id, pending, Some(answer)),
+        Err(pending) => answer_without_priority(shared, id, pending, Some(answer)),
     }
 }
 
 /// Caches the priority of a job if it depends neither on time nor on other jobs.
-fn settle(shared: &mut Shared, id: JobId, urgency: i64, price: u32) {
-    let stays = !shared.is_live() && shared.weighed.weight(AGE) == 0;
-    let settled = i32::try_from(urgency).map(|urgency| Settled { revision: shared.revision, urgency, price });
-    shared.ledger.settle(id, settled.ok().filter(|_| stays));
+fn cache_priority(shared: &mut Shared, id: JobId, urgency: i64, priority: u32) {
+    let is_lasting = !shared.is_live() && shared.weighed.weight(AGE) == 0;
+    let cached =
+        i32::try_from(urgency).map(|urgency| CachedPriority { revision: shared.revision, urgency, priority });
+    shared.ledger.cache_priority(id, cached.ok().filter(|_| is_lasting));
 }
 
 /// Stores the changed urgency of a held job. No scope keeps headroom for a job that would not be scheduled.
-pub(super) fn held_urgency(shared: &mut Shared, id: JobId, urgency: i64) -> Vec<Effect> {
+pub(super) fn take_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) -> Vec<Effect> {
     if shared.ledger.job(id).is_some_and(may_be_released) {
         shared.ledger.note_eligible(id, Some(urgency), shared.now);
         note_held_urgency(shared, id, urgency);
@@ -239,14 +245,14 @@ fn note_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     let is_other = |job: &&Job| may_be_released(job) && job.urgency != urgency;
     let Some(job) = shared.ledger.job(id).filter(is_other) else { return };
     let explanation = shared.explain(id, job, urgency);
-    let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
+    let demand = explanation.map_or(Demand::ToRun, |it| Demand::for_priority(it.priority));
     shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
 }
 
 /// Returns the answer for a job that has no priority. A job that can never have one ends in the next reactor turn, if that is still true
 /// then. It must not end here: that would disturb Flux's loop over its jobs, and another plugin that has just released the job may still
 /// use the job's data. Flux's begin-time plugin would crash the broker.
-pub(super) fn unpriced(
+pub(super) fn answer_without_priority(
     shared: &mut Shared,
     id: JobId,
     pending: Pending,
@@ -265,7 +271,7 @@ pub(super) fn unpriced(
 }
 
 /// Ends jobs that can never have a priority.
-pub(super) fn end_unpriceable(shared: &mut Shared) -> Vec<Effect> {
+pub(super) fn end_jobs_without_priority(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in std::mem::take(&mut shared.due.ends) {
         match admission::admit(shared, id, Completion::Now(Posting::ById)) {
@@ -278,20 +284,20 @@ pub(super) fn end_unpriceable(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Returns the current priority of a job, and the effects to carry out before it is posted.
-fn price(
+fn compute_priority(
     shared: &mut Shared,
     id: JobId,
     urgency: i64,
     completion: Completion,
 ) -> Result<(Vec<Effect>, u32), Pending> {
     // The cached priority may be outdated.
-    shared.ledger.settle(id, None);
-    let priced = admission::admit(shared, id, completion).and_then(|effects| {
+    shared.ledger.cache_priority(id, None);
+    let computed = admission::admit(shared, id, completion).and_then(|effects| {
         let job = shared.ledger.job(id).ok_or(Pending::Unavailable)?;
         Ok((effects, shared.explain(id, job, urgency).ok_or(Pending::Unavailable)?))
     });
-    let (mut effects, explanation) = match priced {
-        Ok(priced) => priced,
+    let (mut effects, explanation) = match computed {
+        Ok(computed) => computed,
         Err(pending) => {
             shared.posted.forget(id);
             return Err(pending);
@@ -315,14 +321,14 @@ fn without_expedite(posted: u32) -> u32 {
 }
 
 /// Returns the cached priority of a job in SCHED if none of its inputs has changed.
-fn settled_priority(shared: &Shared, id: JobId, urgency: i64) -> Option<u32> {
-    let is_of_now = |it: &Settled| (it.revision, i64::from(it.urgency)) == (shared.revision, urgency);
-    let settled = shared.ledger.settled(id).filter(is_of_now)?;
+fn cached_priority(shared: &Shared, id: JobId, urgency: i64) -> Option<u32> {
+    let is_of_now = |it: &CachedPriority| (it.revision, i64::from(it.urgency)) == (shared.revision, urgency);
+    let cached = shared.ledger.cached_priority(id).filter(is_of_now)?;
     debug_assert_eq!(
         shared.ledger.job(id).and_then(|job| shared.explain(id, job, urgency)).map(|it| it.priority),
-        Some(settled.price)
+        Some(cached.priority)
     );
-    (!shared.unpriced.contains(&id)).then_some(settled.price)
+    (!shared.unpriced.contains(&id)).then_some(cached.priority)
 }
 
 /// Returns true if limits hold the job, or other plugins block it in DEPEND.
