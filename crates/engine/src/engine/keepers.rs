@@ -2,8 +2,8 @@
 //! Dependencies of other plugins: which jobs they block in DEPEND, and the consequences when they release a job.
 //!
 //! Flux reports the events of a job only to plugins that subscribed to the job, and it searches its list of subscriptions from the front
-//! when one ends. So the plugin subscribes to a job only while other plugins may block it, at most from NEW to the end of DEPEND: at once
-//! if its jobspec declares dependencies, otherwise when the job stays in DEPEND without a name of this plugin.
+//! when one ends. So the plugin subscribes to a job only while other plugins may block it, at most from NEW to the end of DEPEND. It
+//! subscribes at once if the jobspec declares dependencies, and otherwise when the job stays in DEPEND without a name of this plugin.
 //!
 //! There are at most [`Batches::subscribed`](super::Batches) subscriptions, because users can have any number of jobs that wait for other
 //! jobs or for a begin time. Any further job is unwatched: nothing reports when other plugins release it. An unwatched job gets no name

@@ -270,9 +270,9 @@ pub(super) fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> Runn
 }
 
 /// Returns true if limits were applied to a job that leaves DEPEND: the plugin released it, or all its names were known and it exceeded
-/// no limit. Returns false after a panic, while the job's eventlog is unread, within a push, and for an unwatched job: such a job may
-/// leave DEPEND without a name though it exceeds a limit. Returns false also while the eventlog of a job that counts together with it is
-/// unread: no job is released then, and the headroom is for jobs that were held before.
+/// no limit. A job may leave DEPEND without a name though it exceeds a limit. So this returns false after a panic, while the job's
+/// eventlog is unread, within a push, and for an unwatched job. It also returns false while the eventlog of a job that counts together
+/// with it is unread: no job is released then, and the headroom is for jobs that were held before.
 fn was_judged(shared: &Shared, is_doubtful: bool, id: JobId) -> bool {
     shared.ledger.job(id).is_none_or(|job| {
         let Some(association) = job.association() else { return true };

@@ -26,8 +26,8 @@ use crate::ids::JobId;
 use crate::limits::{CachedPriority, Demand, Grant, Job, Line, Origin, Phase};
 use crate::priority::{AGE, PRIORITY_MAX, URGENCY_EXPEDITE};
 
-/// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler may
-/// have decided on this job, so the job always gets a priority, which returns it to SCHED.
+/// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now. The scheduler may
+/// have decided on such a job, so it always gets a priority, which returns it to SCHED.
 pub(super) fn answer_in_priority(
     shared: &mut Shared,
     refresh: &mut Refresh,

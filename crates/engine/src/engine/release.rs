@@ -160,8 +160,8 @@ impl ReleaseScan {
 }
 
 /// Ends the reservations of released jobs that are still in DEPEND, because other plugins block them. They may stay there for days, and
-/// limits are applied again when the other plugins release them. In the next reactor turn, a scan over jobs that no other plugin blocks
-/// follows: the reservation may have kept headroom from them, in this association and in others that share a limit.
+/// limits are applied again when the other plugins release them. The reservations may have kept headroom from jobs of this association
+/// and of others that share a limit. So a scan over jobs that no other plugin blocks follows in the next reactor turn.
 fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in &scan.freed {

@@ -105,8 +105,8 @@ pub fn associations_page(
 pub fn site_document(view: &View<'_>) -> Rest {
     let banks = view.book.banks();
     let parents: BTreeMap<_, _> = view.book.parents().iter().cloned().collect();
-    // A bank that is not in the tree, or was left out of it because it has no active user, still has a parent: limits of the banks above
-    // it count its jobs.
+    // A bank outside the tree still has a parent: limits of the banks above it count its jobs. A bank without active users is left out of
+    // the tree.
     let left_out = |name: &BankName| {
         let parent = Some(parents.get(name)?.clone());
         Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })

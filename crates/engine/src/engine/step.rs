@@ -20,8 +20,8 @@ pub enum Step {
     LoopEnded,
 }
 
-/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next: only then is it known whether the job
-/// reserves headroom in RUN (its urgency may be 0 by now), and what its callbacks changed.
+/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next one. Only then is it known whether the
+/// job reserves headroom in RUN (its urgency may be 0 by now), and which changes its callbacks made.
 #[derive(Clone, Debug)]
 pub struct ScanInProgress {
     pub(super) cursor: ScanCursor,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Why a priority was posted: the inputs that changed since the job's priority was posted before.
 //!
-//! The terms of both priorities are compared. If a weight, or the priority of a queue or bank, differs, that is the reason. For a changed
-//! fair-share, the reason is the generation in which the fair-share of the association last changed, and whether a push that changed the
-//! tree or its rules came before this generation, or only usage.
+//! The terms of both priorities are compared. If a weight, or the priority of a queue or bank, differs, that is the reason. A changed
+//! fair-share has a reason only in its history, which is stored for each association: refreshes after a push that changed the tree or its
+//! rules differ from refreshes after which only usage changed.
 
 use super::{Circumstances, Posted, PostedPriorities};
 use crate::accounts::AssociationId;

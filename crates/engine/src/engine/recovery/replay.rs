@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs that Flux shows when the plugin is loaded or the job manager restarts.
 //!
-//! These callbacks are not enough: names that were added before are only in the eventlog, Flux does not ask for the priority of jobs in
-//! PRIORITY, and jobspec updates posted from these callbacks may reach other jobs. So a replayed job is only counted, and a timer without
+//! These callbacks are not enough. Names that were added before are only in the eventlog. Flux does not ask for the priority of jobs in
+//! PRIORITY. Jobspec updates posted from these callbacks may reach other jobs. So a replayed job is only counted, and a timer without
 //! delay does the rest when Flux has shown all jobs. The jobs of an association are released when the eventlogs of all its jobs are
 //! known.
 

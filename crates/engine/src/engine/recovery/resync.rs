@@ -59,7 +59,7 @@ impl Recovery {
     /// Notes that a panic cut a call about job `id` short. Returns true if the jobs are to be compared with Flux, and false after too
     /// many panics in a row.
     ///
-    /// The ledger recounts all jobs at once, not in slices: the panic may have come between the two halves of a change, so any counter
+    /// The ledger recounts all jobs at once, not in slices. The panic may have come between the two halves of a change, so any counter
     /// may be wrong, and the next callback uses the counters. The cost is one insertion in memory for each job, without a call to Flux
     /// (`cargo bench --bench scale` has the figure).
     pub fn panicked(&mut self, shared: &mut Shared, id: Option<JobId>) -> bool {

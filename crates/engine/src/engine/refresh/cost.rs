@@ -50,9 +50,9 @@ pub(super) fn posts_at_once(pending: usize) -> usize {
     (TURN / post_cost(pending)).clamp(1, POSTS)
 }
 
-/// Returns the time that one post takes Flux, in microseconds: its events, and the walk to the job's new place in the list of pending
-/// jobs, which begins at the end of the list in either direction. Measured with flux-core 0.88 (`t/bench/live.sh`) for jobs at the head
-/// of the queue: 33 us with 1,000 pending jobs, 1,200 us with 10,000, 8,300 us with 30,000.
+/// Returns the time that one post takes Flux, in microseconds. It consists of the job's events, and the walk to the job's new place in
+/// the list of pending jobs, which always begins at the end of the list. Measured with flux-core 0.88 (`t/bench/live.sh`) for jobs at the
+/// head of the queue: 33 us with 1,000 pending jobs, 1,200 us with 10,000, 8,300 us with 30,000.
 fn post_cost(pending: usize) -> usize {
     25usize.saturating_add(pending.saturating_mul(pending.min(30_000)) / 100_000)
 }
