@@ -5,9 +5,9 @@
 
 #![allow(clippy::redundant_closure)] // the bare variants do not borrow generally enough
 
-mod acts;
+mod actions;
 mod effects;
-mod turns;
+mod reactor;
 
 use super::oracle::Oracle;
 use super::settled;

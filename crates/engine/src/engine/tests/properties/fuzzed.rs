@@ -4,7 +4,7 @@
 //! Of an input the first word chooses what the site has, each other word what happens next. A word is the seed of a choice, so
 //! that a history is changed by whole steps.
 
-use super::super::anything::drive::{Rng, chosen as chosen_input, fuzz, seen, show};
+use super::super::event_fuzzer::drive::{Rng, chosen as chosen_input, fuzz, seen, show};
 use super::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

@@ -7,10 +7,10 @@
 
 #[path = "../../../../../t/fuzz/drive.rs"]
 pub mod drive;
-mod told;
+mod stage_oracle;
 
 use self::drive::{Choices, bytes, chosen, fuzz, seen, show};
-use self::told::Told;
+use self::stage_oracle::Told;
 use super::FEW;
 use super::live::{leaf, tree};
 use super::site::{NOW, association, queue, record};

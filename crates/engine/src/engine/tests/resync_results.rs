@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is found out when jobs are compared with Flux after a panic, and what can't be.
 
-use super::doubt;
 use super::examples::{exact, restarted_without_data};
 use super::host::Host;
+use super::resync;
 use super::site::{HostJob, NOW, association, narrow, queue, record};
 use crate::accounts::Association;
 use crate::engine::{Effect, Event, Refusal, State, Timer};
@@ -16,7 +16,7 @@ fn site() -> Host {
 }
 
 fn panics(host: &mut Host) {
-    let effects = doubt::panics(host, None);
+    let effects = resync::panics(host, None);
     host.apply(effects);
 }
 
