@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The terms of age and size, event by event: since when a job counts, what has all prices asked for, what is read and shown.
+//! The terms of age and size, event by event: from when on a job ages, which events request all priorities, and which
+//! values queries show.
 
 use super::examples::{site, submit};
 use super::host::Host;
@@ -13,11 +14,11 @@ use crate::standing::SitePart;
 
 const ID: JobId = JobId(1);
 const HOUR: f64 = 3_600.0;
-/// No job is older than this.
-const MOST: f64 = 100.0 * HOUR;
+/// The cap of ages, in seconds.
+const AGE_MAX: f64 = 100.0 * HOUR;
 
 fn settings() -> Settings {
-    Settings { age_weight: 1_000, age_max: MOST, ..Settings::default() }
+    Settings { age_weight: 1_000, age_max: AGE_MAX, ..Settings::default() }
 }
 
 fn aged(settings: Settings) -> Host {
@@ -34,14 +35,15 @@ fn asks_for_all(effects: &[Effect]) -> bool {
     count(effects, |effect| matches!(effect, Effect::ReprioritizeAll)) == 1
 }
 
-/// Whether settings have all prices asked for: in the next reactor turn, since Flux is telling its plugins of them.
-fn has_all_asked(host: &mut Host, now: f64, settings: Settings) -> bool {
+/// Returns whether new settings request all priorities. The request comes in the next reactor turn, because Flux is
+/// still passing the settings to its plugins.
+fn requests_all_later(host: &mut Host, now: f64, settings: Settings) -> bool {
     let effects = host.engine.handle(now, Event::Settings(settings));
     assert!(!asks_for_all(&effects), "{effects:?}");
     asks_for_all(&host.engine.handle(now, Event::Timer(Timer::Turn)))
 }
 
-/// Jobs whose eventlog is asked for.
+/// Returns the jobs whose eventlogs are requested.
 fn reads(effects: &[Effect]) -> Vec<JobId> {
     effects.iter().filter_map(|e| if let Effect::ReadEventlog(id) = e { Some(*id) } else { None }).collect()
 }
@@ -50,22 +52,23 @@ fn eligible(host: &Host, id: JobId) -> Eligible {
     host.engine.ledger().job(id).unwrap().eligible
 }
 
-/// What a promise takes: all that other terms may differ by, and a point, within the time it names.
+/// Within its time, max_wait_behind outweighs the largest difference of all other terms by one point.
 #[test]
-fn a_promise_weighs_what_other_terms_may_differ_by() {
+fn max_wait_behind_outweighs_the_largest_difference_of_all_other_terms() {
     for (weights, weight) in [
         ([0, 0, 0, 0], 3),
         ([100, 0, 0, 0], 211),
-        // Queues from -3 to 5, banks from 2 to 7: none is at 0, where jobs without a queue are.
+        // Queues have -3 to 5, and banks 2 to 7. A job without a queue or bank has 0, so each range includes 0.
         ([0, 10, 0, 0], 169),
         ([0, -10, 0, 0], 169),
         ([0, 0, 10, 0], 148),
         ([0, 0, 0, 2], 123),
         ([100, 10, 10, 2], 644),
     ] {
-        let mut host = aged(Settings { max_wait_behind: 48.0 * HOUR, age_max: MOST, ..Settings::default() });
-        let of = |name: &str, priority| Queue { priority, ..queue(name) };
-        host.event(Event::Queues(vec![of("q1", -3), of("q2", 5)]));
+        let mut host =
+            aged(Settings { max_wait_behind: 48.0 * HOUR, age_max: AGE_MAX, ..Settings::default() });
+        let ranked = |name: &str, priority| Queue { priority, ..queue(name) };
+        host.event(Event::Queues(vec![ranked("q1", -3), ranked("q2", 5)]));
         host.event(Event::Banks(vec![("A".into(), 2.0), ("B".into(), 7.0)]));
         let given = ["fairshare", "queue", "bank", "urgency"].into_iter().zip(weights);
         host.event(Event::Weights(given.map(|(name, weight)| (name.to_owned(), weight)).collect()));
@@ -74,7 +77,7 @@ fn a_promise_weighs_what_other_terms_may_differ_by() {
 }
 
 #[test]
-fn nodes_of_the_site_are_asked_for_once_and_where_they_count() {
+fn the_engine_reads_the_number_of_nodes_once_and_only_if_size_counts() {
     let sized = |size_weight| Settings { size_weight, ..settings() };
     let asks = |engine: &mut Engine, settings| {
         let effects = engine.handle(NOW, Event::Settings(settings));
@@ -82,50 +85,54 @@ fn nodes_of_the_site_are_asked_for_once_and_where_they_count() {
     };
     let mut engine = site(|_| ()).engine;
     assert_eq!([0, 5].map(|weight| asks(&mut engine, sized(weight))), [0, 1]);
-    let told = |engine: &mut Engine, nodes| asks_for_all(&engine.handle(NOW, Event::SiteNodes(Some(nodes))));
-    assert_eq!([8, 8, 9].map(|nodes| told(&mut engine, nodes)), [true, false, true], "all prices are others");
+    let reprioritizes =
+        |engine: &mut Engine, nodes| asks_for_all(&engine.handle(NOW, Event::SiteNodes(Some(nodes))));
+    assert_eq!(
+        [8, 8, 9].map(|nodes| reprioritizes(&mut engine, nodes)),
+        [true, false, true],
+        "a new number of nodes changes all priorities"
+    );
     assert_eq!(asks(&mut engine, sized(6)), 0);
     engine.handle(NOW, Event::Settings(sized(0)));
-    assert!(!told(&mut engine, 10), "they count nowhere");
+    assert!(!reprioritizes(&mut engine, 10), "the number of nodes counts nowhere");
 }
 
 #[test]
-fn new_settings_of_ages_have_all_priced_anew_and_others_do_not() {
+fn only_settings_of_age_and_size_request_all_priorities() {
     let mut host = aged(settings());
     for (what, settings, asks) in [
-        ("the cap", Settings { age_max: MOST / 2.0, ..settings() }, true),
+        ("the cap", Settings { age_max: AGE_MAX / 2.0, ..settings() }, true),
         ("the weight", settings(), true),
-        ("a note", Settings { annotate: true, ..settings() }, false),
+        ("annotations", Settings { annotate: true, ..settings() }, false),
         ("a size", Settings { size_weight: 1, ..settings() }, true),
-        ("a promise", Settings { max_wait_behind: 1.0, size_weight: 1, ..settings() }, true),
+        ("max_wait_behind", Settings { max_wait_behind: 1.0, size_weight: 1, ..settings() }, true),
     ] {
-        assert_eq!(has_all_asked(&mut host, NOW, settings), asks, "{what}");
+        assert_eq!(requests_all_later(&mut host, NOW, settings), asks, "{what}");
     }
 }
 
-/// Where fair-share is live, a refresh does that.
 #[test]
-fn where_a_refresh_is_to_come_ages_ask_for_nothing() {
+fn live_fair_share_leaves_new_age_settings_to_the_next_refresh() {
     let mut host = super::live::live(fairshare::Policy::FairTree);
-    assert!(!has_all_asked(&mut host, NOW, settings()));
+    assert!(!requests_all_later(&mut host, NOW, settings()));
 }
 
 #[test]
-fn ages_are_looked_at_a_thousand_times_until_they_end_and_not_more_often_than_all_is() {
+fn the_age_period_is_a_thousandth_of_age_max_and_at_least_the_refresh_period() {
     for (age_weight, age_max, period) in
-        [(1_000, MOST, 360.0), (1_000, 20_000.0, 30.0), (1_000, 30_500.0, 30.5), (0, MOST, 0.0)]
+        [(1_000, AGE_MAX, 360.0), (1_000, 20_000.0, 30.0), (1_000, 30_500.0, 30.5), (0, AGE_MAX, 0.0)]
     {
         let host = aged(Settings { age_weight, age_max, ..Settings::default() });
         assert_eq!(crate::engine::age::age_period(&host.engine.view()), period, "{age_weight} {age_max}");
     }
 }
 
-/// The reference is reached after `MOST`; a job's own end of ages comes as long after it was submitted.
+/// The reference is `AGE_MAX` from now. The age of a job reaches the cap `AGE_MAX` after its submission.
 #[test]
-fn time_alone_asks_for_prices_where_it_changes_one() {
+fn the_timer_requests_all_priorities_only_if_time_changes_one() {
     let young = |_: &mut Host| ();
-    let capped = |host: &mut Host| host.jobs.get_mut(&ID).unwrap().submitted -= 2.0 * MOST;
-    let kept = |host: &mut Host| {
+    let capped = |host: &mut Host| host.jobs.get_mut(&ID).unwrap().submitted -= 2.0 * AGE_MAX;
+    let in_depend = |host: &mut Host| {
         capped(host);
         host.jobs.get_mut(&ID).unwrap().state = State::Depend;
     };
@@ -135,11 +142,11 @@ fn time_alone_asks_for_prices_where_it_changes_one() {
     };
     for (what, change, age_weight, after, asks) in [
         ("young", &young as &dyn Fn(&mut Host), 1_000, 1.0, false),
-        ("young, and the reference is reached", &young, 1_000, 2.0 * MOST, true),
-        ("without weight", &young, 0, 2.0 * MOST, false),
+        ("young, and the reference is reached", &young, 1_000, 2.0 * AGE_MAX, true),
+        ("without weight", &young, 0, 2.0 * AGE_MAX, false),
         ("at the cap", &capped, 1_000, 1.0, true),
         ("at the cap, without weight", &capped, 0, 1.0, false),
-        ("at the cap, in DEPEND", &kept, 1_000, 1.0, false),
+        ("at the cap, in DEPEND", &in_depend, 1_000, 1.0, false),
         ("at the cap, running", &running, 1_000, 1.0, false),
     ] {
         let mut host = aged(Settings { age_weight, ..settings() });
@@ -155,30 +162,30 @@ fn time_alone_asks_for_prices_where_it_changes_one() {
 }
 
 #[test]
-fn a_reference_that_moves_is_news_where_ages_weigh_anything() {
-    for (age_weight, after, is_news) in
-        [(1_000, 0.0, false), (1_000, 2.0 * MOST, true), (0, 2.0 * MOST, false)]
+fn a_moved_reference_changes_priorities_only_if_ages_have_a_weight() {
+    for (age_weight, after, changes_priorities) in
+        [(1_000, 0.0, false), (1_000, 2.0 * AGE_MAX, true), (0, 2.0 * AGE_MAX, false)]
     {
         let mut host = aged(Settings { age_weight, ..settings() });
         host.engine.handle(NOW + after, Event::Gone(JobId(9)));
-        assert_eq!(host.engine.move_reference(), is_news, "{age_weight} {after}");
+        assert_eq!(host.engine.move_reference(), changes_priorities, "{age_weight} {after}");
         assert!(!host.engine.move_reference(), "once");
     }
 }
 
-/// A job counts from its submission, not from when that is told; one that is held by its user, or kept, not yet.
+/// The age starts at t_submit, not at the callback. A blocked job and a job at urgency 0 have no age yet.
 #[test]
-fn a_new_job_counts_from_its_submission() {
-    for (what, urgency, is_kept, wanted) in [
+fn a_new_job_ages_from_its_submission() {
+    for (what, urgency, is_blocked, wanted) in [
         ("free", 16, false, Eligible::Since(NOW - 5.0)),
-        ("held by its user", 0, false, Eligible::For(0.0)),
-        ("kept by others", 16, true, Eligible::For(0.0)),
+        ("urgency 0", 0, false, Eligible::For(0.0)),
+        ("blocked", 16, true, Eligible::For(0.0)),
     ] {
         let mut host = aged(settings());
         let job = HostJob { urgency, submitted: NOW - 5.0, ..HostJob::new(7) };
-        host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_kept });
+        host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_blocked });
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
-        if is_kept {
+        if is_blocked {
             host.engine.handle(NOW, Event::Dependency { id: ID, name: "keep=x", added: true });
         }
         host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
@@ -186,9 +193,10 @@ fn a_new_job_counts_from_its_submission() {
     }
 }
 
-/// One that turns out to be kept stops; one that is past DEPEND counts whoever was known to keep it.
+/// In the turn after DEPEND, the engine sees that the job is blocked, and stops its age. A priority request shows that
+/// the job left DEPEND, so the age goes on.
 #[test]
-fn who_is_kept_does_not_count_until_it_has_left_depend() {
+fn a_blocked_job_does_not_age_until_it_has_left_depend() {
     let mut host = aged(settings());
     let job = HostJob::new(7);
     host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
@@ -202,7 +210,7 @@ fn who_is_kept_does_not_count_until_it_has_left_depend() {
 }
 
 #[test]
-fn what_counted_is_kept_while_nothing_counts() {
+fn a_job_keeps_its_age_while_its_urgency_is_0() {
     let mut host = aged(settings());
     let id = submit(&mut host, 1);
     host.now += 10.0 * HOUR;
@@ -211,13 +219,13 @@ fn what_counted_is_kept_while_nothing_counts() {
     host.engine.handle(host.now, Event::Gone(JobId(9)));
     let job = host.engine.ledger().job(id).unwrap();
     let reference = host.engine.ages().reference();
-    let shown = host.engine.view().age(job) * MOST;
+    let shown = host.engine.view().age(job) * AGE_MAX;
     assert!((shown - (reference - host.now + 10.0 * HOUR)).abs() < 1e-3, "{shown}");
 }
 
-/// Where ages come to count: of replayed jobs that pend, and as long as nothing else reads them.
+/// When ages begin to count, the engine reads the eventlogs of replayed pending jobs.
 #[test]
-fn eventlogs_are_read_when_ages_come_to_count() {
+fn eventlogs_are_read_when_an_age_weight_is_set() {
     let all = [State::Depend, State::Priority, State::Sched, State::Run];
     let shown = |age_weight| {
         let mut engine = site(|_| ()).engine;
@@ -238,23 +246,23 @@ fn eventlogs_are_read_when_ages_come_to_count() {
     };
     let pending = [1, 2, 3].map(JobId).to_vec();
     for (what, mut engine, age_weight, wanted) in [
-        ("they did not count, and do", seen(0), 7, pending),
-        ("they counted before", seen(5), 7, Vec::new()),
-        ("they count no more", seen(5), 0, Vec::new()),
-        ("all are still being shown", shown(0), 7, Vec::new()),
+        ("ages begin to count", seen(0), 7, pending),
+        ("ages counted before", seen(5), 7, Vec::new()),
+        ("ages stop counting", seen(5), 0, Vec::new()),
+        ("Flux is still showing its jobs", shown(0), 7, Vec::new()),
     ] {
         let effects = engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings() }));
         assert_eq!(reads(&effects), wanted, "{what}");
     }
     let mut engine = seen(0);
     let effects =
-        engine.handle(NOW, Event::Settings(Settings { age_max: MOST / 2.0, age_weight: 0, ..settings() }));
-    assert_eq!(reads(&effects), [], "nor do they afterwards");
+        engine.handle(NOW, Event::Settings(Settings { age_max: AGE_MAX / 2.0, age_weight: 0, ..settings() }));
+    assert_eq!(reads(&effects), [], "another age_max without a weight reads none");
 }
 
-/// So they are where a push brings the weight, as what is remembered of the last one does after each reload.
+/// A push may set the weight. After a reload, the snapshot of the last push sets it again.
 #[test]
-fn eventlogs_are_read_when_a_push_has_ages_count() {
+fn eventlogs_are_read_when_a_push_sets_an_age_weight() {
     let mut host = site(|_| ());
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
@@ -265,9 +273,9 @@ fn eventlogs_are_read_when_a_push_has_ages_count() {
     assert_eq!(reads(&host.engine.handle(NOW, push(2_000))), []);
 }
 
-/// What a policy that is given at load asks for is not carried out: nobody is there yet who could.
+/// The plugin carries out no effect of the data that are given at load, so the first settings request them again.
 #[test]
-fn what_a_load_asks_for_is_asked_for_when_settings_come_first() {
+fn the_first_settings_repeat_the_requests_of_the_load_time_data() {
     let mut engine = Engine::small();
     let weights = ["age", "size"].map(|factor| (factor.to_owned(), 1_000)).to_vec();
     drop(engine.handle(NOW, Event::Policy(Policy { weights, ..Policy::default() }, SitePart::default())));
@@ -281,29 +289,28 @@ fn what_a_load_asks_for_is_asked_for_when_settings_come_first() {
     }
 }
 
-/// Other settings move the reference on their way: prices that were made before follow.
+/// New settings move the reference, so earlier priorities are stale.
 #[test]
-fn a_reference_that_moves_amid_settings_is_news() {
+fn a_reference_that_new_settings_move_requests_all_priorities() {
     let settings = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
     let mut host = aged(settings.clone());
     let reference = host.engine.view().live_snapshot().ages.reference.unwrap();
     host.engine.handle(reference - 1.0, Event::Settings(Settings { remember: false, ..settings.clone() }));
-    assert!(has_all_asked(&mut host, reference + 1.0, Settings { annotate: true, ..settings }));
+    assert!(requests_all_later(&mut host, reference + 1.0, Settings { annotate: true, ..settings }));
     assert!(host.engine.view().live_snapshot().ages.reference.unwrap() > reference);
 }
 
-/// Names of ours and of others, as an eventlog has them.
 #[test]
-fn an_eventlog_tells_since_when_a_job_counts() {
+fn an_eventlog_shows_from_when_on_a_job_ages() {
     let own = |added| Past::Dependency("max-running-jobs-user-limit".to_owned(), added);
     let other = |added| Past::Dependency("afterany:1".to_owned(), added);
     let begins = [(0.0, Past::Urgency(16)), (1.0, Past::Accepted)];
     for (what, more, wanted) in [
         ("held by a limit", vec![(2.0, own(true)), (50.0, own(false))], Eligible::Since(NOW)),
         ("held by a limit now", vec![(2.0, own(true))], Eligible::Since(NOW)),
-        ("kept by others", vec![(2.0, other(true)), (50.0, other(false))], Eligible::Since(NOW + 48.0)),
-        ("kept by others now", vec![(2.0, other(true))], Eligible::For(2.0)),
-        ("held by its user", vec![(5.0, Past::Urgency(0))], Eligible::For(5.0)),
+        ("blocked", vec![(2.0, other(true)), (50.0, other(false))], Eligible::Since(NOW + 48.0)),
+        ("blocked now", vec![(2.0, other(true))], Eligible::For(2.0)),
+        ("urgency 0", vec![(5.0, Past::Urgency(0))], Eligible::For(5.0)),
     ] {
         let mut host = aged(settings());
         let id = submit(&mut host, 1);
@@ -314,7 +321,7 @@ fn an_eventlog_tells_since_when_a_job_counts() {
 }
 
 #[test]
-fn who_has_a_price_is_priced_anew_when_its_past_is_read_and_ages_count() {
+fn a_released_job_gets_a_new_priority_when_its_eventlog_is_read_and_ages_count() {
     for (age_weight, limit, asks) in [(1_000, 9, true), (0, 9, false), (1_000, 0, false), (0, 0, false)] {
         let limits = Association { max_sched_jobs: Limit(limit), ..association(7, "A") };
         let mut host = Host::with(vec![record(limits, "A")], Vec::new());
@@ -328,11 +335,11 @@ fn who_has_a_price_is_priced_anew_when_its_past_is_read_and_ages_count() {
 }
 
 #[test]
-fn what_is_shown_of_ages() {
+fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
     let mut host = aged(settings());
     let plain = crate::engine::age::age_snapshot(&host.engine.view());
     assert_eq!((plain.promise, plain.site_nodes, plain.weight), (None, None, 1_000));
-    // A thousand in a hundred hours.
+    // 1,000 points in 100 hours are 240 points a day.
     assert_eq!(plain.per_day, 240.0);
     host.event(Event::Settings(Settings { size_weight: 1, max_wait_behind: 40.0 * HOUR, ..settings() }));
     let submitted = [0.0, 20.0, 31.0].map(|hour| {
@@ -347,13 +354,14 @@ fn what_is_shown_of_ages() {
     assert_eq!(
         (near, shown.near_total),
         (submitted[..2].to_vec(), 2),
-        "three quarters of forty hours, or more"
+        "jobs that have waited at least three quarters of 40 hours"
     );
 }
 
-/// People are shown how old a job is; what the common reference adds to all ages is a term by itself.
+/// The shown age is the job's own. The common reference adds the same amount to all ages, which is a term of its own
+/// (age_offset).
 #[test]
-fn the_age_of_a_job_is_shown_as_it_is_and_terms_still_sum_to_its_priority() {
+fn the_shown_terms_have_the_true_age_and_sum_to_the_priority() {
     for (max_wait_behind, waited, most) in [
         (0.0, 4.0, 1.0),
         (0.0, 10.0 * HOUR, 1.0),
@@ -379,7 +387,7 @@ fn the_age_of_a_job_is_shown_as_it_is_and_terms_still_sum_to_its_priority() {
             .iter()
             .map(|job| {
                 assert_eq!(job.values.len(), names.len());
-                let expected = ((host.now - job.submitted.unwrap()) / MOST).min(most);
+                let expected = ((host.now - job.submitted.unwrap()) / AGE_MAX).min(most);
                 assert!((job.values[4] - expected).abs() < 1e-9, "{waited}: {job:?}");
                 let weights = &page.weighings[job.weighing.unwrap()];
                 let sum: f64 =
@@ -390,9 +398,9 @@ fn the_age_of_a_job_is_shown_as_it_is_and_terms_still_sum_to_its_priority() {
             })
             .collect();
         assert_eq!(page.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [ids[0], ids[1], later]);
-        if waited < MOST {
+        if waited < AGE_MAX {
             let is_alike = |offset: &f64| (offset - offsets[0]).abs() < 1e-9;
-            assert!(offsets.iter().all(is_alike), "one reference: {offsets:?}");
+            assert!(offsets.iter().all(is_alike), "all jobs share one reference: {offsets:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The terms of age and size, against sums of intervals and prices worked out by hand.
+//! The terms of age and size, against sums of intervals and priorities computed by hand.
 //! Rules: P8, P9
 
 use super::FEW;
@@ -34,59 +34,59 @@ fn site(settings: Settings) -> Host {
     host
 }
 
-fn price(host: &Host, id: JobId) -> i64 {
+fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-/// Seconds that count for a job, by the engine.
-fn seconds(host: &Host, id: JobId) -> f64 {
+/// Returns the seconds of eligible time that the engine counts for a job.
+fn counted_seconds(host: &Host, id: JobId) -> f64 {
     host.engine.ledger().job(id).unwrap().eligible.seconds(host.now)
 }
 
 #[test]
-fn the_difference_of_two_prices_is_that_of_their_ages_and_stays() {
+fn two_jobs_differ_in_priority_by_their_difference_in_age() {
     let mut host = site(aging(100_000));
     let first = host.submit(HostJob::new(7)).unwrap();
     host.now += 10.0 * HOUR - 1.0;
     let second = host.submit(HostJob::new(8)).unwrap();
-    assert_eq!(price(&host, first) - price(&host, second), 10_000);
-    let posted = price(&host, first);
+    assert_eq!(posted_priority(&host, first) - posted_priority(&host, second), 10_000);
+    let posted = posted_priority(&host, first);
     host.now += 50.0 * HOUR;
     host.event(Event::Reprioritize);
-    assert_eq!(price(&host, first), posted, "all grow older alike");
+    assert_eq!(posted_priority(&host, first), posted, "the ages of all jobs grow equally");
     assert_eq!(
         crate::engine::age::age_snapshot(&host.engine.view()).reference,
         Some(host.engine.ages().reference())
     );
-    // 10 hours later one is at the cap, and 10 hours after that the other: then they are equal again.
+    // The first job reaches the cap 5 hours into the second step, and the second job 5 hours into the third.
     for (after, difference) in [(35.0, 10_000), (10.0, 5_000), (10.0, 0), (1_000.0, 0)] {
         host.now += after * HOUR;
         host.event(Event::Reprioritize);
-        assert_eq!(price(&host, first) - price(&host, second), difference, "{after}");
+        assert_eq!(posted_priority(&host, first) - posted_priority(&host, second), difference, "{after}");
     }
 }
 
 #[test]
-fn without_a_weight_prices_are_as_ever() {
+fn an_age_without_a_weight_adds_nothing_to_a_priority() {
     let mut host = site(aging(0));
     let id = host.submit(HostJob::new(7).size(3, 3)).unwrap();
     host.now += 70.0 * HOUR;
     host.event(Event::Reprioritize);
-    assert_eq!(price(&host, id), 50_000);
+    assert_eq!(posted_priority(&host, id), 50_000);
     assert_eq!(crate::engine::age::age_snapshot(&host.engine.view()).reference, None);
 }
 
 #[test]
-fn a_pushed_weight_goes_before_a_configured_one() {
+fn a_pushed_weight_takes_precedence_over_a_configured_one() {
     let mut host = site(aging(100_000));
     host.event(Event::Weights(vec![("age".to_owned(), 0)]));
     host.event(Event::Reprioritize);
     let id = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(price(&host, id), 50_000);
+    assert_eq!(posted_priority(&host, id), 50_000);
 }
 
 #[test]
-fn what_does_not_run_by_its_score_does_not_by_waiting() {
+fn a_growing_age_does_not_lift_a_job_whose_score_is_0() {
     for (zero_score, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1)] {
         let mut host = site(aging(10_000_000));
         host.event(Event::Config(ConfigPatch { zero_score: Some(zero_score), ..ConfigPatch::default() }));
@@ -95,18 +95,17 @@ fn what_does_not_run_by_its_score_does_not_by_waiting() {
         for _ in 0..5 {
             host.now += 40.0 * HOUR;
             host.event(Event::Reprioritize);
-            assert_eq!(price(&host, id), priority);
+            assert_eq!(posted_priority(&host, id), priority);
         }
         let held = host.submit(HostJob { urgency: 0, ..HostJob::new(8) }).unwrap();
         host.now += 40.0 * HOUR;
         host.event(Event::Reprioritize);
-        assert_eq!(price(&host, held), 0);
+        assert_eq!(posted_priority(&host, held), 0);
     }
 }
 
-/// It is shown as it is, also where it weighs nothing.
 #[test]
-fn an_age_without_weight_is_shown() {
+fn the_terms_show_an_age_whose_weight_is_0() {
     let mut host = site(aging(100_000));
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0), ("age".to_owned(), 0)]));
     let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
@@ -116,30 +115,30 @@ fn an_age_without_weight_is_shown() {
 }
 
 #[test]
-fn a_size_is_a_part_of_the_site() {
+fn the_size_term_is_the_part_of_the_sites_nodes_that_a_job_requests() {
     let mut host = site(Settings { size_weight: 1_000, ..Settings::default() });
     for (nodes, term) in [(1, 125), (4, 500), (SITE_NODES, 1_000), (SITE_NODES * 3, 1_000)] {
         let id = host.submit(HostJob::new(7).size(nodes, nodes)).unwrap();
-        assert_eq!(price(&host, id), 50_000 + term, "{nodes} nodes");
+        assert_eq!(posted_priority(&host, id), 50_000 + term, "{nodes} nodes");
     }
     host.event(Event::SiteNodes(Some(16)));
-    assert_eq!(price(&host, JobId(2)), 50_250, "all are priced anew");
+    assert_eq!(posted_priority(&host, JobId(2)), 50_250, "all priorities are recomputed");
     host.event(Event::SiteNodes(None));
-    assert_eq!(price(&host, JobId(2)), 50_000, "nobody knows");
+    assert_eq!(posted_priority(&host, JobId(2)), 50_000, "the number of nodes is unknown");
 }
 
 #[test]
-fn a_promise_outweighs_all_other_terms_in_time() {
+fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
     let mut host = site(Settings { max_wait_behind: 48.0 * HOUR, ..Settings::default() });
     host.event(Event::Queues(vec![crate::accounts::Queue { priority: 3, ..queue("q1") }]));
-    let of = |user, fairshare| AssociationRecord { fairshare, ..record(association(user, "A"), "A") };
-    host.event(Event::Associations(vec![of(7, 0.2), of(8, 1.0)]));
+    let scored = |user, fairshare| AssociationRecord { fairshare, ..record(association(user, "A"), "A") };
+    host.event(Event::Associations(vec![scored(7, 0.2), scored(8, 1.0)]));
     host.event(Event::Reprioritize);
     let waits = host.submit(HostJob { urgency: 1, ..HostJob::new(7) }).unwrap();
     let best = || HostJob { urgency: 30, ..HostJob::new(8) }.queue("q1");
     host.now += 40.0 * HOUR;
     let early = host.submit(best()).unwrap();
-    assert!(price(&host, early) > price(&host, waits));
+    assert!(posted_priority(&host, early) > posted_priority(&host, waits));
     assert_eq!(
         crate::engine::age::age_snapshot(&host.engine.view())
             .near
@@ -150,28 +149,42 @@ fn a_promise_outweighs_all_other_terms_in_time() {
     );
     host.now += 8.0 * HOUR;
     let late = host.submit(best()).unwrap();
-    assert!(price(&host, late) <= price(&host, waits), "{} {}", price(&host, late), price(&host, waits));
-    // There is no cap under a promise: a year later the order is the same.
+    assert!(
+        posted_priority(&host, late) <= posted_priority(&host, waits),
+        "{} {}",
+        posted_priority(&host, late),
+        posted_priority(&host, waits)
+    );
+    // max_wait_behind has no cap: a year later the order is the same.
     host.now += 365.0 * 24.0 * HOUR;
     host.event(Event::Reprioritize);
-    assert!(price(&host, early) > price(&host, waits) && price(&host, late) <= price(&host, waits));
+    assert!(
+        posted_priority(&host, early) > posted_priority(&host, waits)
+            && posted_priority(&host, late) <= posted_priority(&host, waits)
+    );
 }
 
-/// What all prices have gained since they were posted is not what a job that comes then stands before the others by.
-fn comes_last(host: &mut Host, jobs: &[JobId], depth: usize) {
+/// Submits a job, and asserts that its posted priority is current and that the first `depth` jobs of `jobs` are before
+/// it.
+fn assert_new_job_is_last(host: &mut Host, jobs: &[JobId], depth: usize) {
     let late = host.submit(HostJob::new(8).bank("A")).unwrap();
     let priced = host.engine.view().priced(late).unwrap();
     assert_eq!(priced.posted.priority, priced.exact.priority);
     for id in &jobs[..depth.min(jobs.len())] {
-        assert!(price(host, *id) > price(host, late), "{id}: {} {}", price(host, *id), price(host, late));
+        assert!(
+            posted_priority(host, *id) > posted_priority(host, late),
+            "{id}: {} {}",
+            posted_priority(host, *id),
+            posted_priority(host, late)
+        );
     }
 }
 
-/// All jobs; then a head of the queue, and too few posts for the others.
+/// One that covers all jobs, and one that covers the head only.
 const HEADS: [Batches; 2] = [FEW, Batches { ordered: 5, posted: 6, ..FEW }];
 
 #[test]
-fn a_job_that_comes_after_the_reference_moved_stands_where_its_price_puts_it() {
+fn a_job_submitted_after_the_reference_moved_is_ordered_by_its_current_priority() {
     for batches in HEADS {
         let mut host = live(Policy::FairTree);
         let week = 7.0 * 24.0 * HOUR;
@@ -189,12 +202,12 @@ fn a_job_that_comes_after_the_reference_moved_stands_where_its_price_puts_it() {
         host.refresh(reference + 1.0 - host.now);
         assert!(host.engine.ages().reference() > reference);
         host.now += 1.0;
-        comes_last(&mut host, &jobs, batches.ordered);
+        assert_new_job_is_last(&mut host, &jobs, batches.ordered);
     }
 }
 
 #[test]
-fn a_job_that_comes_after_a_push_of_other_weights_stands_where_its_price_puts_it() {
+fn a_job_submitted_after_a_push_of_new_weights_is_ordered_by_its_current_priority() {
     for batches in HEADS {
         let mut host = Host::new();
         host.engine.batches = batches;
@@ -206,24 +219,24 @@ fn a_job_that_comes_after_a_push_of_other_weights_stands_where_its_price_puts_it
         host.event(push(100_000));
         let jobs: Vec<JobId> = (0..10).map(|_| host.submit(HostJob::new(7).bank("A")).unwrap()).collect();
         host.event(push(1_000_000));
-        comes_last(&mut host, &jobs, batches.ordered);
+        assert_new_job_is_last(&mut host, &jobs, batches.ordered);
     }
 }
 
 #[derive(Clone, Debug)]
 enum Act {
-    Pass(u32),
+    Wait(u32),
     Urgency(usize, i64),
-    LetGo(usize),
+    Unblock(usize),
     Replay(bool),
 }
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        (1..100_000u32).prop_map(Act::Pass),
+        (1..100_000u32).prop_map(Act::Wait),
         (0..4usize, prop_oneof![Just(0i64), Just(10), Just(31)])
             .prop_map(|(job, urgency)| Act::Urgency(job, urgency)),
-        (0..4usize).prop_map(Act::LetGo),
+        (0..4usize).prop_map(Act::Unblock),
         any::<bool>().prop_map(Act::Replay),
     ]
 }
@@ -231,10 +244,10 @@ fn act() -> impl Strategy<Value = Act> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever happens, what counts is the time in which a job was neither kept by others nor held; and prices are in the order
-    /// of ages.
+    /// The counted seconds of a job are the time in which nothing blocked it and its urgency was above 0. Priorities
+    /// are in the order of ages.
     #[test]
-    fn seconds_are_those_in_which_it_might_have_run(acts in prop::collection::vec(act(), 1..40)) {
+    fn a_job_counts_only_the_seconds_in_which_it_could_have_run(acts in prop::collection::vec(act(), 1..40)) {
         let mut host = site(aging(100_000_000));
         let jobs = [0, 1, 2, 3].map(|number| {
             let job = HostJob { urgency: if number == 1 { 0 } else { 16 }, ..HostJob::new(7) };
@@ -255,12 +268,12 @@ proptest! {
         };
         for act in acts {
             match act {
-                Act::Pass(seconds) => pass(&mut host, &mut counted, f64::from(seconds)),
-                // Of a change in DEPEND no plugin is told.
+                Act::Wait(seconds) => pass(&mut host, &mut counted, f64::from(seconds)),
+                // Flux reports an urgency change in DEPEND to no plugin.
                 Act::Urgency(job, urgency) if host.state(jobs[job]) == Some(State::Sched) => {
                     host.set_urgency(jobs[job], urgency);
                 }
-                Act::LetGo(job) => {
+                Act::Unblock(job) => {
                     if host.names(jobs[job]).iter().any(|name| name == "after=1") {
                         let (id, now) = (jobs[job], host.now);
                         host.remove_dependency(id, "after=1");
@@ -276,7 +289,7 @@ proptest! {
                 Act::Urgency(..) => {}
             }
             for (id, counted) in jobs.iter().zip(counted) {
-                let ours = seconds(&host, *id);
+                let ours = counted_seconds(&host, *id);
                 prop_assert!((ours - counted).abs() < 1e-3, "job {}: {} {}", id, ours, counted);
             }
             host.event(Event::Reprioritize);
@@ -285,7 +298,7 @@ proptest! {
                     let both = [*one, *other].map(|id| &host.jobs[&id]);
                     if both.iter().all(|job| job.state == State::Sched && job.urgency == 16) && more > age + 1.0 {
                         let cap = 100.0 * HOUR;
-                        let [a, b] = [*one, *other].map(|id| price(&host, id));
+                        let [a, b] = [*one, *other].map(|id| posted_priority(&host, id));
                         prop_assert!(b > a || age >= cap, "{} {}: {} {}", age, more, a, b);
                     }
                 }
@@ -294,9 +307,9 @@ proptest! {
     }
 }
 
-/// The reference has moved on while the configuration was replaced: the refresh after it finds that no price is as it was.
+/// New settings moved the reference, so all posted priorities are stale, and the next refresh posts them.
 #[test]
-fn prices_follow_a_reference_that_moved_between_two_refreshes() {
+fn priorities_follow_a_reference_that_moved_between_two_refreshes() {
     let mut host = live(Policy::FairTree);
     host.event(Event::Settings(aging(100_000)));
     host.refresh(30.0);
@@ -308,9 +321,6 @@ fn prices_follow_a_reference_that_moved_between_two_refreshes() {
     assert_ne!(host.engine.ages().reference(), reference);
     host.refresh(30.0);
     let fresh = host.submit(HostJob::new(7).bank("A")).unwrap();
-    let ahead = price(&host, id) - price(&host, fresh);
-    assert!(
-        (50_000..=50_010).contains(&ahead),
-        "half as old as can be, beside one that has just come: {ahead}"
-    );
+    let ahead = posted_priority(&host, id) - posted_priority(&host, fresh);
+    assert!((50_000..=50_010).contains(&ahead), "a job at half of age_max, against a new job: {ahead}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a job was given is kept beside what it counts as; times are those of the events.
+//! The ledger stores the allocation of a job next to its requested size, and takes times from the events.
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
@@ -9,7 +9,7 @@ use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Allocation, Phase, Project, Resources};
 
-fn given(host: &Host, id: JobId) -> Option<Allocation> {
+fn allocation_of(host: &Host, id: JobId) -> Option<Allocation> {
     host.engine.ledger().job(id).and_then(|job| job.allocation.as_deref().copied())
 }
 
@@ -17,58 +17,58 @@ const MORE: Allocation =
     Allocation { nodes: 4, cores: 64, gpus: 8, start: Some(NOW), expiration: Some(NOW + 60.0) };
 
 #[test]
-fn a_job_that_got_more_than_it_asked_for_counts_what_it_asked_for() {
+fn a_job_that_got_more_than_it_requested_counts_as_its_request() {
     let mut host = site(|a| a.max_nodes = Limit(2));
     let id = submit(&mut host, 1);
-    assert_eq!(given(&host, id), None);
+    assert_eq!(allocation_of(&host, id), None);
     host.engine.handle(NOW, Event::Run(id, Resources::Allocated(MORE)));
-    assert_eq!(given(&host, id), Some(MORE));
+    assert_eq!(allocation_of(&host, id), Some(MORE));
     let next = submit(&mut host, 1);
     assert!(host.names(next).is_empty(), "one node of two is taken");
     exact(&host);
 }
 
 #[test]
-fn a_start_that_r_does_not_tell_is_when_the_job_was_seen_to_run() {
+fn a_job_without_a_start_in_r_starts_at_its_run_event() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
-    let untold = Allocation { start: None, ..MORE };
-    host.engine.handle(NOW + 7.5, Event::Run(id, Resources::Allocated(untold)));
-    assert_eq!(given(&host, id).unwrap().start, Some(NOW + 7.5));
+    let without_start = Allocation { start: None, ..MORE };
+    host.engine.handle(NOW + 7.5, Event::Run(id, Resources::Allocated(without_start)));
+    assert_eq!(allocation_of(&host, id).unwrap().start, Some(NOW + 7.5));
 }
 
 #[test]
-fn an_r_that_cannot_be_read_is_logged_and_changes_nothing_else() {
+fn an_unreadable_r_is_logged_and_the_job_counts_as_running() {
     let unreadable = || Resources::Unreadable("a rank is named twice".to_owned());
     for (resources, text) in [(unreadable(), "a rank is named twice"), (Resources::None, "there is none")] {
         let mut host = site(|_| ());
         let id = submit(&mut host, 1);
         let effects = host.engine.handle(NOW, Event::Run(id, resources));
         let wanted = format!("job {id}: unable to read its R ({text})");
-        assert!(matches!(effects.as_slice(), [Effect::Log(_, told), ..] if *told == wanted), "{effects:?}");
+        assert!(matches!(effects.as_slice(), [Effect::Log(_, shown), ..] if *shown == wanted), "{effects:?}");
         let running = crate::engine::answers::check(&host.engine.view()).running;
-        assert_eq!((given(&host, id), running.jobs, running.unread), (None, 1, 1));
+        assert_eq!((allocation_of(&host, id), running.jobs, running.unread), (None, 1, 1));
         exact(&host);
     }
 }
 
 #[test]
-fn a_replay_brings_the_same_facts() {
+fn a_replay_restores_the_allocation_of_a_running_job() {
     for is_reload in [true, false] {
         let mut host = site(|_| ());
         let id = host.submit(HostJob::new(7).size(2, 8)).unwrap();
         host.start(id);
-        let before = (given(&host, id), crate::engine::answers::check(&host.engine.view()).running);
+        let before = (allocation_of(&host, id), crate::engine::answers::check(&host.engine.view()).running);
         assert_eq!(before.0.unwrap().start, host.jobs[&id].started);
         assert_eq!(before.1.submitted, Some(host.jobs[&id].submitted));
-        let told = (before.1.nodes, before.1.cores, before.1.gpus, before.1.since);
-        assert_eq!(told, (2, 8, 0, host.jobs[&id].started));
+        let shown = (before.1.nodes, before.1.cores, before.1.gpus, before.1.since);
+        assert_eq!(shown, (2, 8, 0, host.jobs[&id].started));
         let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         host.now += 1_000.0;
         host.replay(is_reload, engine);
         assert_eq!(
-            (given(&host, id), crate::engine::answers::check(&host.engine.view()).running),
+            (allocation_of(&host, id), crate::engine::answers::check(&host.engine.view()).running),
             before,
             "reload {is_reload}"
         );
@@ -78,7 +78,7 @@ fn a_replay_brings_the_same_facts() {
 }
 
 #[test]
-fn what_all_running_jobs_were_given_is_added_up() {
+fn the_allocations_of_all_running_jobs_are_summed() {
     let mut host = site(|_| ());
     for (at, given) in [(9.0, MORE), (2.0, Allocation { nodes: 1, cores: 2, gpus: 3, ..MORE })] {
         let id = submit(&mut host, 1);
@@ -86,13 +86,13 @@ fn what_all_running_jobs_were_given_is_added_up() {
         host.engine.handle(NOW + at, Event::Run(id, Resources::Allocated(given)));
     }
     let running = crate::engine::answers::check(&host.engine.view()).running;
-    let told = (running.jobs, running.nodes, running.cores, running.gpus, running.since);
-    assert_eq!(told, (2, 5, 66, 11, Some(NOW + 2.0)));
+    let shown = (running.jobs, running.nodes, running.cores, running.gpus, running.since);
+    assert_eq!(shown, (2, 5, 66, 11, Some(NOW + 2.0)));
 }
 
-/// By how long it may run `why` says when a place is free at the latest.
+/// `why` predicts the latest time of a release from the time limit.
 #[test]
-fn a_time_limit_is_that_of_the_last_update() {
+fn a_job_has_the_time_limit_of_its_last_update() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
     let longer = HostJob { duration: 7_200.0, ..host.jobs[&id].clone() };
@@ -102,7 +102,7 @@ fn a_time_limit_is_that_of_the_last_update() {
 
 /// Flux shows each job again after the plugin has put the missing bank and project into its jobspec.
 #[test]
-fn the_update_that_completes_a_jobspec_is_told_from_any_other() {
+fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
     let mut engine = Engine::small();
     let of_a = association(7, "A");
     let project = of_a.def_project.as_ref().map(ToString::to_string);
@@ -129,11 +129,12 @@ fn the_update_that_completes_a_jobspec_is_told_from_any_other() {
     let again = |engine: &Engine| completed_bank(&engine.view(), &Host::facts(id, &completed));
     assert_eq!(again(&engine), Some("A".into()));
     engine.handle(NOW, Event::Depend(id));
-    assert_eq!(again(&engine), None, "only of a new job");
+    assert_eq!(again(&engine), None, "only for a job in NEW");
 }
 
-/// A job as a reload shows it, with this R; the engine has data.
-fn shown_again(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
+/// Returns an engine with data to which a reload shows a job in `state` with `resources`, the id of the job, and the
+/// effects.
+fn replay_job(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     let (id, job) = (JobId(1), HostJob { state, ..HostJob::new(7) });
@@ -142,13 +143,13 @@ fn shown_again(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect
     (engine, id, effects)
 }
 
-/// R of a job that bypasses the scheduler may have the start 0, which is absent here.
+/// R of a job that bypasses the scheduler may have the start 0, which is `None` here.
 #[test]
-fn the_eventlog_tells_when_a_replayed_job_without_a_start_in_its_r_began() {
+fn the_eventlog_gives_the_start_of_a_replayed_job_without_a_start_in_r() {
     let start = |engine: &Engine, id| engine.ledger().job(id).unwrap().allocation.as_ref().unwrap().start;
-    let untold = || Resources::Allocated(Allocation { start: None, ..MORE });
+    let without_start = || Resources::Allocated(Allocation { start: None, ..MORE });
     for (past, wanted) in [(Some(vec![(NOW - 900.0, Past::Allocated)]), NOW - 900.0), (None, NOW + 1.0)] {
-        let (mut engine, id, effects) = shown_again(State::Run, untold());
+        let (mut engine, id, effects) = replay_job(State::Run, without_start());
         assert!(
             effects.iter().any(|it| matches!(it, Effect::ReadEventlog(read) if *read == id)),
             "{effects:?}"
@@ -158,25 +159,25 @@ fn the_eventlog_tells_when_a_replayed_job_without_a_start_in_its_r_began() {
         past.into_iter().for_each(|past| drop(engine.handle(NOW + 1.0, Event::Past(id, past))));
         engine.handle(NOW + 1.0, Event::Eventlog(id, is_read.then(Vec::new)));
         assert_eq!(start(&engine, id), Some(wanted), "eventlog {is_read}");
-        // What R tells stays.
+        // A known start does not change.
         engine.handle(NOW + 2.0, Event::Past(id, vec![(NOW - 1.0, Past::Allocated)]));
         assert_eq!(start(&engine, id), Some(wanted), "eventlog {is_read}");
     }
-    let (_, _, effects) = shown_again(State::Run, Resources::Allocated(MORE));
+    let (_, _, effects) = replay_job(State::Run, Resources::Allocated(MORE));
     assert!(!effects.iter().any(|it| matches!(it, Effect::ReadEventlog(_))), "{effects:?}");
 }
 
-/// The scheduler allocated while the job was in PRIORITY.
+/// The scheduler allocated resources while the job was in PRIORITY.
 #[test]
 fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_a_priority() {
-    let (mut engine, id, _) = shown_again(State::Priority, Resources::Allocated(MORE));
+    let (mut engine, id, _) = replay_job(State::Priority, Resources::Allocated(MORE));
     let phase = |engine: &Engine| engine.ledger().job(id).unwrap().phase;
     assert_eq!((phase(&engine), crate::engine::answers::check(&engine.view()).running.jobs), (Phase::Run, 1));
     let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
     assert!(effects.iter().any(|it| matches!(it, Effect::ReprioritizeAll)), "{effects:?}");
     let effects = engine.handle(NOW, Event::PriorityGet(id, 16));
     assert!(effects.iter().any(|it| matches!(it, Effect::SetPriority(_))), "{effects:?}");
-    // Flux leaves a job in PRIORITY whose priority is what it was before.
+    // Flux leaves a job in PRIORITY if its priority does not change.
     let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
     assert!(effects.iter().any(|it| matches!(it, Effect::AskUrgency(_))), "{effects:?}");
     let effects = engine.handle(NOW, Event::Urgency(id, 16));
@@ -208,7 +209,7 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     }
     ids.iter().for_each(|id| host.start(*id));
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&first]);
-    let end = |host: &Host, id| given(host, id).unwrap().expiration;
+    let end = |host: &Host, id| allocation_of(host, id).unwrap().expiration;
     let extend = |host: &mut Host, limit: f64| {
         host.jobs.values_mut().filter(|job| job.duration == 0.0).for_each(|job| job.limit = Some(limit));
         host.event(Event::ResourcesUpdated);
@@ -219,7 +220,7 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
         assert_eq!(end(&host, id), after(&host, id, 3600.0));
     }
     let before = end(&host, limited);
-    // Another job is subscribed to when that one ends, or gets a time limit of its own.
+    // The engine subscribes to another job when this job ends or gets a time limit of its own.
     host.end(first);
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&second]);
     let longer = HostJob { duration: 7200.0, ..host.jobs[&second].clone() };
@@ -231,7 +232,7 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     assert_eq!(end(&host, second), after(&host, second, 7200.0));
     assert_eq!(end(&host, third), after(&host, third, 9000.0));
     assert_eq!(end(&host, limited), before);
-    // A reload subscribes anew.
+    // A reload subscribes again.
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     host.subscribed.clear();
@@ -242,7 +243,7 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
 }
 
 #[test]
-fn the_owners_job_is_waited_for_since_it_was_first_missed() {
+fn the_wait_for_the_owners_record_starts_at_the_first_reprioritize_without_it() {
     let mut host = Host::new();
     let [one, other] = [0, 1].map(|_| host.submit(HostJob::new(OWNER.0).bank("nowhere")).unwrap());
     host.event(Event::Associations(vec![record(association(OWNER.0, "A"), "A")]));

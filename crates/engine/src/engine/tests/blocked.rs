@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that other plugins keep in DEPEND as well: whose turn it is, and who may go in their stead.
+//! Jobs that other plugins block in DEPEND: the order of releases, and which job is released instead of a blocked job.
 //! Rules: R4, R10
 
 use super::examples::{exact, site, submit};
@@ -10,68 +10,72 @@ use crate::ids::{JobId, Limit};
 use crate::limits::{Eligible, Keepers};
 
 #[test]
-fn a_job_kept_by_others_gives_way_to_one_that_nobody_keeps() {
+fn a_blocked_job_gives_way_to_a_job_that_is_not_blocked() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
-    let kept = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-    let also_kept = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
+    let blocked = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
+    let also_blocked = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
     let next = submit(&mut host, 1);
     host.end(a);
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit"]);
-    assert_eq!(host.names(also_kept), ["afterany:1", "max-running-jobs-user-limit"]);
-    assert_eq!(host.state(next), Some(State::Sched), "its turn came, and nobody else can take it");
-    host.remove_dependency(kept, "begin-time:9999");
+    assert_eq!(host.names(blocked), ["begin-time:9999", "max-running-jobs-user-limit"]);
+    assert_eq!(host.names(also_blocked), ["afterany:1", "max-running-jobs-user-limit"]);
+    assert_eq!(host.state(next), Some(State::Sched), "the next job that is not blocked takes the headroom");
+    host.remove_dependency(blocked, "begin-time:9999");
     host.settle();
     host.start(next);
     exact(&host);
 }
 
 #[test]
-fn a_job_that_others_let_go_is_not_passed_over() {
+fn an_unblocked_job_is_released_before_later_jobs() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
-    let kept = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-    let let_go = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
+    let blocked = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
+    let unblocked = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
     let later = submit(&mut host, 1);
-    host.remove_dependency(let_go, "begin-time:1");
+    host.remove_dependency(unblocked, "begin-time:1");
     host.settle();
-    assert_eq!(host.names(let_go), ["max-running-jobs-user-limit"]);
+    assert_eq!(host.names(unblocked), ["max-running-jobs-user-limit"]);
     host.end(a);
-    assert_eq!([let_go, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit"]);
+    assert_eq!([unblocked, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    assert_eq!(host.names(blocked), ["begin-time:9999", "max-running-jobs-user-limit"]);
     exact(&host);
 }
 
 #[test]
-fn a_job_that_only_we_hold_goes_as_soon_as_others_let_it_go() {
+fn a_held_job_is_released_as_soon_as_it_is_unblocked() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
-    let kept = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-    let let_go = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
+    let blocked = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
+    let unblocked = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
     host.end(a);
-    assert_eq!(host.names(let_go), ["begin-time:1", "max-running-jobs-user-limit"]);
-    host.remove_dependency(let_go, "begin-time:1");
+    assert_eq!(host.names(unblocked), ["begin-time:1", "max-running-jobs-user-limit"]);
+    host.remove_dependency(unblocked, "begin-time:1");
     host.settle();
-    assert_eq!(host.state(let_go), Some(State::Sched), "all limits have room, and nobody else keeps it");
-    assert_eq!(host.names(kept), ["begin-time:9999"]);
-    host.remove_dependency(kept, "begin-time:9999");
-    assert_eq!(host.names(kept), ["max-running-jobs-user-limit.2"], "its place was taken meanwhile");
+    assert_eq!(
+        host.state(unblocked),
+        Some(State::Sched),
+        "all limits have headroom, and nothing blocks the job"
+    );
+    assert_eq!(host.names(blocked), ["begin-time:9999"]);
+    host.remove_dependency(blocked, "begin-time:9999");
+    assert_eq!(host.names(blocked), ["max-running-jobs-user-limit.2"], "another job has taken the headroom");
     exact(&host);
 }
 
 #[test]
-fn what_others_keep_is_known_after_a_restart() {
+fn foreign_dependencies_are_known_after_a_reload() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
-    let kept = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-    let let_go = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
-    host.remove_dependency(let_go, "begin-time:1");
-    // A restart adds it again; a name that was removed once holds nothing.
-    host.jobs.get_mut(&let_go).unwrap().log.push(("begin-time:1".to_owned(), true));
+    let blocked = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
+    let unblocked = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
+    host.remove_dependency(unblocked, "begin-time:1");
+    // The log says that the name was added again. Flux ignores a name that was removed once.
+    host.jobs.get_mut(&unblocked).unwrap().log.push(("begin-time:1".to_owned(), true));
     let mut limited = association(7, "A");
     limited.max_running_jobs = Limit(1);
     let mut engine = Engine::small();
@@ -79,53 +83,66 @@ fn what_others_keep_is_known_after_a_restart() {
     host.replay(true, engine);
     let later = submit(&mut host, 1);
     host.end(a);
-    assert_eq!([let_go, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit"], "no event for nothing");
+    assert_eq!([unblocked, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    assert_eq!(
+        host.names(blocked),
+        ["begin-time:9999", "max-running-jobs-user-limit"],
+        "no event without an effect"
+    );
     exact(&host);
 }
 
 #[test]
-fn a_job_kept_by_others_holds_nobody_back() {
+fn a_blocked_job_delays_no_other_job() {
     let mut host = site(|a| a.max_nodes = Limit(4));
     let a = submit(&mut host, 4);
     host.start(a);
-    let kept = host.submit(HostJob::new(7).size(3, 3).after("begin-time:9999")).unwrap();
+    let blocked = host.submit(HostJob::new(7).size(3, 3).after("begin-time:9999")).unwrap();
     let (large, small) = (submit(&mut host, 4), submit(&mut host, 1));
     host.end(a);
-    assert_eq!((host.state(large), host.state(small)), (Some(State::Sched), Some(State::Depend)), "in turn");
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-resources-user-limit"], "no event for nothing");
+    assert_eq!(
+        (host.state(large), host.state(small)),
+        (Some(State::Sched), Some(State::Depend)),
+        "in the order of ids"
+    );
+    assert_eq!(
+        host.names(blocked),
+        ["begin-time:9999", "max-resources-user-limit"],
+        "no event without an effect"
+    );
     exact(&host);
 }
 
 #[test]
-fn a_job_kept_by_others_unknown_to_us_gives_way_in_the_next_turn() {
+fn a_job_with_an_undeclared_dependency_gives_way_in_the_next_turn() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
-    let (kept, next) = (submit(&mut host, 1), submit(&mut host, 1));
-    // No jobspec declares it, so we are told nothing of it.
-    host.jobs.get_mut(&kept).unwrap().dependencies.insert("license".to_owned());
+    let (blocked, next) = (submit(&mut host, 1), submit(&mut host, 1));
+    // No jobspec declares the dependency, so the plugin gets no event of it.
+    host.jobs.get_mut(&blocked).unwrap().dependencies.insert("license".to_owned());
     host.end(a);
-    assert_eq!(host.names(kept), ["license"]);
+    assert_eq!(host.names(blocked), ["license"]);
     assert_eq!(host.state(next), Some(State::Sched));
     exact(&host);
 }
 
-/// A site of one running job, with `kept` held by us and by a name that no jobspec declares.
+/// Returns a site with one running job, and a job that is held and also blocked by a dependency that no jobspec
+/// declares.
 fn undeclared() -> (Host, JobId, JobId) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let running = submit(&mut host, 1);
     host.start(running);
-    let kept = submit(&mut host, 1);
-    let job = host.jobs.get_mut(&kept).unwrap();
+    let blocked = submit(&mut host, 1);
+    let job = host.jobs.get_mut(&blocked).unwrap();
     job.dependencies.insert("license".to_owned());
     job.log.push(("license".to_owned(), true));
-    (host, running, kept)
+    (host, running, blocked)
 }
 
 #[test]
-fn a_job_kept_by_an_undeclared_name_gains_no_name_with_every_job_that_ends() {
-    let (mut host, mut running, kept) = undeclared();
+fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
+    let (mut host, mut running, blocked) = undeclared();
     for _ in 0..5 {
         let next = submit(&mut host, 1);
         host.end(running);
@@ -133,53 +150,56 @@ fn a_job_kept_by_an_undeclared_name_gains_no_name_with_every_job_that_ends() {
         host.start(next);
         running = next;
     }
-    let ours = host.jobs[&kept].log.iter().filter(|(name, _)| name.starts_with("max-")).count();
-    assert_eq!(ours, 2, "added once and removed once: {:?}", host.jobs[&kept].log);
-    host.remove_dependency(kept, "license");
+    let ours = host.jobs[&blocked].log.iter().filter(|(name, _)| name.starts_with("max-")).count();
+    assert_eq!(ours, 2, "added once and removed once: {:?}", host.jobs[&blocked].log);
+    host.remove_dependency(blocked, "license");
     host.settle();
-    assert_eq!(host.names(kept), ["max-running-jobs-user-limit.2"]);
+    assert_eq!(host.names(blocked), ["max-running-jobs-user-limit.2"]);
     host.end(running);
-    assert_eq!(host.state(kept), Some(State::Sched));
+    assert_eq!(host.state(blocked), Some(State::Sched));
     exact(&host);
 }
 
 #[test]
-fn an_undeclared_name_is_known_after_a_replay_and_its_end_is_seen() {
+fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
     for is_reload in [true, false] {
-        let (mut host, running, kept) = undeclared();
+        let (mut host, running, blocked) = undeclared();
         let mut limited = association(7, "A");
         limited.max_running_jobs = Limit(1);
         let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.replay(is_reload, engine);
         let later = submit(&mut host, 1);
-        assert!(host.engine.ledger().job(kept).unwrap().keepers == Keepers::Others, "reload {is_reload}");
-        host.remove_dependency(kept, "license");
+        assert!(host.engine.ledger().job(blocked).unwrap().keepers == Keepers::Others, "reload {is_reload}");
+        host.remove_dependency(blocked, "license");
         host.settle();
-        assert!(host.engine.ledger().job(kept).unwrap().keepers == Keepers::NobodyElse, "reload {is_reload}");
+        assert!(
+            host.engine.ledger().job(blocked).unwrap().keepers == Keepers::NobodyElse,
+            "reload {is_reload}"
+        );
         host.end(running);
-        assert_eq!([kept, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+        assert_eq!([blocked, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
         exact(&host);
     }
 }
 
 #[test]
-fn a_job_that_stays_in_depend_without_a_name_of_ours_is_judged_when_it_is_let_go() {
+fn a_blocked_job_that_no_limit_holds_is_judged_when_it_is_unblocked() {
     for declares in [true, false] {
         let mut host = site(|a| a.max_nodes = Limit(1));
-        let kept =
+        let blocked =
             [(); 4].map(|()| host.submit(HostJob { declares, ..HostJob::new(7).after("license") }).unwrap());
         let running = submit(&mut host, 1);
         host.start(running);
-        for id in kept {
+        for id in blocked {
             host.remove_dependency(id, "license");
         }
         host.settle();
-        for id in kept {
+        for id in blocked {
             assert_eq!(host.names(id), ["max-resources-user-limit"], "declared: {declares}");
         }
         host.end(running);
-        let states = kept.map(|id| host.state(id) == Some(State::Sched));
+        let states = blocked.map(|id| host.state(id) == Some(State::Sched));
         assert_eq!(states, [true, false, false, false], "declared: {declares}");
         exact(&host);
     }
@@ -209,28 +229,28 @@ fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
 }
 
 #[test]
-fn one_of_several_names_of_others_that_goes_decides_nothing() {
+fn a_job_is_judged_only_when_its_last_foreign_dependency_ends() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let kept = host.submit(HostJob::new(7).after("begin-time:1").after("afterany:2")).unwrap();
+    let blocked = host.submit(HostJob::new(7).after("begin-time:1").after("afterany:2")).unwrap();
     let running = submit(&mut host, 1);
     host.start(running);
-    host.remove_dependency(kept, "afterany:2");
+    host.remove_dependency(blocked, "afterany:2");
     host.settle();
-    assert_eq!(host.names(kept), ["begin-time:1"]);
-    host.remove_dependency(kept, "begin-time:1");
-    assert_eq!(host.names(kept), ["max-running-jobs-user-limit"]);
+    assert_eq!(host.names(blocked), ["begin-time:1"]);
+    host.remove_dependency(blocked, "begin-time:1");
+    assert_eq!(host.names(blocked), ["max-running-jobs-user-limit"]);
     exact(&host);
 }
 
-/// Flux carries out what is posted to the job of the running callback when that is over: whoever the same pass frees
-/// after it is on the way before it, and has taken nothing of what was promised to it.
+/// Flux queues each event on the job of the running callback. A later job of the same release scan moves on first,
+/// and must not take the headroom that the earlier job has reserved.
 #[test]
-fn a_job_that_its_own_update_frees_has_its_turn_before_those_that_came_later() {
+fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
     for (places, freed) in [(2, [true, true]), (1, [true, false])] {
         let mut host = site(|a| (a.max_running_jobs, a.max_sched_jobs) = (Limit(0), Limit(0)));
         let undeclared = || HostJob { declares: false, ..HostJob::new(7).after("license") };
         let earlier = submit(&mut host, 1);
-        let kept = [(); 2].map(|()| host.submit(undeclared()).unwrap());
+        let blocked = [(); 2].map(|()| host.submit(undeclared()).unwrap());
         let later = submit(&mut host, 1);
         let mut raised = association(7, "A");
         (raised.max_running_jobs, raised.max_sched_jobs) = (Limit(places), Limit(places));
@@ -238,11 +258,11 @@ fn a_job_that_its_own_update_frees_has_its_turn_before_those_that_came_later() {
         assert_eq!(
             [earlier, later].map(|id| host.state(id)),
             [Some(State::Depend); 2],
-            "a push alone frees nobody"
+            "a push alone releases no job"
         );
         host.update(earlier, Some("unknown"), None).unwrap();
         assert_eq!([earlier, later].map(|id| host.state(id) == Some(State::Sched)), freed, "{places} places");
-        for id in kept {
+        for id in blocked {
             assert_eq!(host.state(id), Some(State::Depend));
         }
         exact(&host);
@@ -250,10 +270,10 @@ fn a_job_that_its_own_update_frees_has_its_turn_before_those_that_came_later() {
 }
 
 #[test]
-fn names_of_a_life_that_nobody_can_tell_of_are_not_used_again_in_the_next() {
+fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    let kept = host.submit(HostJob::new(7).after("license 0")).unwrap();
-    host.unreadable.insert(kept);
+    let blocked = host.submit(HostJob::new(7).after("license 0")).unwrap();
+    host.unreadable.insert(blocked);
     for life in 1..4 {
         let mut limited = association(7, "A");
         limited.max_sched_jobs = Limit(1);
@@ -261,29 +281,30 @@ fn names_of_a_life_that_nobody_can_tell_of_are_not_used_again_in_the_next() {
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.replay(false, engine);
         let running = submit(&mut host, 1);
-        // It is held for that one; the model host refuses a dead name.
-        host.remove_dependency(kept, &format!("license {}", life - 1));
+        // The running job has the headroom. The model host refuses a name that was removed once.
+        host.remove_dependency(blocked, &format!("license {}", life - 1));
         host.settle();
-        assert_eq!(host.names(kept).len(), 1, "{:?}", host.names(kept));
+        assert_eq!(host.names(blocked).len(), 1, "{:?}", host.names(blocked));
         let next = format!("license {life}");
-        host.jobs.get_mut(&kept).unwrap().dependencies.insert(next.clone());
+        host.jobs.get_mut(&blocked).unwrap().dependencies.insert(next.clone());
         host.end(running);
-        assert_eq!(host.names(kept), [next]);
+        assert_eq!(host.names(blocked), [next]);
     }
     exact(&host);
 }
 
-/// Of one that was submitted to be held nobody says that it is wanted: its time does not count when others let it go.
+/// Flux reports no urgency change in DEPEND. So a job that was submitted at urgency 0 does not age when it is
+/// unblocked.
 #[test]
-fn who_is_let_go_begins_to_age_unless_it_was_submitted_at_urgency_0() {
+fn an_unblocked_job_begins_to_age_unless_it_was_submitted_at_urgency_0() {
     for (urgency, counts) in [(16, true), (0, false)] {
         let mut host = site(|a| a.max_sched_jobs = Limit(0));
-        let kept = host.submit(HostJob { urgency, ..HostJob::new(7).after("begin-time:1") }).unwrap();
-        let since = |host: &Host| host.engine.ledger().job(kept).unwrap().eligible;
+        let blocked = host.submit(HostJob { urgency, ..HostJob::new(7).after("begin-time:1") }).unwrap();
+        let since = |host: &Host| host.engine.ledger().job(blocked).unwrap().eligible;
         assert!(matches!(since(&host), Eligible::For(_)), "{urgency}");
-        host.remove_dependency(kept, "begin-time:1");
+        host.remove_dependency(blocked, "begin-time:1");
         host.settle();
-        assert_eq!(host.names(kept), ["max-sched-jobs-user-limit"]);
+        assert_eq!(host.names(blocked), ["max-sched-jobs-user-limit"]);
         assert_eq!(matches!(since(&host), Eligible::Since(_)), counts, "{urgency}");
     }
 }

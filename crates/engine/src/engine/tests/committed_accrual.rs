@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where what a job asks for counts from its start: at its end, and when its time limit changes.
+//! Committed accrual, under which the whole time limit counts from the start: the end of a job, and a change of its
+//! time limit.
 //! Rules: F7
 
 use super::live::{HALF_LIFE, live, usage};
@@ -9,7 +10,7 @@ use fairshare::Policy;
 use fairshare::accrual::Mode;
 
 #[test]
-fn committed_jobs_neither_dip_nor_jump_at_their_end() {
+fn committed_usage_equals_elapsed_usage_when_a_job_reaches_its_time_limit() {
     let mut host = live(Policy::Classic);
     host.event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
     let mut job = HostJob::new(8).bank("A");
@@ -17,7 +18,11 @@ fn committed_jobs_neither_dip_nor_jump_at_their_end() {
     let id = host.submit(job).unwrap();
     host.start(id);
     let start = host.jobs[&id].started.unwrap();
-    assert!((usage(&host, 8, "A") - 100.0).abs() < 1e-6, "all of it at the start: {}", usage(&host, 8, "A"));
+    assert!(
+        (usage(&host, 8, "A") - 100.0).abs() < 1e-6,
+        "the whole time limit at the start: {}",
+        usage(&host, 8, "A")
+    );
     host.now = start + 99.0;
     host.end(id);
     let elapsed = HALF_LIFE / 2f64.ln() * (1.0 - 0.5f64.powf(100.0 / HALF_LIFE));

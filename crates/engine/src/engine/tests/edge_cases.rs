@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! At the very edge: exactly full, exactly even, exactly a page, exactly now, nothing at all.
+//! Edge cases: a full limit, equal usages, no usage, an exact page, and a timer that is due.
 //! Rules: R7
 
 use super::examples::{site, submit};
@@ -18,21 +18,20 @@ fn refresh_armed(effects: &[Effect]) -> Option<f64> {
         .find_map(|it| if let Effect::ArmIn(Timer::Refresh, after) = it { Some(*after) } else { None })
 }
 
-/// Nothing is left of the limit.
 #[test]
-fn where_all_is_in_use_nobody_is_told_to_ask_for_less() {
+fn why_suggests_no_smaller_job_when_the_limit_is_full() {
     let mut host = site(|a| a.max_nodes = Limit(2));
     let running = submit(&mut host, 2);
     host.start(running);
     let held = submit(&mut host, 2);
-    let told = why(&host, held);
-    assert_eq!((told.holds[0].used, told.holds[0].cap, told.holds[0].needed), (2, 2, 2));
-    assert!(told.helps.iter().all(|help| help.code != "smaller"), "{:?}", told.helps);
+    let answer = why(&host, held);
+    assert_eq!((answer.holds[0].used, answer.holds[0].cap, answer.holds[0].needed), (2, 2, 2));
+    assert!(answer.helps.iter().all(|help| help.code != "smaller"), "{:?}", answer.helps);
 }
 
-/// Nobody has used anything: no part is anything else than 0.
+/// No association has usage, so every part is 0.
 #[test]
-fn the_parts_of_nothing_are_none() {
+fn the_usage_parts_are_0_when_the_total_usage_is_0() {
     let host = live(Policy::FairTree);
     let stats = crate::engine::answers::stats(
         &host.engine.view(),
@@ -45,22 +44,22 @@ fn the_parts_of_nothing_are_none() {
 }
 
 #[test]
-fn who_is_even_with_the_others_is_told_no_time_for_it() {
+fn an_association_with_even_usage_has_no_time_when_it_becomes_even() {
     let mut host = Host::new();
     let leaves = vec![leaf(7, "A", 64.0, 0.0), leaf(8, "A", 64.0, 0.0)];
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
-    let level = told.associations[0].levels.last().unwrap();
+    let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    let level = answer.associations[0].levels.last().unwrap();
     assert_eq!((level.node.usage, level.even_usage, level.even_at), (64.0, Some(64.0), None));
 }
 
-/// All were looked at, and not all are wanted.
+/// The search reaches the last job, and selects one of two.
 #[test]
-fn a_page_of_as_many_as_were_looked_at_is_the_last() {
+fn a_page_that_examined_every_job_is_the_last() {
     let mut host = site(|_| ());
     let ids = ["q1", "q2"].map(|queue| host.submit(HostJob::new(7).queue(queue)).unwrap());
-    let of = |most| {
+    let read_page = |most| {
         let (user, queue) = (Some(UserId(7)), Some("q1".to_owned()));
         let page = crate::engine::answers::jobs_page(
             &host.engine.view(),
@@ -69,20 +68,20 @@ fn a_page_of_as_many_as_were_looked_at_is_the_last() {
         );
         (page.jobs.iter().map(|job| job.id).collect::<Vec<JobId>>(), page.next)
     };
-    assert_eq!(of(2), (vec![ids[0]], None));
+    assert_eq!(read_page(2), (vec![ids[0]], None));
 }
 
 #[test]
-fn refreshes_are_counted() {
+fn each_refresh_is_counted() {
     let mut host = live(Policy::FairTree);
     let before = host.engine.refresh.totals().0;
     (0..3).for_each(|_| host.refresh(30.0));
     assert_eq!(host.engine.refresh.totals().0, before + 3);
 }
 
-/// Fair-share is not live, and nothing else moves with time.
+/// Fair-share is not live, and no other value changes with time.
 #[test]
-fn after_a_panic_no_timer_is_armed_that_was_not_there() {
+fn a_panic_arms_no_refresh_timer_that_was_not_armed_before() {
     for refresh in [30.0, 0.0] {
         let mut host = site(|_| ());
         host.event(Event::Settings(Settings { refresh, ..Settings::default() }));
@@ -92,7 +91,7 @@ fn after_a_panic_no_timer_is_armed_that_was_not_there() {
     }
 }
 
-/// It may be what panics: not again in the same turn.
+/// The refresh itself may have caused the panic, so it must not run again in the same turn.
 #[test]
 fn a_refresh_that_is_due_when_a_call_panics_comes_a_period_later() {
     let mut host = live(Policy::FairTree);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ended jobs: how many are remembered where nothing folds them, and how long one waits for those that job-list knows of.
+//! Ended jobs: how many the engine stores if no refresh folds them into usage, and how long it waits for job-list.
 //! Rules: F11
 
 use super::host::Host;
@@ -16,12 +16,13 @@ fn arms(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry)))
 }
 
-/// A hundred jobs that end beside so many others: how many are remembered, and what the hundred used.
-fn beside(others: u64, settings: Settings) -> (usize, f64) {
-    beside_in(live(Policy::Classic), others, settings)
+/// Ends 100 jobs while `others` ended jobs are stored. Returns how many ended jobs the engine stores then, and the
+/// usage of the 100.
+fn end_jobs(others: u64, settings: Settings) -> (usize, f64) {
+    end_jobs_in(live(Policy::Classic), others, settings)
 }
 
-fn beside_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) {
+fn end_jobs_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) {
     host.event(Event::Settings(settings));
     for id in 0..others {
         let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
@@ -38,36 +39,36 @@ fn beside_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) {
     (host.engine.view().live_snapshot().counts.2, usage(&host, 8, "A"))
 }
 
-/// Without refreshes nothing folds them between pushes. And where fair-share is the number that was pushed, the tree still says how
-/// usage decays.
+/// Without refreshes no ended job is folded into usage between pushes. The tree defines how usage decays, also if the
+/// pushed fair-share counts.
 #[test]
-fn where_no_refresh_folds_them_ended_jobs_are_given_up_as_they_end_and_none_is_lost() {
+fn without_refreshes_the_engine_folds_ended_jobs_beyond_200_000_into_usage() {
     let off =
         [Settings { refresh: 0.0, ..Settings::default() }, Settings { live: false, ..Settings::default() }];
     for settings in off {
-        let (few, used) = beside(0, settings.clone());
+        let (few, used) = end_jobs(0, settings.clone());
         assert_eq!(few, 100);
-        let (many, same) = beside(200_000, settings);
+        let (many, same) = end_jobs(200_000, settings);
         assert!((200_000..=200_000 + 2 * 16).contains(&many), "{many}");
         assert!((same / used - 1.0).abs() < 1e-9, "{same} {used}");
     }
 }
 
-/// Flux carries nothing out of what a policy asks for that is given at load, before the settings are known.
+/// The plugin carries out no effect of the data that are given at load, before the settings are known.
 #[test]
-fn so_they_are_where_the_tree_came_at_load() {
+fn the_bound_on_ended_jobs_holds_if_the_tree_came_at_load() {
     let mut host = Host::new();
     host.engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    let (many, _) = beside_in(host, 200_000, Settings { live: false, ..Settings::default() });
+    let (many, _) = end_jobs_in(host, 200_000, Settings { live: false, ..Settings::default() });
     assert!((200_000..=200_000 + 2 * 16).contains(&many), "{many}");
 }
 
-/// Twelve times the timer fires without a page before a request is taken for one that nobody answers.
+/// After 12 timer events without a page, the engine takes the request as unanswered.
 #[test]
-fn a_request_that_is_never_answered_is_made_again() {
+fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
     let mut engine = Engine::small();
     let first = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    assert!(arms(&first), "without an answer nothing else would come");
+    assert!(arms(&first), "only the timer can repeat an unanswered request");
     for tried in 1..=12 {
         for fired in 1..12 {
             let effects = engine.handle(NOW, Event::Timer(Timer::Retry));
@@ -77,7 +78,7 @@ fn a_request_that_is_never_answered_is_made_again() {
         let gives_up = effects.iter().any(
             |effect| matches!(effect, Effect::Log(_, text) if text.contains("job-list does not answer")),
         );
-        // At once: a page that came while nobody waits would be lost.
+        // The next request follows at once, because a page that comes without a request is lost.
         assert_eq!(
             (gives_up, asks(&effects).len(), arms(&effects)),
             match tried {
@@ -88,9 +89,9 @@ fn a_request_that_is_never_answered_is_made_again() {
     }
 }
 
-/// A page that comes says nothing of the next one.
+/// A page does not prove that the next page will come.
 #[test]
-fn an_asking_that_never_comes_to_its_end_is_given_up() {
+fn a_query_of_ended_jobs_that_never_completes_is_given_up() {
     let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));
     let page = || (1..=1_000).map(|id| ended(id, NOW - id as f64)).collect::<Vec<_>>();
     for tried in 1..=12 {
@@ -104,7 +105,7 @@ fn an_asking_that_never_comes_to_its_end_is_given_up() {
 }
 
 #[test]
-fn a_page_is_an_answer_and_the_next_one_has_its_own_minute() {
+fn each_page_of_ended_jobs_has_a_full_minute_of_its_own() {
     let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));
     for page in 0..3 {
         for _ in 1..12 {
@@ -116,12 +117,12 @@ fn a_page_is_an_answer_and_the_next_one_has_its_own_minute() {
     }
     engine.handle(NOW, Event::Ended(Some(Vec::new())));
     let after = engine.handle(NOW, Event::Timer(Timer::Retry));
-    assert_eq!((asks(&after), arms(&after)), (Vec::new(), false), "all of it is there");
+    assert_eq!((asks(&after), arms(&after)), (Vec::new(), false), "all pages have come");
     assert_eq!(engine.view().live_snapshot().counts.2, 3_000);
 }
 
 #[test]
-fn no_farther_back_is_asked_than_the_usage_reset_period() {
+fn the_query_of_ended_jobs_goes_back_by_the_usage_reset_period_at_most() {
     let mut site = tree(Policy::Classic, NOW, leaves());
     site.rule.as_mut().unwrap().reset = 5_000.0;
     let mut engine = Engine::small();
@@ -129,14 +130,14 @@ fn no_farther_back_is_asked_than_the_usage_reset_period() {
     assert_eq!(asks(&effects), [(NOW - 5_000.0, None, 1_000)]);
     let jobs = vec![ended(1, NOW - 4_999.0), ended(2, NOW - 5_001.0)];
     engine.handle(NOW, Event::Ended(Some(jobs)));
-    assert_eq!(engine.view().live_snapshot().counts.2, 1, "the other ended farther back than is asked");
+    assert_eq!(engine.view().live_snapshot().counts.2, 1, "the other job ended before the requested time");
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     assert_eq!(asks(&effects), [(NOW - RESET, None, 1_000)], "by the period of the last push");
 }
 
-/// Which of the ended jobs it is, is known: telling all of them again takes no search.
+/// The engine finds a stored job by its id, so a repeated report needs no search.
 #[test]
-fn what_is_told_again_counts_once_and_to_its_earlier_end() {
+fn an_ended_job_that_is_reported_again_counts_once_and_up_to_its_earlier_end() {
     let mut host = live(Policy::Classic);
     for round in 0..3 {
         for id in 1..=60_000_u64 {
@@ -146,6 +147,6 @@ fn what_is_told_again_counts_once_and_to_its_earlier_end() {
         }
     }
     let to_the_first: f64 = usage(&host, 8, "A");
-    let of_each = to_the_first / 60_000.0;
-    assert!((97.0 * 0.9..98.0).contains(&of_each), "{of_each}");
+    let usage_of_each = to_the_first / 60_000.0;
+    assert!((97.0 * 0.9..98.0).contains(&usage_of_each), "{usage_of_each}");
 }

@@ -22,7 +22,7 @@ pub fn submit(host: &mut Host, nodes: u64) -> JobId {
     host.submit(HostJob::new(7).size(nodes, nodes)).unwrap()
 }
 
-/// One may run, and does; so many others are held.
+/// Returns a host whose limit is one running job, that running job, and `N` held jobs.
 pub fn held_behind_one<const N: usize>() -> (Host, JobId, [JobId; N]) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let running = submit(&mut host, 1);
@@ -37,7 +37,7 @@ pub fn exact(host: &Host) {
 }
 
 #[test]
-fn one_slot_frees_one_job() {
+fn one_free_slot_releases_one_job() {
     let mut host = site(|a| a.max_sched_jobs = Limit(2));
     let [a, b, c, d, e] = [(); 5].map(|()| {
         let id = submit(&mut host, 1);
@@ -57,7 +57,7 @@ fn one_slot_frees_one_job() {
 }
 
 #[test]
-fn satisfied_names_go_but_a_job_reserves_only_when_free() {
+fn a_job_loses_satisfied_names_at_once_but_reserves_only_when_it_is_released() {
     let mut host = site(|a| (a.max_running_jobs, a.max_nodes) = (Limit(2), Limit(3)));
     let a = submit(&mut host, 2);
     host.start(a);
@@ -67,7 +67,7 @@ fn satisfied_names_go_but_a_job_reserves_only_when_free() {
     assert_eq!(host.names(c), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
     host.end(b);
     assert_eq!(host.names(c), ["max-resources-user-limit"]);
-    // The slot that c waits for is not its own yet.
+    // Job c has not reserved the free slot.
     let d = submit(&mut host, 1);
     assert_eq!(host.state(d), Some(State::Sched));
     host.start(d);
@@ -77,7 +77,7 @@ fn satisfied_names_go_but_a_job_reserves_only_when_free() {
 }
 
 #[test]
-fn a_slot_taken_by_another_keeps_a_job_under_its_last_name() {
+fn a_job_stays_held_if_another_job_reserves_the_freed_headroom() {
     let mut host = site(|a| (a.max_running_jobs, a.max_nodes) = (Limit(2), Limit(3)));
     let a = submit(&mut host, 2);
     host.start(a);
@@ -90,14 +90,14 @@ fn a_slot_taken_by_another_keeps_a_job_under_its_last_name() {
     let e = submit(&mut host, 1);
     assert_eq!(host.names(e), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
     host.end(a);
-    // c takes the freed slot; for e the nodes fit again (1 + 2 reserved + 0 left): it stays.
+    // Job c takes the freed slot. The nodes are full (1 in use, 2 reserved), so e stays held.
     assert_eq!(host.state(c), Some(State::Sched));
     assert_eq!(host.state(e), Some(State::Depend));
     exact(&host);
 }
 
 #[test]
-fn a_grant_blocked_by_others_counts_in_its_pass_only() {
+fn the_reservation_of_a_blocked_job_counts_in_its_release_scan_only() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
@@ -117,7 +117,7 @@ fn a_grant_blocked_by_others_counts_in_its_pass_only() {
 }
 
 #[test]
-fn a_job_that_others_keep_is_judged_again_when_they_let_it_go() {
+fn a_blocked_job_is_judged_again_when_it_is_unblocked() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let b = submit(&mut host, 1);
     let c = host.submit(HostJob::new(7).after("afterany:x")).unwrap();
@@ -125,7 +125,7 @@ fn a_job_that_others_keep_is_judged_again_when_they_let_it_go() {
     assert_eq!(host.names(c), ["afterany:x"]);
     let d = submit(&mut host, 1);
     assert_eq!(host.state(d), Some(State::Sched));
-    assert_eq!(host.names(c), ["afterany:x"], "no event while others keep it anyway");
+    assert_eq!(host.names(c), ["afterany:x"], "no event while the job is blocked anyway");
     host.remove_dependency(c, "afterany:x");
     assert_eq!(host.state(c), Some(State::Depend));
     assert_eq!(host.names(c), ["max-sched-jobs-user-limit.2"]);
@@ -135,7 +135,7 @@ fn a_job_that_others_keep_is_judged_again_when_they_let_it_go() {
 }
 
 #[test]
-fn cores_are_reserved_within_a_pass() {
+fn cores_are_reserved_within_a_release_scan() {
     let mut host = site(|a| a.max_cores = Limit(2));
     let [a, b, c] = [(); 3].map(|()| {
         let id = submit(&mut host, 2);
@@ -156,7 +156,7 @@ fn headroom_of_a_released_job_is_kept_until_it_runs() {
     host.end(a);
     host.event(Event::Reprioritize);
     assert_eq!((host.state(b), host.state(c)), (Some(State::Sched), Some(State::Depend)));
-    // A job its user holds lets the next one go.
+    // A job at urgency 0 gives its reservation to the next job.
     host.set_urgency(b, 0);
     assert_eq!(host.state(c), Some(State::Sched));
     exact(&host);
@@ -189,7 +189,7 @@ fn a_queue_holds_only_its_own_jobs() {
     assert_eq!(host.names(b), ["max-run-jobs-queue"]);
     host.end(c);
     assert_eq!(host.names(b), ["max-run-jobs-queue"]);
-    // Moved to the free queue, it goes.
+    // In the other queue the job is released.
     host.update(b, Some("q2"), None).unwrap();
     assert_eq!(host.state(b), Some(State::Sched));
     exact(&host);
@@ -250,7 +250,7 @@ pub(super) fn restarted_without_data(host: &mut Host, id: JobId) {
 }
 
 #[test]
-fn a_price_that_is_what_it_was_moves_a_job_on_all_the_same() {
+fn a_job_in_priority_moves_on_if_its_priority_is_unchanged() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
@@ -263,7 +263,7 @@ fn a_price_that_is_what_it_was_moves_a_job_on_all_the_same() {
 }
 
 #[test]
-fn a_reservation_outlives_a_reload_whoever_else_is_held() {
+fn a_reservation_survives_a_reload_if_no_other_job_is_held() {
     for with_data in [true, false] {
         let mut host = site(|a| a.max_running_jobs = Limit(1));
         let a = submit(&mut host, 1);
@@ -290,15 +290,15 @@ fn a_reservation_outlives_a_reload_whoever_else_is_held() {
 }
 
 #[test]
-fn a_move_to_another_queue_holds_on_whatever_is_exceeded_by_then() {
+fn a_blocked_job_that_moves_is_held_by_each_limit_that_it_exceeds_then() {
     let mut host = site(|a| a.max_nodes = Limit(1));
-    let kept = host.submit(HostJob::new(7).queue("q1").after("begin-time:9999")).unwrap();
+    let blocked = host.submit(HostJob::new(7).queue("q1").after("begin-time:9999")).unwrap();
     let a = submit(&mut host, 1);
     host.start(a);
-    assert_eq!(host.names(kept), ["begin-time:9999"], "there was room when it came");
-    host.update(kept, Some("q2"), None).unwrap();
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-resources-user-limit"]);
+    assert_eq!(host.names(blocked), ["begin-time:9999"], "there was headroom at submission");
+    host.update(blocked, Some("q2"), None).unwrap();
+    assert_eq!(host.names(blocked), ["begin-time:9999", "max-resources-user-limit"]);
     host.end(a);
-    assert_eq!(host.names(kept), ["begin-time:9999"]);
+    assert_eq!(host.names(blocked), ["begin-time:9999"]);
     exact(&host);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that were accepted before there were data, and that others let go between the parts of flux-accounting's first push: nothing is
-//! final before the reprioritize that ends it.
+//! Jobs that were accepted before data came, and that are unblocked between the parts of flux-accounting's first push.
+//! No decision is final before the reprioritize that ends the push.
 //! Rules: P12
 
 use super::examples::exact;
@@ -15,14 +15,14 @@ fn projects(projects: &[&str]) -> Event<'static> {
     Event::Projects(projects.iter().map(|project| (*project).into()).collect())
 }
 
-/// May charge one project.
-fn of_project(bank: &str) -> AssociationRecord {
+/// Returns a record of user 7 with the project p1 only.
+fn p1_record(bank: &str) -> AssociationRecord {
     let projects = ["p1"].map(Into::into).into();
     record(Association { projects, def_project: None, ..association(7, bank) }, bank)
 }
 
-/// One that another plugin keeps, let go when these records have come.
-fn let_go_amid(job: HostJob, records: Vec<AssociationRecord>) -> (Host, JobId) {
+/// Submits a blocked job, pushes `records`, and unblocks the job.
+fn unblock_during_push(job: HostJob, records: Vec<AssociationRecord>) -> (Host, JobId) {
     let mut host = Host::new();
     let id = host.submit(job.after("keep=x")).unwrap();
     host.event(Event::Associations(records));
@@ -33,15 +33,15 @@ fn let_go_amid(job: HostJob, records: Vec<AssociationRecord>) -> (Host, JobId) {
 }
 
 #[test]
-fn a_project_that_comes_later_is_waited_for() {
+fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
     let job = HostJob { project: Some("p1".to_owned()), ..HostJob::new(7) };
-    let (mut host, id) = let_go_amid(job.clone(), vec![of_project("A")]);
+    let (mut host, id) = unblock_during_push(job.clone(), vec![p1_record("A")]);
     host.event(projects(&["p1"]));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     exact(&host);
-    // Until the push is over, and no longer.
-    let (mut host, id) = let_go_amid(job, vec![of_project("A")]);
+    // The wait ends with the push.
+    let (mut host, id) = unblock_during_push(job, vec![p1_record("A")]);
     host.event(projects(&["p2"]));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (None, 1));
@@ -49,10 +49,10 @@ fn a_project_that_comes_later_is_waited_for() {
 }
 
 #[test]
-fn an_association_that_comes_later_is_waited_for() {
-    let (mut host, id) = let_go_amid(HostJob::new(7).bank("B"), vec![of_project("A")]);
+fn a_job_waits_for_an_association_that_comes_later_in_the_push() {
+    let (mut host, id) = unblock_during_push(HostJob::new(7).bank("B"), vec![p1_record("A")]);
     let mut lacking = host.clone();
-    host.event(Event::Associations(vec![of_project("B")]));
+    host.event(Event::Associations(vec![p1_record("B")]));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     exact(&host);
@@ -62,9 +62,9 @@ fn an_association_that_comes_later_is_waited_for() {
 
 /// The instance owner's record comes after the reprioritize.
 #[test]
-fn the_owner_is_waited_for_a_while_longer() {
+fn a_job_of_the_owner_waits_longer_than_the_push() {
     let own = HostJob::new(OWNER.0).bank("O");
-    let (mut host, id) = let_go_amid(own, vec![of_project("A")]);
+    let (mut host, id) = unblock_during_push(own, vec![p1_record("A")]);
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Priority), 0));
     let mut lacking = host.clone();
@@ -73,5 +73,9 @@ fn the_owner_is_waited_for_a_while_longer() {
     exact(&host);
     lacking.now += 5.0;
     lacking.retry();
-    assert_eq!((lacking.state(id), lacking.exceptions.len()), (None, 1), "a bank that is not his ends it");
+    assert_eq!(
+        (lacking.state(id), lacking.exceptions.len()),
+        (None, 1),
+        "the owner has no record in that bank"
+    );
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What becomes of held jobs under flux-accounting's plugin, and jobs that are let rest for it.
+//! The fate of held jobs under flux-accounting's plugin, and jobs that rest before it is loaded.
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
@@ -13,28 +13,28 @@ fn fates(host: &Host) -> Vec<(JobId, Fate)> {
     page.into_iter().map(|job| (job.id, job.fate)).collect()
 }
 
-/// One job that runs where one may, and one that was held by the same limit and released, and that others keep.
-fn let_go_and_kept() -> (Host, JobId, JobId) {
+/// Returns a running job that fills the limit, and a blocked job that the limit held and released before.
+fn released_but_blocked() -> (Host, JobId, JobId) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let first = submit(&mut host, 1);
     host.start(first);
     let held = host.submit(HostJob::new(7).after("keep=x")).unwrap();
     host.end(first);
-    assert!(host.names(held).iter().all(|name| name == "keep=x"), "let go, as far as we are concerned");
+    assert!(host.names(held).iter().all(|name| name == "keep=x"), "our limit no longer holds the job");
     let taker = submit(&mut host, 1);
     host.start(taker);
     (host, taker, held)
 }
 
-/// One job that runs where one may, and one that is held a second time by the same limit.
+/// Returns a running job that fills the limit, and a job that the limit holds a second time.
 fn held_twice() -> (Host, JobId, JobId) {
-    let (mut host, taker, held) = let_go_and_kept();
+    let (mut host, taker, held) = released_but_blocked();
     host.remove_dependency(held, "keep=x");
     assert_eq!(host.names(held), ["max-running-jobs-user-limit.2"]);
     (host, taker, held)
 }
 
-/// One job that runs where one may, and one that is held.
+/// Returns a host with a running job that fills the limit, and a job that the limit holds.
 fn held_once() -> (Host, JobId) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let first = submit(&mut host, 1);
@@ -45,26 +45,26 @@ fn held_once() -> (Host, JobId) {
 }
 
 #[test]
-fn a_plain_name_of_a_full_limit_is_held_on() {
+fn a_job_that_a_full_limit_holds_for_the_first_time_stays_held() {
     let (host, held) = held_once();
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }
 
 #[test]
-fn a_name_that_was_used_up_ends_the_job() {
+fn a_job_that_a_limit_holds_a_second_time_is_ended() {
     let (host, _, held) = held_twice();
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
 }
 
-/// Only others keep it, and that plugin would add its name once more, which holds nothing.
+/// The job is only blocked. flux-accounting's plugin would add its name again, which holds nothing in Flux.
 #[test]
-fn who_was_let_go_and_is_kept_by_others_ends_where_its_limit_is_full() {
-    let (mut host, taker, held) = let_go_and_kept();
+fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
+    let (mut host, taker, held) = released_but_blocked();
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
-    let told = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().remove(0);
-    assert!(told.is_kept && told.names.is_empty());
+    let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().remove(0);
+    assert!(answer.is_kept && answer.names.is_empty());
     host.end(taker);
-    assert_eq!(fates(&host), [], "where there is room it is given no name");
+    assert_eq!(fates(&host), [], "the job gets no name if the limit has headroom");
     let (host, _, held) = held_twice();
     assert_eq!(
         crate::engine::hand_over(&host.engine.view(), None, 9)
@@ -77,9 +77,10 @@ fn who_was_let_go_and_is_kept_by_others_ends_where_its_limit_is_full() {
     assert!(host.engine.view().may_rest(held));
 }
 
-/// Without its names it would stay in DEPEND, where that plugin would add one once more, and end the job when it can't take it off.
+/// Without its names the job would stay in DEPEND. There flux-accounting's plugin would add a name again, and end the
+/// job because it cannot remove that name.
 #[test]
-fn who_others_keep_too_does_not_rest_before_they_let_it_go() {
+fn a_held_and_blocked_job_does_not_rest_before_it_is_unblocked() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let first = submit(&mut host, 1);
     host.start(first);
@@ -87,16 +88,16 @@ fn who_others_keep_too_does_not_rest_before_they_let_it_go() {
     assert!(!host.engine.view().may_rest(held));
     host.event(Event::Rest(vec![held]));
     assert_eq!(host.names(held), ["keep=x", "max-running-jobs-user-limit"]);
-    let told = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().remove(0);
-    assert!(told.is_kept && told.fate == Fate::Held);
+    let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().remove(0);
+    assert!(answer.is_kept && answer.fate == Fate::Held);
     host.remove_dependency(held, "keep=x");
     assert!(host.engine.view().may_rest(held));
     exact(&host);
 }
 
 #[test]
-fn a_promise_is_no_reason_to_hold_on() {
-    // The place is promised to a job that others keep back from SCHED no longer, and has not run: theirs does not count it.
+fn a_reservation_of_another_job_keeps_no_job_held() {
+    // The slot is reserved for a job in SCHED that does not run yet. flux-accounting's plugin does not count that job.
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
@@ -107,7 +108,7 @@ fn a_promise_is_no_reason_to_hold_on() {
 }
 
 #[test]
-fn who_rests_loses_its_names_though_the_limit_is_full_and_takes_no_place_to_run() {
+fn a_resting_job_loses_its_names_under_a_full_limit_and_reserves_nothing() {
     let (mut host, _, held) = held_twice();
     let effects = host.engine.handle(NOW, Event::Rest(vec![held]));
     let removed = effects.iter().filter_map(|effect| match effect {
@@ -122,16 +123,16 @@ fn who_rests_loses_its_names_though_the_limit_is_full_and_takes_no_place_to_run(
 }
 
 #[test]
-fn who_is_not_held_is_left_as_it_is() {
+fn a_job_that_is_not_held_does_not_rest() {
     let (mut host, taker, held) = held_twice();
     host.event(Event::Rest(vec![taker, JobId(4711)]));
     assert_eq!((host.state(taker), host.state(held)), (Some(State::Run), Some(State::Depend)));
     exact(&host);
 }
 
-/// Whether it was used up decides, not whether it is full.
+/// The fate depends on an earlier use of the name, not on the limits that are full now.
 #[test]
-fn a_limit_that_became_full_later_ends_nobody_who_never_had_its_name() {
+fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
     let (mut host, held) = held_once();
     let mut lowered = association(7, "A");
     (lowered.max_running_jobs, lowered.max_nodes) = (Limit(1), Limit(1));
@@ -140,9 +141,9 @@ fn a_limit_that_became_full_later_ends_nobody_who_never_had_its_name() {
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }
 
-/// As long as something is missing of what jobs carry, nobody says what becomes of them.
+/// The fate of a job depends on the names that it has, so there is no answer while names are unknown.
 #[test]
-fn nothing_is_said_before_all_names_are_known() {
+fn hand_over_has_no_answer_before_all_names_are_known() {
     let fresh = || {
         let mut engine = Engine::small();
         let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
@@ -150,7 +151,7 @@ fn nothing_is_said_before_all_names_are_known() {
         engine
     };
     let (mut host, held) = held_once();
-    // One that runs was shown: others may follow.
+    // Flux has shown a running job, and may show others.
     let mut engine = fresh();
     let running = host.jobs.values().find(|job| job.state == State::Run).unwrap();
     engine.handle(NOW, Event::New(Host::facts(JobId(1), running)));
@@ -169,9 +170,9 @@ fn nothing_is_said_before_all_names_are_known() {
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }
 
-/// There that plugin holds nobody.
+/// flux-accounting's plugin holds no job in PRIORITY.
 #[test]
-fn who_waits_in_priority_would_go_on() {
+fn a_job_held_in_priority_would_be_released() {
     let mut host = Host::new();
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
     let limits = Association { max_sched_jobs: Limit(1), ..association(7, "A") };

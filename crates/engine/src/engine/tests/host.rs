@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A model of the job manager, as strict as the real one and as re-entrant: removing a job's last dependency runs its
-//! priority and sched callbacks before the removal is over; events of a job are told only to who subscribed to it;
-//! and in the loop that asks for priorities a look at any other job would make Flux lose its place, so it fails here.
+//! A model of the job manager, as strict and as re-entrant as the real one. The removal of a job's last dependency runs
+//! its priority and sched callbacks before the removal returns. Only subscribers get the events of a job. A lookup of
+//! another job inside the loop that asks for priorities would move Flux's cursor, so it fails here.
 
 #![allow(clippy::redundant_closure)] // the bare variants do not borrow generally enough
 
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone)]
 pub struct Host {
-    /// What jobs were annotated with.
+    /// The annotations of all jobs, in order.
     pub notes: Vec<String>,
     pub engine: Engine,
     pub jobs: BTreeMap<JobId, HostJob>,
@@ -28,64 +28,66 @@ pub struct Host {
     pub logged: Vec<String>,
     /// The reactor's time.
     pub now: f64,
-    /// Jobs whose events are told.
+    /// Jobs to whose events the plugin is subscribed.
     pub subscribed: BTreeSet<JobId>,
     /// Jobs whose eventlog can't be read.
     pub unreadable: BTreeSet<JobId>,
-    /// Jobs of whose eventlog nothing is ever heard.
+    /// Jobs whose eventlog requests get no answer.
     pub never_answered: BTreeSet<JobId>,
     /// Whether job-list answers.
     pub has_job_list: bool,
-    /// How many eventlogs were asked for.
+    /// Number of requested eventlogs.
     pub reads_asked: usize,
-    /// What must be released, and in which order, worked out without the engine.
+    /// Computes the released jobs and their order without the engine.
     pub oracle: Oracle,
     next: u64,
     defers: usize,
     reads: VecDeque<JobId>,
-    /// Jobs whose eventlogs the effects that are being carried out ask for.
+    /// Jobs whose eventlogs the current effects request.
     to_be_read: BTreeSet<JobId>,
     asks: Vec<JobId>,
     retries: usize,
-    /// What job-list knows, and what it is about to answer.
+    /// The ended jobs that job-list has. `listed` is its next answer.
     pub ended: Vec<EndedJob>,
     pub listed: Option<Option<Vec<EndedJob>>>,
-    /// How many prices were posted by id.
+    /// Number of priorities posted by id.
     pub posts: usize,
-    /// Jobs that such a price took from PRIORITY, in turn.
+    /// Jobs that such a priority moved out of PRIORITY, in order.
     pub gone_on: Vec<JobId>,
-    /// How often Flux went through all its jobs.
+    /// Number of loops over all jobs.
     pub loops: usize,
-    /// Why prices are refused.
+    /// The refusal of priorities by id.
     pub refuse_prices: Option<Refusal>,
-    /// Why nobody is shown who is asked for by id.
+    /// The refusal of urgency requests.
     pub refuse_asks: Option<Refusal>,
-    /// Why Flux does not go through all its jobs.
+    /// The refusal of loops over all jobs.
     pub refuse_loops: Option<Refusal>,
     slices: usize,
-    /// Whether the timer of questions about queues is due, if it is armed; and the queues that are asked about.
+    /// Whether the queue timer is due, if it is armed. `queues_asked` are the queues of the pending request.
     queue_timer: Option<bool>,
     queues_asked: Option<Vec<Option<QueueName>>>,
-    /// Queues that are stopped.
+    /// Stopped queues.
     pub stopped: BTreeSet<String>,
-    /// The parents of virtual queues, where the configuration does not have them.
+    /// The parents of virtual queues, in place of the configuration's.
     pub parents: BTreeMap<String, String>,
     /// When the next refresh is due.
     pub refresh_at: Option<f64>,
-    /// The next callback of a job with such an event panics before it does anything.
+    /// The next callback of a job whose event matches panics before it does anything.
     pub panics_at: Option<fn(&Event<'_>) -> bool>,
-    /// The jobs that [rest](is_resting), and some that did: a look at all jobs at each event would make large histories slow.
+    /// The jobs that [rest](is_resting), and some that did before. A search of all jobs at each event would make long
+    /// histories slow.
     resting: BTreeSet<JobId>,
     /// The job that the loop over all jobs asks about.
     asked_about: Option<JobId>,
-    /// Jobs inside a callback: what is posted to them waits for its end.
+    /// Jobs inside a callback. Events that are posted to them wait for its end.
     busy: Vec<JobId>,
-    /// Names that are taken off such jobs then.
+    /// Dependencies that are removed from such jobs then.
     queued: Vec<(JobId, String)>,
     answer: Option<Answer>,
 }
 
-/// In SCHED with priority 0, or sent from there to PRIORITY without a price: where it may be put in line.
+/// Returns true if the job is in SCHED with priority 0, or was sent from there to PRIORITY and has no priority. The
+/// engine may hold such a job.
 fn is_resting(job: &HostJob) -> bool {
     let is_sent_back = job.state == State::Priority && job.was_sched && job.waits;
     is_sent_back || job.is_scheduled() && job.priority == Some(0)
@@ -172,7 +174,7 @@ impl Host {
         }
     }
 
-    /// Feeds an event that belongs to no job, then runs the reactor until it rests.
+    /// Passes an event that belongs to no job to the engine, then runs the reactor until it is idle.
     pub fn event(&mut self, event: Event<'_>) {
         self.oracle.learn(&event);
         let effects = self.engine.handle(self.now, event);
@@ -196,7 +198,7 @@ impl Host {
         self.call(id, make(Host::facts(id, &job), &job));
         self.busy.pop();
         let answer = std::mem::replace(&mut self.answer, outer);
-        self.take_off_queued(id);
+        self.remove_queued_dependencies(id);
         answer
     }
 
@@ -207,8 +209,8 @@ impl Host {
         self.apply(effects);
     }
 
-    /// Carries out what was posted to a job while it was inside a callback.
-    fn take_off_queued(&mut self, id: JobId) {
+    /// Removes the dependencies whose removal was queued while the job was inside a callback.
+    fn remove_queued_dependencies(&mut self, id: JobId) {
         while !self.busy.contains(&id)
             && let Some(at) = self.queued.iter().position(|(queued, _)| *queued == id)
         {
@@ -217,7 +219,7 @@ impl Host {
         }
     }
 
-    /// Removes a name; when it was the last, the job goes on before this returns.
+    /// Removes a dependency. If it was the last, the job enters PRIORITY before this returns.
     pub fn remove_dependency(&mut self, id: JobId, name: &str) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.dependencies.remove(name) {
@@ -239,7 +241,7 @@ impl Host {
         self.busy.push(id);
         self.call(id, Event::Dependency { id, name, added });
         self.busy.pop();
-        self.take_off_queued(id);
+        self.remove_queued_dependencies(id);
     }
 
     fn enter_priority(&mut self, id: JobId) {
@@ -250,15 +252,12 @@ impl Host {
         self.set_priority(id, answer);
     }
 
-    /// A job that was in SCHED gets its price, or finds no room and is held there.
+    /// Asks for the priority of a job that was in SCHED. The engine answers 0 if it holds the job there.
     pub(super) fn ask_again(&mut self, id: JobId, urgency: i64) {
         let posted = self.jobs[&id].priority.and_then(|posted| u32::try_from(posted).ok()).unwrap_or(0);
         let answer = self.callback(id, |facts| Event::Bounced { id: facts.id, urgency, posted });
-        // Resources may be on their way to the job: only in SCHED can it take them.
-        assert!(
-            matches!(answer, Some(Answer::Priority(_))),
-            "job {id} was in SCHED, and is kept in PRIORITY"
-        );
+        // The scheduler may have allocated resources already, and only a job in SCHED can take them.
+        assert!(matches!(answer, Some(Answer::Priority(_))), "job {id} was in SCHED, and stays in PRIORITY");
         if urgency == 31
             && let Some(job) = self.jobs.get_mut(&id)
         {
@@ -267,18 +266,18 @@ impl Host {
         self.set_priority(id, answer);
     }
 
-    /// Jobs in SCHED may have been put in line there, by what a query tells: they have priority 0, and
-    /// find no room when all that was decided with that is done.
+    /// Marks the resting jobs that the engine holds now, and returns those in SCHED. They have priority 0, and must
+    /// exceed a limit once all effects are carried out.
     pub(super) fn find_in_line(&mut self) -> Vec<JobId> {
         self.resting.retain(|id| self.jobs.get(id).is_some_and(is_resting));
         if self.jobs.len() < 100 {
-            assert_eq!(self.resting, all_resting(&self.jobs), "a job rests of which it is not noted");
+            assert_eq!(self.resting, all_resting(&self.jobs), "`resting` lacks a job");
         }
         let mut found = Vec::new();
         for id in &self.resting {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             if self.engine.ledger().job(*id).is_some_and(Job::is_awaiting) {
-                // One that a restart sent to PRIORITY may be put in line there.
+                // A job that a restart sent to PRIORITY may be held there.
                 (job.was_sched, job.was_awaiting) = (false, true);
                 job.is_in_line = job.state == State::Sched;
                 found.extend(job.is_in_line.then_some(*id));
@@ -292,17 +291,17 @@ impl Host {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if answer == Some(Answer::Unavailable) {
             (job.answered, job.waits) = (None, true);
-            // It stands in line in PRIORITY: once released, a place to run is reserved for it.
+            // The job is held in PRIORITY. Once released, it has a reservation.
             job.was_awaiting |= !job.was_sched;
         }
         let Some(Answer::Priority(priority)) = answer else { return };
-        // Flux has a priority of its own for jobs that are held and expedited.
+        // Flux sets its own priority at urgency 0 and 31.
         let priority = match job.urgency {
             0 => 0,
             31 => i64::from(u32::MAX),
             _ => priority,
         };
-        assert!(!job.is_in_line || priority == 0, "job {id} is held in SCHED, and priced");
+        assert!(!job.is_in_line || priority == 0, "job {id} is held in SCHED, and has a priority above 0");
         (job.priority, job.answered, job.waits) = (Some(priority), Some(priority), false);
         if job.state == State::Priority {
             job.state = State::Sched;
@@ -315,7 +314,7 @@ impl Host {
 
     pub fn reprioritize_all(&mut self) {
         self.loops += 1;
-        // Flux's order is that of a hash.
+        // Flux loops in the order of a hash table.
         let mut pending: Vec<JobId> = self.jobs.keys().copied().collect();
         pending.sort_by_key(|id| id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for id in pending {
@@ -327,7 +326,7 @@ impl Host {
             let urgency = job.urgency;
             settled::agrees(&self.engine, self.now, id, urgency);
             let answer = self.callback(id, |facts| Event::PriorityGet(facts.id, urgency));
-            // Flux does nothing about a priority that is what it was, not even in PRIORITY.
+            // Flux ignores an unchanged priority, also of a job in PRIORITY.
             let present = self.jobs.get(&id).and_then(|job| job.priority);
             if answer != present.map(Answer::Priority) {
                 self.set_priority(id, answer);
@@ -336,7 +335,7 @@ impl Host {
         self.asked_about = None;
     }
 
-    /// Jobs of a user in a bank and state. What is held in SCHED is none of those there.
+    /// Returns the number of jobs of a user in a bank and state, without jobs that are held in SCHED.
     pub fn count(&self, user: u32, bank: &str, state: State) -> u64 {
         let is = |job: &&HostJob| {
             job.user == user && job.bank.as_deref() == Some(bank) && job.state == state && !job.is_in_line

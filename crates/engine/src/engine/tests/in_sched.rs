@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that are held in SCHED at priority 0: the scheduler may have decided on them.
+//! Jobs that are held in SCHED at priority 0, for which the scheduler may have allocated resources already.
 //! Rules: L12, L16
 
 use super::examples::{exact, held_behind_one, site, submit};
@@ -23,8 +23,8 @@ fn strict() -> Event<'static> {
     Event::Settings(rules(RunningLimits::Strict, &[]))
 }
 
-/// By the strict rule one may run: the first rests, and the next has its place.
-fn asleep() -> (Host, [JobId; 2]) {
+/// Under strict running limits one job may run. The first job has urgency 0, and the next has the reservation.
+fn resting_and_reserved() -> (Host, [JobId; 2]) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     host.event(strict());
     let rests = submit(&mut host, 1);
@@ -33,9 +33,9 @@ fn asleep() -> (Host, [JobId; 2]) {
     (host, [rests, next])
 }
 
-/// The scheduler had decided on it, and its resources come when it is held: in SCHED it takes them, runs, and counts.
+/// The scheduler allocated resources before the hold. In SCHED the job takes them, runs, and counts.
 #[test]
-fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
+fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     let records = || vec![narrow(7, "B"), record(association(7, "A"), "A")];
     let mut host = Host::with(records(), vec![queue("q1")]);
     let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
@@ -52,7 +52,7 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
     );
     assert_eq!(page.jobs.iter().map(|job| job.state.clone()).collect::<Vec<_>>(), ["sched"]);
     assert!(host.engine.view().is_held(moved) && !host.engine.view().is_held(there));
-    // Whatever is asked for or changes, it stays there.
+    // The job stays held after a reprioritize and a new urgency.
     host.event(Event::Reprioritize);
     host.set_urgency(moved, 20);
     assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
@@ -72,24 +72,24 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
     }
     host.start(there);
     host.end(there);
-    assert!(host.jobs[&moved].priority > Some(0), "its turn came");
+    assert!(host.jobs[&moved].priority > Some(0), "the job is released");
     host.start(moved);
     exact(&host);
 }
 
-/// No scheduler is asked for it: it waits for its turn, and for nothing else.
+/// The scheduler has no request for the job, so only our limit keeps it back.
 #[test]
-fn who_is_held_in_sched_is_not_told_that_it_waits_for_the_scheduler() {
-    let (mut host, [rests, next]) = asleep();
+fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
+    let (mut host, [rests, next]) = resting_and_reserved();
     host.set_urgency(rests, 16);
     assert_eq!(go(&host, &[rests, next]), [false, true]);
     let others = |id| why(&host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
     assert_eq!((others(rests), others(next)), (vec![], vec!["resources".into()]));
 }
 
-/// A refresh posts the prices of those that pend, not of who is held among them: that would have it scheduled.
+/// A refresh posts priorities of pending jobs. A priority above 0 would have a held job scheduled.
 #[test]
-fn a_refresh_gives_no_price_to_who_is_held_in_sched() {
+fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     let mut all = accounts();
     let of_bank = all.associations.iter_mut().filter(|it| it.association == association(7, "B"));
     of_bank.for_each(|it| it.association.max_sched_jobs = Limit(1));
@@ -100,20 +100,20 @@ fn a_refresh_gives_no_price_to_who_is_held_in_sched() {
     // A job that overtakes the others of user 7.
     host.submit(HostJob::new(8).bank("A")).unwrap();
     host.force_update(moved, None, Some("B".to_owned()));
-    let told = |host: &Host| (host.state(moved), host.jobs[&moved].priority, host.jobs[&pends].priority);
-    let before = told(&host);
+    let read_jobs = |host: &Host| (host.state(moved), host.jobs[&moved].priority, host.jobs[&pends].priority);
+    let before = read_jobs(&host);
     assert_eq!((before.0, before.1), (Some(Sched), Some(0)));
     host.start(runs);
     host.refresh(30.0);
-    let after = told(&host);
+    let after = read_jobs(&host);
     assert!(after.2 < before.2, "{after:?}");
     assert_eq!((after.0, after.1), (before.0, before.1));
     settled(&host);
 }
 
-/// Epilogs may keep a job in CLEANUP that never ran: meanwhile it stands in nobody's way.
+/// Epilogs may keep a job in CLEANUP that never ran. Meanwhile it delays no other job.
 #[test]
-fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {
+fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
     for is_in_priority in [false, true] {
         let (mut host, running, held) = held_behind_one::<2>();
         if is_in_priority {
@@ -132,11 +132,11 @@ fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {
     }
 }
 
-/// Flux has its own priority for an expedited job, whatever the plugin says: in SCHED no answer holds it.
+/// Flux sets its own priority for an expedited job, so no answer holds the job in SCHED.
 #[test]
 fn an_expedited_job_that_was_held_in_sched_is_released() {
     for first in [16, 31] {
-        let (mut host, [wakes, next]) = asleep();
+        let (mut host, [wakes, next]) = resting_and_reserved();
         host.set_urgency(wakes, first);
         host.set_urgency(wakes, 31);
         assert_eq!(states(&host, &[wakes, next]), [Sched, Sched]);
@@ -149,7 +149,8 @@ fn an_expedited_job_that_was_held_in_sched_is_released() {
     }
 }
 
-/// The host asserts that each job returns to SCHED: the scheduler may have decided on it. Each cause sends a job from SCHED to PRIORITY.
+/// The host asserts that each job returns to SCHED, because the scheduler may have allocated its resources. Each cause
+/// sends a job from SCHED to PRIORITY.
 #[test]
 fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
     type Cause = (&'static str, fn(&mut Host, JobId, i64));
@@ -205,9 +206,9 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
     }
 }
 
-/// Without data a job keeps its posted priority; the one that urgency 31 gave it ends with that urgency.
+/// Without data a job keeps its posted priority. The priority that Flux set at urgency 31 ends with that urgency.
 #[test]
-fn a_job_without_data_does_not_keep_the_priority_of_an_expedited_one() {
+fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
     let mut host = site(|_| {});
     let id = submit(&mut host, 1);
     let posted = host.jobs[&id].priority;
@@ -223,10 +224,10 @@ fn a_job_without_data_does_not_keep_the_priority_of_an_expedited_one() {
     settled(&host);
 }
 
-/// Whose place to run another has taken meanwhile, and who would not be scheduled anyway, is not called held.
+/// Another job has the headroom. The job would not be scheduled at urgency 0 anyway, so it is not held.
 #[test]
-fn who_rests_on_is_not_held() {
-    let (mut host, [rests, next]) = asleep();
+fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
+    let (mut host, [rests, next]) = resting_and_reserved();
     host.start(next);
     host.event(Event::Reprioritize);
     assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
@@ -234,10 +235,10 @@ fn who_rests_on_is_not_held() {
     settled(&host);
 }
 
-/// A restart has sent it to PRIORITY, and Flux has it there: it is not held in SCHED. It is asked about by Flux's loop, or by id where
-/// that would be too long.
+/// A restart sent the job to PRIORITY, so it is held there and not in SCHED. Flux's loop asks for its priority, or the
+/// engine posts it by id if the loop would take too long.
 #[test]
-fn who_wakes_too_late_after_a_restart_is_in_priority() {
+fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
     for batches in [FEW, SINGLE_POSTS] {
         let settings = || Event::Settings(rules(RunningLimits::Strict, &[]));
         let policy = || {
@@ -256,7 +257,7 @@ fn who_wakes_too_late_after_a_restart_is_in_priority() {
         let mut engine = Engine::with_batches(batches);
         engine.handle(NOW, settings());
         host.replay(false, engine);
-        assert_eq!(host.state(rests), Some(Priority), "without data it has no price");
+        assert_eq!(host.state(rests), Some(Priority), "without data the job has no priority");
         host.set_urgency(rests, 16);
         let loops = host.loops;
         host.event(policy());
@@ -269,11 +270,11 @@ fn who_wakes_too_late_after_a_restart_is_in_priority() {
     }
 }
 
-/// A plugin that is loaded finds it in SCHED at priority 0, whoever of those that run it has seen before.
+/// A new plugin finds the job in SCHED at priority 0, before or after it sees the running job.
 #[test]
-fn who_is_held_in_sched_is_held_after_a_reload_and_a_restart() {
+fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
-        let (mut host, [late, runs]) = asleep();
+        let (mut host, [late, runs]) = resting_and_reserved();
         host.start(runs);
         host.set_urgency(late, 16);
         let mut engine = Engine::small();
@@ -289,31 +290,31 @@ fn who_is_held_in_sched_is_held_after_a_reload_and_a_restart() {
     }
 }
 
-/// By flux-accounting's rule, too: its place is another's, who was released and does not run yet.
+/// Under upstream running limits, too: the headroom is reserved for a released job that does not run yet.
 #[test]
-fn who_moved_to_a_bank_whose_place_is_promised_is_held_after_a_reload() {
+fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     let records = || vec![record(association(7, "A"), "A"), narrow(7, "B")];
     let mut host = Host::with(records(), vec![queue("q1")]);
     let first = host.submit(HostJob::new(7).bank("B")).unwrap();
     host.start(first);
-    let promised = host.submit(HostJob::new(7).bank("B")).unwrap();
+    let reserved = host.submit(HostJob::new(7).bank("B")).unwrap();
     host.end(first);
     let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
     assert_eq!(host.update(moved, None, Some("B")), Ok(()));
-    assert_eq!((host.state(promised), host.jobs[&moved].priority), (Some(Sched), Some(0)));
+    assert_eq!((host.state(reserved), host.jobs[&moved].priority), (Some(Sched), Some(0)));
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(records()));
     host.replay(true, engine);
     assert_eq!(host.jobs[&moved].priority, Some(0));
-    host.start(promised);
-    host.end(promised);
+    host.start(reserved);
+    host.end(reserved);
     assert!(host.jobs[&moved].priority > Some(0));
     settled(&host);
 }
 
-/// Another plugin may give it the price that it has not.
+/// Another plugin may give the job a priority.
 #[test]
-fn a_job_that_is_held_in_priority_counts_when_it_comes_to_sched_all_the_same() {
+fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     let (mut host, running, [held]) = held_behind_one();
     host.jobs.get_mut(&held).unwrap().state = Priority;
     host.replay(true, Engine::small());
@@ -331,9 +332,9 @@ fn a_job_that_is_held_in_priority_counts_when_it_comes_to_sched_all_the_same() {
     assert_eq!(host.engine.ledger().job(held).unwrap().phase, Phase::Sched);
 }
 
-/// It was not held, and is in SCHED at priority 0 by its score: it rests there when its turn comes, as before.
+/// The job is in SCHED at priority 0 because of its score, and no limit holds it.
 #[test]
-fn who_rests_by_a_score_of_0_rests_after_a_reload() {
+fn a_job_with_the_score_0_is_not_held_after_a_reload() {
     for is_reload in [true, false] {
         let records = || Event::Associations(vec![record(association(7, "A"), "A")]);
         let weightless = || Event::Weights(vec![("fairshare".to_owned(), 0)]);
@@ -352,7 +353,8 @@ fn who_rests_by_a_score_of_0_rests_after_a_reload() {
     }
 }
 
-/// User 8 runs the one job that bank B may run, and a job of user 7 moved there: it is held in SCHED at priority 0.
+/// Bank B allows one running job, and a job of user 8 runs there. A job of user 7 moved to bank B, and is held in SCHED
+/// at priority 0.
 fn held_by_a_bank(
     policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
 ) -> (Host, [JobId; 2]) {
@@ -371,10 +373,10 @@ fn three_records() -> Vec<AssociationRecord> {
     [(7, "B"), (7, "A"), (8, "B")].map(|(user, bank)| record(association(user, bank), bank)).to_vec()
 }
 
-/// After a reload or a restart a push brings no record of the held job's association. Of an association that is known the limits
-/// release the job; one that was never pushed since waits for its record, and says so.
+/// After a reload or a restart, a push brings no record of the held job's association. If an earlier push brought one,
+/// the limits release the job. If not, the job waits for the record, and `why` says so.
 #[test]
-fn a_push_without_the_association_of_a_job_that_is_held_in_sched_strands_nobody() {
+fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
     for by_tree in [true, false] {
         let policy = |associations: Vec<AssociationRecord>, cap: Option<i64>| {
             let limit = |cap: i64| SiteLimit {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Between what Flux shows and what is known: nobody goes before all are seen, and what can't be read keeps nobody waiting.
+//! Incomplete replays: no job is released before Flux has shown all jobs, and an unreadable job makes no other job
+//! wait.
 
 use super::examples::{exact, submit};
 use super::host::Host;
@@ -14,16 +15,16 @@ fn engine(limits: Association) -> Engine {
     engine
 }
 
-/// Of whom another's end would let one go, the first in line may be the one whose names are still to be read.
+/// The first held job may be one whose eventlog is still to be read.
 #[test]
-fn an_end_before_all_were_seen_lets_nobody_go() {
+fn a_job_that_ends_during_a_replay_releases_no_job() {
     let mut engine = engine(Association { max_sched_jobs: Limit(1), ..association(7, "A") });
-    let of = |state| HostJob { state, bank: Some("A".to_owned()), ..HostJob::new(7) };
+    let job_in = |state| HostJob { state, bank: Some("A".to_owned()), ..HostJob::new(7) };
     let shown = [(3, State::Sched), (2, State::Priority), (1, State::Depend)];
     for (id, state) in shown {
-        engine.handle(NOW, Event::New(Host::facts(JobId(id), &of(state))));
+        engine.handle(NOW, Event::New(Host::facts(JobId(id), &job_in(state))));
     }
-    // Asked for all prices, it has none: that is when it joins the line.
+    // The job has no priority yet, and becomes held with this request.
     engine.handle(NOW, Event::PriorityGet(JobId(2), 16));
     let held: Vec<JobId> =
         engine.ledger().jobs().filter(|(_, job)| job.is_held()).map(|(id, _)| id).collect();
@@ -33,9 +34,9 @@ fn an_end_before_all_were_seen_lets_nobody_go() {
     assert!(!effects.iter().any(goes), "{effects:?}");
 }
 
-/// A job in SCHED whose eventlog can't be read is the last of its association that is waited for.
+/// The association waits for the eventlog of one job in SCHED, which cannot be read.
 #[test]
-fn who_is_in_sched_and_cannot_be_read_keeps_nobody_waiting() {
+fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
     for is_reload in [true, false] {
         let limits = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
         let mut host = Host::with(vec![record(limits(3), "A")], Vec::new());
@@ -44,7 +45,7 @@ fn who_is_in_sched_and_cannot_be_read_keeps_nobody_waiting() {
         let held = submit(&mut host, 2);
         let last = submit(&mut host, 1);
         assert_eq!((host.state(held), host.state(last)), (Some(State::Depend), Some(State::Sched)));
-        // Raised, and nobody was told to look.
+        // The push raises the limit, and no reprioritize follows.
         host.event(Event::Associations(vec![record(limits(9), "A")]));
         assert_eq!(host.state(held), Some(State::Depend));
         host.unreadable = [last].into();
@@ -54,9 +55,9 @@ fn who_is_in_sched_and_cannot_be_read_keeps_nobody_waiting() {
     }
 }
 
-/// What a job carries is what is shown, also when it would exceed something else by now.
+/// The limits that the job would exceed now do not matter.
 #[test]
-fn a_held_job_is_shown_with_the_names_that_it_carries() {
+fn a_held_job_is_shown_with_the_dependencies_that_it_has() {
     let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let mut host = Host::with(vec![record(limits.clone(), "A")], Vec::new());
     let running = submit(&mut host, 1);
@@ -70,9 +71,9 @@ fn a_held_job_is_shown_with_the_names_that_it_carries() {
     assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
 }
 
-/// For all we know it was released, and its place to run is its own.
+/// The job may have been released, so it keeps a reservation.
 #[test]
-fn who_is_in_sched_and_cannot_be_read_keeps_its_place_to_run() {
+fn an_unreadable_job_in_sched_keeps_its_reservation() {
     for is_reload in [true, false] {
         let limits = || Association { max_running_jobs: Limit(1), ..association(7, "A") };
         let mut host = Host::with(vec![record(limits(), "A")], Vec::new());
@@ -90,9 +91,9 @@ fn who_is_in_sched_and_cannot_be_read_keeps_its_place_to_run() {
     }
 }
 
-/// Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
+/// At plugin load, Flux asks for the priorities of jobs in PRIORITY. After a restart it does not.
 #[test]
-fn prices_are_asked_for_after_a_replay_if_one_is_in_priority() {
+fn a_replay_requests_all_priorities_if_a_job_is_in_priority() {
     use State::{Depend, Priority, Run, Sched};
     for (states, asks) in [
         (&[Priority][..], true),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Interleave under the model host: who would start next, by posted prices and ids, as a scheduler reads them.
+//! Interleave under the model host: the order in which jobs would start, by posted priorities and ids, as a scheduler
+//! reads them.
 //! Rules: F22
 
 use super::FEW;
@@ -17,7 +18,7 @@ use std::cmp::Reverse;
 const POLICIES: [Policy; 5] =
     [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
 
-/// Users from 10 on in bank A, with these usages.
+/// Returns a host with users from 10 on in bank A, and with the given usages.
 fn site(policy: Policy, interleave: bool, usages: &[f64]) -> Host {
     let mut host = Host::new();
     let users = || (10..).take(usages.len());
@@ -30,30 +31,30 @@ fn site(policy: Policy, interleave: bool, usages: &[f64]) -> Host {
     host
 }
 
-/// Jobs in the order of a queue, with whose they are.
+/// Returns all jobs in the order of the queue, with their users.
 fn order(host: &Host) -> Vec<(JobId, u32)> {
     let mut jobs: Vec<_> = host.jobs.iter().map(|(id, job)| (Reverse(job.priority), *id, job.user)).collect();
     jobs.sort_unstable();
     jobs.into_iter().map(|(_, id, user)| (id, user)).collect()
 }
 
-fn many(host: &mut Host, user: u32, jobs: usize) {
+fn submit_many(host: &mut Host, user: u32, jobs: usize) {
     for _ in 0..jobs {
         host.submit(HostJob::new(user)).unwrap();
     }
 }
 
-fn explained(host: &Host) {
+fn assert_explained(host: &Host) {
     for (id, job) in &host.jobs {
         let priced = host.engine.view().priced(*id).unwrap();
         assert_eq!(Some(i64::from(priced.posted.priority)), job.priority, "job {id}");
-        assert_eq!(priced.exact.priority, priced.posted.priority, "job {id}: nothing lags");
+        assert_eq!(priced.exact.priority, priced.posted.priority, "job {id}: the priority is not stale");
         let term = priced.exact.terms().iter().find(|term| term.name == "fairshare");
         assert_eq!(priced.turn.map(|turn| turn.fairshare), term.map(|term| term.value), "job {id}");
     }
 }
 
-/// Without live fair-share the pushed number counts, whatever turns there were.
+/// Without live fair-share the pushed fair-share counts, and jobs have no turns.
 #[test]
 fn turns_end_with_live_fair_share() {
     let off = |live| Event::Settings(Settings { live, ..Settings::default() });
@@ -72,16 +73,16 @@ fn turns_end_with_live_fair_share() {
     }
 }
 
-/// Where fair-share counts against a job, one in its turn has the higher sum; what holds it is its own.
+/// Under a negative weight of fair-share, a job with a later turn has the higher sum. The job is held by its own score.
 #[test]
-fn a_turn_frees_no_job_that_its_own_fair_share_holds() {
+fn a_turn_releases_no_job_whose_own_score_is_0() {
     let mut host = site(Policy::FairTree, true, &[0.0, 0.0]);
     host.event(Event::Queues(vec![Queue { priority: 400, ..queue("q1") }]));
     let ids = [10, 11, 10, 11].map(|user| host.submit(HostJob::new(user).queue("q1")).unwrap());
     host.refresh(30.0);
     let turns = ids.map(|id| host.engine.view().priced(id).unwrap().turn.unwrap().fairshare);
     assert!(turns.iter().any(|it| *it < 0.9), "{turns:?}");
-    // The turns are of the last refresh until the next.
+    // The turns stay as they are until the next refresh.
     for (factor, weight) in [("fairshare", -1_000), ("queue", 1)] {
         host.engine.handle(NOW, Event::Weights(vec![(factor.to_owned(), weight)]));
     }
@@ -91,17 +92,17 @@ fn a_turn_frees_no_job_that_its_own_fair_share_holds() {
 }
 
 #[test]
-fn two_equal_users_alternate_whoever_came_first() {
+fn jobs_of_two_equal_users_alternate() {
     for usage in [0.0, 1e6] {
         for policy in POLICIES {
             let mut host = site(policy, true, &[usage, usage]);
             for user in [10, 11] {
-                many(&mut host, user, 100);
+                submit_many(&mut host, user, 100);
             }
             host.refresh(30.0);
             let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
             assert!(users.windows(2).all(|pair| pair[0] != pair[1]), "{policy} {usage}: {users:?}");
-            explained(&host);
+            assert_explained(&host);
             let numbers: Vec<usize> = host
                 .jobs
                 .keys()
@@ -113,10 +114,10 @@ fn two_equal_users_alternate_whoever_came_first() {
 }
 
 #[test]
-fn a_thousand_each_alternate() {
+fn jobs_of_two_users_with_a_thousand_jobs_each_alternate() {
     let mut host = site(Policy::FairTree, true, &[1e6, 1e6]);
     for user in [10, 11] {
-        many(&mut host, user, 1_000);
+        submit_many(&mut host, user, 1_000);
     }
     host.refresh(30.0);
     let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
@@ -125,10 +126,10 @@ fn a_thousand_each_alternate() {
 }
 
 #[test]
-fn without_it_one_goes_first_with_all() {
+fn without_interleave_all_jobs_of_one_user_come_first() {
     let mut host = site(Policy::FairTree, false, &[1e6, 1e6]);
     for user in [10, 11] {
-        many(&mut host, user, 20);
+        submit_many(&mut host, user, 20);
     }
     host.refresh(30.0);
     let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
@@ -137,7 +138,7 @@ fn without_it_one_goes_first_with_all() {
 }
 
 #[test]
-fn held_and_zero_score_jobs_do_not_count() {
+fn jobs_at_urgency_0_take_no_turn() {
     for policy in POLICIES {
         let mut host = site(policy, true, &[1e6, 1e6]);
         for _ in 0..5 {
@@ -149,52 +150,57 @@ fn held_and_zero_score_jobs_do_not_count() {
         assert_eq!(host.jobs[&mine].priority, host.jobs[&other].priority, "{policy}");
         assert_eq!(host.engine.view().priced(mine).unwrap().turn.unwrap().number, 1);
         let held = host.engine.view().priced(JobId(1)).unwrap();
-        assert_eq!(held.turn.unwrap().number, 1, "none of its own: with the last that has one");
+        assert_eq!(
+            held.turn.unwrap().number,
+            1,
+            "a job without a turn shows the last turn of its association"
+        );
     }
 }
 
-/// The fair-share by which the job is priced.
-fn term(host: &Host, id: JobId) -> f64 {
+/// Returns the value of the fair-share term of a job's current priority.
+fn fairshare_of(host: &Host, id: JobId) -> f64 {
     let exact = host.engine.view().priced(id).unwrap().exact;
     exact.terms().iter().find(|term| term.name == "fairshare").unwrap().value
 }
 
-/// A job stands where its association does on a site where what goes before it was used already.
+/// The fair-share of a turn is that of the association once it has used the requests of the jobs before.
 #[test]
-fn a_turn_costs_what_the_job_before_asks_for() {
+fn a_turn_costs_the_request_of_the_job_before_it() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
         for (duration, nodes, cost) in [(3_600.0, 2, 7_200.0), (0.0, 1, 86_400.0)] {
             let mut host = site(policy, true, &[1e5, 3e5]);
             host.submit(HostJob { duration, ..HostJob::new(10).size(nodes, nodes) }).unwrap();
             let second = host.submit(HostJob::new(10)).unwrap();
             host.refresh(30.0);
-            // Both usages have faded alike since the push.
+            // Both usages have decayed equally since the push.
             let left = 0.5f64.powf((host.now - NOW) / 1_000.0);
             let mut really = site(policy, false, &[1e5 + cost / left, 3e5]);
             let alone = really.submit(HostJob::new(10)).unwrap();
-            let (ours, wanted) = (term(&host, second), term(&really, alone));
+            let (ours, wanted) = (fairshare_of(&host, second), fairshare_of(&really, alone));
             assert!((ours - wanted).abs() < 1e-9, "{policy} {cost}: {ours} {wanted}");
         }
     }
 }
 
-/// Where only one has used anything, the formula says the same of all jobs: each price falls by one.
+/// If only one user has usage, the formula gives all their jobs the same fair-share, so each turn lowers it by one
+/// step.
 #[test]
-fn turns_that_a_formula_takes_for_equal_are_one_apart() {
+fn turns_with_equal_fair_share_differ_by_one_step() {
     let mut host = site(Policy::Classic, true, &[1e6, 0.0]);
-    many(&mut host, 10, 5);
+    submit_many(&mut host, 10, 5);
     host.refresh(30.0);
-    let first = term(&host, JobId(1));
-    // All that was used, at a quarter of the shares.
+    let first = fairshare_of(&host, JobId(1));
+    // All usage, at a quarter of the shares.
     assert!((first - 0.5f64.powi(4)).abs() < 1e-9, "{first}");
     for (before, id) in (1..=5).map(JobId).enumerate() {
         let wanted = first - before as f64 * 1.001e-5;
-        assert!((term(&host, id) - wanted).abs() < 1e-12, "job {id}");
+        assert!((fairshare_of(&host, id) - wanted).abs() < 1e-12, "job {id}");
     }
 }
 
 #[test]
-fn a_job_that_moved_to_another_bank_has_no_turn_in_the_former() {
+fn a_job_that_moved_to_another_bank_has_no_turn_in_the_old_bank() {
     let mut host = live(Policy::FairTree);
     host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
     let [moves, stays] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
@@ -207,9 +213,10 @@ fn a_job_that_moved_to_another_bank_has_no_turn_in_the_former() {
     assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
-/// Until the next refresh it stands with the last of where it has come to; alone there, by the fair-share that counts there.
+/// Until the next refresh the job has the last turn of its new association. If it is alone there, it has the
+/// association's fair-share.
 #[test]
-fn a_job_that_moved_to_another_bank_stands_with_the_last_there() {
+fn a_job_that_moved_to_another_bank_has_the_last_turn_there() {
     for others in [0, 2] {
         let mut host = live(Policy::FairTree);
         host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
@@ -226,7 +233,7 @@ fn a_job_that_moved_to_another_bank_stands_with_the_last_there() {
 }
 
 #[test]
-fn a_users_own_order_is_by_what_else_makes_a_price() {
+fn the_turns_of_a_user_follow_the_other_terms_of_the_priority() {
     let mut host = site(Policy::FairTree, true, &[1e6, 1e6]);
     let [late, urgent] =
         [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(10) }).unwrap());
@@ -239,9 +246,10 @@ fn a_users_own_order_is_by_what_else_makes_a_price() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Switched on and off again, nothing is left of it; who has one job, under a rank rule, is priced as ever; nobody is held by it.
+    /// After interleave is switched off, all priorities are as without it. Under a policy of ranks, a user with one job
+    /// has an unchanged priority. Interleave holds no job.
     #[test]
-    fn it_leaves_no_trace(
+    fn interleave_leaves_no_trace_when_it_is_switched_off(
         users in prop::collection::vec((prop_oneof![Just(0.0), 0.0..1e6f64], 0..6usize, 14..18i64), 2..6), policy in 0..5usize,
     ) {
         let policy = POLICIES[policy];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Levels of the tree as people are told of them, where they are large or empty.
+//! The levels of the tree in the answer of `standings`, if they are large or empty.
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
@@ -11,40 +11,39 @@ use crate::ids::{Limit, UserId};
 use crate::standing::{Bank, Leaf, SitePart};
 use fairshare::{Policy, Shares};
 
-/// Of nothing there are no parts.
 #[test]
-fn without_shares_and_usage_no_part_is_told() {
+fn a_level_without_shares_and_usage_has_no_parts() {
     let mut host = live(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut leaves = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0)];
     leaves.iter_mut().for_each(|leaf| leaf.shares = Shares::Count(0));
     host.event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
-    let lowest = told.associations[0].levels.last().unwrap();
-    for of in lowest.siblings.iter().chain([&lowest.node]) {
-        assert_eq!((of.shares_part, of.usage_part), (None, None), "{}", of.name);
+    let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    let lowest = answer.associations[0].levels.last().unwrap();
+    for node in lowest.siblings.iter().chain([&lowest.node]) {
+        assert_eq!((node.shares_part, node.usage_part), (None, None), "{}", node.name);
     }
 }
 
-/// Of 5,000 users of a bank those around one are compared, a thousand on either side, and 200 of them are shown.
+/// A bank has 5,000 users. The engine compares the 1,000 on either side of the requested user, and shows 200 of them.
 #[test]
-fn of_very_many_siblings_those_around_are_told() {
+fn standings_show_200_of_very_many_siblings() {
     let mut host = live(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let name = |user: u32| format!("{user:04}").into();
-    // Who comes last by name has used least, and stands first.
+    // The last user by name has the least usage, and ranks first.
     let leaves =
         (1..=5000).map(|user| Leaf { name: name(user), ..leaf(user, "A", 1e6 - f64::from(user), 0.0) });
     let mut all = accounts();
     all.associations = [7, 3500, 5000].map(|user| record(association(user, "A"), "A")).into();
     host.event(Event::Policy(all, SitePart { rule, banks, associations: leaves.collect() }));
-    // Their neighbours by name: the one with the least usage among the 2,000 that are looked at.
+    // The first shown sibling has the least usage of the 2,000 neighbours by name.
     for (user, first) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
             StandingsWanted { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
-        let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
-        let lowest = told.associations[0].levels.last().unwrap();
+        let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+        let lowest = answer.associations[0].levels.last().unwrap();
         assert_eq!((lowest.siblings.len(), lowest.siblings_total), (200, 4999), "{user}");
         let least = lowest.siblings.iter().map(|it| it.usage).fold(f64::INFINITY, f64::min);
         assert_eq!(1e6 - least, f64::from(first), "{user}");
@@ -73,28 +72,29 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
         let names = page.associations.iter().map(|it| it.bank.to_string()).collect::<Vec<_>>();
         (names, page.next.map(|(_, bank)| bank.to_string()))
     };
-    // Of users 200 are shown, of banks the 15 others: the two that are in no tree have none, and with the tenth they are over 2000.
+    // Each level shows 200 users, or the 15 other banks. Two associations are in no tree and show none. The tenth of
+    // the others brings the page above 2,000.
     let (first, next) = page(None, Open::All);
     assert_eq!((first.len(), next.as_deref()), (12, Some("bank09")));
     let (rest, next) = page(next.as_deref(), Open::All);
     assert_eq!((rest.as_slice(), next), (&banks[10..], None));
-    // Where users are not shown it is one page, and so where nothing is.
+    // Without users the answer is one page.
     for open in [Open::Banks, Open::Own] {
         assert_eq!((page(None, open).0.len(), page(None, open).1), (16, None), "{open:?}");
     }
 }
 
-/// Limits on each of very many queues.
+/// Each of 700 queues has a limit.
 #[test]
 fn a_page_of_standings_ends_when_its_limits_are_many() {
     let name = |number: u32| format!("q{number:03}");
     let queues = (0..700).map(|number| Queue { max_running_jobs: Limit(5), ..queue(&name(number)) });
     let banks = ["A", "B", "C", "D", "E"];
-    let of = |bank: &str| Association {
+    let user_in = |bank: &str| Association {
         queues: (0..700).map(|number| name(number).as_str().into()).collect(),
         ..association(7, bank)
     };
-    let host = Host::with(banks.map(|bank| record(of(bank), "A")).into(), queues.collect());
+    let host = Host::with(banks.map(|bank| record(user_in(bank), "A")).into(), queues.collect());
     let page = |after: Option<&str>| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open: Open::Own };
@@ -106,19 +106,19 @@ fn a_page_of_standings_ends_when_its_limits_are_many() {
     assert_eq!(page(Some("C")), (2, None));
 }
 
-/// A bank competes by what is below it, and is not ranked itself; who is out of use does not compete.
+/// A bank competes through the associations below it, and has no rank itself. An inactive association does not compete.
 #[test]
-fn siblings_that_compete_have_a_value() {
+fn only_siblings_that_compete_have_a_value() {
     let mut host = live(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut pushed = accounts();
     pushed.associations.push(record(association(9, "A"), "A"));
-    let out_of_use = Leaf { active: false, ..leaf(9, "A", 3.0, 0.0) };
-    let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), out_of_use, leaf(7, "B", 1.0, 0.0)];
+    let inactive = Leaf { active: false, ..leaf(9, "A", 3.0, 0.0) };
+    let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), inactive, leaf(7, "B", 1.0, 0.0)];
     host.event(Event::Policy(pushed, SitePart { rule, banks, associations: leaves }));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
-    let levels = &told.associations[0].levels;
+    let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    let levels = &answer.associations[0].levels;
     let mut values: Vec<_> = levels
         .iter()
         .flat_map(|level| &level.siblings)

@@ -47,7 +47,7 @@ pub fn tree(policy: Policy, at: f64, associations: Vec<Leaf>) -> SitePart {
     }
 }
 
-/// Users 7 and 8 in A, 7 also in B; each with 0.5 as what was pushed for it.
+/// Returns records of users 7 and 8 in bank A and of user 7 in bank B, each with the pushed fair-share 0.5.
 pub fn accounts() -> Accounts {
     Accounts {
         associations: [(7, "A"), (8, "A"), (7, "B")]
@@ -74,13 +74,13 @@ fn posted(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-/// What live fair-share says an association has used.
+/// Returns the usage of an association under live fair-share.
 pub fn usage(host: &Host, user: u32, bank: &str) -> f64 {
     let standing = &host.engine.standing;
     standing.usage(standing.find(UserId(user), &bank.into()).unwrap(), host.now).unwrap()
 }
 
-fn explained(host: &Host) {
+fn assert_explained(host: &Host) {
     for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
         let priced = host.engine.view().priced(*id).unwrap();
         assert_eq!(Some(i64::from(priced.posted.priority)), job.priority, "job {id}");
@@ -88,29 +88,29 @@ fn explained(host: &Host) {
 }
 
 #[test]
-fn who_runs_falls_behind_within_one_refresh() {
+fn a_user_whose_job_runs_falls_behind_within_one_refresh() {
     let mut host = live(Policy::FairTree);
     let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     assert_eq!(posted(&host, mine), posted(&host, other));
     host.start(runs);
     host.refresh(30.0);
     assert!(posted(&host, mine) < posted(&host, other));
-    explained(&host);
+    assert_explained(&host);
     assert!((usage(&host, 7, "A") - 30.0 * (1.0 - 0.5 * 30.0 / HALF_LIFE * 0.69)).abs() < 0.1);
     let last = host.engine.view().live_snapshot().last.unwrap();
-    // Of the two that change places the refresh posts one.
+    // Two jobs change places, and the refresh posts one priority.
     assert_eq!((last.ranked, last.touched, last.lagging, last.right_to), (true, 1, 1, Some(1000)));
 }
 
 #[test]
-fn a_refresh_touches_nothing_where_nothing_moved() {
+fn a_refresh_posts_nothing_if_no_usage_changed() {
     let mut host = live(Policy::FairTree);
     host.submit(HostJob::new(7)).unwrap();
     let generation = host.engine.view().live_snapshot().generation;
     let posts = host.posts;
     for _ in 0..5 {
         host.refresh(30.0);
-        assert!(host.refresh_at.is_some(), "the timer goes on");
+        assert!(host.refresh_at.is_some(), "the timer stays armed");
     }
     assert_eq!((host.engine.view().live_snapshot().generation, host.posts), (generation, posts));
 }
@@ -140,7 +140,7 @@ fn an_ended_job_counts_until_a_push_covers_it() {
 }
 
 #[test]
-fn a_running_job_goes_on_from_its_r_after_a_reload_and_a_restart() {
+fn a_running_job_accrues_from_its_start_in_r_after_a_reload_and_a_restart() {
     for (is_reload, has_data) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut host = live(Policy::Pbs);
         let id = host.submit(HostJob::new(8).size(3, 3).bank("A")).unwrap();
@@ -173,9 +173,9 @@ fn a_job_counts_in_the_bank_in_which_it_starts() {
     assert!(usage(&host, 7, "B") > 40.0);
 }
 
-/// Its association comes while it runs: it counts from its start.
+/// The association comes while the job runs. Usage counts from the start of the job.
 #[test]
-fn a_job_without_association_counts_when_it_has_one() {
+fn a_job_counts_from_its_start_if_its_association_comes_later() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(8).bank("A")).unwrap();
     host.start(id);
@@ -186,22 +186,22 @@ fn a_job_without_association_counts_when_it_has_one() {
 }
 
 #[test]
-fn without_a_tree_and_with_live_off_the_pushed_number_counts() {
+fn the_pushed_fair_share_counts_without_a_tree_and_with_live_off() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(8)).unwrap();
     assert_ne!(posted(&host, id), 50_000);
     host.event(Event::Settings(Settings { live: false, ..Settings::default() }));
-    assert_eq!(posted(&host, id), 50_000, "at once, as if nothing had ever been live");
+    assert_eq!(posted(&host, id), 50_000, "the setting takes effect at once");
     host.event(Event::Settings(Settings::default()));
     assert_ne!(posted(&host, id), 50_000);
     host.event(Event::Policy(accounts(), SitePart::default()));
     assert_eq!(posted(&host, id), 50_000);
     assert!(!host.engine.view().live_snapshot().is_on);
-    explained(&host);
+    assert_explained(&host);
 }
 
 #[test]
-fn an_association_that_the_tree_lacks_has_the_pushed_number() {
+fn an_association_missing_from_the_tree_has_its_pushed_fair_share() {
     let mut host = Host::new();
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, vec![leaf(7, "A", 0.0, 0.0)])));
     let id = host.submit(HostJob::new(8)).unwrap();
@@ -222,10 +222,13 @@ fn the_timer_runs_at_the_period_of_the_settings() {
     host.event(Event::Settings(Settings { refresh: 0.0, ..Settings::default() }));
     host.refresh_at = None;
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
-    assert!(!effects.iter().any(|effect| matches!(effect, Effect::ArmIn(..))), "only at pushes: {effects:?}");
+    assert!(
+        !effects.iter().any(|effect| matches!(effect, Effect::ArmIn(..))),
+        "a period of 0 refreshes only at pushes: {effects:?}"
+    );
 }
 
-/// `flux account jobs -v` computes a priority anew from the fair-share in the memo.
+/// `flux account jobs -v` recomputes a priority from the fair-share in the memo.
 #[test]
 fn the_memo_has_the_fair_share_of_the_posted_priority() {
     let mut host = live(Policy::Classic);
@@ -239,30 +242,30 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
     assert_ne!(host.jobs[&waits].priority, first);
     for id in [waits, behind] {
         let job = &host.jobs[&id];
-        assert_eq!(job.stored_memos, 1, "later ones are in no eventlog");
+        assert_eq!(job.stored_memos, 1, "later memos are in no eventlog");
         let of_memo = job.memos.last().map(|fairshare| (fairshare * 100_000.0).round() as i64);
         assert_eq!(of_memo, job.priority);
     }
 }
 
 #[test]
-fn a_refused_price_is_tried_again_at_the_next_refresh() {
+fn a_refused_priority_is_posted_again_at_the_next_refresh() {
     let mut host = live(Policy::FairTree);
     let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(runs);
     host.refuse_prices = Some(Refusal::Other("out of memory".to_owned()));
     host.refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to set its priority: out of memory")));
-    explained(&host);
+    assert_explained(&host);
     assert_eq!(posted(&host, mine), posted(&host, other));
     host.refuse_prices = None;
     host.refresh(30.0);
     assert!(posted(&host, mine) < posted(&host, other));
-    explained(&host);
+    assert_explained(&host);
 }
 
 #[test]
-fn held_and_expedited_jobs_keep_their_price() {
+fn jobs_at_urgency_0_and_31_keep_their_priority() {
     let mut host = live(Policy::Classic);
     let runs = host.submit(HostJob::new(7)).unwrap();
     let [held, first] = [0, 31].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7) }).unwrap());
@@ -273,11 +276,11 @@ fn held_and_expedited_jobs_keep_their_price() {
     host.set_urgency(changed, 0);
     host.refresh(30.0);
     assert_eq!(posted(&host, changed), 0);
-    explained(&host);
+    assert_explained(&host);
 }
 
 #[test]
-fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
+fn a_refresh_orders_the_head_and_leaves_other_priorities_stale() {
     let mut host = live(Policy::Classic);
     host.engine.batches.ordered = 10;
     let [mine, others] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
@@ -293,20 +296,20 @@ fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
     let last = host.engine.view().live_snapshot().last.unwrap();
     assert!(last.lagging > 300 && last.right_to == Some(10), "{last:?}");
     assert!(host.posts - before < 700, "{}", host.posts - before);
-    let by = |price: &dyn Fn(&HostJob, JobId) -> i64| {
+    let by = |priority: &dyn Fn(&HostJob, JobId) -> i64| {
         let mut jobs: Vec<_> = host.jobs.iter().filter(|(_, job)| job.state == State::Sched).collect();
-        jobs.sort_by_key(|(id, job)| (-price(job, **id), **id));
+        jobs.sort_by_key(|(id, job)| (-priority(job, **id), **id));
         jobs.into_iter().map(|(id, _)| *id).take(10).collect::<Vec<_>>()
     };
     let exact = |_: &HostJob, id: JobId| i64::from(host.engine.view().priced(id).unwrap().exact.priority);
     assert_eq!(by(&|job, _| job.priority.unwrap()), by(&exact));
-    explained(&host);
+    assert_explained(&host);
 }
 
-/// Few are posted one by one, many by Flux's loop; what is posted is the same. A loop that would keep others waiting for
-/// too long is not run for them.
+/// The engine posts few priorities by id, and many by Flux's loop. It requests no loop that would block the job manager
+/// for too long.
 #[test]
-fn one_by_one_and_by_the_loop_the_same_prices_are_posted() {
+fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
     let after = |pending: usize, by_loop: bool| {
         let mut host = live(Policy::Classic);
         host.engine.batches.posted = 100_000;
@@ -323,7 +326,7 @@ fn one_by_one_and_by_the_loop_the_same_prices_are_posted() {
         assert_eq!(host.loops - loops, usize::from(by_loop), "{pending}: {last:?}");
         assert_eq!(host.posts - posts, if by_loop { 0 } else { last.touched }, "{pending}: {last:?}");
         assert!(last.touched > 0 && last.lagging == 0, "{last:?}");
-        explained(&host);
+        assert_explained(&host);
         for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
             let exact = host.engine.view().priced(*id).unwrap().exact;
             assert_eq!(job.priority, Some(i64::from(exact.priority)), "job {id}");
@@ -335,8 +338,8 @@ fn one_by_one_and_by_the_loop_the_same_prices_are_posted() {
 }
 
 #[test]
-fn who_ended_while_the_plugin_was_away_is_asked_for() {
-    // There at once; when it is asked for the third time; never.
+fn jobs_that_ended_while_the_plugin_was_away_are_read_from_job_list() {
+    // job-list answers at once, at the third request, or never.
     for (has_job_list, answers_at) in [(true, 0), (true, 3), (false, usize::MAX)] {
         let mut host = live(Policy::Classic);
         let ids: Vec<JobId> = (0..1500).map(|_| host.submit(HostJob::new(8).bank("A")).unwrap()).collect();
@@ -355,16 +358,16 @@ fn who_ended_while_the_plugin_was_away_is_asked_for() {
             host.retry();
         }
         let after = usage(&host, 8, "A");
-        let told = host.logged.iter().filter(|text| text.contains("job-list does not answer")).count();
-        assert_eq!(told, usize::from(!has_job_list), "{:?}", host.logged);
+        let gave_up = host.logged.iter().filter(|text| text.contains("job-list does not answer")).count();
+        assert_eq!(gave_up, usize::from(!has_job_list), "{:?}", host.logged);
         let wanted = if has_job_list { before } else { 0.0 };
         assert!((after - wanted).abs() <= 1e-9 * wanted, "{after}, before {wanted}");
     }
 }
 
-/// Ages alone are looked at far less often than fair-shares.
+/// If only ages change priorities, refreshes are far less frequent.
 #[test]
-fn a_tree_shortens_the_period_that_ages_had() {
+fn a_tree_shortens_the_refresh_period_of_ages() {
     let mut host = Host::new();
     host.event(Event::Settings(Settings { age_weight: 1000, refresh: 1.0, ..Settings::default() }));
     host.event(Event::Policy(accounts(), SitePart::default()));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Random lives of jobs under live fair-share: usages equal a recount, heads are right after a refresh, prices are explained.
+//! Random histories of jobs under live fair-share: usages equal a recount, heads of queues are in order after a
+//! refresh, and each priority equals its explanation.
 
 use super::FEW;
 use super::host::Host;
@@ -26,7 +27,7 @@ enum Act {
     Wait(f64),
     Refresh(f64),
     Push,
-    /// flux-accounting's.
+    /// A push by flux-accounting's own methods.
     Upstream,
     Weight(i64),
     Replay(bool),
@@ -36,7 +37,7 @@ fn act() -> impl Strategy<Value = Act> {
     let which = 0..64usize;
     let urgency = || prop_oneof![4 => Just(16), 1 => Just(0), 1 => Just(31), 2 => 1..31i64];
     prop_oneof![
-        8 => (0..3usize, 1..4u64, any::<bool>(), urgency()).prop_map(|(of, nodes, q, u)| Act::Submit(of, nodes, q, u)),
+        8 => (0..3usize, 1..4u64, any::<bool>(), urgency()).prop_map(|(account, nodes, q, u)| Act::Submit(account, nodes, q, u)),
         5 => which.clone().prop_map(Act::Start),
         3 => which.clone().prop_map(Act::End),
         1 => (which, urgency()).prop_map(|(at, urgency)| Act::Urgency(at, urgency)),
@@ -50,7 +51,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 struct Ran {
-    of: usize,
+    account: usize,
     nodes: u64,
     start: f64,
     end: Option<f64>,
@@ -65,8 +66,8 @@ struct World {
 }
 
 impl World {
-    fn used(&self, of: usize, is_in: impl Fn(&Ran) -> bool, now: f64) -> f64 {
-        let jobs = self.ran.values().filter(|ran| ran.of == of && is_in(ran));
+    fn used(&self, account: usize, is_in: impl Fn(&Ran) -> bool, now: f64) -> f64 {
+        let jobs = self.ran.values().filter(|ran| ran.account == account && is_in(ran));
         jobs.map(|ran| {
             let until = ran.end.unwrap_or(now).min(now);
             ran.nodes as f64 * integral(ran.start, until, now, Some(HALF_LIFE))
@@ -74,14 +75,14 @@ impl World {
         .sum()
     }
 
-    /// What a database has that fetched all that has ended by now.
+    /// Returns the leaves that a database pushes if it has fetched all jobs that ended by `until`.
     fn leaves(&self, until: f64) -> Vec<Leaf> {
         let now = self.host.now;
         let is_in = |ran: &Ran| ran.end.is_some_and(|end| end <= until);
         USERS
             .iter()
             .enumerate()
-            .map(|(of, (user, bank))| leaf(*user, bank, self.used(of, is_in, now), until))
+            .map(|(account, (user, bank))| leaf(*user, bank, self.used(account, is_in, now), until))
             .collect()
     }
 
@@ -94,8 +95,8 @@ impl World {
     fn step(&mut self, act: &Act) {
         let pick = |host: &Host, at: usize| host.jobs.keys().nth(at % host.jobs.len().max(1)).copied();
         match act {
-            Act::Submit(of, nodes, is_queued, urgency) => {
-                let (user, bank) = USERS[*of];
+            Act::Submit(account, nodes, is_queued, urgency) => {
+                let (user, bank) = USERS[*account];
                 let mut job = HostJob::new(user).bank(bank).size(*nodes, *nodes);
                 job.urgency = *urgency;
                 let _ = self.host.submit(if *is_queued { job.queue("q1") } else { job });
@@ -107,8 +108,8 @@ impl World {
                 if let Some(start) = job.started {
                     let is =
                         |(user, bank): &(u32, &str)| job.user == *user && job.bank.as_deref() == Some(bank);
-                    let of = USERS.iter().position(is).unwrap();
-                    self.ran.entry(id).or_insert(Ran { of, nodes: job.size.nodes, start, end: None });
+                    let account = USERS.iter().position(is).unwrap();
+                    self.ran.entry(id).or_insert(Ran { account, nodes: job.size.nodes, start, end: None });
                 }
             }
             Act::End(at) => {
@@ -143,10 +144,10 @@ impl World {
 
     fn usages_are_exact(&self) {
         let standing = &self.host.engine.standing;
-        for (of, (user, bank)) in USERS.iter().enumerate() {
+        for (account, (user, bank)) in USERS.iter().enumerate() {
             let index = standing.find(UserId(*user), &(*bank).into()).unwrap();
             let (ours, wanted) =
-                (standing.usage(index, self.host.now).unwrap(), self.used(of, |_| true, self.host.now));
+                (standing.usage(index, self.host.now).unwrap(), self.used(account, |_| true, self.host.now));
             let wanted = if wanted < 1e-9 { 0.0 } else { wanted };
             assert!(
                 (ours - wanted).abs() <= 1e-9 * wanted.max(1.0),
@@ -155,7 +156,7 @@ impl World {
         }
     }
 
-    fn prices_are_explained(&self) {
+    fn priorities_are_explained(&self) {
         for (id, job) in self.host.jobs.iter().filter(|(_, job)| job.is_scheduled()) {
             let posted = self.host.engine.view().priced(*id).unwrap().posted;
             assert_eq!(Some(i64::from(posted.priority)), job.priority, "job {id}");
@@ -166,8 +167,9 @@ impl World {
         assert_eq!(self.host.engine.view().live_snapshot().pending, pending);
     }
 
-    /// The first jobs of each queue by posted price are the first by exact price, as far as the posts of a refresh allowed it.
-    fn heads_are_right(&self) {
+    /// Asserts that the first jobs of each queue by posted priority are the first by current priority, as far as the posts of a refresh
+    /// allowed.
+    fn heads_are_in_order(&self) {
         let Some(last) = self.host.engine.view().live_snapshot().last else { return };
         for queue in [None, Some("q1")] {
             let here = |(_, job): &(&JobId, &HostJob)| job.is_scheduled() && job.queue.as_deref() == queue;
@@ -182,14 +184,14 @@ impl World {
                 })
                 .collect();
             for (id, posted, exact) in &jobs {
-                let special = |price: i64| price == 0 || price == i64::from(u32::MAX);
+                let special = |priority: i64| priority == 0 || priority == i64::from(u32::MAX);
                 let is_late = last.right_to.is_some_and(|to| to < DEPTH);
                 assert!(is_late || posted == exact || !(special(*posted) || special(*exact)), "job {id}");
             }
             let depth = last.right_to.unwrap_or(jobs.len()).min(jobs.len());
-            let first = |price: fn(&(JobId, i64, i64)) -> i64| {
+            let first = |priority: fn(&(JobId, i64, i64)) -> i64| {
                 let mut sorted = jobs.clone();
-                sorted.sort_by_key(|job| (-price(job), job.0));
+                sorted.sort_by_key(|job| (-priority(job), job.0));
                 sorted.into_iter().take(depth).map(|job| job.0).collect::<Vec<_>>()
             };
             assert_eq!(first(|job| job.1), first(|job| job.2), "{queue:?}, right to {:?}", last.right_to);
@@ -201,7 +203,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_life_is_counted_ordered_and_explained(
+    fn every_history_of_jobs_is_counted_ordered_and_explained(
         policy in prop::sample::select(Policy::ALL.to_vec()), posted in prop_oneof![Just(2), Just(2000)],
         longest_loop in prop_oneof![Just(0), Just(50_000)],
         acts in prop::collection::vec(act(), 1..80),
@@ -213,9 +215,9 @@ proptest! {
         for act in &acts {
             world.step(act);
             world.usages_are_exact();
-            world.prices_are_explained();
+            world.priorities_are_explained();
             if matches!(act, Act::Refresh(_) | Act::Push) {
-                world.heads_are_right();
+                world.heads_are_in_order();
             }
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Between the parts of a push after a reload or a restart: of replayed jobs nobody is released by half of what limits say.
+//! Between the parts of a push after a reload or a restart: no replayed job is released while limits are missing.
 
 use super::examples::exact;
 use super::host::Host;
@@ -26,14 +26,14 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// The rest of the push.
-fn push_ends(host: &mut Host) {
+/// Pushes the queues, and reprioritizes.
+fn finish_push(host: &mut Host) {
     host.event(Event::Queues(vec![narrow()]));
     host.event(Event::Reprioritize);
 }
 
-/// In the queue one may run: one does, and three are held. Another job of theirs is in no queue. Then the plugin is replayed without
-/// data, and of a push the associations have come.
+/// The queue q1 allows one running job. One job runs there, three are held, and another job is in no queue. Then the
+/// plugin is replayed without data, and the associations are pushed.
 fn half_pushed(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![narrow()]);
     let running = host.submit(in_queue()).unwrap();
@@ -46,30 +46,30 @@ fn half_pushed(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
     (host, running, held, other)
 }
 
-/// What happens before the queues have come.
-type Amid = fn(&mut Host, JobId, JobId);
+/// An event before the queues are pushed.
+type Act = fn(&mut Host, JobId, JobId);
 
 #[test]
-fn whoever_makes_room_amid_a_push_releases_nobody_before_it_is_whole() {
-    let ends: Amid = |host, running, _| host.end(running);
-    let runs: Amid = |host, running, other| {
+fn headroom_freed_during_a_push_releases_no_job_before_the_push_is_complete() {
+    let ends: Act = |host, running, _| host.end(running);
+    let runs: Act = |host, running, other| {
         host.start(other);
         host.end(running);
     };
-    let moves: Amid = |host, running, other| {
+    let moves: Act = |host, running, other| {
         host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
         host.end(running);
     };
-    let rests: Amid = |host, running, other| {
+    let rests: Act = |host, running, other| {
         host.set_urgency(other, 0);
         host.end(running);
     };
     for is_reload in [true, false] {
-        for (at, amid) in [ends, runs, moves, rests].into_iter().enumerate() {
+        for (at, act) in [ends, runs, moves, rests].into_iter().enumerate() {
             let (mut host, running, held, other) = half_pushed(is_reload);
-            amid(&mut host, running, other);
+            act(&mut host, running, other);
             assert_eq!(states(&host, &held), [Depend; 3], "{is_reload} {at}");
-            push_ends(&mut host);
+            finish_push(&mut host);
             assert_eq!(states(&host, &held), [Sched, Depend, Depend], "{is_reload} {at}");
             exact(&host);
         }
@@ -77,14 +77,14 @@ fn whoever_makes_room_amid_a_push_releases_nobody_before_it_is_whole() {
 }
 
 #[test]
-fn a_job_that_starts_or_moves_amid_a_push_releases_nobody() {
-    let starts: Amid = |host, _, other| host.start(other);
-    let moves: Amid = |host, _, other| host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
-    for (at, amid) in [starts, moves].into_iter().enumerate() {
+fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
+    let starts: Act = |host, _, other| host.start(other);
+    let moves: Act = |host, _, other| host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
+    for (at, act) in [starts, moves].into_iter().enumerate() {
         let (mut host, running, held, other) = half_pushed(true);
-        amid(&mut host, running, other);
+        act(&mut host, running, other);
         assert_eq!(states(&host, &held), [Depend; 3], "{at}");
-        push_ends(&mut host);
+        finish_push(&mut host);
         assert_eq!(states(&host, &held), [Depend; 3], "{at}");
         host.end(running);
         assert_eq!(states(&host, &held), [Sched, Depend, Depend], "{at}");
@@ -93,7 +93,7 @@ fn a_job_that_starts_or_moves_amid_a_push_releases_nobody() {
 }
 
 #[test]
-fn whom_others_let_go_amid_a_push_waits_until_it_is_whole() {
+fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
     for is_reload in [true, false] {
         let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![narrow()]);
         let jobs = [(); 4].map(|()| host.submit(in_queue().after("afterany:1")).unwrap());
@@ -103,16 +103,17 @@ fn whom_others_let_go_amid_a_push_waits_until_it_is_whole() {
             host.remove_dependency(id, "afterany:1");
         }
         host.settle();
-        assert_eq!(states(&host, &jobs), [Priority; 4], "{is_reload}: nobody knows the queue's limit");
-        push_ends(&mut host);
+        assert_eq!(states(&host, &jobs), [Priority; 4], "{is_reload}: the limit of the queue is unknown");
+        finish_push(&mut host);
         assert_eq!(states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_reload}");
         exact(&host);
     }
 }
 
-/// Data may come without a reprioritize for ever: who was submitted before them waits for one, and keeps nobody else waiting.
+/// A site may push data without a reprioritize indefinitely. A job from before the data waits for a reprioritize, and
+/// makes no other job wait.
 #[test]
-fn records_alone_keep_nobody_waiting_who_came_after_them() {
+fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     let mut host = Host::new();
     let waits = host.submit(HostJob::new(7)).unwrap();
     let mut one = association(7, "A");
@@ -127,8 +128,8 @@ fn records_alone_keep_nobody_waiting_who_came_after_them() {
     exact(&host);
 }
 
-/// Of a bank of two users four may run: of the first one does, and three of his are held by the queue's limit. Then the plugin is
-/// replayed without data, and of a push the associations have come.
+/// A bank of two users allows four running jobs. One job of user 7 runs, and the queue's limit holds three. Then the
+/// plugin is replayed without data, and the associations are pushed.
 fn half_pushed_bank() -> (Host, JobId, [JobId; 3]) {
     let limits = vec![SiteLimit {
         target: Target::Bank("A".into()),
@@ -141,7 +142,7 @@ fn half_pushed_bank() -> (Host, JobId, [JobId; 3]) {
     let mut host = Host::new();
     host.event(settings());
     host.event(both());
-    push_ends(&mut host);
+    finish_push(&mut host);
     let running = host.submit(in_queue()).unwrap();
     host.start(running);
     let held = [(); 3].map(|()| host.submit(in_queue()).unwrap());
@@ -152,34 +153,35 @@ fn half_pushed_bank() -> (Host, JobId, [JobId; 3]) {
     (host, running, held)
 }
 
-/// Nor does a pass release them that begins at somebody who shares a limit with them.
+/// A release scan that starts at another user of the bank releases none of the held jobs either.
 #[test]
-fn a_neighbour_amid_a_push_releases_nobody() {
+fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
     let (mut host, running, held) = half_pushed_bank();
     let theirs = [(); 3].map(|()| host.submit(HostJob::new(8)).unwrap());
     theirs.into_iter().for_each(|id| host.start(id));
     theirs.into_iter().for_each(|id| host.end(id));
     assert_eq!(states(&host, &held), [Depend; 3]);
-    push_ends(&mut host);
+    finish_push(&mut host);
     assert_eq!(states(&host, &held), [Depend; 3]);
     host.end(running);
     assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
     exact(&host);
 }
 
-/// Nobody knows when the push is whole: until then who waits for it keeps no room from others, however often it is overtaken.
+/// The end of the push is unknown. A job that waits for it keeps no headroom from other jobs, however often it is
+/// overtaken.
 #[test]
-fn who_waits_for_the_end_of_a_push_has_no_claim() {
+fn a_job_that_waits_for_the_end_of_a_push_has_no_anti_starvation_reservation() {
     let (mut host, running, held) = half_pushed_bank();
-    let one = |host: &mut Host| host.submit(HostJob::new(8)).unwrap();
+    let submit_other = |host: &mut Host| host.submit(HostJob::new(8)).unwrap();
     for _ in 0..=OVERTAKEN {
-        let id = one(&mut host);
+        let id = submit_other(&mut host);
         host.start(id);
         host.end(id);
     }
-    let next = one(&mut host);
+    let next = submit_other(&mut host);
     assert_eq!((host.state(next), states(&host, &held)), (Some(Sched), vec![Depend; 3]));
-    push_ends(&mut host);
+    finish_push(&mut host);
     host.end(running);
     assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
     exact(&host);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When a held job is told that it goes at the latest: whoever starts until then, it has gone.
+//! The latest release time that `why` predicts for a held job, whichever jobs start before.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
@@ -15,21 +15,21 @@ fn release(host: &Host, id: JobId) -> Release {
     why(host, id).release
 }
 
-/// By flux-accounting's rule one that was never held takes its place to run when it starts, whenever that is.
+/// Under upstream running limits, a job that was never held takes a slot when it starts, at any time.
 #[test]
-fn who_waits_in_sched_may_take_the_place_that_becomes_free() {
+fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
     let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
     let [running, waits] = [100.0, 1_000.0].map(|limit| host.submit(timed(7, limit)).unwrap());
     host.start(running);
     let held = host.submit(timed(7, 50.0)).unwrap();
     assert_eq!([waits, held].map(|id| host.state(id)), [Some(Sched), Some(Depend)]);
-    let told = release(&host, held);
-    assert_eq!((told.latest, told.reason.code.as_ref()), (None, "needs-start"));
-    assert_eq!(told.if_started, Some(host.now + 1_000.0));
+    let predicted = release(&host, held);
+    assert_eq!((predicted.latest, predicted.reason.code.as_ref()), (None, "needs-start"));
+    assert_eq!(predicted.if_started, Some(host.now + 1_000.0));
     host.start(waits);
     host.end(running);
-    assert_eq!(host.state(held), Some(Depend), "its place is another's");
-    // What waits there takes the place when it wakes, too.
+    assert_eq!(host.state(held), Some(Depend), "the other job took the slot");
+    // A job at urgency 0 in SCHED may take the slot, too.
     let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
     let [running, rests] = [100.0, 1_000.0].map(|limit| host.submit(timed(7, limit)).unwrap());
     host.set_urgency(rests, 0);
@@ -38,9 +38,9 @@ fn who_waits_in_sched_may_take_the_place_that_becomes_free() {
     assert_eq!(release(&host, held).latest, None);
 }
 
-/// Where the one in SCHED does not start, the larger job that comes first takes what it leaves, and more.
+/// If the job in SCHED does not start, the larger held job fits first and takes all headroom.
 #[test]
-fn with_more_room_another_may_go_first() {
+fn a_larger_held_job_may_be_released_first_with_more_headroom() {
     let mut host = Host::with(vec![limited(9, 4)], vec![queue("q1")]);
     let [running, waits] = [3, 1].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
     host.start(running);
@@ -56,10 +56,10 @@ fn with_more_room_another_may_go_first() {
     }
 }
 
-/// Nobody else takes the place for certain that it waits for.
+/// No other job can take the headroom that the held job needs.
 #[test]
-fn who_can_not_come_before_it_delays_nobody() {
-    // In another queue, and behind it.
+fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
+    // The third job is in another queue and behind the held job.
     let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1"), queue("q2")]);
     let [first, held, behind] = ["q1", "q1", "q2"].map(|queue| {
         let id = host.submit(timed(7, 100.0).queue(queue)).unwrap();
@@ -68,7 +68,7 @@ fn who_can_not_come_before_it_delays_nobody() {
     });
     let end = host.jobs[&first].started.map(|start| start + 100.0);
     assert_eq!((release(&host, held).latest, release(&host, behind).latest), (end, None));
-    // Before it, and too large for what is free by then.
+    // The larger job comes first, and does not fit at that time.
     let mut host = Host::with(vec![limited(9, 10)], vec![queue("q1")]);
     let [early, late] = [(8, 100.0), (2, 1_000.0)].map(|(nodes, limit)| {
         let id = host.submit(timed(7, limit).size(nodes, nodes)).unwrap();
@@ -81,9 +81,9 @@ fn who_can_not_come_before_it_delays_nobody() {
     assert_eq!(host.state(late), Some(Run));
 }
 
-/// Of two that end at one time either may be the first: a smaller job behind it may find room then.
+/// If two jobs end at the same time, either may end first, and a smaller job behind may then fit.
 #[test]
-fn of_those_that_end_together_nobody_says_who_is_first() {
+fn why_predicts_no_time_if_two_jobs_end_together() {
     for (together, is_known) in [(true, false), (false, true)] {
         let mut host = Host::with(vec![limited(9, 3)], vec![queue("q1")]);
         let [small, large] = [1, 2].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
@@ -96,9 +96,9 @@ fn of_those_that_end_together_nobody_says_who_is_first() {
     }
 }
 
-/// What others use of a limit over a scope nobody can foresee, though there is room now.
+/// The usage of a scope by other associations cannot be predicted, though there is headroom now.
 #[test]
-fn under_a_limit_over_a_scope_nobody_says_when() {
+fn why_predicts_no_time_under_a_limit_over_a_scope() {
     let of_bank = |bank: &str| SiteLimit {
         target: Target::Bank(bank.into()),
         queue: Some("q1".into()),
@@ -111,18 +111,18 @@ fn under_a_limit_over_a_scope_nobody_says_when() {
         let first = host.submit(timed(7, 100.0).queue(queue_of)).unwrap();
         host.start(first);
         let held = host.submit(timed(7, 100.0).queue(queue_of)).unwrap();
-        let told = release(&host, held);
+        let predicted = release(&host, held);
         assert_eq!(
-            (told.reason.code.as_ref(), told.latest.is_some()),
+            (predicted.reason.code.as_ref(), predicted.latest.is_some()),
             (code, code == "bounded"),
             "{bank} {queue_of}"
         );
     }
 }
 
-/// Not each of very many is looked at: those that are not are known to end later.
+/// `why` examines the first ends only. All other jobs end later.
 #[test]
-fn of_very_many_that_run_the_first_ends_count() {
+fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
     let mut engine = Engine::small();
     let own = |run| {
         let mut own = association(7, "A");
@@ -144,18 +144,18 @@ fn of_very_many_that_run_the_first_ends_count() {
     engine.handle(NOW, Event::New(Host::facts(id, &held)));
     engine.handle(NOW, Event::Depend(id));
     let held = HostJob { state: Depend, ..held };
-    let told = |engine: &Engine| {
+    let predict = |engine: &Engine| {
         crate::engine::answers::why(&engine.view(), &Host::facts(id, &held), NOW).unwrap().release
     };
-    assert_eq!(told(&engine).latest, Some(NOW + 101.0));
+    assert_eq!(predict(&engine).latest, Some(NOW + 101.0));
     shown(&mut engine, 1_101, Sched);
     engine.handle(NOW, Event::Timer(Timer::Turn));
     engine.handle(NOW, Event::Eventlog(JobId(1_101), Some(Vec::new())));
-    assert_eq!((told(&engine).latest, told(&engine).reason.code.as_ref()), (None, "many"));
+    assert_eq!((predict(&engine).latest, predict(&engine).reason.code.as_ref()), (None, "many"));
 }
 
-/// When each of these has gone first.
-fn note_gone(host: &Host, held: &[JobId], at: f64, gone: &mut Vec<(JobId, f64)>) {
+/// Notes the time at which each held job was first released.
+fn note_released(host: &Host, held: &[JobId], at: f64, gone: &mut Vec<(JobId, f64)>) {
     for id in held {
         if !gone.iter().any(|(known, _)| known == id) && host.state(*id) != Some(Depend) {
             gone.push((*id, at));
@@ -163,7 +163,7 @@ fn note_gone(host: &Host, held: &[JobId], at: f64, gone: &mut Vec<(JobId, f64)>)
     }
 }
 
-/// The one that ends next of those that run, and when.
+/// Returns the running job that ends first, and when.
 fn next_end(host: &Host) -> Option<(f64, JobId)> {
     let ends = host.jobs.iter().filter(|(_, job)| job.state == Run);
     let ends = ends.filter_map(|(id, job)| Some((job.started? + job.limit?, *id)));
@@ -172,10 +172,11 @@ fn next_end(host: &Host) -> Option<(f64, JobId)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// Jobs run to their limit, any that may start does so at any time or never, and nobody comes: each held job has gone by the time
-    /// that was told. Where nothing else is in its way but what runs, it goes at that very time.
+    /// Running jobs end at their time limits, jobs in SCHED start at any time or never, and no job is submitted. Each
+    /// held job is released by the predicted time. If only running jobs are in its way, it is released at that very
+    /// time.
     #[test]
-    fn whoever_starts_when_nobody_goes_later_than_was_told(
+    fn no_job_is_released_later_than_predicted_whichever_jobs_start(
         jobs in jobs(),
         limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
         starts in prop::collection::vec((0..24usize, 0..5u32), 0..24),
@@ -183,11 +184,11 @@ proptest! {
         let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
         let ids = fill(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(Depend)).collect();
-        let told: Vec<_> = held.iter().map(|id| (*id, why(&host, *id))).collect();
-        for (id, told) in &told {
-            prop_assert!(!told.holds.is_empty(), "{} is held by nothing", id);
-            // Each hold alone is what the limit says.
-            for hold in &told.holds {
+        let predicted: Vec<_> = held.iter().map(|id| (*id, why(&host, *id))).collect();
+        for (id, predicted) in &predicted {
+            prop_assert!(!predicted.holds.is_empty(), "no limit holds {}", id);
+            // Each hold by itself exceeds its limit.
+            for hold in &predicted.holds {
                 prop_assert!(hold.used + hold.needed > hold.cap);
                 let taken: u64 = hold.frees.iter().map(|one| one.amount).sum();
                 prop_assert_eq!(taken, hold.used, "{}", hold.limit);
@@ -204,30 +205,30 @@ proptest! {
             let next = next_end(&host);
             let waits: Vec<JobId> =
                 host.jobs.iter().filter(|(_, job)| job.state == Sched).map(|(id, _)| *id).collect();
-            // Some time before the next end, or at once.
+            // Starts a job some time before the next end, or at once.
             let start = starts.next().filter(|_| !waits.is_empty());
             if let Some((at, part)) = start {
                 let span = next.map_or(0.0, |(end, _)| (end - host.now - 1.0).max(0.0));
                 host.now += (span * f64::from(part) / 4.0).floor();
                 if next.is_none_or(|(end, _)| host.now + 1.0 <= end) {
                     host.start(waits[at % waits.len()]);
-                    note_gone(&host, &held, host.now, &mut gone);
+                    note_released(&host, &held, host.now, &mut gone);
                     continue;
                 }
             }
             let Some((end, id)) = next else { break };
             host.now = end.max(host.now) - 1.0;
             host.end(id);
-            // One that has had its time already ends now at the latest.
-            note_gone(&host, &held, end.max(asked), &mut gone);
+            // A job that is past its time limit ends now.
+            note_released(&host, &held, end.max(asked), &mut gone);
         }
-        for (id, told) in &told {
+        for (id, predicted) in &predicted {
             let went = gone.iter().find(|(known, _)| known == id).map(|(_, when)| *when);
-            let Release { latest, reason, if_started } = &told.release;
+            let Release { latest, reason, if_started } = &predicted.release;
             prop_assert_eq!(reason.code == "bounded", latest.is_some());
             if let Some(latest) = latest {
-                prop_assert!(went.is_some_and(|went| went <= *latest), "{} {:?}: {:?}", id, told.release, went);
-                prop_assert!(if_started.is_some_and(|started| started <= *latest), "{} {:?}", id, told.release);
+                prop_assert!(went.is_some_and(|went| went <= *latest), "{} {:?}: {:?}", id, predicted.release, went);
+                prop_assert!(if_started.is_some_and(|started| started <= *latest), "{} {:?}", id, predicted.release);
             }
             if starts_none && alone.contains(id) {
                 prop_assert_eq!(*latest, went, "{} {:?}", id, reason);

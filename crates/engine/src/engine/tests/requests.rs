@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is asked of Flux, event by event, and what is not: a call too many does no harm that could be seen later.
+//! The requests to Flux that each event causes or does not cause. A superfluous request would leave no other trace.
 //! Rules: L8
 
 use super::examples::{site, submit};
@@ -23,8 +23,8 @@ fn defers(effects: &[Effect]) -> bool {
     has(effects, |effect| matches!(effect, Effect::Arm(Timer::Turn)))
 }
 
-/// The answer within a loop that the engine began.
-fn answer_priority_get(engine: &mut Engine, id: JobId, urgency: i64) -> Vec<Effect> {
+/// Answers a priority request inside a loop that the engine began.
+fn answer_in_loop(engine: &mut Engine, id: JobId, urgency: i64) -> Vec<Effect> {
     engine.step(Step::LoopBegins);
     engine.handle(NOW, Event::PriorityGet(id, urgency))
 }
@@ -33,8 +33,9 @@ fn reads(effects: &[Effect]) -> bool {
     has(effects, |effect| matches!(effect, Effect::ReadEventlog(_)))
 }
 
-/// An engine that knows user 7, who may run one job, and was shown a job of his in `state` as at a reload.
-fn shown(state: State, change: impl FnOnce(&mut HostJob)) -> (Engine, HostJob) {
+/// Returns an engine with a record of user 7 and a limit of one running job, and a job of user 7 that a reload shows in
+/// `state`.
+fn replay_job(state: State, change: impl FnOnce(&mut HostJob)) -> (Engine, HostJob) {
     let mut engine = Engine::small();
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(1);
@@ -47,7 +48,7 @@ fn shown(state: State, change: impl FnOnce(&mut HostJob)) -> (Engine, HostJob) {
 }
 
 #[test]
-fn a_replayed_job_that_declares_dependencies_is_subscribed_while_it_may_be_kept() {
+fn the_engine_subscribes_to_a_replayed_job_that_its_dependencies_may_block() {
     for (state, has_dependencies, wanted) in [
         (State::New, true, true),
         (State::Depend, true, true),
@@ -62,34 +63,34 @@ fn a_replayed_job_that_declares_dependencies_is_subscribed_while_it_may_be_kept(
 }
 
 #[test]
-fn a_job_that_others_let_go_needs_no_pass_unless_we_hold_it_too() {
+fn the_end_of_a_foreign_dependency_starts_a_release_scan_only_for_a_held_job() {
     for (limit, is_held) in [(2, false), (1, true)] {
         let mut host = site(|a| a.max_sched_jobs = Limit(limit));
         submit(&mut host, 1);
-        let kept = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-        assert_eq!(host.engine.ledger().job(kept).unwrap().is_held(), is_held);
+        let blocked = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
+        assert_eq!(host.engine.ledger().job(blocked).unwrap().is_held(), is_held);
         let effects =
-            host.engine.handle(NOW, Event::Dependency { id: kept, name: "afterany:1", added: false });
+            host.engine.handle(NOW, Event::Dependency { id: blocked, name: "afterany:1", added: false });
         assert_eq!(defers(&effects), is_held);
     }
 }
 
 #[test]
-fn a_job_shown_in_priority_is_moved_on_by_id_and_one_in_sched_is_not() {
+fn a_replayed_job_in_priority_gets_its_priority_by_id_and_a_job_in_sched_does_not() {
     for (state, is_moved) in [(State::Priority, true), (State::Sched, false)] {
-        let (mut engine, _) = shown(state, |_| ());
+        let (mut engine, _) = replay_job(state, |_| ());
         engine.handle(NOW, Event::Timer(Timer::Turn));
-        let effects = answer_priority_get(&mut engine, ID, 16);
+        let effects = answer_in_loop(&mut engine, ID, 16);
         assert!(has(&effects, |e| matches!(e, Effect::SetPriority(50_000))), "{effects:?}");
         assert_eq!(defers(&effects), is_moved, "{state:?}");
     }
 }
 
 #[test]
-fn what_was_noted_of_a_job_goes_with_it() {
-    let (mut engine, _) = shown(State::Priority, |_| ());
+fn a_due_priority_is_dropped_when_its_job_ends() {
+    let (mut engine, _) = replay_job(State::Priority, |_| ());
     engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert!(defers(&engine.handle(NOW, Event::PriorityGet(ID, 16))), "its price is due");
+    assert!(defers(&engine.handle(NOW, Event::PriorityGet(ID, 16))), "its priority is due");
     engine.handle(NOW, Event::Inactive(ID));
     let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
     assert!(!has(&effects, |e| matches!(e, Effect::AskUrgency(_))), "{effects:?}");
@@ -112,22 +113,22 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
         assert!(!engine.view().is_replaying());
         engine.handle(NOW, Event::New(facts));
         assert!(engine.view().is_replaying() && engine.view().knows(id));
-        let of = engine.book().find(crate::ids::UserId(7), None).unwrap();
-        assert_eq!(engine.ledger().usage(of).unwrap().total.charged.run.jobs(), running);
+        let association = engine.book().find(crate::ids::UserId(7), None).unwrap();
+        assert_eq!(engine.ledger().usage(association).unwrap().total.charged.run.jobs(), running);
         engine.handle(NOW, Event::Timer(Timer::Turn));
         assert!(!engine.view().is_replaying());
     }
 }
 
 #[test]
-fn eventlogs_of_jobs_that_were_submitted_to_us_are_never_read() {
+fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
     let mut host = Host::new();
     host.submit(HostJob::new(7)).unwrap();
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(1);
     let records = || vec![record(one.clone(), "A")];
     assert!(!reads(&host.engine.handle(NOW, Event::Associations(records()))));
-    // Shown before there were data, it has a history that we don't know.
+    // A job that a reload shows before data come has an unknown history.
     let mut engine = Engine::small();
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(ID, &job)));
@@ -136,7 +137,7 @@ fn eventlogs_of_jobs_that_were_submitted_to_us_are_never_read() {
 }
 
 #[test]
-fn parts_of_a_policy_take_effect_when_they_are_committed() {
+fn a_staged_push_takes_effect_when_it_is_committed() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7)).unwrap();
     let part =
@@ -155,7 +156,7 @@ fn parts_of_a_policy_take_effect_when_they_are_committed() {
 }
 
 #[test]
-fn a_waiting_job_may_name_any_bank_without_a_word() {
+fn a_job_without_data_may_move_to_an_unknown_bank_without_a_log_line() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7)).unwrap();
     host.force_update(id, None, Some("nowhere".to_owned()));
@@ -167,7 +168,7 @@ fn a_waiting_job_may_name_any_bank_without_a_word() {
 }
 
 #[test]
-fn of_several_faults_the_first_is_told_whatever_the_size_is() {
+fn a_rejection_names_the_first_fault_whatever_the_size_of_the_job() {
     let mut engine = Engine::small();
     let mut one = association(7, "A");
     one.active = false;
@@ -179,9 +180,9 @@ fn of_several_faults_the_first_is_told_whatever_the_size_is() {
     assert_eq!(text, "user/bank entry has been disabled from flux-accounting DB");
 }
 
-/// What Flux refuses about a job that is on its way out is no news; anything else is said once.
+/// The engine logs no refusal that only says that the job is ending, and logs each other refusal once.
 #[test]
-fn a_refusal_is_told_where_it_is_news() {
+fn a_refusal_is_logged_unless_the_job_is_ending() {
     let name = RULES.parse("max-sched-jobs-user-limit").unwrap();
     let other = || Refusal::Other("no memory".to_owned());
     let rows: [(Effect, Refusal, Option<&str>); 13] = [
@@ -200,13 +201,13 @@ fn a_refusal_is_told_where_it_is_news() {
         (Effect::ReprioritizeAll, other(), Some("failed to reprioritize: no memory")),
     ];
     for (effect, why, wanted) in rows {
-        let (mut engine, _) = shown(State::Depend, |_| ());
+        let (mut engine, _) = replay_job(State::Depend, |_| ());
         let what = format!("{effect:?}, {why:?}");
-        let told = engine.refused(effect, why);
-        let text = match told.as_slice() {
+        let effects = engine.refused(effect, why);
+        let text = match effects.as_slice() {
             [] => None,
             [Effect::Log(_, text)] => Some(text.as_str()),
-            _ => panic!("{what}: {told:?}"),
+            _ => panic!("{what}: {effects:?}"),
         };
         assert_eq!(text.is_some(), wanted.is_some(), "{what}: {text:?}");
         assert!(text.unwrap_or_default().contains(wanted.unwrap_or_default()), "{what}: {text:?}");
@@ -214,20 +215,21 @@ fn a_refusal_is_told_where_it_is_news() {
 }
 
 #[test]
-fn an_urgency_of_0_takes_no_place_to_run_from_the_beginning() {
+fn a_new_job_at_urgency_0_demands_no_headroom_to_run() {
     for (urgency, demand) in
         [(0, Demand::Resting), (1, Demand::ToRun), (16, Demand::ToRun), (31, Demand::ToRun)]
     {
-        let (engine, _) = shown(State::Depend, |job| job.urgency = urgency);
+        let (engine, _) = replay_job(State::Depend, |job| job.urgency = urgency);
         assert_eq!(engine.ledger().job(ID).unwrap().demand, demand, "{urgency}");
     }
 }
 
 #[test]
-fn the_queue_of_the_latest_job_is_known() {
+fn the_ledger_has_the_queue_of_the_latest_job_of_an_association() {
     let mut host = site(|_| ());
-    let of = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
-    let latest = |host: &Host| host.engine.ledger().latest_queue(of).map(|queue| queue.as_str().to_owned());
+    let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
+    let latest =
+        |host: &Host| host.engine.ledger().latest_queue(association).map(|queue| queue.as_str().to_owned());
     assert_eq!(latest(&host), None);
     for queue in ["q1", "q2"] {
         host.submit(HostJob::new(7).queue(queue)).unwrap();
@@ -236,7 +238,7 @@ fn the_queue_of_the_latest_job_is_known() {
 }
 
 #[test]
-fn who_waits_for_data_is_known() {
+fn the_ledger_lists_the_users_whose_jobs_wait_for_data() {
     let mut host = Host::new();
     for user in [8, 7, 8] {
         host.submit(HostJob::new(user)).unwrap();
@@ -247,9 +249,9 @@ fn who_waits_for_data_is_known() {
     assert_eq!(waiting(&host), [8]);
 }
 
-/// A place to run is given up by who had one, and only by who is not to run.
+/// A job gives a reservation back only if it has one and its urgency becomes 0.
 #[test]
-fn only_a_reserved_place_that_is_given_up_is_looked_at_by_others() {
+fn only_a_returned_reservation_starts_a_release_scan() {
     for (running, before, urgency, passes) in [
         (RunningLimits::Upstream, 16, 0, false),
         (RunningLimits::Strict, 16, 0, true),
@@ -259,26 +261,30 @@ fn only_a_reserved_place_that_is_given_up_is_looked_at_by_others() {
         host.event(Event::Settings(rules(running, &[])));
         let id = submit(&mut host, 1);
         host.set_urgency(id, before);
-        let effects = answer_priority_get(&mut host.engine, id, urgency);
+        let effects = answer_in_loop(&mut host.engine, id, urgency);
         assert_eq!(defers(&effects), passes, "{running:?}: {before} to {urgency}");
     }
 }
 
-/// Of a loop that others began nobody tells that it is over: what would be done in it is done in the next reactor turn.
+/// The engine does not see the end of a loop that it did not begin, so it releases jobs in the next reactor turn.
 #[test]
-fn in_a_loop_of_others_nobody_is_let_go() {
+fn a_foreign_loop_releases_no_job_before_the_next_turn() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let [first, held] = [(); 2].map(|()| submit(&mut host, 1));
     let goes =
         |effects: &[Effect]| has(effects, |e| matches!(e, Effect::RemoveDependency(id, _) if *id == held));
-    let mut tell = |event| host.engine.handle(NOW, event);
-    assert_eq!([(); 2].map(|()| defers(&tell(Event::PriorityGet(first, 16)))), [true, false], "once");
-    assert!(!goes(&tell(Event::Run(first, Resources::None))));
-    assert!(goes(&tell(Event::Timer(Timer::Turn))));
+    let mut send = |event| host.engine.handle(NOW, event);
+    assert_eq!(
+        [(); 2].map(|()| defers(&send(Event::PriorityGet(first, 16)))),
+        [true, false],
+        "one request for the next turn"
+    );
+    assert!(!goes(&send(Event::Run(first, Resources::None))));
+    assert!(goes(&send(Event::Timer(Timer::Turn))));
 }
 
 #[test]
-fn a_job_past_depend_gets_no_name_where_it_moves() {
+fn a_job_past_depend_gets_no_dependency_when_it_moves_to_a_full_queue() {
     for state in [State::Depend, State::Sched] {
         let mut host = site(|_| ());
         let mut full = queue("q2");
@@ -297,9 +303,9 @@ fn a_job_past_depend_gets_no_name_where_it_moves() {
     }
 }
 
-/// It was let go, and what it is let go by is on its way: its place is promised.
+/// The job has a reservation, and the removal of its dependency is on its way.
 #[test]
-fn a_job_that_is_being_let_go_gets_no_name_where_it_moves() {
+fn a_job_that_is_being_released_gets_no_dependency_when_it_moves() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
     let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
@@ -313,7 +319,7 @@ fn a_job_that_is_being_let_go_gets_no_name_where_it_moves() {
 }
 
 #[test]
-fn an_annotation_is_not_given_again_before_it_changes() {
+fn an_unchanged_annotation_is_not_posted_again() {
     let mut host = site(|_| ());
     host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     let id = submit(&mut host, 1);
@@ -321,7 +327,7 @@ fn an_annotation_is_not_given_again_before_it_changes() {
         let effects = host.engine.handle(NOW, Event::PriorityGet(id, urgency));
         effects.iter().filter(|effect| matches!(effect, Effect::Annotate(..))).count()
     };
-    // Another generation, of which the same price comes.
+    // A new generation that gives the same priority.
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(notes(&mut host, 16), 0);
     assert_eq!(notes(&mut host, 17), 0, "another priority, and the same fair-share");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! After a panic: what is compared with Flux, in which slices, how often it is tried, and what it leaves.
+//! After a panic: which jobs are compared with Flux, in which slices, how often, and the state afterwards.
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
@@ -10,10 +10,10 @@ use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
 use fairshare::Policy;
 
-/// Jobs that are looked up in one reactor turn.
+/// Jobs that the engine looks up in one reactor turn.
 const SLICE: usize = 250;
 
-pub fn panics(host: &mut Host, id: Option<JobId>) -> Vec<Effect> {
+pub fn send_panic(host: &mut Host, id: Option<JobId>) -> Vec<Effect> {
     host.engine.handle(NOW, Event::Panicked(id))
 }
 
@@ -21,21 +21,21 @@ fn look_ups(effects: &[Effect]) -> Vec<JobId> {
     effects.iter().filter_map(|e| if let Effect::LookUp(id) = e { Some(*id) } else { None }).collect()
 }
 
-/// Whether there is nothing to be done but to come back in the next turn.
+/// Returns true if the only effect is to go on in the next reactor turn.
 fn is_only_defer(effects: &[Effect]) -> bool {
     matches!(effects, [Effect::Arm(Timer::Turn)])
 }
 
-fn says(effects: &[Effect], text: &str) -> bool {
+fn logs_text(effects: &[Effect], text: &str) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Log(_, said) if said.contains(text)))
 }
 
 #[test]
-fn every_job_is_looked_up_once_a_slice_each_turn_then_all_prices_are_asked_for() {
+fn every_job_is_looked_up_once_in_slices_before_all_priorities_are_requested() {
     let mut host = site(|_| ());
     let ids: Vec<JobId> = (0..SLICE + 10).map(|_| submit(&mut host, 1)).collect();
     assert!(!host.engine.view().is_doubtful());
-    assert!(is_only_defer(&panics(&mut host, None)));
+    assert!(is_only_defer(&send_panic(&mut host, None)));
     assert!(host.engine.view().is_doubtful());
     let turns: Vec<Vec<Effect>> =
         (0..2).map(|_| host.engine.handle(NOW, Event::Timer(Timer::Turn))).collect();
@@ -48,14 +48,14 @@ fn every_job_is_looked_up_once_a_slice_each_turn_then_all_prices_are_asked_for()
     assert!(turns.iter().all(|turn| matches!(turn.last(), Some(Effect::Arm(Timer::Turn)))));
 }
 
-/// What Flux has is not known before that.
+/// Before the comparison, the engine does not know which jobs Flux has.
 #[test]
-fn a_pass_that_was_asked_for_before_a_panic_waits_until_jobs_were_compared() {
+fn a_release_scan_requested_before_a_panic_waits_for_the_comparison() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let [_, held] = [submit(&mut host, 1), submit(&mut host, 1)];
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     let effects = host.engine.handle(NOW, Event::Reprioritize);
-    panics(&mut host, None);
+    send_panic(&mut host, None);
     host.apply(effects);
     assert_eq!(host.state(held), Some(State::Depend));
     host.settle();
@@ -63,63 +63,63 @@ fn a_pass_that_was_asked_for_before_a_panic_waits_until_jobs_were_compared() {
     exact(&host);
 }
 
-/// It may have come between the two halves of a change: who comes next is judged by counters that are right.
+/// The panic may have interrupted a change, and the next job must be judged by right counters.
 #[test]
-fn counters_are_those_of_the_jobs_at_once() {
+fn the_counters_are_recounted_at_once_after_a_panic() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let [first, second] = [submit(&mut host, 1), submit(&mut host, 1)];
     assert_eq!([first, second].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     host.engine.ledger.corrupt(first, |job| job.phase = crate::limits::Phase::Run);
     assert!(!host.engine.ledger.drift().is_empty());
-    panics(&mut host, Some(first));
+    send_panic(&mut host, Some(first));
     assert_eq!(host.engine.ledger.drift(), []);
 }
 
 #[test]
-fn what_flux_has_is_taken_in_anew_and_what_it_lacks_is_forgotten() {
+fn the_comparison_reads_all_jobs_of_flux_again_and_drops_all_others() {
     let mut host = site(|a| a.max_sched_jobs = Limit(2));
-    let [first, gone, held, kept] = [
+    let [first, gone, held, blocked] = [
         submit(&mut host, 1),
         submit(&mut host, 1),
         submit(&mut host, 1),
         host.submit(HostJob::new(7).after("afterany:1")).unwrap(),
     ];
     assert_eq!(host.state(held), Some(State::Depend));
-    // Flux ended a job, started another, and nothing of it was told; and it has one that never was.
+    // Flux ended one job and started another without a callback. The panic names a job that does not exist.
     host.jobs.remove(&gone);
     host.jobs.get_mut(&first).unwrap().state = State::Run;
-    let effects = panics(&mut host, Some(JobId(999)));
+    let effects = send_panic(&mut host, Some(JobId(999)));
     assert!(host.engine.view().knows(gone));
     host.apply(effects);
     host.settle();
     assert!(!host.engine.view().knows(gone) && !host.engine.view().knows(JobId(999)));
-    assert_eq!(host.state(held), Some(State::Sched), "there is room now");
+    assert_eq!(host.state(held), Some(State::Sched), "there is headroom now");
     assert!(!host.engine.view().is_doubtful() && !host.engine.view().is_replaying());
-    // The job that others keep is still told about, once.
-    assert!(host.subscribed.contains(&kept));
-    host.remove_dependency(kept, "afterany:1");
+    // The engine is still subscribed to the blocked job.
+    assert!(host.subscribed.contains(&blocked));
+    host.remove_dependency(blocked, "afterany:1");
     host.settle();
-    assert_eq!(host.state(kept), Some(State::Sched));
+    assert_eq!(host.state(blocked), Some(State::Sched));
     exact(&host);
 }
 
 #[test]
-fn a_fair_share_that_was_told_is_not_told_again_but_to_whom_the_call_was_about() {
+fn only_the_job_of_the_call_gets_its_fair_share_memo_again_after_a_panic() {
     let mut host = site(|_| ());
     let [one, other] = [(); 2].map(|()| submit(&mut host, 1));
-    let told = |host: &Host| [one, other].map(|id| host.jobs[&id].memos.len());
-    assert_eq!(told(&host), [1, 1]);
-    let effects = panics(&mut host, Some(one));
+    let count_memos = |host: &Host| [one, other].map(|id| host.jobs[&id].memos.len());
+    assert_eq!(count_memos(&host), [1, 1]);
+    let effects = send_panic(&mut host, Some(one));
     host.apply(effects);
     host.settle();
-    assert_eq!(told(&host), [2, 1]);
+    assert_eq!(count_memos(&host), [2, 1]);
 }
 
 #[test]
-fn a_job_that_ended_meanwhile_is_not_taken_in() {
+fn a_job_that_ended_before_its_lookup_is_dropped() {
     let mut host = site(|_| ());
     let [ended, other] = [(); 2].map(|()| submit(&mut host, 1));
-    panics(&mut host, None);
+    send_panic(&mut host, None);
     let asked = look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn)));
     assert_eq!(asked.len(), 2);
     host.jobs.get_mut(&ended).unwrap().state = State::Inactive;
@@ -132,53 +132,57 @@ fn a_job_that_ended_meanwhile_is_not_taken_in() {
 }
 
 #[test]
-fn a_look_up_that_fails_leaves_the_job_as_it_is_believed_to_be() {
+fn a_failed_lookup_leaves_the_job_unchanged_unless_flux_does_not_have_it() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
-    panics(&mut host, None);
+    send_panic(&mut host, None);
     let asked = host.engine.handle(NOW, Event::Timer(Timer::Turn));
     assert_eq!(look_ups(&asked), [id]);
-    let told = host.engine.refused(Effect::LookUp(id), Refusal::Other("no memory".to_owned()));
-    assert!(says(&told, &format!("job {id}: failed to look it up: no memory")));
+    let effects = host.engine.refused(Effect::LookUp(id), Refusal::Other("no memory".to_owned()));
+    assert!(logs_text(&effects, &format!("job {id}: failed to look it up: no memory")));
     assert!(host.engine.view().knows(id));
     assert!(host.engine.refused(Effect::LookUp(id), Refusal::Absent).is_empty());
     assert!(!host.engine.view().knows(id));
 }
 
 #[test]
-fn three_panics_in_a_row_are_answered_and_the_next_waits_for_a_request() {
+fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
     for _ in 0..3 {
-        assert!(is_only_defer(&panics(&mut host, None)));
+        assert!(is_only_defer(&send_panic(&mut host, None)));
     }
-    assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "it is under way");
-    let told = panics(&mut host, None);
-    assert!(says(&told, "could not be compared with Flux"));
-    assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [], "given up");
+    assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "a comparison is under way");
+    let effects = send_panic(&mut host, None);
+    assert!(logs_text(&effects, "could not be compared with Flux"));
+    assert_eq!(
+        look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))),
+        [],
+        "no comparison after the fourth panic"
+    );
     assert!(host.engine.view().is_doubtful());
     assert!(is_only_defer(&host.engine.handle(NOW, Event::TryAgain)));
-    assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "once");
+    assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "one comparison");
     assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
-    // One more is one too many again.
-    assert!(says(&panics(&mut host, None), "could not be compared"));
+    // The next panic ends the comparison again.
+    assert!(logs_text(&send_panic(&mut host, None), "could not be compared"));
 }
 
 #[test]
-fn without_a_panic_there_is_nothing_to_try_again() {
+fn a_request_to_compare_does_nothing_without_a_panic() {
     let mut host = site(|_| ());
     submit(&mut host, 1);
     assert!(host.engine.handle(NOW, Event::TryAgain).is_empty());
     for _ in 0..3 {
-        panics(&mut host, None);
+        send_panic(&mut host, None);
         host.apply(vec![Effect::Arm(Timer::Turn)]);
         host.settle();
-        assert!(!host.engine.view().is_doubtful(), "one that is answered is not one in a row");
+        assert!(!host.engine.view().is_doubtful(), "a complete comparison resets the count of panics");
     }
 }
 
 #[test]
-fn giving_up_waits_for_no_eventlog() {
+fn the_engine_waits_for_no_eventlog_after_the_fourth_panic() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let [_, held] = [(); 2].map(|()| submit(&mut host, 1));
     host.never_answered.insert(held);
@@ -189,17 +193,17 @@ fn giving_up_waits_for_no_eventlog() {
     host.replay(true, engine);
     assert!(host.engine.ledger().job(held).unwrap().is_unread() && host.engine.ledger().has_unread());
     for _ in 0..4 {
-        panics(&mut host, None);
+        send_panic(&mut host, None);
     }
     assert!(!host.engine.ledger().job(held).unwrap().is_unread() && !host.engine.ledger().has_unread());
 }
 
 #[test]
-fn when_nothing_is_left_to_look_up_the_doubt_is_over() {
+fn the_comparison_ends_when_no_lookup_is_left() {
     for why in [Refusal::Absent, Refusal::Other("no memory".to_owned())] {
         let mut host = site(|_| ());
         let id = submit(&mut host, 1);
-        panics(&mut host, None);
+        send_panic(&mut host, None);
         assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
         host.engine.refused(Effect::LookUp(id), why);
         assert!(host.engine.view().is_doubtful());
@@ -208,9 +212,10 @@ fn when_nothing_is_left_to_look_up_the_doubt_is_over() {
     }
 }
 
-/// Whether we are subscribed is not known: it is given back, and asked for again where it matters.
+/// After a panic it is unknown whether the engine is subscribed. It ends the subscription, and subscribes again if the
+/// job may be blocked.
 #[test]
-fn a_subscription_is_made_sure_of() {
+fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
     for (state, has_dependencies, is_asked_for) in [
         (State::New, true, true),
         (State::New, false, false),
@@ -228,8 +233,8 @@ fn a_subscription_is_made_sure_of() {
         job.state = state;
         let effects = engine.handle(NOW, Event::Shown(Host::facts(id, &job)));
         let which = |effect: &Effect| match effect {
-            Effect::Unsubscribe(of) => Some((*of, false)),
-            Effect::Subscribe(of) => Some((*of, true)),
+            Effect::Unsubscribe(left) => Some((*left, false)),
+            Effect::Subscribe(joined) => Some((*joined, true)),
             _ => None,
         };
         let mut wanted = vec![(id, false)];
@@ -239,9 +244,9 @@ fn a_subscription_is_made_sure_of() {
     }
 }
 
-/// Flux takes no notice of a callback that fails, and goes on: no job passes a limit by that.
+/// Flux ignores a callback that fails, and moves the job on. The job must not pass a limit.
 #[test]
-fn a_callback_that_is_cut_short_lets_nobody_past_a_limit() {
+fn a_callback_that_panics_lets_no_job_past_a_limit() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
     host.panics_at = Some(|event| matches!(event, Event::Depend(_)));
@@ -251,7 +256,7 @@ fn a_callback_that_is_cut_short_lets_nobody_past_a_limit() {
     host.start(first);
     assert_eq!(host.state(second), Some(State::Sched));
     exact(&host);
-    // Two that others let go.
+    // Two blocked jobs whose dependencies end.
     let narrow = Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") };
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![narrow]);
     let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap());
@@ -267,9 +272,9 @@ fn a_callback_that_is_cut_short_lets_nobody_past_a_limit() {
 }
 
 #[test]
-fn who_comes_when_nothing_is_compared_any_more_goes_on_all_the_same() {
+fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    (0..4).for_each(|_| drop(panics(&mut host, None)));
+    (0..4).for_each(|_| drop(send_panic(&mut host, None)));
     assert!(host.engine.view().is_doubtful());
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
     assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
@@ -278,9 +283,9 @@ fn who_comes_when_nothing_is_compared_any_more_goes_on_all_the_same() {
     exact(&host);
 }
 
-/// The timers of a refresh go with the call, and what it was at.
+/// A panic drops the timers and the state of a refresh.
 #[test]
-fn a_refresh_that_is_cut_short_begins_anew_a_period_later() {
+fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
     for (users, refresh) in [(8, 30.0), (5_000, 30.0), (8, 0.0)] {
         let mut host = live(Policy::FairTree);
         let mut all = accounts();
@@ -293,7 +298,7 @@ fn a_refresh_that_is_cut_short_begins_anew_a_period_later() {
         host.now += 30.0;
         drop(host.engine.handle(host.now, Event::Timer(Timer::Refresh)));
         host.refresh_at = None;
-        let effects = panics(&mut host, None);
+        let effects = send_panic(&mut host, None);
         host.apply(effects);
         host.settle();
         assert_eq!(host.refresh_at, Some(host.now + 30.0), "{users} {refresh}");
@@ -304,9 +309,9 @@ fn a_refresh_that_is_cut_short_begins_anew_a_period_later() {
     }
 }
 
-/// A panic elsewhere leaves the next refresh when it was due.
+/// A panic outside a refresh does not move the time of the next refresh.
 #[test]
-fn a_panic_that_comes_often_does_not_put_refreshes_off() {
+fn repeated_panics_do_not_delay_the_next_refresh() {
     let mut host = live(Policy::FairTree);
     let due = host.refresh_at.unwrap();
     host.now += 20.0;
@@ -314,7 +319,6 @@ fn a_panic_that_comes_often_does_not_put_refreshes_off() {
     host.apply(effects);
     host.settle();
     assert_eq!(host.refresh_at, Some(due));
-    // Nor does the next.
     host.now += 5.0;
     let effects = host.engine.handle(host.now, Event::Panicked(None));
     host.apply(effects);
@@ -322,14 +326,15 @@ fn a_panic_that_comes_often_does_not_put_refreshes_off() {
     assert_eq!(host.refresh_at, Some(due));
 }
 
-/// Of a job without an association nothing is waited for, and it may be the last that is read, or end.
+/// No other job waits for a job without an association. Such a job may be the last whose eventlog is read, or it may
+/// end.
 #[test]
-fn doubt_ends_with_a_job_of_nobodys_too() {
+fn the_comparison_ends_with_a_job_without_an_association() {
     for ends in [false, true] {
         let mut host = Host::new();
         let id = host.submit(HostJob::new(9).after("afterany:1")).unwrap();
         host.never_answered = [id].into();
-        let effects = panics(&mut host, None);
+        let effects = send_panic(&mut host, None);
         host.apply(effects);
         host.settle();
         assert!(host.engine.view().is_doubtful(), "its eventlog is being read");
@@ -343,9 +348,10 @@ fn doubt_ends_with_a_job_of_nobodys_too() {
     }
 }
 
-/// What others were asked for is not answered any more: it is asked for again, as often as where nobody answers.
+/// After a panic, pending requests get no answer. The engine repeats them, and gives up the query of ended jobs after
+/// 12 panics.
 #[test]
-fn what_was_asked_for_is_asked_for_again() {
+fn pending_requests_are_repeated_after_a_panic() {
     let asks = |effects: &[Effect]| {
         effects.iter().filter(|effect| matches!(effect, Effect::ListEnded { .. })).count()
     };
@@ -354,7 +360,7 @@ fn what_was_asked_for_is_asked_for_again() {
     assert_eq!(asks(&pushed), 1);
     for time in 1..=12 {
         let effects = engine.handle(NOW, Event::Panicked(None));
-        let gives_up = says(&effects, "job-list does not answer");
+        let gives_up = logs_text(&effects, "job-list does not answer");
         assert_eq!(gives_up, time == 12, "{time}");
         assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry))), !gives_up);
         assert_eq!(asks(&engine.handle(NOW, Event::Timer(Timer::Retry))), usize::from(!gives_up));
@@ -364,23 +370,23 @@ fn what_was_asked_for_is_asked_for_again() {
     for is_known in [false, true] {
         let effects = engine.handle(NOW, Event::Panicked(None));
         let asks = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::ReadSiteNodes));
-        assert!(!asks(&effects), "at once it would panic without end");
+        assert!(!asks(&effects), "an immediate request could panic again and again");
         assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry))), !is_known);
         assert_eq!(asks(&engine.handle(NOW, Event::Timer(Timer::Retry))), !is_known);
         engine.handle(NOW, Event::SiteNodes(Some(4)));
     }
 }
 
-/// What would have told of its end is what was cut short; the ledger may have forgotten the job by then.
+/// The panic interrupted the callback that reports the end. The ledger may have dropped the job by then.
 #[test]
-fn a_job_whose_end_was_cut_short_runs_no_more() {
-    for (is_cached, is_forgotten) in [(true, false), (false, false), (true, true), (false, true)] {
+fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
+    for (is_cached, is_dropped) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut host = live(Policy::FairTree);
         let id = host.submit(HostJob::new(7)).unwrap();
         host.start(id);
         assert_eq!(host.engine.view().live_snapshot().counts.1, 1);
-        panics(&mut host, Some(id));
-        if is_forgotten {
+        send_panic(&mut host, Some(id));
+        if is_dropped {
             host.engine.ledger.remove(id);
         }
         assert!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))).contains(&id));
@@ -392,7 +398,7 @@ fn a_job_whose_end_was_cut_short_runs_no_more() {
         } else {
             host.engine.refused(Effect::LookUp(id), Refusal::Absent);
         }
-        assert_eq!(host.engine.view().live_snapshot().counts.1, 0, "{is_cached} {is_forgotten}");
+        assert_eq!(host.engine.view().live_snapshot().counts.1, 0, "{is_cached} {is_dropped}");
         assert!(!host.engine.view().knows(id));
     }
 }

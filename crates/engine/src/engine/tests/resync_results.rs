@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is found out when jobs are compared with Flux after a panic, and what can't be.
+//! Results of the comparison with Flux after a panic, and jobs that cannot be compared.
 
 use super::examples::{exact, restarted_without_data};
 use super::host::Host;
@@ -9,19 +9,19 @@ use crate::accounts::Association;
 use crate::engine::{Effect, Event, Refusal, State, Timer};
 use crate::ids::{JobId, Limit};
 
-/// User 7 in A, where one job may be scheduled, and in B.
+/// Returns a host with user 7 in bank A, where one job may be in SCHED, and in bank B.
 fn site() -> Host {
     let one = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     Host::with(vec![record(one, "A"), record(association(7, "B"), "A")], vec![queue("q1")])
 }
 
-fn panics(host: &mut Host) {
-    let effects = resync::panics(host, None);
+fn apply_panic(host: &mut Host) {
+    let effects = resync::send_panic(host, None);
     host.apply(effects);
 }
 
-/// A job comes as far as DEPEND, and no turn ends meanwhile.
-fn comes_to_depend(host: &mut Host, facts: HostJob) -> JobId {
+/// Submits job 9999 as far as DEPEND, within one reactor turn.
+fn submit_to_depend(host: &mut Host, facts: HostJob) -> JobId {
     let late = JobId(9_999);
     host.jobs.insert(late, HostJob { state: State::Depend, ..facts.clone() });
     for event in [Event::New(Host::facts(late, &facts)), Event::Depend(late)] {
@@ -31,40 +31,41 @@ fn comes_to_depend(host: &mut Host, facts: HostJob) -> JobId {
     late
 }
 
-/// Nobody heard of the move but Flux: who came before it was found out is held by a place that is free.
+/// The engine has missed that a job moved to bank B, so it holds a new job in bank A although there is headroom.
 #[test]
-fn who_was_held_by_what_was_wrong_goes_on() {
+fn a_job_held_by_a_wrong_counter_is_released_after_the_comparison() {
     let mut host = site();
     let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&moved).unwrap().bank = Some("B".to_owned());
-    panics(&mut host);
-    let late = comes_to_depend(&mut host, HostJob::new(7).bank("A"));
+    apply_panic(&mut host);
+    let late = submit_to_depend(&mut host, HostJob::new(7).bank("A"));
     assert_eq!(host.names(late), ["max-sched-jobs-user-limit"]);
     host.settle();
     assert_eq!(host.state(late), Some(State::Sched));
     exact(&host);
 }
 
-/// A panic drops what was being read; who can't be looked up either is read again, or his association would wait for ever.
+/// A panic drops pending reads. If a job cannot be looked up either, the engine reads its eventlog again; otherwise its
+/// association would wait indefinitely.
 #[test]
-fn a_job_that_cannot_be_looked_up_is_read_again() {
+fn a_job_that_cannot_be_looked_up_has_its_eventlog_read_again() {
     let mut host = site();
     let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).bank("A")).unwrap());
     host.never_answered = jobs.into();
-    panics(&mut host);
+    apply_panic(&mut host);
     host.settle();
     let reads = |host: &mut Host, id| {
         let refused = Refusal::Other("out of memory".to_owned());
         let effects = host.engine.refused(Effect::LookUp(id), refused);
-        effects.iter().any(|effect| matches!(effect, Effect::ReadEventlog(of) if *of == id))
+        effects.iter().any(|effect| matches!(effect, Effect::ReadEventlog(read) if *read == id))
     };
-    assert!(!reads(&mut host, jobs[0]), "in SCHED, and no limit on what runs is in reach");
-    assert!(reads(&mut host, jobs[1]), "held, and not known by which names");
+    assert!(!reads(&mut host, jobs[0]), "in SCHED, and no limit on running jobs is in reach");
+    assert!(reads(&mut host, jobs[1]), "held by unknown dependencies");
 }
 
-/// A job that an urgency sent to PRIORITY, where its price turns out to be what it was, and Flux refuses it once.
+/// The job is in PRIORITY, and its current priority equals the posted one. At first Flux refuses the priority.
 #[test]
-fn a_price_that_was_refused_once_is_given_again() {
+fn a_refused_priority_is_posted_again() {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let id = host.submit(HostJob::new(7)).unwrap();
     restarted_without_data(&mut host, id);
@@ -77,7 +78,7 @@ fn a_price_that_was_refused_once_is_given_again() {
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn))));
     host.apply(effects);
     host.settle();
-    assert_eq!(host.state(id), Some(State::Priority), "it is refused again");
+    assert_eq!(host.state(id), Some(State::Priority), "Flux refuses the priority again");
     host.refuse_prices = None;
     host.retry();
     assert_eq!(host.state(id), Some(State::Sched));
@@ -86,18 +87,18 @@ fn a_price_that_was_refused_once_is_given_again() {
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn))), "{effects:?}");
 }
 
-/// It came in the middle, and is compared with nothing; what others leave in the middle is kept for it.
+/// The job comes during the comparison, which does not cover it. Another job frees headroom meanwhile.
 #[test]
-fn who_comes_while_jobs_are_compared_goes_when_that_is_over() {
+fn a_job_submitted_during_the_comparison_is_released_after_it() {
     let mut host = Host::with(vec![narrow(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
     let runs = host.submit(HostJob::new(7)).unwrap();
     host.start(runs);
     (0..260).for_each(|_| drop(host.submit(HostJob::new(8))));
-    panics(&mut host);
+    apply_panic(&mut host);
     let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
     host.apply(effects);
     assert!(host.engine.view().is_doubtful());
-    let late = comes_to_depend(&mut host, HostJob::new(7));
+    let late = submit_to_depend(&mut host, HostJob::new(7));
     assert_eq!(host.names(late), ["max-running-jobs-user-limit"]);
     host.jobs.remove(&runs);
     for event in [Event::Cleanup(runs), Event::Inactive(runs)] {

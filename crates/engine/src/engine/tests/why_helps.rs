@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What would help a job, what would not, and what it rests on when it is let go.
+//! The steps that `why` suggests for a job, and the time and reason of its release.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, narrow, queue, record};
@@ -9,12 +9,12 @@ use crate::engine::{Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
 #[test]
-fn what_helps_a_held_job() {
+fn why_suggests_the_steps_that_would_release_a_held_job() {
     let own = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
     let small = Queue { max_nodes_per_assoc: Limit(2), ..queue("q1") };
     let second = |bank: &str| record(Association { active: bank != "off", ..association(7, bank) }, "A");
     let helps = |host: &Host, id| why(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
-    // Held by the association's own limit.
+    // The association's own limit holds the job.
     let mut host = Host::with(vec![record(own(4), "A"), second("off")], vec![small.clone(), queue("q2")]);
     let first = host.submit(HostJob::new(7).size(3, 3)).unwrap();
     host.start(first);
@@ -24,10 +24,10 @@ fn what_helps_a_held_job() {
     assert_eq!(helps(&host, one), ["smaller"], "the held job before it would take two of the nodes");
     let mut alone = host.clone();
     alone.end(held);
-    assert_eq!(helps(&alone, one), ["cancel", "smaller"], "all of it is needed, and would be free");
+    assert_eq!(helps(&alone, one), ["cancel", "smaller"], "the job needs all nodes, and all would be free");
     host.event(Event::Associations(vec![second("B")]));
     assert_eq!(helps(&host, held), ["cancel", "smaller", "bank"]);
-    // By that of a queue.
+    // The limit of a queue holds the job.
     let mut host = Host::with(vec![record(own(9), "A")], vec![small.clone(), queue("q2")]);
     let [first, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
     host.start(first);
@@ -37,48 +37,48 @@ fn what_helps_a_held_job() {
         host.submit(HostJob::new(7).queue("q1").size(1, 1)).unwrap()
     };
     assert_eq!(helps(&host, held), ["cancel", "queue"]);
-    let told = why(&host, held);
-    assert!(told.helps[1].text.contains("queue q2 has room"), "{}", told.helps[1].text);
-    assert_eq!((told.is_held, told.carries.len(), told.duration), (true, 1, Some(3600.0)));
+    let answer = why(&host, held);
+    assert!(answer.helps[1].text.contains("queue q2 has room"), "{}", answer.helps[1].text);
+    assert_eq!((answer.is_held, answer.carries.len(), answer.duration), (true, 1, Some(3600.0)));
     assert_eq!(why(&host, first).duration, Some(3600.0));
     assert!(!why(&host, first).is_held && why(&host, first).others.is_empty());
-    // A queue of which nothing is known is no way out.
+    // `why` does not suggest a queue without a record.
     let mut host = Host::with(vec![record(own(9), "A")], vec![small]);
     let [_, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
     assert_eq!((host.state(held), helps(&host, held)), (Some(State::Depend), vec!["cancel".into()]));
 }
 
-/// Why nobody can say when, or by when it is: of one limit on what runs and one on what is in SCHED.
+/// Under a limit on running jobs and under a limit on jobs in SCHED: the latest time, or the reason why it is unknown.
 #[test]
-fn what_a_release_rests_on() {
+fn why_names_the_reason_for_the_time_of_a_release() {
     let limits = |run, sched| {
         let own =
             Association { max_running_jobs: Limit(run), max_sched_jobs: Limit(sched), ..association(7, "A") };
         Host::with(vec![record(own, "A")], vec![queue("q1")])
     };
     let timed = |limit: f64| HostJob { limit: Some(limit), duration: limit, ..HostJob::new(7) };
-    let told = |host: &Host, id| {
+    let ask = |host: &Host, id| {
         let release = why(host, id).release;
         (release.reason.code.to_string(), release.latest.is_some(), release.if_started.is_some())
     };
-    // It runs, and has no end that anybody knows.
+    // The running job has no time limit.
     let mut host = limits(1, 9);
     let first = host.submit(HostJob::new(7)).unwrap();
     host.start(first);
     let held = host.submit(timed(50.0)).unwrap();
-    assert_eq!(told(&host, held), ("no-time-limit".to_owned(), false, false));
-    // Another is before it in line.
+    assert_eq!(ask(&host, held), ("no-time-limit".to_owned(), false, false));
+    // Another held job comes first.
     let behind = host.submit(timed(50.0)).unwrap();
-    assert_eq!(told(&host, behind), ("needs-start".to_owned(), false, false));
-    let kept = host.submit(timed(50.0).after("afterany:1")).unwrap();
-    assert_eq!(told(&host, kept), ("others".to_owned(), false, false));
-    // One is in SCHED: it has to start, and may not if it rests.
+    assert_eq!(ask(&host, behind), ("needs-start".to_owned(), false, false));
+    let blocked = host.submit(timed(50.0).after("afterany:1")).unwrap();
+    assert_eq!(ask(&host, blocked), ("others".to_owned(), false, false));
+    // The job in SCHED has to start, and cannot start at urgency 0.
     for (urgency, if_started) in [(16, true), (0, false)] {
         let mut host = limits(9, 1);
         let first = host.submit(timed(50.0)).unwrap();
         host.set_urgency(first, urgency);
         let held = host.submit(timed(50.0)).unwrap();
-        assert_eq!(told(&host, held), ("needs-start".to_owned(), false, if_started), "{urgency}");
+        assert_eq!(ask(&host, held), ("needs-start".to_owned(), false, if_started), "{urgency}");
     }
     let mut host = limits(1, 9);
     let first = host.submit(timed(100.0)).unwrap();
@@ -91,11 +91,11 @@ fn what_a_release_rests_on() {
 }
 
 #[test]
-fn what_does_not_help_is_not_named() {
+fn why_suggests_no_step_that_would_not_help() {
     let helps = |host: &Host, id| why(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
     let own = Association { max_nodes: Limit(4), ..association(7, "A") };
     let full = Association { max_sched_jobs: Limit(0), ..association(7, "B") };
-    // Another bank that is full, a queue that the site lacks, nothing that is left of the limit.
+    // The other bank is full, the site has no second queue, and the limit has no headroom.
     let mut host = Host::with(vec![record(own, "A"), record(full, "A")], vec![queue("q1")]);
     let first =
         host.submit(HostJob { limit: Some(100.0), ..HostJob::new(7).queue("q1").size(4, 4) }).unwrap();
@@ -108,20 +108,20 @@ fn what_does_not_help_is_not_named() {
         let others = why(host, id).others;
         others.into_iter().map(|it| (it.cause, it.name)).collect::<Vec<_>>()
     };
-    assert_eq!(others(&host, held), [], "no other plugin keeps it");
+    assert_eq!(others(&host, held), [], "no other plugin blocks the job");
     let free = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).bank("A").size(0, 0) });
     if let Ok(free) = free {
         assert_eq!((why(&host, free).duration, helps(&host, free)), (None, vec![]));
     }
-    // One that is kept by a name that nobody could tell of.
-    let mut kept = HostJob::new(7);
-    kept.dependencies.insert("keep=x".to_owned());
+    // A job that a dependency with an unreadable name blocks.
+    let mut blocked = HostJob::new(7);
+    blocked.dependencies.insert("keep=x".to_owned());
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
     let next = JobId(1);
     host.never_answered = [next].into();
-    let kept = host.submit(kept).unwrap();
-    assert_eq!((kept, host.state(kept)), (next, Some(State::Depend)));
-    assert_eq!(others(&host, kept), [("dependency".into(), None)]);
+    let blocked = host.submit(blocked).unwrap();
+    assert_eq!((blocked, host.state(blocked)), (next, Some(State::Depend)));
+    assert_eq!(others(&host, blocked), [("dependency".into(), None)]);
     let pending = host.submit(HostJob::new(7)).unwrap();
     assert_eq!((others(&host, pending), helps(&host, pending)), (vec![("resources".into(), None)], vec![]));
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
@@ -133,9 +133,9 @@ fn what_does_not_help_is_not_named() {
     );
 }
 
-/// Beyond a thousand jobs that count nobody works out when.
+/// `why` computes no time if more than 1,000 jobs count.
 #[test]
-fn of_very_many_jobs_nobody_says_when() {
+fn why_predicts_no_time_if_more_than_a_thousand_jobs_count() {
     let mut host = Host::new();
     host.engine.handle(NOW, Event::Queues(vec![queue("q1")]));
     let own = |run| record(Association { max_running_jobs: Limit(run), ..association(7, "A") }, "A");
@@ -153,7 +153,7 @@ fn of_very_many_jobs_nobody_says_when() {
     host.engine.handle(NOW, Event::Validate(Host::facts(id, &held)));
     host.engine.handle(NOW, Event::New(Host::facts(id, &held)));
     host.engine.handle(NOW, Event::Depend(id));
-    let told = |host: &Host| {
+    let ask = |host: &Host| {
         let held = HostJob { state: State::Depend, ..held.clone() };
         crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &held), NOW)
             .unwrap()
@@ -161,40 +161,40 @@ fn of_very_many_jobs_nobody_says_when() {
             .reason
             .code
     };
-    assert_eq!(told(&host), "no-time-limit");
+    assert_eq!(ask(&host), "no-time-limit");
     run(&mut host, 1_001);
     host.engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert_eq!(told(&host), "many");
+    assert_eq!(ask(&host), "many");
 }
 
-/// Of the same user in bank B, who may charge one project there.
-fn of_project(project: &str) -> Association {
+/// Returns an association of user 7 in bank B with one project.
+fn association_with_project(project: &str) -> Association {
     let projects = [project].map(Into::into).into();
     Association { projects, def_project: Some(project.into()), ..association(7, "B") }
 }
 
 #[test]
-fn a_bank_that_refuses_the_project_is_no_help() {
+fn why_suggests_no_bank_that_refuses_the_project() {
     for (project, helps) in [("*", true), ("p", false)] {
-        let records = vec![narrow(7, "A"), record(of_project(project), "A")];
+        let records = vec![narrow(7, "A"), record(association_with_project(project), "A")];
         let mut host = Host::with(records, vec![queue("q1")]);
         let first = host.submit(HostJob::new(7)).unwrap();
         host.start(first);
         let held = host.submit(HostJob::new(7)).unwrap();
-        let is_told = why(&host, held).helps.iter().any(|help| help.code == "bank");
-        assert_eq!((is_told, host.update(held, None, Some("B")).is_ok()), (helps, helps), "{project}");
+        let is_suggested = why(&host, held).helps.iter().any(|help| help.code == "bank");
+        assert_eq!((is_suggested, host.update(held, None, Some("B")).is_ok()), (helps, helps), "{project}");
     }
 }
 
-/// Of those before it one asks for all nodes, and the next for all cores: after each end of a job all of them are looked at, and none
-/// goes. Nobody works that out for as many ends as it takes.
+/// The jobs before it request all nodes and all cores by turns. The search examines all of them after each end of a
+/// job, and releases none. `why` limits this work.
 #[test]
-fn of_very_many_looks_nobody_says_when() {
+fn why_predicts_no_time_if_the_search_is_too_long() {
     let mut host = Host::new();
     host.engine.handle(NOW, Event::Queues(vec![queue("q1")]));
     let own = Association { max_nodes: Limit(500), max_cores: Limit(500), ..association(7, "A") };
     host.engine.handle(NOW, Event::Associations(vec![record(own, "A")]));
-    let of = |state| HostJob {
+    let job_in = |state| HostJob {
         state,
         bank: Some("A".to_owned()),
         project: Some("*".to_owned()),
@@ -202,31 +202,35 @@ fn of_very_many_looks_nobody_says_when() {
     };
     for id in 1..=500 {
         let limit = Some(f64::from(id as u32));
-        let job = HostJob { started: Some(NOW), limit, ..of(State::Run) };
+        let job = HostJob { started: Some(NOW), limit, ..job_in(State::Run) };
         host.engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
     }
     host.engine.handle(NOW, Event::Timer(Timer::Turn));
     let hold = |host: &mut Host, id: u64, nodes, cores| {
-        let job = of(State::New).size(nodes, cores);
+        let job = job_in(State::New).size(nodes, cores);
         host.engine.handle(NOW, Event::Validate(Host::facts(JobId(id), &job)));
         host.engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
         host.engine.handle(NOW, Event::Depend(JobId(id)));
     };
     (1_000..1_499).for_each(|id| hold(&mut host, id, 1 + 499 * (id % 2), 500 - 499 * (id % 2)));
-    // Each of them goes before the one that is asked about, or may.
+    // Each of them is, or may be, released before the requested job.
     for (id, nodes, wanted) in [(1_499, 40, Ok(40.0)), (1_500, 300, Err("many"))] {
         hold(&mut host, id, nodes, nodes);
-        let job = of(State::Depend).size(nodes, nodes);
-        let told = crate::engine::answers::why(&host.engine.view(), &Host::facts(JobId(id), &job), NOW)
+        let job = job_in(State::Depend).size(nodes, nodes);
+        let answer = crate::engine::answers::why(&host.engine.view(), &Host::facts(JobId(id), &job), NOW)
             .unwrap()
             .release;
-        assert_eq!(told.latest.map(|at| at - NOW).ok_or(told.reason.code.as_ref()), wanted, "{nodes} nodes");
+        assert_eq!(
+            answer.latest.map(|at| at - NOW).ok_or(answer.reason.code.as_ref()),
+            wanted,
+            "{nodes} nodes"
+        );
     }
 }
 
-/// Who is refused for the size of a job is told of a bank that would take it, if there is one.
+/// If a job is rejected for its size, the message names a bank that would accept it.
 #[test]
-fn a_bank_that_would_take_a_refused_job_is_named() {
+fn a_rejection_names_a_bank_that_would_accept_the_job() {
     let small = |bank: &str| Association { max_nodes: Limit(2), ..association(7, bank) };
     for (what, other, is_named) in [
         ("fits", association(7, "B"), true),
@@ -234,7 +238,7 @@ fn a_bank_that_would_take_a_refused_job_is_named() {
         ("disabled", Association { active: false, ..association(7, "B") }, false),
         ("not in its queue", Association { queues: [].into(), ..association(7, "B") }, false),
         ("another user", association(8, "B"), false),
-        ("not for its project", of_project("p"), false),
+        ("not for its project", association_with_project("p"), false),
     ] {
         let mut host = Host::with(vec![record(small("A"), "A"), record(other, "A")], vec![queue("q1")]);
         let job = HostJob { project: Some("*".to_owned()), ..HostJob::new(7).queue("q1").size(3, 3) };
@@ -244,17 +248,17 @@ fn a_bank_that_would_take_a_refused_job_is_named() {
 }
 
 #[test]
-fn twenty_dependencies_of_others_are_named_and_all_are_counted() {
+fn why_names_20_foreign_dependencies_and_counts_all() {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let name = |number: u32| format!("after-finish={}", 100 + number);
-    let kept = (0..23).fold(HostJob::new(7), |job, number| job.after(&name(number)));
-    let kept = host.submit(kept).unwrap();
-    let told = |host: &Host| {
-        let why = why(host, kept);
+    let blocked = (0..23).fold(HostJob::new(7), |job, number| job.after(&name(number)));
+    let blocked = host.submit(blocked).unwrap();
+    let ask = |host: &Host| {
+        let why = why(host, blocked);
         (why.others.len(), why.others_total - why.others.len())
     };
-    assert_eq!(told(&host), (20, 3));
-    // One that is told twice is one, both ways; once gone it comes no more.
+    assert_eq!(ask(&host), (20, 3));
+    // A repeated add or remove changes nothing. A removed name does not come back.
     for (number, added, wanted) in [
         (0, true, (20, 3)),
         (22, false, (20, 2)),
@@ -262,19 +266,19 @@ fn twenty_dependencies_of_others_are_named_and_all_are_counted() {
         (22, true, (20, 2)),
         (23, true, (20, 3)),
     ] {
-        host.event(Event::Dependency { id: kept, name: &name(number), added });
-        assert_eq!(told(&host), wanted, "{number} {added}");
+        host.event(Event::Dependency { id: blocked, name: &name(number), added });
+        assert_eq!(ask(&host), wanted, "{number} {added}");
     }
     for number in 0..22 {
-        host.remove_dependency(kept, &name(number));
+        host.remove_dependency(blocked, &name(number));
     }
-    assert_eq!(told(&host), (1, 0));
-    host.event(Event::Dependency { id: kept, name: &name(23), added: false });
-    assert_eq!(why(&host, kept).others.iter().filter(|other| other.cause == "dependency").count(), 0);
+    assert_eq!(ask(&host), (1, 0));
+    host.event(Event::Dependency { id: blocked, name: &name(23), added: false });
+    assert_eq!(why(&host, blocked).others.iter().filter(|other| other.cause == "dependency").count(), 0);
 }
 
 #[test]
-fn where_nothing_is_left_no_smaller_job_would_go() {
+fn why_suggests_no_smaller_job_without_headroom() {
     let own = Association { max_nodes: Limit(4), ..association(7, "A") };
     let mut host = Host::with(vec![record(own, "A")], vec![queue("q1")]);
     let first = host.submit(HostJob::new(7).size(4, 4)).unwrap();

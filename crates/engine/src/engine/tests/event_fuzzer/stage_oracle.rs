@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which jobs are alive and where they are, by what was told alone: an oracle that knows nothing of limits.
+//! Follows the stages of live jobs from the events alone. This oracle knows no limits.
 
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::JobId;
 use crate::limits::{Admission, Job, Size};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far a job has come; it goes back only to be held in PRIORITY.
+/// The stage that a job has reached. A job goes back only when it is held in PRIORITY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     New,
@@ -21,9 +21,9 @@ pub enum Stage {
 struct Life {
     stage: Stage,
     size: Size,
-    /// Whether it counts in an association.
+    /// Whether an association counts the job.
     counts: bool,
-    /// Whether it is held in SCHED, where it takes no place before it is released and priced.
+    /// Whether the job is held in SCHED. Such a job counts for nothing in SCHED until its release.
     is_held: bool,
 }
 
@@ -31,15 +31,15 @@ fn is_prioritized(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::SetPriority(_)))
 }
 
-/// All that was told of jobs.
+/// The live jobs, as the events reported them.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct StageOracle {
     jobs: BTreeMap<JobId, Life>,
-    /// Those that validate let pass, and of which no more was heard.
+    /// Jobs that passed validation, without a later event.
     passed: BTreeSet<JobId>,
 }
 
-impl Told {
+impl StageOracle {
     pub fn learn(&mut self, event: &Event<'_>, effects: &[Effect]) {
         match event {
             Event::Validate(facts) if facts.state == State::New => {
@@ -69,7 +69,7 @@ impl Told {
                 self.jobs.insert(facts.id, Life { stage, size, counts: false, is_held: false });
             }
             Event::Depend(id) => self.reach(*id, Stage::Depend),
-            // Flux says that the job was in SCHED, and an expedited job returns there.
+            // An expedited job that left SCHED returns there.
             Event::Bounced { id, urgency: 31, .. } if is_prioritized(effects) => {
                 self.reach(*id, Stage::Sched)
             }
@@ -108,15 +108,15 @@ impl Told {
         }
     }
 
-    /// Whether a job counts depends on what is configured: of those that don't the engine says that they wait, or that
-    /// they came while their association bore flux-accounting's mark. So does whether one is held in SCHED.
+    /// Copies from the engine which jobs count and which are held in SCHED, because both depend on the configuration. A
+    /// job does not count while it waits for data, or if it came while its association had flux-accounting's mark.
     pub fn resolve(&mut self, engine: &Engine) {
         for (id, life) in &mut self.jobs {
             let job = engine.ledger().job(*id);
             let admission = job.map(|job| job.admission);
             life.counts = matches!(admission, Some(Admission::Attached(_) | Admission::Admitted(_)));
             life.is_held = job.is_some_and(|job| job.is_in_sched);
-            // An expedited one is held in PRIORITY, wherever it was.
+            // An expedited job that is held is in PRIORITY, whatever its stage was.
             if life.stage == Stage::Sched && !life.is_held && job.is_some_and(Job::is_awaiting) {
                 life.stage = Stage::Priority;
             }
@@ -139,12 +139,12 @@ impl Told {
         self.in_stage(Stage::Run).count()
     }
 
-    /// Active, running and scheduled jobs of all associations.
+    /// Returns the numbers of active, running and scheduled jobs of all associations.
     pub fn counts(&self) -> (u64, u64, u64) {
-        let of = |stage| self.in_stage(stage).filter(|life| life.counts).count() as u64;
+        let count = |stage| self.in_stage(stage).filter(|life| life.counts).count() as u64;
         let active = self.jobs.values().filter(|life| life.counts).count() as u64;
         let held = self.in_stage(Stage::Sched).filter(|life| life.counts && life.is_held).count() as u64;
-        (active, of(Stage::Run), of(Stage::Sched) - held)
+        (active, count(Stage::Run), count(Stage::Sched) - held)
     }
 
     pub fn gpus_running(&self) -> u64 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What users, the scheduler and the administrator do to the model host.
+//! The actions of users, the scheduler and the administrator on the model host.
 
 use super::super::site::HostJob;
 use super::{Answer, Host, all_resting};
@@ -12,7 +12,7 @@ impl Host {
         let id = JobId(self.next);
         self.next += 1;
         self.now += 1.0;
-        // Flux posts what a jobspec declares a moment after the submission, and then that it accepts the job.
+        // Flux posts the declared dependencies a moment after the submission, and then accepts the job.
         let depends = |name: &String| (self.now + 0.125, Past::Dependency(name.clone(), true));
         let mut past = vec![(self.now, Past::Urgency(job.urgency))];
         past.extend(job.dependencies.iter().map(depends));
@@ -36,7 +36,7 @@ impl Host {
         Ok(id)
     }
 
-    /// The scheduler allocates.
+    /// Allocates resources to a job in SCHED whose priority is above 0, and starts the job.
     pub fn start(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.state == State::Sched && job.priority > Some(0) {
@@ -48,23 +48,23 @@ impl Host {
         }
     }
 
-    /// Resources reach a job that the scheduler had decided on before it was held.
+    /// Starts a job that is held in SCHED, for which the scheduler allocated resources before the hold.
     pub fn cross(&mut self, id: JobId) {
         let job = self.jobs.get_mut(&id).unwrap();
-        assert_eq!(job.state, State::Sched, "resources reach job {id}: in SCHED alone does it start");
+        assert_eq!(job.state, State::Sched, "job {id} can take resources in SCHED only");
         job.is_in_line = false;
         job.priority = Some(1);
         self.start(id);
     }
 
-    /// The job ends, or is cancelled.
+    /// Ends or cancels a job.
     pub fn end(&mut self, id: JobId) {
         if self.jobs.contains_key(&id) {
             self.now += 1.0;
             self.jobs.get_mut(&id).unwrap().state = State::Cleanup;
             self.callback(id, |facts| Event::Cleanup(facts.id));
             self.jobs.get_mut(&id).unwrap().state = State::Inactive;
-            // From now on Flux refuses to give a subscription back.
+            // From INACTIVE on, Flux refuses to end a subscription.
             assert!(!self.subscribed.contains(&id), "job {id} ends, and is still subscribed to");
             self.callback(id, |facts| Event::Inactive(facts.id));
             let job = &self.jobs[&id];
@@ -96,7 +96,7 @@ impl Host {
         job.urgency = urgency;
         job.past.push((self.now, Past::Urgency(urgency)));
         if self.subscribed.contains(&id) {
-            // Who is told of it prices the job by it from now on.
+            // The engine uses the new urgency if it gets this event.
             self.jobs.get_mut(&id).unwrap().urgency_at_first = urgency;
             self.callback(id, |facts| Event::UrgencyChanged(facts.id, facts.urgency));
         }
@@ -108,8 +108,8 @@ impl Host {
         self.settle();
     }
 
-    /// Has the plugin reject an update or accept it.
-    fn ask_whether(&mut self, event: Event<'_>) -> Result<(), String> {
+    /// Returns the text of the rejection if the plugin rejects an update.
+    fn validate_update(&mut self, event: Event<'_>) -> Result<(), String> {
         let effects = self.engine.handle(self.now, event);
         let rejection = effects.iter().find_map(|effect| match effect {
             Effect::Reject(text) => Some(text.clone()),
@@ -120,11 +120,11 @@ impl Host {
         rejection.map_or(Ok(()), Err)
     }
 
-    /// `flux update` of queue or bank.
+    /// Updates the queue or the bank as `flux update` does.
     pub fn update(&mut self, id: JobId, queue: Option<&str>, bank: Option<&str>) -> Result<(), String> {
         let Some(job) = self.jobs.get(&id).cloned() else { return Ok(()) };
         let (user, state) = (UserId(job.user), job.state);
-        // Flux's own `.update-queue` comes first.
+        // Flux's builtin plugin `.update-queue` comes first.
         if queue.is_some() && state >= State::Run {
             return Err("update of queue for running job not supported".to_owned());
         }
@@ -134,18 +134,18 @@ impl Host {
             bank.map(|bank| Event::UpdateBank { id, user, state, bank }),
         ] {
             let Some(event) = event else { continue };
-            self.ask_whether(event)?;
+            self.validate_update(event)?;
         }
         updated.queue = queue.map(str::to_owned).or(updated.queue);
         updated.bank = bank.map(str::to_owned).or(updated.bank);
-        self.ask_whether(Event::Validate(Host::facts(id, &updated)))?;
+        self.validate_update(Event::Validate(Host::facts(id, &updated)))?;
         self.oracle.is_moving = true;
         self.force_update(id, updated.queue, updated.bank);
         self.oracle.is_moving = false;
         Ok(())
     }
 
-    /// A jobspec update nobody asked us about.
+    /// Updates the jobspec without a validation by the plugin.
     pub fn force_update(&mut self, id: JobId, queue: Option<String>, bank: Option<String>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         (job.queue, job.bank) = (queue, bank);
@@ -161,8 +161,8 @@ impl Host {
         self.settle();
     }
 
-    /// Restart of the job manager (`is_reload` false) or removal and load of the plugin. The data are pushed by
-    /// `push` before (load-time configuration) or after.
+    /// Reloads the plugin if `is_reload`, and restarts the job manager if not. `engine` has the load-time data, and the
+    /// caller pushes other data afterwards.
     pub fn replay(&mut self, is_reload: bool, mut engine: Engine) {
         std::mem::swap(&mut self.engine, &mut engine);
         (self.defers, self.reads, self.asks, self.retries) = (0, VecDeque::new(), Vec::new(), 0);
@@ -171,9 +171,9 @@ impl Host {
         self.subscribed.clear();
         self.oracle.is_all_looked_at = true;
         let first_seen = |job: &mut HostJob| {
-            // What is in SCHED is there, whatever the plugin before held; but for what it held there.
+            // A job in SCHED counts there, unless the plugin held it there.
             let is_in_line = job.state == State::Sched && job.priority == Some(0) && job.urgency != 0;
-            // Who is in PRIORITY stands in line as well.
+            // A job in PRIORITY is held, too.
             let was_awaiting = is_in_line || job.state == State::Priority;
             (job.was_unreadable, job.was_awaiting, job.is_in_line) = (false, was_awaiting, is_in_line);
             job.was_sched |= job.state == State::Sched && !is_in_line;
@@ -194,7 +194,7 @@ impl Host {
             }
             if !is_reload && state == State::Sched {
                 let job = self.jobs.get_mut(id).unwrap();
-                // Its price is another one then, whichever it was.
+                // A restart sets the priority to -1, so each answer changes it.
                 (job.state, job.priority) = (State::Priority, None);
                 let urgency = job.urgency;
                 let answer = self.callback(*id, |facts| Event::Priority(facts.id, urgency));

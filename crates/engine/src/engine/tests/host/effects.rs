@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the model does for each effect, and what it refuses.
+//! The model carries out each effect, and refuses those that Flux refuses.
 
 use super::super::site::{HostJob, SITE_NODES};
 use super::{Answer, Host};
@@ -9,7 +9,7 @@ use crate::ids::JobId;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The jobs as they are when all that is queued was carried out: whoever decides knows what was decided before.
+/// Returns the jobs as they are after all queued removals. The engine has decided those already.
 fn as_decided<'a>(
     jobs: &'a BTreeMap<JobId, HostJob>,
     queued: &[(JobId, String)],
@@ -28,7 +28,7 @@ fn as_decided<'a>(
 impl Host {
     pub fn apply(&mut self, effects: Vec<Effect>) {
         let found = self.find_in_line();
-        // Whose eventlog is asked for after others have gone has his turn later, too.
+        // A job whose eventlog a later effect requests waits for it, too.
         let asked_for = |effect: &Effect| match effect {
             Effect::ReadEventlog(id) => Some(*id),
             _ => None,
@@ -40,7 +40,7 @@ impl Host {
                 self.apply(more);
             }
         }
-        // While eventlogs are being read, places count as taken that may not be.
+        // While eventlogs are being read, headroom may count as taken that is free.
         let is_known = !self.engine.view().is_replaying() && !self.engine.ledger().has_unread();
         for id in found {
             if is_known && self.jobs.get(&id).is_some_and(|job| job.is_in_line) {
@@ -49,8 +49,9 @@ impl Host {
         }
     }
 
-    /// Looking a job up moves the place of Flux's loop over its jobs, unless it is the job of the running callback.
-    fn look_up(&self, id: JobId) {
+    /// Asserts that a lookup does not move the cursor of Flux's loop: outside the loop, or for the job of the running
+    /// callback.
+    fn assert_lookup_allowed(&self, id: JobId) {
         let is_current = self.busy.last() == Some(&id);
         assert!(
             self.asked_about.is_none() || is_current,
@@ -59,8 +60,8 @@ impl Host {
         );
     }
 
-    /// What of the host the oracle goes by when a turn comes.
-    fn tell_oracle(&mut self) {
+    /// Copies to the oracle the state of the host that its decisions need.
+    fn update_oracle(&mut self) {
         self.oracle.unknown = self.unreadable.clone();
         self.oracle.subscribed = self.subscribed.clone();
         self.oracle.unread = self.reads.iter().chain(&self.to_be_read).copied().collect();
@@ -77,7 +78,7 @@ impl Host {
             | Effect::Unsubscribe(id)
             | Effect::Memo(id, _)
             | Effect::Raise(id, _)
-            | Effect::Prioritize(id, _) => self.look_up(*id),
+            | Effect::Prioritize(id, _) => self.assert_lookup_allowed(*id),
             _ => {}
         }
         match effect {
@@ -104,7 +105,10 @@ impl Host {
                     return Err(Refusal::TooLate);
                 }
                 let name = name.to_string();
-                assert!(!job.dead.contains(&name), "{name} of job {id} was removed once: it holds nothing");
+                assert!(
+                    !job.dead.contains(&name),
+                    "{name} of job {id} was removed once: Flux would ignore it"
+                );
                 if job.dependencies.insert(name.clone()) {
                     job.log.push((name.clone(), true));
                     self.dependency_event(*id, &name, true);
@@ -141,7 +145,7 @@ impl Host {
                 if !matches!(job.state, State::New | State::Depend) {
                     return Err(Refusal::TooLate);
                 }
-                self.tell_oracle();
+                self.update_oracle();
                 self.oracle.taken_off(&as_decided(&self.jobs, &self.queued), *id, &name.to_string());
                 if self.busy.contains(id) {
                     self.queued.push((*id, name.to_string()));
@@ -156,7 +160,7 @@ impl Host {
                 assert!(job.state < State::Run, "job {id} is {:?}: too late for an update", job.state);
                 assert!(
                     !(is_current && job.state == State::Sched),
-                    "job {id} would be sent to PRIORITY while it is priced"
+                    "job {id} would be sent to PRIORITY during its priority request"
                 );
                 if let Some(bank) = bank {
                     let bank = Some(bank.to_string());
@@ -187,7 +191,7 @@ impl Host {
             Effect::Raise(id, note) => {
                 let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
                 assert!(job.state > State::New, "an exception in NEW is refused");
-                assert!(self.busy.is_empty(), "whoever called back may not be done with job {id}");
+                assert!(self.busy.is_empty(), "a callback may not be done with job {id}");
                 self.exceptions.push((*id, note.clone()));
                 self.end(*id);
             }
@@ -195,10 +199,10 @@ impl Host {
             Effect::Subscribe(id) => {
                 self.jobs.get(id).ok_or(Refusal::Absent)?;
                 self.subscribed.insert(*id);
-                // One more is subscribed to for its expiration.
-                assert!(self.subscribed.len() <= FEW.subscribed + 1, "Flux goes through all of them");
+                // One further job is subscribed to for its expiration.
+                assert!(self.subscribed.len() <= FEW.subscribed + 1, "Flux searches all subscriptions");
             }
-            // After a panic nobody knows to whom we are subscribed: there a subscription too many is given back.
+            // After a panic the subscriptions are unknown, so the engine may end one that it does not have.
             Effect::Unsubscribe(id) => {
                 let was = self.subscribed.remove(id);
                 assert!(was || self.engine.view().is_doubtful(), "job {id} was not subscribed to");
@@ -207,7 +211,7 @@ impl Host {
             Effect::Arm(Timer::Retry) => self.retries += 1,
             Effect::Arm(Timer::Slice) => self.slices += 1,
             Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Expire | Timer::Answer)) => {
-                panic!("{timer:?} is not the engine's to arm")
+                panic!("the engine does not arm {timer:?}")
             }
             Effect::ArmIn(Timer::Slice, _) => self.slices += 1,
             Effect::Arm(Timer::Queues) => self.queue_timer = Some(false),
@@ -247,7 +251,7 @@ impl Host {
                 if matches!(state, State::Priority | State::Sched) {
                     self.posts += 1;
                     self.gone_on.extend((state == State::Priority).then_some(*id));
-                    self.tell_oracle();
+                    self.update_oracle();
                     self.oracle.goes_on(&as_decided(&self.jobs, &self.queued), *id);
                     if let Some(job) = self.jobs.get_mut(id) {
                         job.was_sched |= std::mem::take(&mut job.is_in_line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the reactor of the model host does of itself: timers, reads, and the passing of time.
+//! The reactor of the model host: timers, reads, and the passing of time.
 
 use super::Host;
 use crate::engine::{Event, QueueTold, Timer};
@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// The time of a refresh comes, some seconds later.
+    /// Advances the time by `seconds`, and runs the refresh timer if it is armed.
     pub fn refresh(&mut self, seconds: f64) {
         self.now += seconds;
         if self.refresh_at.take().is_some() {
@@ -92,7 +92,7 @@ impl Host {
         }
     }
 
-    /// `flux queue stop`, or `start`; then the time of the next question about queues comes, if there is one.
+    /// Stops or starts a queue as `flux queue` does, and makes an armed queue timer due.
     pub fn set_queue(&mut self, name: &str, is_started: bool) {
         if is_started {
             self.stopped.remove(name)
@@ -104,7 +104,7 @@ impl Host {
         self.settle();
     }
 
-    /// The time to try again comes.
+    /// Runs the retry timer if it is armed.
     pub fn retry(&mut self) {
         if std::mem::take(&mut self.retries) > 0 {
             let effects = self.engine.handle(self.now, Event::Timer(Timer::Retry));
