@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Who may be released, in which order: worked out from the host's jobs and the limits pushed, as the specification
-//! has it (tables 4.3 and 5.1), and as limits over scopes are described. Nothing of the engine is used here.
+//! Computes which jobs may be released, and in which order, from the host's jobs and the pushed limits, as the specification
+//! says (tables 4.3 and 5.1), and for limits over scopes. Uses nothing of the engine.
 
-mod lives;
+mod job_state;
 mod scopes;
 mod strict;
 
@@ -10,7 +10,7 @@ use super::site::HostJob;
 use crate::accounts::{Association, AssociationRecord, Policy, Queue, SiteLimit, Target};
 use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
-use lives::{carries_none, is_on_its_way, is_waiting, was_held};
+use job_state::{carries_none, is_on_its_way, is_waiting, was_held};
 use std::collections::{BTreeMap, BTreeSet};
 use strict::StrictIn;
 
@@ -26,10 +26,10 @@ const NAMES: [&str; 8] = [
     "max-resources-user-limit",
 ];
 
-/// What of a job is summed.
-type Of = fn(&HostJob) -> u64;
+/// Returns the amount of a job that a limit sums up.
+type AmountOf = fn(&HostJob) -> u64;
 
-/// The limit of a name, whichever use of it this is.
+/// Returns the limit that a name is of, without the number of its use.
 fn limit_of(name: &str) -> Option<&str> {
     let base = name.rsplit_once('.').map_or(name, |(base, _)| base);
     let is_over_scope = || {
@@ -48,50 +48,49 @@ fn is_ours(name: &str) -> bool {
     limit_of(name).is_some()
 }
 
-/// What the host's jobs and the pushed limits say.
+/// The rules of the specification, applied to the host's jobs and the pushed limits.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     associations: BTreeMap<(UserId, BankName), AssociationRecord>,
     default_banks: BTreeMap<UserId, BankName>,
     queues: BTreeMap<String, Queue>,
-    /// Limits over scopes.
     pub limits: Vec<SiteLimit>,
-    /// Queues of which no more may be in SCHED than could run; `None` for jobs without queue.
+    /// Queues in which running limits are strict.
     strict: StrictIn,
-    /// Banks, each with the one above.
+    /// The parent of each bank.
     parents: BTreeMap<BankName, BankName>,
-    /// Everybody is looked at, one after the other: who comes first is not said.
+    /// A release scan looks at all associations, in an order that the specification leaves open.
     pub is_all_looked_at: bool,
-    /// Fair-shares are worked out live: prices are not known here.
+    /// Fair-share is computed live, so the oracle does not know the priorities.
     is_live: bool,
-    /// A job moves to another bank or queue: whom it leaves and whom it joins have a pass each.
+    /// A job moves to another bank or queue: one scan releases jobs where it was, another where it goes.
     pub is_moving: bool,
-    /// What was put off comes: several associations may have a pass each.
+    /// A deferred turn begins: several associations may have a scan each.
     pub is_put_off_due: bool,
-    /// How many were freed before somebody of another association.
+    /// Number of releases for which the order of two associations was compared.
     pub in_order: usize,
-    /// Whose records came, and not yet the reprioritize that ends their push: who waits in PRIORITY goes on waiting.
+    /// Associations whose records came without the reprioritize that ends their push. Their jobs in PRIORITY stay there.
     half_pushed: BTreeSet<(UserId, BankName)>,
-    /// Weight of the fair-share, where it was pushed; the weights of queue and urgency are flux-accounting's.
+    /// Weight of the fair-share, if it was pushed. The weights of queue and urgency are flux-accounting's.
     weight: Option<i64>,
-    /// Freed in the pass under way, and kept in DEPEND by others: they count to its end.
+    /// Jobs that the present scan released and that other plugins keep in DEPEND: they count until the scan ends.
     freed: BTreeSet<JobId>,
-    /// Jobs that the plugin subscribed to: of no other can it know that others keep it.
+    /// Jobs that the plugin subscribed to. Of other jobs it does not know whether other plugins hold them.
     pub subscribed: BTreeSet<JobId>,
-    /// Jobs whose names nobody can tell: they take no turn.
+    /// Jobs whose dependencies are unknown: a scan skips them.
     pub unknown: BTreeSet<JobId>,
-    /// Jobs of priority 0 count as if they were to run: where fair-shares are live they may have prices that are not posted yet.
+    /// Jobs of priority 0 count as if they were to run: with live fair-share their current priority may not be posted yet.
     counts_resting: bool,
-    /// Queues that are stopped: their jobs are not scheduled.
+    /// Stopped queues: Flux schedules none of their jobs.
     pub stopped: BTreeSet<String>,
-    /// How many jobs took headroom of limits on each held job since it is held.
+    /// How many jobs took headroom from the limits on each held job since the job is held.
     overtakes: BTreeMap<JobId, u64>,
-    /// Jobs whose eventlogs are being read: who shares a limit with one of them has his turn later.
+    /// Jobs whose eventlogs are being read. Jobs that share a limit with one of them are scanned later.
     pub unread: BTreeSet<JobId>,
 }
 
 impl Oracle {
-    /// Takes over what is pushed.
+    /// Stores the limits and weights that an event brings.
     pub fn learn(&mut self, event: &Event<'_>) {
         match event {
             Event::Associations(records) => {
@@ -108,7 +107,7 @@ impl Oracle {
             }
             Event::Settings(settings) => {
                 self.is_all_looked_at = true;
-                self.strict = StrictIn::of(settings);
+                self.strict = StrictIn::from_settings(settings);
             }
             Event::Reprioritize => {
                 self.is_all_looked_at = true;
@@ -136,7 +135,7 @@ impl Oracle {
         self.parents = policy.parents.iter().cloned().collect();
     }
 
-    /// A reactor turn is over, and with it every pass.
+    /// Ends all scans of a reactor turn.
     pub fn turn(&mut self) {
         self.freed.clear();
     }
@@ -152,7 +151,7 @@ impl Oracle {
         self.associations.get(&(user, bank))
     }
 
-    /// The limits that one more job like this one would exceed.
+    /// Returns the limits that the job would exceed.
     pub fn exceeded(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let job = &jobs[&id];
         let asking = job;
@@ -167,32 +166,31 @@ impl Oracle {
             .collect();
         let in_queue: Vec<(&JobId, &HostJob)> =
             siblings.iter().filter(|(_, sibling)| sibling.queue == job.queue).copied().collect();
-        let total = |jobs: &[(&JobId, &HostJob)], counts: &dyn Fn(&JobId, &HostJob) -> bool, of: Of| {
+        let total = |jobs: &[(&JobId, &HostJob)], counts: &dyn Fn(&JobId, &HostJob) -> bool, of: AmountOf| {
             jobs.iter().filter(|(id, job)| counts(id, job)).map(|(_, job)| of(job)).sum::<u64>()
         };
-        let one: Of = |_| 1;
-        let nodes: Of = |job| job.size.nodes;
-        let cores: Of = |job| job.size.cores;
+        let one: AmountOf = |_| 1;
+        let nodes: AmountOf = |job| job.size.nodes;
+        let cores: AmountOf = |job| job.size.cores;
         let runs = |_: &JobId, job: &HostJob| job.state == State::Run;
-        // A job in SCHED, or on its way there after it was released.
         let sched = |id: &JobId, job: &HostJob| {
             job.is_scheduled()
                 || job.was_sched && job.state == State::Priority
                 || self.is_released(*id, job)
                 || self.is_strict(job) && is_on_its_way(job)
         };
-        // A job that was released and has not run yet, unless it won't be scheduled.
+        // A job that was released and does not run yet, unless it won't be scheduled.
         let may_run = |id: &JobId, job: &HostJob| {
             let is_released = self.is_released(*id, job)
                 || was_held(job)
                     && carries_none(job)
                     && !is_waiting(job)
                     && matches!(job.state, State::Priority | State::Sched);
-            // Or, by the strict rule, one that is in SCHED or on its way there, held before or not.
+            // By the strict rule, any job in SCHED or on its way there counts.
             let is_counted = self.is_strict(job) && (job.is_scheduled() || is_on_its_way(job));
-            // A stopped queue suspends a reservation, except under the strict rule, and except for a job that is in a stopped queue too.
+            // A stopped queue suspends a reservation, except under the strict rule, and except against a job that is in a stopped queue too.
             let is_suspended = self.is_queue_stopped(job) && !self.is_queue_stopped(asking);
-            let rests = self.is_worthless(job) || is_suspended && !self.is_strict(job);
+            let rests = self.is_unschedulable(job) || is_suspended && !self.is_strict(job);
             job.state == State::Run || (is_released || is_counted) && !rests
         };
         let full = |cap: Limit, used: u64, more: u64| used + more > u64::try_from(cap.0).unwrap_or(0);
@@ -222,13 +220,13 @@ impl Oracle {
                     && association.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
             });
             let others: Vec<(&JobId, &HostJob)> = others.collect();
-            let asked: Of = match limit.amount.measure {
+            let asked: AmountOf = match limit.amount.measure {
                 Measure::Jobs => one,
                 Measure::Nodes => nodes,
                 Measure::Cores => cores,
                 Measure::Gpus => |job| job.size.gpus,
             };
-            let given: Of = match limit.amount.measure {
+            let given: AmountOf = match limit.amount.measure {
                 Measure::Nodes => |job| job.given().nodes,
                 Measure::Cores => |job| job.given().cores,
                 Measure::Gpus => |job| job.given().gpus,
@@ -242,7 +240,7 @@ impl Oracle {
                 Stage::Scheduled => total(&others, &sched, asked),
                 Stage::RunningAndScheduled => running + total(&others, &sched, asked),
             };
-            // Who needs none of it is not held by what others have too much of.
+            // A limit does not hold a job that takes nothing of it, even if the limit is exceeded.
             if asked(job) > 0 && full(limit.cap.limit, used, asked(job)) {
                 let name = scopes::name_of(limit);
                 if !exceeded.contains(&name) {
@@ -253,8 +251,8 @@ impl Oracle {
         exceeded
     }
 
-    /// Whoever of the same bank would have a higher price went before.
-    fn is_in_order(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+    /// Checks that no held job of the same bank has a higher priority and could go.
+    fn check_order_in_bank(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         let Some(mine) = self.association(&jobs[&id]).map(|a| (a.user, a.bank.clone())) else { return };
         let is_on_bank = |limit: &SiteLimit| {
             matches!(limit.target, Target::Bank(_) | Target::EachBank)
@@ -265,15 +263,15 @@ impl Oracle {
         if is_unordered || !self.limits.iter().any(is_on_bank) {
             return;
         }
-        let Some(place) = self.place(jobs, (mine.0, &mine.1)) else { return };
+        let Some(place) = self.sort_key(jobs, (mine.0, &mine.1)) else { return };
         let others = self.associations.values().map(|record| &record.association);
         for other in others.filter(|other| other.bank == mine.1 && other.user != mine.0) {
             let theirs = (other.user, &other.bank);
-            // Whose record came waits for the end of the push; others go meanwhile.
+            // An association whose record came waits for the end of the push, and others go meanwhile.
             if self.half_pushed.contains(&(other.user, other.bank.clone())) {
                 continue;
             }
-            let Some(their_place) = self.place(jobs, theirs) else { continue };
+            let Some(their_place) = self.sort_key(jobs, theirs) else { continue };
             self.in_order += usize::from(place < their_place);
             if their_place < place {
                 let whose = |job: &HostJob| self.association(job).map(|a| (a.user, &a.bank)) == Some(theirs);
@@ -281,15 +279,18 @@ impl Oracle {
                 for (earlier, job) in held {
                     let is_held =
                         !self.exceeded(jobs, *earlier).is_empty() || self.may_be_kept_from(jobs, *earlier);
-                    assert!(is_held, "job {id} is freed before {earlier}, whose price is higher: {job:?}");
+                    assert!(
+                        is_held,
+                        "job {id} is released before {earlier}, whose priority is higher: {job:?}"
+                    );
                 }
             }
         }
     }
 
-    /// A job that won't be scheduled: of urgency 0, or of a score of 0. A score counts when it is asked for: when the
-    /// job was last prioritized, or when it was freed.
-    fn is_worthless(&self, job: &HostJob) -> bool {
+    /// Whether a job won't be scheduled: its urgency or its score is 0. The score is that of the last time it was computed: when the job
+    /// was last prioritized, or when it was released.
+    fn is_unschedulable(&self, job: &HostJob) -> bool {
         if self.counts_resting && job.urgency != 0 {
             return false;
         }
@@ -304,17 +305,16 @@ impl Oracle {
         job.urgency == 0 || job.urgency != 31 && score.round() <= 0.0
     }
 
-    /// Released in this pass, or on its way from PRIORITY to SCHED for the first time.
+    /// Whether the present scan released the job, or it goes from PRIORITY to SCHED for the first time.
     fn is_released(&self, id: JobId, job: &HostJob) -> bool {
         let is_on_its_way =
             job.state == State::Priority && was_held(job) && carries_none(job) && !is_waiting(job);
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
-    /// The limits that a job would exceed that goes now. Where everybody is looked at, or some are, each in a pass of their own,
-    /// and associations share limits, one association may have its turn in several passes: what was freed in an earlier one,
-    /// and is kept in DEPEND by others, counts no more.
-    fn exceeded_in_pass(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
+    /// Returns the limits that a job would exceed that is released now. When several scans run and associations share limits, an
+    /// association may be in several scans: jobs that an earlier scan released and that others keep in DEPEND no longer count.
+    fn exceeded_in_scan(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let are_several = self.is_all_looked_at || self.is_put_off_due;
         if self.is_moving || are_several && !self.limits.is_empty() {
             return Oracle { freed: BTreeSet::new(), ..self.clone() }.exceeded(jobs, id);
@@ -322,41 +322,40 @@ impl Oracle {
         self.exceeded(jobs, id)
     }
 
-    /// One of our names is taken off a job: its limit has room, or all have; and if it is the last, the job's turn has
-    /// come.
+    /// Checks that the limit of a removed dependency has headroom. If it was the job's last one of ours, checks that the job may go.
     pub fn taken_off(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId, name: &str) {
-        // The names of a job go one by one, and what it was promised with the first is its own.
-        let exceeded = self.exceeded_in_pass(jobs, id);
-        // Of a limit that a test adds it knows nothing.
+        // The names of a job are removed one by one. The reservation that comes with the first is the job's own.
+        let exceeded = self.exceeded_in_scan(jobs, id);
+        // The oracle does not know the limits that a test adds.
         let Some(limit) = limit_of(name) else { return };
         let is_full = exceeded.iter().any(|full| full == limit);
-        assert!(!is_full, "{name} is taken off job {id}, and {exceeded:?} are full");
+        assert!(!is_full, "{name} is removed from job {id}, and {exceeded:?} are full");
         let ours = jobs[&id].dependencies.iter().filter(|name| is_ours(name)).count();
         if ours > 1 {
             return;
         }
-        self.its_turn_came(jobs, id);
+        self.check_release(jobs, id);
     }
 
-    /// A job in PRIORITY is given its price: if it waited, its turn has come.
+    /// Checks that a job in PRIORITY that gets a priority may go, if it was held there.
     pub fn goes_on(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         if is_waiting(&jobs[&id]) {
-            self.its_turn_came(jobs, id);
+            self.check_release(jobs, id);
         }
     }
 
-    /// A job that was in SCHED is held: it finds no room, or goes on waiting for the end of a push.
+    /// Checks that a job held in SCHED exceeds a limit, or waits for the end of a push.
     pub fn stays(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         assert!(
             self.is_half_pushed(&jobs[&id]) || !self.exceeded(jobs, id).is_empty(),
-            "job {id} is held in SCHED, and has room: {:?}",
+            "job {id} is held in SCHED, and its limits have headroom: {:?}",
             jobs[&id]
         );
     }
 
-    fn its_turn_came(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
-        let exceeded = self.exceeded_in_pass(jobs, id);
-        assert!(exceeded.is_empty(), "job {id} is freed, and {exceeded:?} are full");
+    fn check_release(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        let exceeded = self.exceeded_in_scan(jobs, id);
+        assert!(exceeded.is_empty(), "job {id} is released, and {exceeded:?} are full");
         let freed = self.association(&jobs[&id]).map(|a| (a.user, a.bank.clone()));
         let is_kept = |id: &JobId, job: &HostJob| {
             self.subscribed.contains(id) && job.dependencies.iter().any(|name| !is_ours(name))
@@ -369,30 +368,33 @@ impl Oracle {
             if is_sibling && is_known && is_in_line && is_kept(earlier, job) <= is_kept(&id, &jobs[&id]) {
                 let is_held =
                     !at_most.exceeded(jobs, *earlier).is_empty() || self.may_be_kept_from(jobs, *earlier);
-                assert!(is_held, "job {id} is freed before {earlier}: {job:?}");
+                assert!(is_held, "job {id} is released before {earlier}: {job:?}");
             }
         }
-        self.is_in_order(jobs, id);
+        self.check_order_in_bank(jobs, id);
         self.freed.insert(id);
     }
 
-    /// Nobody stays held by our names alone, or in PRIORITY, while all limits have room.
+    /// Checks that no job is held, in DEPEND by our names alone or in PRIORITY, while all its limits have headroom.
     pub fn nobody_is_stranded(&self, jobs: &BTreeMap<JobId, HostJob>) {
         for (id, job) in jobs {
             if is_waiting(job) && self.is_in_line(job) {
                 let is_held = !self.exceeded(jobs, *id).is_empty() || self.may_be_kept_from(jobs, *id);
-                assert!(is_held, "job {id} waits although all its limits have room: {job:?}");
+                assert!(
+                    is_held,
+                    "job {id} is held in PRIORITY although all its limits have headroom: {job:?}"
+                );
             }
             if job.state == State::Depend && job.dependencies.iter().all(|name| is_ours(name)) {
                 let is_held = !self.exceeded(jobs, *id).is_empty() || self.may_be_kept_from(jobs, *id);
-                assert!(is_held, "job {id} is held although all its limits have room: {job:?}");
-                assert!(!job.dependencies.is_empty(), "job {id} stays in DEPEND for nothing");
+                assert!(is_held, "job {id} is held although all its limits have headroom: {job:?}");
+                assert!(!job.dependencies.is_empty(), "job {id} stays in DEPEND without a dependency");
             }
         }
     }
 }
 
-/// Whether a limit counts jobs of the queue that this one names.
+/// Whether a limit counts the jobs of this job's queue.
 fn is_in(limit: &SiteLimit, job: &HostJob) -> bool {
     limit.queue.as_ref().is_none_or(|queue| Some(queue.as_str()) == job.queue.as_deref())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that are past DEPEND when limits come to concern them: they are held in PRIORITY, or in SCHED at
-//! priority 0, in the same line as the others.
+//! Jobs that are past DEPEND when limits begin to apply to them. They are held in PRIORITY, or in SCHED at priority 0, and are released
+//! in the same order as other held jobs.
 //! Rules: L16
 
 use super::examples::{exact, site, submit};
@@ -16,7 +16,7 @@ pub fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// Whether jobs, all of them in SCHED, may go on from there.
+/// Returns for each of the jobs, all of them in SCHED, whether it may run.
 pub fn go(host: &Host, jobs: &[JobId]) -> Vec<bool> {
     assert!(jobs.iter().all(|id| host.state(*id) == Some(Sched)));
     jobs.iter().map(|id| host.jobs[id].is_scheduled()).collect()
@@ -33,37 +33,37 @@ pub fn settled(host: &Host) {
     host.oracle.nobody_is_stranded(&host.jobs);
 }
 
-/// Three jobs that came before any data, in PRIORITY; then data by which two may be in SCHED.
+/// Returns three jobs that were submitted before any data and are in PRIORITY. The data then allow two of them in SCHED.
 fn before_a_push() -> (Host, [JobId; 3]) {
     let mut host = Host::new();
     let jobs = [(); 3].map(|()| submit(&mut host, 1));
     assert_eq!(states(&host, &jobs), [Priority; 3]);
     host.event(Event::Queues(vec![queue("q1"), queue("q2")]));
     host.event(Event::Associations(vec![limited(3)]));
-    assert_eq!(states(&host, &jobs), [Priority; 3], "records alone move nobody");
+    assert_eq!(states(&host, &jobs), [Priority; 3], "records alone move no job");
     host.event(Event::Reprioritize);
     (host, jobs)
 }
 
 #[test]
-fn jobs_from_before_a_push_go_as_far_as_there_is_room_and_in_order() {
+fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
     let (mut host, jobs) = before_a_push();
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
     let late = submit(&mut host, 1);
     assert_eq!(host.state(late), Some(Depend));
     settled(&host);
     host.start(jobs[0]);
-    assert_eq!(states(&host, &jobs), [Run, Sched, Sched], "before the one that came later");
+    assert_eq!(states(&host, &jobs), [Run, Sched, Sched], "before the job that came later");
     assert_eq!(host.state(late), Some(Depend));
     host.start(jobs[1]);
-    assert_eq!(host.state(late), Some(Depend), "the third place to run is promised to the third");
+    assert_eq!(host.state(late), Some(Depend), "the third job has a reservation to run");
     host.end(jobs[0]);
     assert_eq!(host.state(late), Some(Sched));
     settled(&host);
 }
 
 #[test]
-fn who_waits_in_priority_is_shown_as_held_with_the_limit_that_holds_it() {
+fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
     let (host, jobs) = before_a_push();
     let held = crate::engine::answers::snapshot(&host.engine.view()).associations[0].held.clone();
     let shown: Vec<(JobId, Vec<String>)> = held.into_iter().map(|job| (job.id, job.names)).collect();
@@ -82,20 +82,20 @@ fn who_waits_in_priority_is_shown_as_held_with_the_limit_that_holds_it() {
     assert_eq!(held, 1);
 }
 
-/// It carries no name that could be taken off.
+/// A job held in PRIORITY has no dependency that could be removed.
 #[test]
-fn who_waits_in_priority_does_not_rest_on_request() {
+fn a_job_held_in_priority_ignores_a_request_to_rest() {
     let (mut host, jobs) = before_a_push();
     assert!(!host.engine.view().may_rest(jobs[2]));
-    assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "and is promised nothing");
+    assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "the request reserves nothing");
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
     host.end(jobs[0]);
-    assert_eq!(host.state(jobs[2]), Some(Sched), "its turn came as before");
+    assert_eq!(host.state(jobs[2]), Some(Sched), "the job is released as before");
     settled(&host);
 }
 
 #[test]
-fn an_end_frees_it_and_its_own_end_leaves_nothing() {
+fn a_job_that_ends_while_held_in_priority_leaves_no_count() {
     let (mut host, jobs) = before_a_push();
     host.end(jobs[2]);
     host.end(jobs[0]);
@@ -105,19 +105,19 @@ fn an_end_frees_it_and_its_own_end_leaves_nothing() {
 }
 
 #[test]
-fn one_that_is_not_to_run_takes_no_place_when_it_goes() {
+fn a_job_of_urgency_0_released_from_priority_reserves_no_running_job() {
     let (mut host, jobs) = before_a_push();
     host.set_urgency(jobs[2], 0);
     host.start(jobs[0]);
     let late = submit(&mut host, 1);
     assert_eq!(states(&host, &[jobs[2], late]), [Sched, Depend], "SCHED is full again");
     host.start(jobs[1]);
-    assert_eq!(host.state(late), Some(Sched), "the third place to run is free");
+    assert_eq!(host.state(late), Some(Sched), "the limit has headroom for a third running job");
     settled(&host);
 }
 
 #[test]
-fn a_reload_and_a_restart_leave_them_where_they_are() {
+fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
         for data_first in [true, false] {
             let (mut host, jobs) = before_a_push();
@@ -140,7 +140,7 @@ fn a_reload_and_a_restart_leave_them_where_they_are() {
 }
 
 #[test]
-fn an_update_that_nobody_asked_about_into_a_full_queue_is_held_in_sched() {
+fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
     let mut full = queue("q2");
     full.max_sched_jobs = Limit(1);
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
@@ -152,7 +152,7 @@ fn an_update_that_nobody_asked_about_into_a_full_queue_is_held_in_sched() {
     assert_eq!(
         host.engine.ledger().usage(id).unwrap().total.charged.sched.jobs(),
         1,
-        "its place is given up"
+        "the held job no longer counts as scheduled"
     );
     settled(&host);
     host.end(a);
@@ -161,7 +161,7 @@ fn an_update_that_nobody_asked_about_into_a_full_queue_is_held_in_sched() {
 }
 
 #[test]
-fn an_update_to_where_there_is_room_releases_it() {
+fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
     let mut full = queue("q2");
     full.max_sched_jobs = Limit(1);
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
@@ -174,7 +174,8 @@ fn an_update_to_where_there_is_room_releases_it() {
 }
 
 #[test]
-fn an_update_into_another_bank_meets_all_limits_there_and_one_that_stays_meets_none_anew() {
+fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_within_the_bank_against_none()
+{
     let record_in = |bank: &str, most: i64| {
         let mut one = association(7, bank);
         one.max_sched_jobs = Limit(most);
@@ -188,14 +189,14 @@ fn an_update_into_another_bank_meets_all_limits_there_and_one_that_stays_meets_n
     settled(&host);
     host.event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
     host.force_update(c, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(go(&host, &[c]), [true], "what it has of its bank it keeps in another queue");
+    assert_eq!(go(&host, &[c]), [true], "the job still counts in its bank");
     host.end(a);
     assert_eq!(go(&host, &[b]), [true]);
     settled(&host);
 }
 
 #[test]
-fn an_update_into_a_queue_with_another_rule_counts_by_it_at_once() {
+fn a_job_that_moves_counts_by_the_running_limits_of_the_new_queue_at_once() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     host.event(Event::Settings(rules(RunningLimits::Upstream, &[("q2", RunningLimits::Strict)])));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
@@ -210,7 +211,7 @@ fn an_update_into_a_queue_with_another_rule_counts_by_it_at_once() {
 }
 
 #[test]
-fn by_the_strict_rule_a_job_that_wakes_finds_its_place_taken_and_waits() {
+fn a_job_whose_urgency_rises_from_0_is_held_in_sched_if_running_limits_are_strict_and_full() {
     for (settings, wanted) in
         [(Settings::default(), [true; 2]), (rules(RunningLimits::Strict, &[]), [false, true])]
     {
@@ -228,26 +229,26 @@ fn by_the_strict_rule_a_job_that_wakes_finds_its_place_taken_and_waits() {
     }
 }
 
-/// The last of them is asked for its urgency, and then given its price.
+/// The engine asks for the urgency of the last job, and then posts its priority.
 #[test]
-fn the_last_of_whom_flux_refuses_a_question_or_a_price_has_no_place_for_ever() {
-    for is_price in [true, false] {
+fn a_job_keeps_no_reservation_if_flux_refuses_to_look_up_its_urgency_or_to_set_its_priority() {
+    for is_priority in [true, false] {
         let (mut host, jobs) = before_a_push();
         let why = Some(crate::engine::Refusal::Other("out of memory".to_owned()));
-        *(if is_price { &mut host.refuse_prices } else { &mut host.refuse_asks }) = why;
+        *(if is_priority { &mut host.refuse_prices } else { &mut host.refuse_asks }) = why;
         host.start(jobs[0]);
         assert_eq!(states(&host, &jobs), [Run, Sched, Priority]);
         let last = host.engine.ledger().job(jobs[2]).unwrap();
-        assert!(last.is_held() && last.footprint().is_idle(), "{is_price}");
+        assert!(last.is_held() && last.footprint().is_idle(), "{is_priority}");
         (host.refuse_prices, host.refuse_asks) = (None, None);
         host.start(jobs[1]);
-        assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next pass tries again: {is_price}");
+        assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next scan tries again: {is_priority}");
         settled(&host);
     }
 }
 
 #[test]
-fn by_the_strict_rule_a_job_whose_score_rises_too_late_is_held_in_sched() {
+fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_and_full() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
@@ -263,9 +264,9 @@ fn by_the_strict_rule_a_job_whose_score_rises_too_late_is_held_in_sched() {
     settled(&host);
 }
 
-/// Between a push and its reprioritize they have their association, and no limit was asked yet.
+/// Between a push and its reprioritize the jobs have their association, and no limit was checked yet.
 #[test]
-fn who_waits_for_its_first_price_is_not_shown_as_held() {
+fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
     let mut host = Host::new();
     let id = submit(&mut host, 1);
     let mut full = association(7, "A");
@@ -277,9 +278,9 @@ fn who_waits_for_its_first_price_is_not_shown_as_held() {
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 1));
 }
 
-/// A restart found it in SCHED, and it was nobody's yet: as if the data had come then, it is not taken back.
+/// A restart found the job in SCHED without an association. The engine does not hold it, as it would not if the data had come then.
 #[test]
-fn who_gets_its_first_association_by_an_update_stays_in_sched() {
+fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() {
     let mut host = site(|_| ());
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&id).unwrap().bank = Some("unknown".to_owned());
@@ -294,9 +295,9 @@ fn who_gets_its_first_association_by_an_update_stays_in_sched() {
     settled(&host);
 }
 
-/// Flux takes no dependency there any more.
+/// Flux accepts no dependency on a job past DEPEND.
 #[test]
-fn who_waits_in_priority_gets_no_name_where_it_moves() {
+fn a_job_held_in_priority_gets_no_dependency_when_it_moves() {
     let (mut host, jobs) = before_a_push();
     let mut moved = host.jobs[&jobs[2]].clone();
     moved.queue = Some("q2".to_owned());
@@ -308,9 +309,9 @@ fn who_waits_in_priority_gets_no_name_where_it_moves() {
     settled(&host);
 }
 
-/// A restart finds it without its association: it waits in PRIORITY, and Flux calls nobody for a price when it moves.
+/// After a restart the job has no association and stays in PRIORITY. Flux does not ask for its priority when it moves.
 #[test]
-fn who_moves_from_a_bank_that_is_gone_to_one_with_room_goes_on() {
+fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() {
     for was_sched in [true, false] {
         let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
         let id = if was_sched {
@@ -330,9 +331,9 @@ fn who_moves_from_a_bank_that_is_gone_to_one_with_room_goes_on() {
     }
 }
 
-/// It may have been between two reprioritizes when the plugin was loaded, and no push comes.
+/// The job may have been between two reprioritizes when the plugin was loaded, and no push comes.
 #[test]
-fn who_is_in_priority_when_the_plugin_comes_with_its_data_goes_on() {
+fn a_job_in_priority_goes_to_sched_when_the_plugin_is_loaded_with_its_data() {
     for is_reload in [true, false] {
         let mut host = site(|_| ());
         let id = host.submit(HostJob { project: Some("*".into()), ..HostJob::new(7).bank("A") }).unwrap();

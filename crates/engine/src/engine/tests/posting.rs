@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where Flux's own loop would keep everybody waiting, prices are posted one by one: also after a push, for jobs that have none.
+//! Priorities posted one by one, without Flux's loop over all jobs, which would block other requests. A push posts them so as well, for
+//! jobs without a priority.
 //! Rules: F16, F18, F19
 
 use super::host::Host;
@@ -12,7 +13,7 @@ use crate::engine::{Batches, Effect, Engine, Event, Settings, State, Step, Timer
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::{Policy, Shares};
 
-/// The data of everybody, and of user 9 in A.
+/// Returns a push of the usual data, and of user 9 in bank A.
 fn with_nine(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
     let mut all = accounts();
     all.associations.push(record(association(9, "A"), "A"));
@@ -21,41 +22,41 @@ fn with_nine(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
     Event::Policy(all, tree(Policy::FairTree, NOW, leaves))
 }
 
-/// The way in which the prices of a push are posted: how often Flux's loop runs for it.
-fn loops_of(host: &mut Host, push: Event<'_>) -> usize {
+/// Handles a push and returns how often Flux's loop ran for it.
+fn count_loops(host: &mut Host, push: Event<'_>) -> usize {
     let before = host.loops;
     host.event(push);
     host.loops - before
 }
 
-/// In PRIORITY since before the first data, of users of whom the first push knows some.
-fn who_waits(host: &mut Host, users: &[u32]) -> Vec<JobId> {
+/// Submits a job for each of these users before the first data. The jobs stay in PRIORITY.
+fn submit_before_data(host: &mut Host, users: &[u32]) -> Vec<JobId> {
     users.iter().map(|user| host.submit(HostJob::new(*user)).unwrap()).collect()
 }
 
 #[test]
-fn a_push_gives_a_price_to_who_has_none_without_the_loop() {
+fn a_push_posts_the_first_priority_of_jobs_without_the_loop() {
     for (batches, by_loop) in [(FEW, 1), (SINGLE_POSTS, 0)] {
         let mut host = Host::new();
         host.engine.batches = batches;
-        let jobs = who_waits(&mut host, &[7, 9, 8]);
+        let jobs = submit_before_data(&mut host, &[7, 9, 8]);
         let first = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
-        assert_eq!(loops_of(&mut host, first), by_loop);
+        assert_eq!(count_loops(&mut host, first), by_loop);
         let states = |host: &Host| jobs.iter().map(|id| host.state(*id).unwrap()).collect::<Vec<_>>();
         assert_eq!(states(&host), [State::Sched, State::Priority, State::Sched]);
-        assert_eq!(loops_of(&mut host, with_nine(|_| ())), by_loop);
+        assert_eq!(count_loops(&mut host, with_nine(|_| ())), by_loop);
         assert_eq!(states(&host), [State::Sched; 3]);
         for id in &jobs {
             let exact = host.engine.view().priced(*id).unwrap().exact;
             assert_eq!(host.jobs[id].priority, Some(i64::from(exact.priority)), "job {id}");
-            assert_eq!(host.jobs[id].bank.as_deref(), Some("A"), "its jobspec says where it counts");
+            assert_eq!(host.jobs[id].bank.as_deref(), Some("A"), "its jobspec names the bank");
         }
     }
 }
 
-/// That of a user whom no push knows, with a bank; and one whose queue turns out to be forbidden.
+/// One job is of a user without an association, and the queue of the other one is not valid for its user.
 #[test]
-fn who_can_never_have_a_price_is_told_so_without_the_loop() {
+fn a_push_rejects_jobs_that_can_get_no_priority_without_the_loop() {
     for batches in [FEW, SINGLE_POSTS] {
         let mut host = Host::new();
         host.engine.batches = batches;
@@ -71,13 +72,13 @@ fn who_can_never_have_a_price_is_told_so_without_the_loop() {
     }
 }
 
-/// Who waited in PRIORITY came first. It is given its price before others are let go in its place.
+/// The job in PRIORITY came first. It gets its priority before the push releases other jobs in its place.
 #[test]
-fn who_has_no_price_stands_in_line_before_others_are_let_go() {
+fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
     for batches in [FEW, SINGLE_POSTS] {
         let mut host = Host::new();
         host.engine.batches = batches;
-        let first = who_waits(&mut host, &[9])[0];
+        let first = submit_before_data(&mut host, &[9])[0];
         let held = host.submit(HostJob::new(9).after("afterany:other")).unwrap();
         host.event(with_nine(|all| {
             all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1));
@@ -86,13 +87,13 @@ fn who_has_no_price_stands_in_line_before_others_are_let_go() {
         host.settle();
         assert_eq!((host.state(first), host.state(held)), (Some(State::Sched), Some(State::Depend)));
         host.event(with_nine(|_| ()));
-        assert_eq!(host.state(held), Some(State::Sched), "the push that raised the limit lets it go");
+        assert_eq!(host.state(held), Some(State::Sched), "the push that raised the limit releases it");
     }
 }
 
-/// Its data came before it was found again, so it waits for nothing, but nobody has asked for its price since.
+/// The data came before the jobs were replayed, so nothing holds them, but Flux has not asked for their priorities since.
 #[test]
-fn who_was_not_asked_about_since_a_reload_is() {
+fn a_push_prices_jobs_that_flux_has_not_asked_about_since_a_reload() {
     let mut host = live(Policy::FairTree);
     let jobs = [7, 8, 7, 8, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let mut engine = Engine::with_batches(SINGLE_POSTS);
@@ -100,28 +101,28 @@ fn who_was_not_asked_about_since_a_reload_is() {
     engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     host.replay(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
-    assert_eq!(loops_of(&mut host, push), 0);
-    assert!(jobs.iter().all(|id| host.engine.view().priced(*id).is_some()), "also those of the last turn");
+    assert_eq!(count_loops(&mut host, push), 0);
+    assert!(jobs.iter().all(|id| host.engine.view().priced(*id).is_some()), "the jobs of the last turn too");
 }
 
-/// They stand in line: their price comes with their turn.
+/// Held jobs get their priorities when they are released.
 #[test]
-fn who_waits_for_room_is_not_asked_for() {
+fn a_push_asks_for_no_priority_of_held_jobs() {
     let mut host = Host::new();
     host.engine.batches = SINGLE_POSTS;
-    let jobs = who_waits(&mut host, &[9; 80]);
+    let jobs = submit_before_data(&mut host, &[9; 80]);
     let push = || {
         with_nine(|all| all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1)))
     };
-    assert_eq!(loops_of(&mut host, push()), 1, "nobody has a price");
+    assert_eq!(count_loops(&mut host, push()), 1, "no job has a priority");
     let waiting = || jobs.iter().filter(|id| host.state(**id) == Some(State::Priority)).count();
     assert_eq!(waiting(), 79);
-    assert_eq!(loops_of(&mut host, push()), 0, "and now those who have none are in line");
+    assert_eq!(count_loops(&mut host, push()), 0, "the jobs without a priority are held now");
 }
 
-/// A restart finds them in SCHED, and nothing is known of their data: an update of the jobspec would send them round.
+/// A restart finds the jobs in SCHED and has no data of them. An update of the jobspec would send them to PRIORITY again.
 #[test]
-fn who_is_in_sched_already_gets_bank_and_price() {
+fn a_push_sets_bank_and_priority_of_jobs_that_are_in_sched_already() {
     let mut host = live(Policy::FairTree);
     let jobs: Vec<JobId> = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap()).into();
     for id in &jobs {
@@ -131,7 +132,7 @@ fn who_is_in_sched_already_gets_bank_and_price() {
     engine.handle(NOW, Event::Settings(Settings::default()));
     host.replay(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
-    assert_eq!(loops_of(&mut host, push), 0);
+    assert_eq!(count_loops(&mut host, push), 0);
     for id in &jobs {
         let job = &host.jobs[id];
         let exact = i64::from(host.engine.view().priced(*id).unwrap().exact.priority);
@@ -141,22 +142,23 @@ fn who_is_in_sched_already_gets_bank_and_price() {
 }
 
 #[test]
-fn many_who_have_no_price_are_asked_for_by_the_loop() {
+fn a_push_runs_the_loop_if_more_than_75_jobs_have_no_priority() {
     for (waiting, by_loop) in [(75, 0), (76, 1)] {
         let mut host = Host::new();
         host.engine.batches = SINGLE_POSTS;
-        let jobs = who_waits(&mut host, &vec![7; waiting]);
+        let jobs = submit_before_data(&mut host, &vec![7; waiting]);
         let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
-        assert_eq!(loops_of(&mut host, push), by_loop, "{waiting}");
+        assert_eq!(count_loops(&mut host, push), by_loop, "{waiting}");
         assert!(jobs.iter().all(|id| host.state(*id) == Some(State::Sched)));
-        // They have one now.
-        assert_eq!(loops_of(&mut host, with_nine(|_| ())), 0);
+        // All jobs have a priority now.
+        assert_eq!(count_loops(&mut host, with_nine(|_| ())), 0);
     }
 }
 
-/// 25 microseconds a price, and a quarter of the time for them: one at each refresh, the head first. Two are enough for the order.
+/// A priority takes 25 microseconds, and posts may take a quarter of the time, so a refresh posts one, at the head first. Two posts
+/// are enough for the order.
 #[test]
-fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
+fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
     let mut host = live(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     host.event(Event::Settings(Settings { refresh: 0.0001, ..Settings::default() }));
@@ -179,9 +181,9 @@ fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
     }
 }
 
-/// Its weight is another one, and the next refresh has not come.
+/// The weight has changed since the last refresh.
 #[test]
-fn what_changed_since_a_refresh_is_told_so() {
+fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
     let refreshed = |refresh| Settings { refresh, ..Settings::default() };
     for (settings, text) in [
         (refreshed(40.0), "it changed since the last refresh; they come every 40 s"),
@@ -204,9 +206,9 @@ fn what_changed_since_a_refresh_is_told_so() {
     }
 }
 
-/// Of 150 prices 100 are posted in a turn, which takes Flux 100 times 25 microseconds, and others have three times as long.
+/// Of 150 priorities a turn posts 100, which takes Flux 100 times 25 microseconds. Other requests then have three times as long.
 #[test]
-fn without_the_loop_others_have_their_time_between_posts() {
+fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_requests() {
     let mut host = live(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -224,8 +226,8 @@ fn without_the_loop_others_have_their_time_between_posts() {
     assert_eq!(pauses.collect::<Vec<_>>(), [0.0075]);
 }
 
-/// User 7 may run one job in A. One that was held is in SCHED, and another held, whose urgency alone makes a price.
-fn one_freed_one_held(settings: Settings) -> (Host, [JobId; 2]) {
+/// User 7 may run one job in A. Returns a released job in SCHED and a held job, whose priority comes from its urgency alone.
+fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
     let mut host = live(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     host.event(Event::Settings(settings));
@@ -241,40 +243,40 @@ fn one_freed_one_held(settings: Settings) -> (Host, [JobId; 2]) {
     (host, [freed, held])
 }
 
-/// Gives fair-shares another weight; the refresh comes 30 s later.
-fn weigh(host: &mut Host, weight: i64) {
+/// Sets the weight of the fair-share. The refresh comes 30 s later.
+fn set_weight(host: &mut Host, weight: i64) {
     host.event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
     host.refresh(30.0);
 }
 
 #[test]
-fn a_price_that_falls_to_zero_without_the_loop_gives_the_place_to_run_to_the_next() {
-    let (mut host, [freed, held]) = one_freed_one_held(Settings::default());
+fn a_job_whose_priority_falls_to_0_without_the_loop_gives_its_reservation_to_the_next_job() {
+    let (mut host, [freed, held]) = submit_released_and_held(Settings::default());
     let loops = host.loops;
-    weigh(&mut host, 0);
-    assert_eq!(host.loops, loops, "each price was posted by itself");
+    set_weight(&mut host, 0);
+    assert_eq!(host.loops, loops, "each priority was posted by itself");
     assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched); 2]);
     assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// Where no more may be in SCHED than could run, it stands in line behind who took its place.
+/// If running limits are strict, the job is held behind the job that took its headroom.
 #[test]
-fn a_price_that_comes_back_without_the_loop_after_its_place_was_taken_is_not_posted() {
-    let (mut host, [freed, held]) = one_freed_one_held(rules(RunningLimits::Strict, &[]));
-    weigh(&mut host, 0);
+fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom() {
+    let (mut host, [freed, held]) = submit_released_and_held(rules(RunningLimits::Strict, &[]));
+    set_weight(&mut host, 0);
     assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
-    weigh(&mut host, 100_000);
+    set_weight(&mut host, 100_000);
     assert_eq!(host.jobs[&freed].priority, Some(0));
     assert!(host.jobs[&held].priority > Some(4_000));
     assert!(host.jobs[&freed].is_in_line);
     host.end(held);
-    assert!(host.jobs[&freed].priority > Some(0), "its turn has come");
+    assert!(host.jobs[&freed].priority > Some(0), "the job is released");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
-fn who_is_given_a_price_without_the_loop_is_told_its_fair_share() {
+fn a_job_whose_priority_is_posted_without_the_loop_gets_its_fair_share_as_a_memo() {
     let mut host = live(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
@@ -288,7 +290,7 @@ fn who_is_given_a_price_without_the_loop_is_told_its_fair_share() {
 }
 
 #[test]
-fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
+fn a_small_site_is_refreshed_within_one_timer_event() {
     let mut host = live(Policy::FairTree);
     let jobs = [(7, "A"), (8, "A"), (7, "B"), (8, "A")];
     let [runs, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
@@ -298,14 +300,14 @@ fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
     assert!(!host.engine.view().live_snapshot().is_refreshing);
     let posted = effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count();
-    assert_eq!(posted, 2, "that of the other job in that bank, and in the other: {effects:?}");
+    assert_eq!(posted, 2, "one of the other job in bank A, one of the job in bank B: {effects:?}");
     assert_eq!(host.engine.refresh.totals().1 - touched, 2);
     let is_release = |effect: &Effect| matches!(effect, Effect::Then(Step::ReleaseAll));
-    assert!(!effects.iter().any(is_release), "no push asked for one: {effects:?}");
+    assert!(!effects.iter().any(is_release), "no push asked for a release scan: {effects:?}");
 }
 
-/// User 7 runs a job, so that under classic every priority of the two users falls at each refresh.
-fn drifting(policy: Policy, jobs: usize) -> Host {
+/// Returns a site in which user 7 runs a job, so that under classic each refresh lowers all priorities of the two users.
+fn site_with_falling_priorities(policy: Policy, jobs: usize) -> Host {
     let mut host = live(policy);
     let [one, other] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(one);
@@ -318,42 +320,42 @@ fn drifting(policy: Policy, jobs: usize) -> Host {
     host
 }
 
-/// The pending jobs in the order of what `price` says.
-fn in_order(host: &Host, price: impl Fn(JobId) -> u32) -> Vec<JobId> {
+/// Returns the pending jobs in descending order of `priority`.
+fn sort_pending(host: &Host, priority: impl Fn(JobId) -> u32) -> Vec<JobId> {
     let mut jobs = host.engine.view().pending_after(None, usize::MAX);
-    jobs.sort_by_key(|id| (std::cmp::Reverse(price(*id)), *id));
+    jobs.sort_by_key(|id| (std::cmp::Reverse(priority(*id)), *id));
     jobs
 }
 
 fn is_in_order(host: &Host) -> bool {
-    let posted = in_order(host, |id| host.engine.view().priced(id).unwrap().posted.priority);
-    posted == in_order(host, |id| host.engine.view().priced(id).unwrap().exact.priority)
+    let posted = sort_pending(host, |id| host.engine.view().priced(id).unwrap().posted.priority);
+    posted == sort_pending(host, |id| host.engine.view().priced(id).unwrap().exact.priority)
 }
 
-fn stale(host: &Host) -> usize {
+fn count_stale(host: &Host) -> usize {
     host.engine.view().live_snapshot().lagging
 }
 
 /// Each posted priority is an event that stays in the job's eventlog (live 4 #6).
 #[test]
-fn a_refresh_posts_nothing_while_the_order_stands() {
+fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
     for policy in Policy::ALL {
         for jobs in [1, 20, 301] {
-            let mut host = drifting(policy, jobs);
+            let mut host = site_with_falling_priorities(policy, jobs);
             let (posts, loops) = (host.posts, host.loops);
             for _ in 0..20 {
                 host.refresh(30.0);
                 assert!(is_in_order(&host), "{policy} {jobs}");
             }
             assert_eq!((host.posts, host.loops), (posts, loops), "{policy} {jobs}");
-            assert!(policy != Policy::Classic || stale(&host) == jobs, "{}", stale(&host));
+            assert!(policy != Policy::Classic || count_stale(&host) == jobs, "{}", count_stale(&host));
         }
     }
 }
 
-/// User 8 has used more than user 7, who runs: then user 7 falls behind. The jobs of one of the two get new priorities.
+/// User 8 has used more than user 7, whose job runs until user 7 falls behind. The jobs of one of the two users get new priorities.
 #[test]
-fn a_refresh_posts_no_more_jobs_than_a_change_of_the_order_needs() {
+fn a_refresh_posts_only_the_priorities_that_a_change_of_order_needs() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious] {
         let mut host = Host::new();
         let used = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 100.0, 0.0), leaf(7, "B", 1000.0, 0.0)];
@@ -373,7 +375,7 @@ fn a_refresh_posts_no_more_jobs_than_a_change_of_the_order_needs() {
         for id in host.engine.view().pending_after(None, 9) {
             assert_eq!(
                 host.jobs[&id].user == 8,
-                in_order(&host, |id| host.jobs[&id].priority.unwrap() as u32)[..2].contains(&id)
+                sort_pending(&host, |id| host.jobs[&id].priority.unwrap() as u32)[..2].contains(&id)
             );
         }
     }
@@ -381,14 +383,14 @@ fn a_refresh_posts_no_more_jobs_than_a_change_of_the_order_needs() {
 
 #[test]
 fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
-    let mut host = drifting(Policy::Classic, 20);
+    let mut host = site_with_falling_priorities(Policy::Classic, 20);
     let (mut refreshed, mut seconds) = (Vec::new(), 0.0);
-    // A push every five minutes brings usages that grow, so that no order changes.
+    // A push every five minutes brings usages that grow without a change of order.
     while seconds < 3.0 * 3_600.0 {
         let used = [(7, "A", 2.0), (8, "A", 1.0), (7, "B", 0.0)];
         let used = used.map(|(user, bank, used)| leaf(user, bank, used * (1e3 + seconds), 0.0)).to_vec();
         host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used)));
-        if stale(&host) == 0 {
+        if count_stale(&host) == 0 {
             refreshed.push(seconds);
         }
         assert!(is_in_order(&host));
@@ -400,10 +402,10 @@ fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
     assert_eq!(refreshed, [0.0, 3_600.0, 7_200.0]);
 }
 
-/// A priority of other weights or shares is more than stale: each such push posts all, however soon it comes.
+/// A push that changes weights or shares posts all priorities, however soon it comes.
 #[test]
-fn a_push_that_changes_what_priorities_are_made_of_posts_them_all() {
-    let mut host = drifting(Policy::Classic, 20);
+fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
+    let mut host = site_with_falling_priorities(Policy::Classic, 20);
     for (weight, shares) in [(90_000, 1), (80_000, 1), (80_000, 2), (80_000, 3)] {
         host.refresh(30.0);
         let mut site = tree(Policy::Classic, host.now, leaves());
@@ -411,11 +413,11 @@ fn a_push_that_changes_what_priorities_are_made_of_posts_them_all() {
         let mut changed = accounts();
         changed.weights.push(("fairshare".to_owned(), weight));
         host.event(Event::Policy(changed, site));
-        assert_eq!(stale(&host), 0, "{weight} {shares}");
+        assert_eq!(count_stale(&host), 0, "{weight} {shares}");
     }
 }
 
-/// A request of flux-accounting's, a loop that another plugin began, and settings that changed.
+/// The requests are flux-accounting's reprioritize, a loop that another plugin began, and changed settings.
 #[test]
 fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
     type Ask = fn(&mut Host);
@@ -428,28 +430,28 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
         }),
     ];
     for (what, ask) in asks {
-        let mut host = drifting(Policy::Classic, 20);
+        let mut host = site_with_falling_priorities(Policy::Classic, 20);
         host.now += 3_600.0;
         for (seconds, is_refreshed) in [(30.0, true), (30.0, false), (3_500.0, false), (70.0, true)] {
             host.refresh(seconds);
-            assert_eq!(stale(&host), 20, "{what}");
+            assert_eq!(count_stale(&host), 20, "{what}");
             let posts = host.posts;
             ask(&mut host);
-            assert_eq!(stale(&host), if is_refreshed { 0 } else { 20 }, "{what} {seconds}");
+            assert_eq!(count_stale(&host), if is_refreshed { 0 } else { 20 }, "{what} {seconds}");
             assert!(is_refreshed || host.posts == posts, "{what}");
             assert!(is_in_order(&host), "{what}");
         }
     }
 }
 
-/// Its priority is the current one; those of the others are stale and stand at another level.
+/// The new job gets its current priority. Those of the other jobs are stale and at another level.
 #[test]
-fn a_job_that_comes_has_its_place_though_the_others_are_stale() {
-    let mut host = drifting(Policy::Classic, 20);
+fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
+    let mut host = site_with_falling_priorities(Policy::Classic, 20);
     for _ in 0..20 {
         host.refresh(30.0);
     }
-    assert_eq!(stale(&host), 20);
+    assert_eq!(count_stale(&host), 20);
     let (refreshes, .., before) = host.engine.refresh.totals();
     let newcomer = host.submit(HostJob::new(8).bank("A")).unwrap();
     assert!(is_in_order(&host));
@@ -458,13 +460,13 @@ fn a_job_that_comes_has_its_place_though_the_others_are_stale() {
     let (now, .., after) = host.engine.refresh.totals();
     assert_eq!(
         (now, after - before),
-        (refreshes, 20 - stale(&host) as u64),
+        (refreshes, 20 - count_stale(&host) as u64),
         "no refresh, but the posts count"
     );
 }
 
-/// 400 jobs in a queue and 400 in its virtual queue, and a push that reverses the order of their users. The head of the scheduler
-/// queue is right after it (live 4 #2, #3), wherever the parent was learned from.
+/// 400 jobs are in a queue and 400 in its virtual queue, and a push reverses the order of their users. The head of the scheduler queue is
+/// right after the push (live 4 #2, #3), from wherever the plugin learned the parent.
 #[test]
 fn a_virtual_queue_and_its_parent_form_one_order() {
     for learned in ["configuration", "queue states", "one list", "nowhere"] {
@@ -485,15 +487,16 @@ fn a_virtual_queue_and_its_parent_form_one_order() {
                 host.submit(HostJob::new(user).bank("A").queue(queue)).unwrap();
             }
         }
-        // The time to ask about queues comes.
+        // By now the plugin asks Flux about queues again.
         host.set_queue("q2", true);
         host.now += 3_600.0;
         host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used(1000.0, 1.0))));
-        let first: Vec<u32> = in_order(&host, |id| host.engine.view().priced(id).unwrap().posted.priority)
-            .into_iter()
-            .take(40)
-            .map(|id| host.jobs[&id].user)
-            .collect();
+        let first: Vec<u32> =
+            sort_pending(&host, |id| host.engine.view().priced(id).unwrap().posted.priority)
+                .into_iter()
+                .take(40)
+                .map(|id| host.jobs[&id].user)
+                .collect();
         assert_eq!(first.iter().all(|user| *user == 8), learned != "nowhere", "{learned}: {first:?}");
     }
 }

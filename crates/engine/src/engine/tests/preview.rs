@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a push would do, asked before: the push itself is the judge.
+//! The preview of a push, compared with the push itself.
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
@@ -30,12 +30,12 @@ fn priorities(host: &Host) -> BTreeMap<JobId, i64> {
     host.jobs.iter().filter_map(|(id, job)| Some((*id, job.priority?))).collect()
 }
 
-/// The preview, and the priorities before and after the push that it is of.
-fn compared(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeMap<JobId, i64>) {
+/// Returns the preview of the staged push, and the priorities before and after the commit.
+fn preview_and_commit(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeMap<JobId, i64>) {
     let before = priorities(host);
     let preview = host.engine.preview(host.now, usize::MAX).unwrap();
-    assert_eq!(priorities(host), before, "to ask changes nothing");
-    // Of many moves the largest are told: by places, then by prices.
+    assert_eq!(priorities(host), before, "a preview changes nothing");
+    // A shorter answer contains the largest moves: by places, then by priorities.
     let few = host.engine.preview(host.now, 1).unwrap().moves;
     let far = |job: &Move| (job.place.abs_diff(job.next), job.from.abs_diff(job.to));
     assert_eq!(few.iter().map(far).max(), preview.moves.iter().map(far).max());
@@ -43,28 +43,31 @@ fn compared(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeMap<JobId, 
     (preview, before, priorities(host))
 }
 
-fn agrees(preview: &Preview, before: &BTreeMap<JobId, i64>, after: &BTreeMap<JobId, i64>) {
+fn check_preview(preview: &Preview, before: &BTreeMap<JobId, i64>, after: &BTreeMap<JobId, i64>) {
     for job in &preview.moves {
         let (from, to) = (i64::from(job.from), i64::from(job.to));
         assert_eq!((before[&job.id], after[&job.id]), (from, to), "job {}", job.id);
     }
-    let repriced = before.iter().filter(|(id, price)| after[*id] != **price).count();
+    let repriced = before.iter().filter(|(id, priority)| after[*id] != **priority).count();
     assert_eq!((preview.pending, preview.repriced), (before.len(), repriced));
-    let place = |prices: &BTreeMap<JobId, i64>, id: JobId| {
-        1 + prices.iter().filter(|(other, price)| (-**price, **other) < (-prices[&id], id)).count()
+    let place = |priorities: &BTreeMap<JobId, i64>, id: JobId| {
+        1 + priorities
+            .iter()
+            .filter(|(other, priority)| (-**priority, **other) < (-priorities[&id], id))
+            .count()
     };
     let moved: Vec<JobId> =
         before.keys().copied().filter(|id| place(before, *id) != place(after, *id)).collect();
-    let mut told: Vec<JobId> = preview.moves.iter().map(|job| job.id).collect();
-    told.sort();
-    assert_eq!((told, preview.moved), (moved.clone(), moved.len()));
+    let mut listed: Vec<JobId> = preview.moves.iter().map(|job| job.id).collect();
+    listed.sort();
+    assert_eq!((listed, preview.moved), (moved.clone(), moved.len()));
     for job in &preview.moves {
         assert_eq!((job.place, job.next), (place(before, job.id), place(after, job.id)));
     }
 }
 
 #[test]
-fn the_pushed_numbers_as_they_would_be() {
+fn a_preview_without_a_tree_uses_the_pushed_fair_shares() {
     let mut host = Host::new();
     host.event(Event::Policy(accounts(), SitePart::default()));
     for user in [7, 8, 7, 8] {
@@ -73,13 +76,13 @@ fn the_pushed_numbers_as_they_would_be() {
     let mut next = accounts();
     next.associations[1].fairshare = 0.9;
     stage(&mut host, next, SitePart::default());
-    let (preview, before, after) = compared(&mut host);
-    agrees(&preview, &before, &after);
+    let (preview, before, after) = preview_and_commit(&mut host);
+    check_preview(&preview, &before, &after);
     assert_eq!((preview.repriced, preview.moved), (2, 4));
 }
 
 #[test]
-fn a_tree_as_it_would_be_with_what_runs() {
+fn a_preview_of_a_tree_includes_the_usage_of_running_jobs() {
     for policy in Policy::ALL {
         let mut host = live(policy);
         let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -91,16 +94,16 @@ fn a_tree_as_it_would_be_with_what_runs() {
         let mut next = leaves();
         next[1] = leaf(8, "A", 5_000.0, 0.0);
         stage(&mut host, accounts(), tree(policy, NOW, next));
-        let (preview, mut before, mut after) = compared(&mut host);
+        let (preview, mut before, mut after) = preview_and_commit(&mut host);
         before.remove(&runs);
         after.remove(&runs);
-        agrees(&preview, &before, &after);
+        check_preview(&preview, &before, &after);
         assert!(preview.moved > 0, "{policy}");
     }
 }
 
 #[test]
-fn who_would_end_and_who_would_be_removed() {
+fn a_preview_names_the_jobs_that_would_be_rejected_and_the_removed_associations() {
     let mut host = Host::new();
     let waits = host.submit(HostJob::new(9).bank("Z")).unwrap();
     let known = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -120,9 +123,9 @@ fn who_would_end_and_who_would_be_removed() {
     assert_eq!(preview.removed, [(UserId(7), "A".into(), 1)]);
 }
 
-/// Whoever was accepted before the plugin was loaded waits for the push that brings it.
+/// A job that was accepted before the plugin was loaded waits for the push that brings its association.
 #[test]
-fn who_was_there_before_a_reload_would_not_end() {
+fn a_preview_rejects_no_job_that_was_accepted_before_a_reload() {
     for is_reload in [true, false] {
         let mut host = Host::new();
         let waits = host.submit(HostJob::new(9).bank("Z")).unwrap();
@@ -135,7 +138,7 @@ fn who_was_there_before_a_reload_would_not_end() {
 }
 
 #[test]
-fn a_tree_that_can_not_be_is_told() {
+fn a_preview_reports_an_invalid_tree() {
     let mut host = live(Policy::FairTree);
     let mut wrong = tree(Policy::FairTree, NOW, leaves());
     wrong.banks[1].parent = Some("nowhere".into());
@@ -144,9 +147,9 @@ fn a_tree_that_can_not_be_is_told() {
     assert!(fault.contains("nowhere"), "{fault}");
 }
 
-/// The settings are those that are in force, and the numbers those of the moment.
+/// The preview uses the settings in force, and the ages and usages of the present time.
 #[test]
-fn a_push_of_what_is_there_moves_nobody() {
+fn a_preview_of_an_unchanged_push_moves_no_job() {
     for (settings, rule) in [
         (Settings { size_weight: 8_000, ..Settings::default() }, None),
         (Settings { age_weight: 8_000, ..Settings::default() }, None),
@@ -166,7 +169,7 @@ fn a_push_of_what_is_there_moves_nobody() {
         host.event(Event::Reprioritize);
         let again = site(&host);
         stage(&mut host, accounts(), again);
-        let (preview, before, after) = compared(&mut host);
+        let (preview, before, after) = preview_and_commit(&mut host);
         assert_eq!((preview.repriced, preview.moved), (0, 0), "{rule:?}: {before:?} {after:?}");
     }
 }

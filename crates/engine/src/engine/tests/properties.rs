@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Random lives of jobs: counters equal a recount from the host, limits hold, nobody is stranded.
+//! Random lives of jobs: counters equal a recount from the host's jobs, limits hold, and no job is stranded.
 //! Rules: L9
 
 use super::host::Host;
@@ -19,7 +19,7 @@ mod ops;
 
 use ops::*;
 
-fn pick(host: &Host, at: usize) -> Option<JobId> {
+fn pick_job(host: &Host, at: usize) -> Option<JobId> {
     let count = host.jobs.len().max(1);
     host.jobs.keys().nth(at % count).copied()
 }
@@ -28,17 +28,17 @@ fn is_strict(settings: &Settings) -> bool {
     settings.running == rules(RunningLimits::Strict, &[]).running
 }
 
-/// What a site has given the plugin, and how it goes about it.
+/// The data and settings that a site gives the plugin, and how its scheduler works.
 #[derive(Clone, Debug)]
 struct Site {
     records: Vec<AssociationRecord>,
     queues: Vec<Queue>,
     limits: Vec<SiteLimit>,
-    /// The scheduler starts every job at once.
+    /// The scheduler starts each job as soon as it is in SCHED.
     is_eager: bool,
     settings: Settings,
     batches: Batches,
-    /// Whether pushes bring a tree, after which prices are posted by Flux's loop or one by one.
+    /// Whether pushes bring a tree, so that the plugin posts priorities, by Flux's loop or one by one.
     has_tree: bool,
 }
 
@@ -52,12 +52,12 @@ impl World {
         let mut world = World { host: Host::new(), site };
         world.host.engine.batches = world.site.batches;
         world.host.event(Event::Settings(world.site.settings.clone()));
-        world.host.event(world.policy());
+        world.host.event(world.full_push());
         world
     }
 
-    /// A push of everything.
-    fn policy(&self) -> Event<'static> {
+    /// Returns a push of all data.
+    fn full_push(&self) -> Event<'static> {
         let leaves =
             || [(7, "A"), (7, "B"), (8, "A"), (8, "B")].map(|(user, bank)| leaf(user, bank, 0.0, 0.0));
         let site = match self.site.has_tree {
@@ -94,7 +94,7 @@ impl World {
                 let _ = host.submit(job);
             }
             Op::Start(at, extra) => {
-                if let Some(id) = pick(host, *at) {
+                if let Some(id) = pick_job(host, *at) {
                     if let Some(job) = host.jobs.get_mut(&id).filter(|job| job.state == State::Sched) {
                         job.extra_gpus = *extra;
                     }
@@ -103,40 +103,40 @@ impl World {
             }
             Op::Limits(limits) => {
                 self.site.limits = limits.clone();
-                self.host.event(self.policy());
+                self.host.event(self.full_push());
             }
             Op::Rules(settings) => {
                 self.site.settings.running = settings.running.clone();
                 host.event(Event::Settings(self.site.settings.clone()));
             }
-            Op::End(at) => pick(host, *at).into_iter().for_each(|id| host.end(id)),
+            Op::End(at) => pick_job(host, *at).into_iter().for_each(|id| host.end(id)),
             Op::Urgency(at, urgency) => {
-                pick(host, *at).into_iter().for_each(|id| host.set_urgency(id, *urgency));
+                pick_job(host, *at).into_iter().for_each(|id| host.set_urgency(id, *urgency));
             }
             Op::UpdateQueue(at, queue) => {
-                if let (Some(id), Some(queue)) = (pick(host, *at), QUEUES[*queue]) {
+                if let (Some(id), Some(queue)) = (pick_job(host, *at), QUEUES[*queue]) {
                     let _ = host.update(id, Some(queue), None);
                 }
             }
             Op::UpdateBank(at, bank) => {
-                if let Some(id) = pick(host, *at) {
+                if let Some(id) = pick_job(host, *at) {
                     let _ = host.update(id, None, Some(BANKS[*bank]));
                 }
             }
             Op::ForeignDone(at) => {
-                if let Some(id) = pick(host, *at) {
+                if let Some(id) = pick_job(host, *at) {
                     host.remove_dependency(id, "afterany:other");
                     host.settle();
                 }
             }
             Op::Weight(weight) => host.event(Event::Weights(vec![("fairshare".to_owned(), *weight)])),
             Op::Readable(at, true) => {
-                if let Some(id) = pick(host, *at) {
+                if let Some(id) = pick_job(host, *at) {
                     host.unreadable.remove(&id);
                 }
                 host.retry();
             }
-            Op::Readable(at, false) => host.unreadable.extend(pick(host, *at)),
+            Op::Readable(at, false) => host.unreadable.extend(pick_job(host, *at)),
             Op::Reprioritize => host.event(Event::Reprioritize),
             Op::Push { user, bank, limits } => {
                 let pushed = limited(*user, BANKS[*bank], *limits);
@@ -150,7 +150,7 @@ impl World {
                 host.event(Event::Associations(vec![pushed]));
             }
             Op::Replay { is_reload, data_first } => {
-                let (push, settings) = (self.policy(), self.site.settings.clone());
+                let (push, settings) = (self.full_push(), self.site.settings.clone());
                 let host = &mut self.host;
                 host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
                 let mut engine = Engine::with_batches(self.site.batches);
@@ -176,8 +176,8 @@ impl World {
         self.host.jobs.iter().find(|(_, job)| can(job)).map(|(id, _)| *id)
     }
 
-    /// Counters of every association equal what the host has in each state.
-    fn counts_are_exact(&self) {
+    /// Checks that the counters of each association equal those of the host's jobs in each state.
+    fn check_counts(&self) {
         assert_eq!(crate::engine::answers::check(&self.host.engine.view()).drift, []);
         for record in &self.site.records {
             let (user, bank) = (record.association.user, record.association.bank.as_str());
@@ -202,13 +202,13 @@ impl World {
         }
     }
 
-    /// What runs stays within its limits: all that can run do, or no more can than may.
-    fn holds_what_runs(&self) -> bool {
+    /// Whether limits on running jobs hold: the scheduler starts all jobs at once, or running limits are strict.
+    fn running_limits_hold(&self) -> bool {
         self.site.is_eager || is_strict(&self.site.settings)
     }
 
-    fn limits_hold(&self) {
-        let holds_what_runs = self.holds_what_runs();
+    fn check_limits(&self) {
+        let running_limits_hold = self.running_limits_hold();
         for record in &self.site.records {
             let limits = &record.association;
             let id = self.host.engine.book().find(limits.user, Some(limits.bank.as_str())).unwrap();
@@ -218,7 +218,7 @@ impl World {
                 limits.max_sched_jobs.admits(counts.sched.jobs(), 0),
                 "scheduled jobs of {limits:?}: {counts:?}"
             );
-            if holds_what_runs {
+            if running_limits_hold {
                 assert!(
                     limits.max_running_jobs.admits(counts.run.jobs(), 0),
                     "running jobs of {limits:?}: {counts:?}"
@@ -239,15 +239,15 @@ impl World {
                 );
                 let nodes = counts.run.nodes() + counts.sched.nodes();
                 assert!(queue.max_nodes_per_assoc.admits(nodes, 0), "{queue:?}: {counts:?}");
-                if holds_what_runs {
+                if running_limits_hold {
                     assert!(queue.max_running_jobs.admits(counts.run.jobs(), 0), "{queue:?}: {counts:?}");
                 }
             }
         }
     }
 
-    fn no_scope_is_overfull(&self) {
-        let overfull = self.host.oracle.overfull(&self.host.jobs, self.holds_what_runs());
+    fn check_scopes(&self) {
+        let overfull = self.host.oracle.overfull(&self.host.jobs, self.running_limits_hold());
         assert_eq!(overfull, [""; 0]);
     }
 
@@ -256,7 +256,7 @@ impl World {
     }
 }
 
-/// Limits that let something through most of the time.
+/// Generates limits that usually let some jobs through.
 fn limits() -> impl Strategy<Value = [i64; 5]> {
     prop::array::uniform5(prop_oneof![1 => Just(0i64), 8 => 1..4i64, 3 => Just(1000)])
 }
@@ -277,30 +277,30 @@ fn site() -> impl Strategy<Value = Site> {
     )
 }
 
-/// Nothing of another plugin, and limits stay as they are: they hold, and whoever may go has gone, at every moment. `look` sees
-/// the world after each step.
-fn live_by_ourselves(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
-    // Where limits are looked at once, a job that gave its place to run to another for its priority of 0 may come to run
-    // past one.
+/// Runs operations without other plugins and without changes of limits. After each operation all limits hold and no job is stranded.
+/// Calls `look` after each operation.
+fn run_alone(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
+    // If the scheduler starts jobs at once and running limits are not strict, a job that gave its reservation away at priority 0 may
+    // run beyond the limit.
     let is_past = site.is_eager && !is_strict(&site.settings);
     let is_kept = |op: &&Op| !(is_past && matches!(op, Op::Urgency(..) | Op::Weight(_)));
     let mut world = World::new(site);
     for op in ops.iter().filter(is_kept) {
         world.step(op);
-        world.counts_are_exact();
+        world.check_counts();
         world.nobody_is_stranded();
-        world.limits_hold();
-        world.no_scope_is_overfull();
+        world.check_limits();
+        world.check_scopes();
         look(op, &world);
     }
 }
 
-/// Whatever may happen: counters are exact at every moment, and once all can be known nobody is stranded and nothing is left behind.
-fn live_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
+/// Runs any operations. The counters are exact after each, and at the end no job is stranded and no entry is left behind.
+fn run_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
     let mut world = World::new(site);
     for op in ops {
         world.step(op);
-        world.counts_are_exact();
+        world.check_counts();
         look(op, &world);
     }
     world.host.unreadable.clear();
@@ -311,18 +311,18 @@ fn live_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) 
         world.host.remove_dependency(id, "afterany:other");
     }
     world.host.event(Event::Reprioritize);
-    world.counts_are_exact();
+    world.check_counts();
     world.nobody_is_stranded();
     let all: Vec<JobId> = world.host.jobs.keys().copied().collect();
     all.into_iter().for_each(|id| world.host.end(id));
-    world.counts_are_exact();
+    world.check_counts();
     assert_eq!(world.host.engine.keeps(), []);
     assert!(world.host.engine.book().find(UserId(7), None).is_some());
 }
 
-/// A refresh gives many jobs of one association a priority above 0 again, of which one may run.
+/// A refresh raises the priorities of many jobs of an association above 0, and one of them may run.
 #[test]
-fn one_refresh_lets_no_two_jobs_into_one_place() {
+fn a_refresh_releases_one_job_if_one_may_run() {
     let submit = |urgency| Op::Submit {
         user: 7,
         bank: None,
@@ -345,25 +345,25 @@ fn one_refresh_lets_no_two_jobs_into_one_place() {
         batches: SINGLE_POSTS,
         has_tree: true,
     };
-    live_by_ourselves(site, &ops, |_, _| ());
+    run_alone(site, &ops, |_, _| ());
 }
 
 /// 400 cases, or as many as `PROPTEST_CASES` says.
 fn cases() -> ProptestConfig {
-    let told = ProptestConfig::default();
-    ProptestConfig { cases: told.cases.max(400), ..told }
+    let default = ProptestConfig::default();
+    ProptestConfig { cases: default.cases.max(400), ..default }
 }
 
 proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn limits_hold_and_nobody_is_stranded(site in site(), ops in prop::collection::vec(quiet_op(), 1..80)) {
-        live_by_ourselves(site, &ops, |_, _| ());
+    fn all_limits_hold_and_no_job_is_stranded(site in site(), ops in prop::collection::vec(quiet_op(), 1..80)) {
+        run_alone(site, &ops, |_, _| ());
     }
 
     #[test]
-    fn counters_survive_anything(site in site(), ops in prop::collection::vec(any_op(), 1..80)) {
-        live_among_others(site, &ops, |_, _| ());
+    fn counters_are_exact_after_any_operations(site in site(), ops in prop::collection::vec(any_op(), 1..80)) {
+        run_among_others(site, &ops, |_, _| ());
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the oracle knows of limits over scopes: whose jobs count together, and who comes first.
+//! The oracle's rules for limits over scopes: which jobs count together, and which association goes first.
 
 use super::*;
 use crate::engine::Past;
@@ -17,7 +17,7 @@ impl Oracle {
         false
     }
 
-    /// Whether a limit is on the jobs of an association, and not displaced by one that names it.
+    /// Whether a limit applies to the jobs of an association. A limit that names an association, bank or user replaces the limit on each.
     pub(super) fn is_on(&self, limit: &SiteLimit, user: UserId, bank: &BankName) -> bool {
         let named = |target: Target| {
             let same = |other: &&SiteLimit| other.queue == limit.queue && other.amount == limit.amount;
@@ -35,7 +35,7 @@ impl Oracle {
         }
     }
 
-    /// Whether jobs of another association count together with those of this one under a limit.
+    /// Whether jobs of two associations count together under a limit.
     pub(super) fn counts_with(
         &self,
         limit: &SiteLimit,
@@ -53,7 +53,7 @@ impl Oracle {
         }
     }
 
-    /// Whether an eventlog is being read of a job that counts together with this one under a limit.
+    /// Whether the eventlog is being read of a job that counts together with this job under a limit.
     pub(super) fn is_put_off(&self, jobs: &BTreeMap<JobId, HostJob>, job: &HostJob) -> bool {
         let Some(mine) = self.association(job).map(|mine| (mine.user, &mine.bank)) else { return false };
         let on = self.limits.iter().filter(|limit| self.is_on(limit, mine.0, mine.1) && is_in(limit, job));
@@ -65,7 +65,7 @@ impl Oracle {
         on.into_iter().any(|limit| unread().any(|other| counts(limit, other)))
     }
 
-    /// Limits over scopes beyond which jobs run or are scheduled; of those on running jobs only if all that can run do.
+    /// Returns the limits over scopes that the jobs exceed. Limits on running jobs are checked only if the scheduler starts all jobs at once.
     pub fn overfull(&self, jobs: &BTreeMap<JobId, HostJob>, is_eager: bool) -> Vec<String> {
         let mut overfull = Vec::new();
         for record in self.associations.values() {
@@ -97,9 +97,9 @@ impl Oracle {
         overfull
     }
 
-    /// What places an association among those it shares limits with: the price of its first held job, and which that is.
-    /// `None` where more than that decides it.
-    pub(super) fn place(
+    /// Returns the sort key of an association among those that share limits with it: the priority and id of its first held job. Returns
+    /// `None` if more than these two decides.
+    pub(super) fn sort_key(
         &self,
         jobs: &BTreeMap<JobId, HostJob>,
         whose: (UserId, &BankName),
@@ -116,7 +116,7 @@ impl Oracle {
                 && !self.is_put_off(jobs, job)
                 && job.dependencies.iter().all(|name| is_ours(name))
         };
-        // An urgency that changed in DEPEND is not known before the job is let go.
+        // The plugin does not know an urgency that changed in DEPEND before it releases the job.
         let is_as_submitted =
             head.past.iter().filter(|(_, past)| matches!(past, Past::Urgency(_))).count() <= 1;
         if !held.iter().all(is_plain) || !is_as_submitted {
@@ -126,20 +126,19 @@ impl Oracle {
         let queue = head.queue.as_ref().and_then(|queue| self.queues.get(queue)).map_or(0, |q| q.priority);
         let terms = self.weight.unwrap_or(100_000) as f64 * record.fairshare
             + (10_000 * queue + 1_000 * (head.urgency_at_first - 16)) as f64;
-        let price = match head.urgency_at_first {
+        let priority = match head.urgency_at_first {
             0 => 0,
             31 => i64::from(u32::MAX),
             _ => (terms.round() as i64).max(0),
         };
-        Some((-price, **first))
+        Some((-priority, **first))
     }
 
-    /// Whether the job's queue is stopped.
     pub(super) fn is_queue_stopped(&self, job: &HostJob) -> bool {
         job.queue.as_ref().is_some_and(|queue| self.stopped.contains(queue))
     }
 
-    /// The limits over scopes on a job.
+    /// Returns the limits over scopes that apply to a job.
     pub(super) fn limits_on(&self, job: &HostJob) -> Vec<&SiteLimit> {
         let Some(of) = self.association(job) else { return Vec::new() };
         let on = self.limits.iter().filter(|limit| self.is_on(limit, of.user, &of.bank));
@@ -147,13 +146,13 @@ impl Oracle {
     }
 
     /// Whether a limit counts two jobs together.
-    fn is_shared(&self, limit: &SiteLimit, one: &HostJob, other: &HostJob) -> bool {
+    fn is_shared(&self, limit: &SiteLimit, first: &HostJob, other: &HostJob) -> bool {
         let key = |job: &HostJob| self.association(job).map(|of| (of.user, of.bank.clone()));
-        let (Some(one), Some(theirs)) = (key(one), key(other)) else { return false };
-        is_in(limit, other) && self.counts_with(limit, (one.0, &one.1), (theirs.0, &theirs.1))
+        let (Some(first), Some(theirs)) = (key(first), key(other)) else { return false };
+        is_in(limit, other) && self.counts_with(limit, (first.0, &first.1), (theirs.0, &theirs.1))
     }
 
-    /// A job took headroom: held jobs that share a limit with it were overtaken once more.
+    /// Notes that a job took headroom: each held job that shares a limit with it was overtaken once more.
     pub fn took(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         let mut overtakes = std::mem::take(&mut self.overtakes);
         overtakes.retain(|held, _| jobs.get(held).is_some_and(|job| self.is_in_line(job)));
@@ -173,8 +172,8 @@ impl Oracle {
         self.overtakes.get(&id).is_some_and(|count| *count >= crate::limits::OVERTAKEN)
     }
 
-    /// Whether headroom may be kept from a job, by plugin 9: for a job that was overtaken (#1), in a scope that has no headroom for that
-    /// job now (#1, #4), and not for a job of urgency 0 or in a stopped queue (#3).
+    /// Whether an anti-starvation reservation may hold a job (plugin 9): one of a job that was overtaken (#1), in a scope without headroom
+    /// for that job now (#1, #4). Jobs of urgency 0 or in a stopped queue have none (#3).
     pub(super) fn may_be_kept_from(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> bool {
         let overtaken = self.overtakes.keys().filter(|held| self.is_overtaken(**held));
         let overtaken = overtaken.filter_map(|held| Some((*held, jobs.get(held)?)));
@@ -192,7 +191,7 @@ impl Oracle {
     }
 }
 
-/// The name of a limit over a scope.
+/// Returns the name of a limit over a scope.
 pub(super) fn name_of(limit: &SiteLimit) -> String {
     let queue = if limit.queue.is_some() { "-queue" } else { "" };
     format!("max-{}-{}{queue}", limit.amount, limit.target.kind())

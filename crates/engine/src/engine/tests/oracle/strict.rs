@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the oracle knows of running limits that hold: in which queues they do.
+//! The oracle's rules for strict running limits: in which queues they apply.
 
 use super::super::site::HostJob;
 use crate::accounts::RunningLimits;
 use crate::engine::Settings;
 use std::collections::BTreeMap;
 
-/// In which queues the running limits are strict.
+/// The queues in which running limits are strict.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StrictIn {
     others: bool,
@@ -14,7 +14,7 @@ pub(super) struct StrictIn {
 }
 
 impl StrictIn {
-    pub fn of(settings: &Settings) -> StrictIn {
+    pub fn from_settings(settings: &Settings) -> StrictIn {
         let is_strict = |rule: &RunningLimits| *rule == RunningLimits::Strict;
         let queues = settings.running.queues.iter();
         StrictIn {
@@ -23,7 +23,7 @@ impl StrictIn {
         }
     }
 
-    /// Whether a job counts before it runs.
+    /// Whether a job counts for running limits before it runs.
     pub fn counts(&self, job: &HostJob) -> bool {
         let of_queue = job.queue.as_ref().and_then(|queue| self.queues.get(queue));
         of_queue.copied().unwrap_or(self.others)
@@ -31,7 +31,7 @@ impl StrictIn {
 }
 
 impl super::Oracle {
-    /// Whether a job's queue, or the site, lets no more into SCHED than could run.
+    /// Whether running limits are strict in the job's queue.
     pub fn is_strict(&self, job: &HostJob) -> bool {
         self.strict.counts(job)
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The same lives as fuzzing targets: a history that brought a job where none had come that way is gone on with.
+//! Random lives as fuzz targets. The fuzzer continues from inputs that brought a job to a new place.
 //!
-//! Of an input the first word chooses what the site has, each other word what happens next. A word is the seed of a choice, so
-//! that a history is changed by whole steps.
+//! The first word of an input chooses the site, each other word an operation. A word is the seed of a random choice, so the fuzzer
+//! changes whole operations.
 
 use super::super::event_fuzzer::drive::{Rng, chosen as chosen_input, fuzz, seen, show};
 use super::*;
@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
 
 const WORD: usize = 4;
-/// So many steps at most, each of which the oracle judges by all jobs.
+/// The number of operations is limited because the oracle checks all jobs after each.
 const MOST: usize = 120;
 
 fn chosen<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
@@ -22,32 +22,32 @@ fn chosen<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
     strategy.new_tree(&mut runner).expect("nothing is filtered out").current()
 }
 
-/// Where a job is, and by which of our limits it is kept there.
-fn place(job: &HostJob) -> String {
+/// Returns the state of a job and the limits that hold it.
+fn job_place(job: &HostJob) -> String {
     let names: Vec<&str> =
         job.dependencies.iter().map(|name| name.split(['.', ':']).next().unwrap_or(name)).collect();
     format!("{:?} {} {} {names:?}", job.state, job.waits, job.is_in_line)
 }
 
-fn fresh(rng: &mut Rng) -> [u8; WORD] {
+fn random_word(rng: &mut Rng) -> [u8; WORD] {
     (rng.next() as u32).to_le_bytes()
 }
 
-/// Whole steps left out, repeated, changed, taken from another history.
-fn steps(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+/// Changes an input by whole operations: removes, repeats or replaces some, or inserts some of another input.
+fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let words = |bytes: &[u8]| -> Vec<[u8; WORD]> {
         bytes.chunks_exact(WORD).filter_map(|word| word.try_into().ok()).collect()
     };
     let (mut output, other) = (words(input), words(other));
     if output.is_empty() {
-        output.push(fresh(rng));
+        output.push(random_word(rng));
     }
     let at = rng.below(output.len());
     let end = (at + 1 + rng.below(8)).min(output.len());
     match rng.below(6) {
-        0 => output[at] = fresh(rng),
+        0 => output[at] = random_word(rng),
         1 => drop(output.drain(at..end)),
-        2 => output.insert(at, fresh(rng)),
+        2 => output.insert(at, random_word(rng)),
         3 => {
             let some = output[at..end].to_vec();
             output.splice(at..at, some);
@@ -57,7 +57,7 @@ fn steps(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
             let to = (from + 1 + rng.below(16)).min(other.len());
             output.splice(at..end, other[from..to].iter().copied());
         }
-        _ => output.extend((0..=rng.below(16)).map(|_| fresh(rng))),
+        _ => output.extend((0..=rng.below(16)).map(|_| random_word(rng))),
     }
     output.truncate(1 + MOST);
     output.concat()
@@ -66,13 +66,13 @@ fn steps(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
 fn seeds() -> Vec<Vec<u8>> {
     let one = |seed| {
         let mut rng = Rng::new(seed);
-        (0..40).flat_map(|_| fresh(&mut rng)).collect()
+        (0..40).flat_map(|_| random_word(&mut rng)).collect()
     };
     (0..8).map(one).collect()
 }
 
-/// A life, and what is seen in it: which kind of step brought a job from where to where, and where jobs are at once after it.
-fn live(
+/// Runs one input. Returns the features that were seen: the kind of operation with each job's move, and the jobs' places after it.
+fn run_input(
     input: &[u8],
     op: impl Strategy<Value = Op>,
     as_is: impl FnOnce(Site, &[Op], &mut dyn FnMut(&Op, &World)),
@@ -85,9 +85,11 @@ fn live(
     as_is(site, &ops, &mut |op, world| {
         show(|| format!("{op:?}"));
         let after: BTreeMap<JobId, String> =
-            world.host.jobs.iter().map(|(id, job)| (*id, place(job))).collect();
-        let moved =
-            after.iter().map(|(id, place)| (before.get(id), place)).filter(|(from, to)| *from != Some(*to));
+            world.host.jobs.iter().map(|(id, job)| (*id, job_place(job))).collect();
+        let moved = after
+            .iter()
+            .map(|(id, job_place)| (before.get(id), job_place))
+            .filter(|(from, to)| *from != Some(*to));
         features.extend(moved.map(|it| seen((std::mem::discriminant(op), it))));
         let together: BTreeSet<&String> = after.values().collect();
         features.push(seen((std::mem::discriminant(op), together)));
@@ -97,22 +99,22 @@ fn live(
 }
 
 #[test]
-fn histories_by_ourselves() {
-    fuzz("histories", seeds(), steps, |input| {
-        live(input, quiet_op(), |site, ops, look| live_by_ourselves(site, ops, look))
+fn histories_without_other_plugins() {
+    fuzz("histories", seeds(), mutate, |input| {
+        run_input(input, quiet_op(), |site, ops, look| run_alone(site, ops, look))
     });
 }
 
 #[test]
-fn histories_among_others() {
-    fuzz("others", seeds(), steps, |input| {
-        live(input, any_op(), |site, ops, look| live_among_others(site, ops, look))
+fn histories_with_other_plugins() {
+    fuzz("others", seeds(), mutate, |input| {
+        run_input(input, any_op(), |site, ops, look| run_among_others(site, ops, look))
     });
 }
 
-/// `FUZZ_INPUT` names a file to be lived through alone, step by step with `FUZZ_SHOW=1`.
+/// Runs the input in the file `FUZZ_INPUT`, and prints each operation with `FUZZ_SHOW=1`.
 #[test]
 #[ignore = "shows the history of one input"]
-fn one_history_among_others() {
-    live(&chosen_input(), any_op(), |site, ops, look| live_among_others(site, ops, look));
+fn history_of_one_input() {
+    run_input(&chosen_input(), any_op(), |site, ops, look| run_among_others(site, ops, look));
 }

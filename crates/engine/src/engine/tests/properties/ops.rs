@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What may happen to a site, and how often.
+//! The operations of random lives, and how often each is chosen.
 
 use super::*;
 
@@ -14,7 +14,7 @@ pub enum Op {
         urgency: i64,
         foreign: Foreign,
     },
-    /// With GPUs that it did not ask for.
+    /// The second number is GPUs that the job gets beyond its request.
     Start(usize, u64),
     End(usize),
     Urgency(usize, i64),
@@ -22,9 +22,9 @@ pub enum Op {
     UpdateBank(usize, usize),
     ForeignDone(usize),
     Reprioritize,
-    /// Of the fair-share: 0 makes every score 0, and nobody is scheduled.
+    /// Sets the weight of the fair-share. With 0 every score is 0, and Flux schedules no job.
     Weight(i64),
-    /// A job's eventlog can be read from now on, or can't.
+    /// Makes a job's eventlog readable or unreadable.
     Readable(usize, bool),
     Push {
         user: u32,
@@ -35,18 +35,18 @@ pub enum Op {
         is_reload: bool,
         data_first: bool,
     },
-    /// Other limits over scopes.
+    /// Pushes other limits over scopes.
     Limits(Vec<SiteLimit>),
-    /// Another rule of running limits.
+    /// Sets another rule of running limits.
     Rules(Settings),
 }
 
-/// Another plugin's dependency on a new job.
+/// How a new job depends on another plugin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Foreign {
     None,
     Declared,
-    /// The jobspec says nothing of it.
+    /// The jobspec does not contain the dependency.
     Undeclared,
 }
 
@@ -57,8 +57,8 @@ pub fn urgency() -> impl Strategy<Value = i64> {
     prop_oneof![4 => Just(16), 2 => Just(0), 1 => Just(31), 1 => Just(10)]
 }
 
-/// Operations under which limits hold. An urgency of 31 given to a job in SCHED is none: Flux sends that job to the scheduler, whatever
-/// its limits.
+/// Generates operations under which limits hold. Urgency 31 for a job in SCHED is left out: Flux sends that job to the scheduler
+/// without regard to limits.
 pub fn quiet_op() -> impl Strategy<Value = Op> {
     let which = 0..64usize;
     prop_oneof![
@@ -99,7 +99,7 @@ pub fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// From when on jobs count for limits on what runs.
+/// Generates settings that say when jobs begin to count for running limits.
 pub fn running_limits() -> impl Strategy<Value = Settings> {
     let [upstream, strict] = RunningLimits::ALL;
     prop_oneof![
@@ -110,7 +110,7 @@ pub fn running_limits() -> impl Strategy<Value = Settings> {
     ]
 }
 
-/// Some limits over scopes, no two on the same.
+/// Generates limits over scopes without duplicates.
 pub fn over_scopes() -> impl Strategy<Value = Vec<SiteLimit>> {
     let target = prop_oneof![
         (7..9u32, 0..2usize).prop_map(|(user, bank)| Target::Association(UserId(user), BANKS[bank].into())),
@@ -148,7 +148,7 @@ pub fn records(limits: [[i64; 5]; 4]) -> Vec<AssociationRecord> {
 
 pub fn limited(user: u32, bank: &str, [run, active, sched, nodes, cores]: [i64; 5]) -> AssociationRecord {
     let mut one = association(user, bank);
-    // -1 is the test suite's hook, which is no limit.
+    // -1 is a mark of flux-accounting's test suite and no limit.
     one.max_running_jobs = Limit(run.max(0));
     one.max_active_jobs = Limit(active * 4);
     one.max_sched_jobs = Limit(sched);

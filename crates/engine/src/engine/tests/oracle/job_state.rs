@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where in its life a job of the host is, as the oracle sees it.
+//! Where a job of the host is between submission and its run, as the oracle sees it.
 
 use super::super::site::HostJob;
 use super::{Oracle, is_ours};
 use crate::engine::State;
 
 impl Oracle {
-    /// Whether it waits for its turn, by our names or in PRIORITY.
+    /// Whether the job is held, by our dependencies or in PRIORITY.
     pub(super) fn is_in_line(&self, job: &HostJob) -> bool {
         let is_held = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
         is_held || is_waiting(job) && !self.is_half_pushed(job) && self.association(job).is_some()
@@ -18,18 +18,18 @@ impl Oracle {
     }
 }
 
-/// Of a job whose eventlog could not be read it is not known: a place to run is reserved for it, as if it had been. Of one that was
-/// held in PRIORITY no eventlog tells.
+/// Whether the job was held. A job whose eventlog could not be read reserves headroom as if it had been. An eventlog does not show
+/// that a job was held in PRIORITY.
 pub(super) fn was_held(job: &HostJob) -> bool {
     job.was_unreadable || job.was_awaiting || job.log.iter().any(|(name, _)| is_ours(name))
 }
 
-/// In PRIORITY, with a price by which it goes on.
+/// Whether the job is in PRIORITY with a priority, so that Flux sends it to SCHED.
 pub(super) fn is_on_its_way(job: &HostJob) -> bool {
     job.state == State::Priority && job.answered.is_some() && !is_waiting(job)
 }
 
-/// Past DEPEND, and not to be scheduled before it is told so: it has no place in SCHED.
+/// Whether the job is held past DEPEND: it does not count as scheduled.
 pub(super) fn is_waiting(job: &HostJob) -> bool {
     job.is_in_line || job.state == State::Priority && job.waits && !job.was_sched
 }

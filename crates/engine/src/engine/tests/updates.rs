@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Updates of queue and bank: which are refused, with what text, and which nobody judges.
+//! Updates of a job's queue and bank: which updates the plugin rejects, with which text, and which it accepts without a check.
 //! Rules: L24
 
 use super::host::Host;
@@ -10,7 +10,7 @@ use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{Limit, UserId};
 
 #[test]
-fn updates_are_judged_by_where_they_lead() {
+fn an_update_is_checked_against_the_new_queue_or_bank() {
     let mut b = association(7, "B");
     b.max_active_jobs = Limit(1);
     let mut c = association(7, "C");
@@ -59,7 +59,7 @@ fn updates_are_judged_by_where_they_lead() {
 }
 
 #[test]
-fn queue_and_bank_at_once_are_judged_together() {
+fn an_update_of_queue_and_bank_is_checked_as_one_update() {
     let mut full = queue("q2");
     full.max_sched_jobs = Limit(1);
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
@@ -69,17 +69,17 @@ fn queue_and_bank_at_once_are_judged_together() {
     let text = "updating to queue q2 while it is already at max-sched-jobs-queue-limit limit is not allowed; \
                 try again later";
     assert_eq!(host.update(id, Some("q2"), Some("B")), Err(text.to_owned()));
-    assert_eq!(host.update(id, Some("q2"), Some("A")), Ok(()), "it has room in its own bank");
-    // Flux shows each key alone first: bank B is judged with the present queue. One after the other it goes.
+    assert_eq!(host.update(id, Some("q2"), Some("A")), Ok(()), "its own bank has headroom");
+    // Flux validates each key alone first, so bank B is checked with the present queue. Two updates one after the other pass.
     assert!(host.update(id, Some("q1"), Some("B")).is_err());
     assert_eq!(host.update(id, Some("q1"), None), Ok(()));
     assert_eq!(host.update(id, None, Some("B")), Ok(()));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// A held job is judged when it has its turn; one that stays where it is, never again.
+/// The release scan checks a held job later. A job that stays in its queue is not checked again.
 #[test]
-fn moves_that_no_limit_judges() {
+fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
     let narrow = |name: &str, cap| Queue { max_sched_jobs: Limit(cap), ..queue(name) };
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
     let mut host = Host::with(records, vec![narrow("q1", 1), narrow("q2", 1)]);
@@ -100,7 +100,7 @@ fn moves_that_no_limit_judges() {
 }
 
 #[test]
-fn only_jobs_that_run_keep_others_out_of_a_bank() {
+fn an_update_counts_only_running_jobs_for_a_limit_on_running_jobs() {
     let mut b = association(7, "B");
     b.max_running_jobs = Limit(1);
     let mut host = Host::with(vec![record(association(7, "A"), "A"), record(b, "A")], vec![queue("q1")]);
@@ -118,7 +118,7 @@ fn only_jobs_that_run_keep_others_out_of_a_bank() {
 }
 
 #[test]
-fn a_foreign_update_to_an_unknown_bank_is_logged_and_kills_nothing() {
+fn an_update_that_no_plugin_checked_to_an_unknown_bank_is_logged_and_the_job_stays() {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let id = host.submit(HostJob::new(7)).unwrap();
     host.force_update(id, None, Some("lost".to_owned()));
@@ -126,13 +126,14 @@ fn a_foreign_update_to_an_unknown_bank_is_logged_and_kills_nothing() {
     assert!(host.logged.iter().any(|line| line.contains("names bank \"lost\"")), "{:?}", host.logged);
     assert_eq!(host.count(7, "lost", State::Sched), 1);
     let bank = host.engine.ledger().job(id).and_then(|job| job.bank.clone()).unwrap();
-    assert_eq!(bank.as_str(), "lost", "what its jobspec says");
+    assert_eq!(bank.as_str(), "lost", "the bank in its jobspec");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// It was the last of A that was not read: who could not be judged before is, but not before Flux has heard that it stays.
+/// The moved job is the last job of bank A whose eventlog is unread, so the other jobs of A can be checked. The engine checks them
+/// after Flux has the answer that the moved job stays in PRIORITY.
 #[test]
-fn who_moves_to_where_it_is_held_is_waited_for_no_more_where_it_was() {
+fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
     let accounts = |running| {
         let narrow = |bank| Association { max_running_jobs: running, ..association(7, bank) };
         Event::Associations(vec![record(narrow("A"), "A"), record(narrow("B"), "A")])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Prices that follow what is true when they are set, jobs that won't be scheduled, data that come in any order.
+//! Priorities that use the data of the moment, jobs that won't be scheduled, and data that come in any order.
 //! Rules: R17
 
 use super::examples::{exact, restarted_without_data, site, site_of_fairshare, submit};
@@ -9,8 +9,8 @@ use crate::accounts::AssociationRecord;
 use crate::engine::{Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
-/// `max_running_jobs` 1, one job running, two held; the first of the two is freed when the running one ends.
-fn one_freed() -> (Host, [JobId; 2]) {
+/// One job may run, one runs, and two are held. Returns the two after the running job has ended and the first is released.
+fn release_first_of_two() -> (Host, [JobId; 2]) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let running = submit(&mut host, 1);
     host.start(running);
@@ -21,10 +21,10 @@ fn one_freed() -> (Host, [JobId; 2]) {
 }
 
 #[test]
-fn a_score_that_falls_to_zero_gives_the_place_to_run_to_the_next() {
-    let (mut host, [freed, next]) = one_freed();
+fn a_job_whose_score_falls_to_0_gives_its_reservation_to_the_next_job() {
+    let (mut host, [freed, next]) = release_first_of_two();
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
-    assert_eq!(host.state(next), Some(State::Depend), "a push alone changes nobody");
+    assert_eq!(host.state(next), Some(State::Depend), "weights alone release no job");
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&freed].priority, Some(0));
     assert_eq!(host.state(next), Some(State::Sched));
@@ -32,31 +32,31 @@ fn a_score_that_falls_to_zero_gives_the_place_to_run_to_the_next() {
 }
 
 #[test]
-fn a_score_of_zero_takes_no_place_to_run_when_it_is_freed() {
+fn a_job_of_score_0_reserves_no_running_job_when_it_is_released() {
     let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
-    let mut dear = queue("q1");
-    dear.priority = 1;
-    host.event(Event::Queues(vec![dear, queue("q2")]));
+    let mut favored = queue("q1");
+    favored.priority = 1;
+    host.event(Event::Queues(vec![favored, queue("q2")]));
     let running = host.submit(HostJob::new(7).queue("q1")).unwrap();
     host.start(running);
-    let worthless = submit(&mut host, 1);
+    let zero = submit(&mut host, 1);
     let next = host.submit(HostJob::new(7).queue("q1")).unwrap();
     host.end(running);
-    assert_eq!([worthless, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
-    assert_eq!([worthless, next].map(|id| host.jobs[&id].priority), [Some(0), Some(10_000)]);
+    assert_eq!([zero, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    assert_eq!([zero, next].map(|id| host.jobs[&id].priority), [Some(0), Some(10_000)]);
     exact(&host);
 }
 
 #[test]
-fn an_update_to_a_score_of_zero_gives_the_place_to_run_to_the_next() {
+fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
     let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
-    let mut dear = queue("q1");
-    dear.priority = 1;
-    host.event(Event::Queues(vec![dear, queue("q2")]));
+    let mut favored = queue("q1");
+    favored.priority = 1;
+    host.event(Event::Queues(vec![favored, queue("q2")]));
     let mut submit = || host.submit(HostJob::new(7).queue("q1")).unwrap();
     let [running, freed, next] = [submit(), submit(), submit()];
     host.start(running);
-    // The second was not held when it came: only a job that was has a place reserved.
+    // The second job was not held when it came, and only a job that was held has a reservation.
     let [held, last] = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1")).unwrap());
     host.end(freed);
     host.end(next);
@@ -69,12 +69,12 @@ fn an_update_to_a_score_of_zero_gives_the_place_to_run_to_the_next() {
 }
 
 #[test]
-fn a_price_is_that_of_the_moment_when_it_is_set() {
+fn a_priority_uses_the_data_at_the_moment_when_it_is_set() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
     restarted_without_data(&mut host, id);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    // The reprioritize finds the price it had; between it and the next reactor turn another push comes.
+    // Another push comes between the reprioritize and the next reactor turn.
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply(effects);
     assert_eq!(host.state(id), Some(State::Priority));
@@ -86,7 +86,7 @@ fn a_price_is_that_of_the_moment_when_it_is_set() {
 }
 
 #[test]
-fn an_urgency_of_the_moment_counts_too() {
+fn a_priority_uses_the_urgency_at_the_moment_when_it_is_set() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
     restarted_without_data(&mut host, id);
@@ -98,8 +98,8 @@ fn an_urgency_of_the_moment_counts_too() {
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(54_000)));
 }
 
-/// A held job that was held before, so that it carries `.2`, behind one that runs; the engine is replayed with data.
-fn held_again(unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
+/// Replays an engine with data. Returns a job that runs, and a job that it holds, which was held before and so has the suffix `.2`.
+fn replay_job_held_twice(unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
     let kept = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
@@ -121,23 +121,23 @@ fn held_again(unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
 }
 
 #[test]
-fn names_that_no_eventlog_tells_are_asked_from_job_list() {
-    let (mut host, second, kept) = held_again(true, true);
+fn job_list_supplies_the_dependencies_if_an_eventlog_cannot_be_read() {
+    let (mut host, second, kept) = replay_job_held_twice(true, true);
     host.end(second);
     assert_eq!(host.state(kept), Some(State::Sched));
     exact(&host);
 }
 
 #[test]
-fn a_job_whose_names_nobody_tells_is_never_called_free_and_holds_nobody_up() {
-    let (mut host, second, kept) = held_again(true, false);
+fn a_job_whose_dependencies_are_unknown_stays_held_and_delays_no_other_job() {
+    let (mut host, second, kept) = replay_job_held_twice(true, false);
     assert!(host.logged.iter().any(|line| line.contains("eventlog can't be read")), "{:?}", host.logged);
     let next = submit(&mut host, 1);
     host.end(second);
     assert_eq!(host.names(kept), ["max-sched-jobs-user-limit.2"]);
-    assert_eq!(host.state(next), Some(State::Sched), "the others go on");
+    assert_eq!(host.state(next), Some(State::Sched), "the scan skips the unknown job");
     host.retry();
-    assert_eq!(host.logged.iter().filter(|line| line.contains("can't be read")).count(), 1, "told once");
+    assert_eq!(host.logged.iter().filter(|line| line.contains("can't be read")).count(), 1, "logged once");
     host.unreadable.clear();
     host.retry();
     host.end(next);
@@ -146,12 +146,12 @@ fn a_job_whose_names_nobody_tells_is_never_called_free_and_holds_nobody_up() {
 }
 
 #[test]
-fn names_used_before_are_not_used_again_when_only_the_outstanding_are_known() {
+fn a_dependency_name_is_not_reused_if_only_the_present_names_are_known() {
     let mut host = site(|a| (a.max_sched_jobs, a.max_running_jobs) = (Limit(1), Limit(1)));
     let first = submit(&mut host, 1);
     let kept = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
     host.end(first);
-    assert_eq!(host.names(kept), ["begin-time:1"], "freed of the plain name, which is dead now");
+    assert_eq!(host.names(kept), ["begin-time:1"], "released, and Flux accepts the plain name no more");
     host.unreadable.insert(kept);
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
@@ -159,7 +159,7 @@ fn names_used_before_are_not_used_again_when_only_the_outstanding_are_known() {
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     let second = submit(&mut host, 1);
-    // The model host refuses a dead name.
+    // The model host refuses a name that was removed before.
     host.remove_dependency(kept, "begin-time:1");
     assert_eq!(host.names(kept).len(), 1, "{:?}", host.names(kept));
     host.end(second);
@@ -168,9 +168,9 @@ fn names_used_before_are_not_used_again_when_only_the_outstanding_are_known() {
 }
 
 #[test]
-fn eventlogs_are_read_only_where_they_decide_something() {
+fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
     let unlimited = UNLIMITED.0;
-    // Limits of running jobs, of nodes; jobs in SCHED; eventlogs read of them.
+    // Limit of running jobs, limit of nodes, number of jobs in SCHED, eventlogs read.
     for (max_running, max_nodes, jobs, read) in [
         (unlimited, unlimited, 5, 0),
         (7, unlimited, 5, 0),
@@ -194,7 +194,7 @@ fn eventlogs_are_read_only_where_they_decide_something() {
 }
 
 #[test]
-fn an_association_is_released_when_its_own_eventlogs_are_read() {
+fn an_association_is_scanned_when_its_own_eventlogs_are_read() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let held = [submit(&mut host, 1), submit(&mut host, 1)];
     host.start(held[0]);
@@ -208,7 +208,6 @@ fn an_association_is_released_when_its_own_eventlogs_are_read() {
     let mut engine = Engine::small();
     host.oracle.learn(&Event::Associations(both()));
     engine.handle(NOW, Event::Associations(both()));
-    // The other user's eventlog never comes.
     host.never_answered.insert(foreign);
     host.replay(true, engine);
     assert_eq!(host.state(waits), Some(State::Sched), "its limit was raised, and its own names are known");
@@ -216,7 +215,7 @@ fn an_association_is_released_when_its_own_eventlogs_are_read() {
 }
 
 #[test]
-fn the_owner_is_served_once_whatever_comes_first_and_never_killed() {
+fn an_owners_job_goes_to_sched_whether_the_owners_record_comes_first_or_last() {
     let owner = OWNER.0;
     let mine = || {
         let mut one = association(owner, "me");
@@ -231,7 +230,7 @@ fn the_owner_is_served_once_whatever_comes_first_and_never_killed() {
             if record_first {
                 host.event(Event::Associations(mine()));
             }
-            // flux-accounting's push: everybody's data, a reprioritize, and then the owner's own record.
+            // flux-accounting's push: the data of all users, a reprioritize, and then the owner's own record.
             host.event(Event::Queues(vec![queue("q1")]));
             host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
             host.event(Event::Reprioritize);
@@ -248,10 +247,10 @@ fn the_owner_is_served_once_whatever_comes_first_and_never_killed() {
     }
 }
 
-/// Flux sends a job that was in SCHED to PRIORITY when the job manager starts again; the record that serves it comes after the
-/// reprioritize of its push.
+/// Flux sends a job that was in SCHED to PRIORITY when the job manager starts again. The owner's record comes after the reprioritize of
+/// its push.
 #[test]
-fn the_owner_is_served_by_the_first_push_after_a_restart() {
+fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
     let owner = OWNER.0;
     let mine = || Event::Associations(vec![record(association(owner, "me"), "me")]);
     for bank in [None, Some("me")] {
@@ -271,8 +270,8 @@ fn the_owner_is_served_by_the_first_push_after_a_restart() {
 }
 
 #[test]
-fn an_owners_job_that_names_a_bank_which_never_comes_ends_as_anybody_elses() {
-    // Pinned by flux-accounting's t1012, which runs as the owner.
+fn an_owners_job_ends_if_no_record_of_its_bank_comes() {
+    // flux-accounting's t1012 requires this. It runs as the owner.
     let owner = OWNER.0;
     let mut host = Host::new();
     let id = host.submit(HostJob::new(owner).bank("nowhere")).unwrap();
@@ -281,7 +280,7 @@ fn an_owners_job_that_names_a_bank_which_never_comes_ends_as_anybody_elses() {
     assert_eq!(
         (host.state(id), host.exceptions.len()),
         (Some(State::Priority), 0),
-        "his own record may still come"
+        "the owner's record may still come"
     );
     host.now += 5.0;
     host.retry();
@@ -290,14 +289,14 @@ fn an_owners_job_that_names_a_bank_which_never_comes_ends_as_anybody_elses() {
 }
 
 #[test]
-fn the_owners_own_record_admits_him_to_every_queue() {
+fn an_owners_synthetic_record_allows_every_queue() {
     let owner = OWNER.0;
     let mut one = association(owner, "me");
     one.queues = [].into();
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     host.event(Event::Associations(vec![record(one, "me")]));
     assert!(host.submit(HostJob::new(owner).queue("q1")).is_ok());
-    // Not so anybody else's.
+    // The record of another user does not.
     let mut none = association(8, "A");
     none.queues = [].into();
     host.event(Event::Associations(vec![record(none, "A")]));
@@ -306,7 +305,7 @@ fn the_owners_own_record_admits_him_to_every_queue() {
 }
 
 #[test]
-fn data_alone_serve_nobody_but_the_owner() {
+fn records_release_no_job_before_the_reprioritize() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7)).unwrap();
     host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
@@ -318,9 +317,9 @@ fn data_alone_serve_nobody_but_the_owner() {
 }
 
 #[test]
-fn half_of_a_push_releases_and_holds_nobody() {
+fn half_of_a_push_releases_and_holds_no_job() {
     for is_reload in [true, false] {
-        // In its queue one job may run; of the association any number.
+        // One job may run in the queue, any number in the association.
         let mut one = queue("q1");
         one.max_running_jobs = Limit(1);
         let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one.clone()]);
@@ -330,7 +329,7 @@ fn half_of_a_push_releases_and_holds_nobody() {
         let held = [(); 3].map(|()| host.submit(job()).unwrap());
         let free = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
         host.replay(is_reload, Engine::small());
-        // First come the associations, in which everybody fits; the queue comes later.
+        // The associations come first. Their limits alone would release all held jobs.
         let mut none = association(7, "A");
         none.max_nodes = Limit(1);
         host.event(Event::Associations(vec![record(none, "A")]));
@@ -342,7 +341,11 @@ fn half_of_a_push_releases_and_holds_nobody() {
         host.event(Event::Reprioritize);
         let states = held.map(|id| host.state(id));
         assert_eq!(states, [Some(State::Depend); 3], "reload {is_reload}");
-        assert_eq!(host.names(free), ["begin-time:9999", "max-resources-user-limit"], "and now it is judged");
+        assert_eq!(
+            host.names(free),
+            ["begin-time:9999", "max-resources-user-limit"],
+            "the end of the push checks the job"
+        );
         host.end(running);
         assert_eq!(held.map(|id| host.state(id) == Some(State::Sched)), [true, false, false]);
         exact(&host);
@@ -350,8 +353,8 @@ fn half_of_a_push_releases_and_holds_nobody() {
 }
 
 #[test]
-fn the_project_of_a_waiting_job_is_judged_when_the_data_come() {
-    // Or another one, if it was updated while it waited.
+fn the_project_of_a_job_is_checked_when_the_data_come() {
+    // The second project is that of an update meanwhile.
     for (first, project, is_valid) in
         [("*", "*", true), ("secret", "secret", false), ("*", "secret", false), ("secret", "*", true)]
     {
@@ -374,7 +377,7 @@ fn the_project_of_a_waiting_job_is_judged_when_the_data_come() {
 }
 
 #[test]
-fn the_work_of_a_turn_is_what_was_noted() {
+fn a_turn_without_noted_jobs_has_no_effects() {
     let mut host = site(|_| ());
     for _ in 0..50 {
         submit(&mut host, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What of a push is kept and told: numbers that its tree gives by itself, and nothing of one that never came to its end.
+//! The data that the plugin saves of a push and of ended jobs: fair-shares that the tree does not give, and nothing of an aborted push.
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
@@ -11,16 +11,16 @@ use crate::standing::{Ended, EvictedUsage, Job, Watermark};
 use fairshare::Policy;
 use fairshare::periods::Resources;
 
-/// Only numbers that the tree does not give have to be remembered.
+/// The snapshot stores a fair-share only if the tree does not give the same value.
 #[test]
-fn a_fair_share_that_the_tree_gives_is_told_as_such() {
+fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
     let mut host = live(Policy::FairTree);
     let given = crate::engine::as_pushed(&host.engine.view()).expect("there is a tree");
-    let told = |host: &super::host::Host| -> Vec<(u32, bool)> {
+    let marks = |host: &super::host::Host| -> Vec<(u32, bool)> {
         let kept = crate::engine::associations_page(&host.engine.view(), None, 10, Some(&given)).into_iter();
         kept.map(|kept| (kept.record.association.user.0, kept.is_reckoned)).collect()
     };
-    // What was pushed beside the tree is 0.5 for all.
+    // The pushed fair-share is 0.5 for all associations.
     let by_tree = |user: u32, bank: &str| {
         host.engine
             .standing
@@ -38,13 +38,13 @@ fn a_fair_share_that_the_tree_gives_is_told_as_such() {
         all.sort_unstable();
         all.into_iter().map(|(user, _, is)| (user, is)).collect()
     };
-    assert_eq!(told(&host), wanted);
+    assert_eq!(marks(&host), wanted);
     let records = of.map(|(user, bank, fairshare)| AssociationRecord {
         fairshare,
         ..record(association(user, bank), "A")
     });
     host.event(Event::Associations(records.to_vec()));
-    assert_eq!(told(&host), [(7, true), (7, true), (8, true)]);
+    assert_eq!(marks(&host), [(7, true), (7, true), (8, true)]);
     assert!(
         crate::engine::associations_page(&host.engine.view(), None, 10, None)
             .iter()
@@ -54,7 +54,7 @@ fn a_fair_share_that_the_tree_gives_is_told_as_such() {
 }
 
 #[test]
-fn a_push_that_is_given_up_leaves_nobody_behind() {
+fn an_aborted_push_leaves_no_associations() {
     let mut host = live(Policy::FairTree);
     let before = host.engine.standing.counts();
     let mut more = leaves();
@@ -73,15 +73,15 @@ fn a_push_that_is_given_up_leaves_nobody_behind() {
     for gives_up in [Event::PolicyAbort, Event::PolicyBegin { keeps_config: false }] {
         host.event(Event::PolicyBegin { keeps_config: false });
         host.event(Event::PolicyPart(part(), tree(Policy::FairTree, NOW, more.clone())));
-        assert_ne!(host.engine.standing.counts(), before, "they are known as they come");
+        assert_ne!(host.engine.standing.counts(), before, "each part adds its associations");
         host.event(gives_up);
         assert_eq!(host.engine.standing.counts(), before);
     }
 }
 
-/// A whole policy takes the place of an open push.
+/// A full push replaces a staged push.
 #[test]
-fn a_push_whose_place_is_taken_leaves_nobody_behind() {
+fn a_replaced_staged_push_leaves_no_associations() {
     let mut host = live(Policy::FairTree);
     let before = host.engine.standing.counts();
     let mut more = leaves();
@@ -99,9 +99,9 @@ fn ended(id: u64) -> Job {
     Job { id: JobId(id), user: UserId(7), bank: "A".into(), ran_on, start: NOW, limit: 0.0 }
 }
 
-/// For who keeps them: each once, and of too many only that there are.
+/// Each ended job is taken once. If there are too many, `take` returns `None`.
 #[test]
-fn jobs_that_ended_are_news_until_they_are_taken() {
+fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
     let mut host = live(Policy::FairTree);
     assert!(!crate::engine::has_news(&host.engine.view(), 1));
     for _ in 0..3 {
@@ -124,16 +124,16 @@ fn jobs_that_ended_are_news_until_they_are_taken() {
     let id = host.submit(HostJob::new(7)).unwrap();
     host.start(id);
     host.end(id);
-    assert!(!crate::engine::has_news(&host.engine.view(), 1), "nobody keeps them");
+    assert!(!crate::engine::has_news(&host.engine.view(), 1), "the snapshot is turned off");
     let mut host = Host::new();
     host.engine.news().note(ended(1), NOW);
-    assert!(!crate::engine::has_news(&host.engine.view(), 1), "a tree is lacking");
+    assert!(!crate::engine::has_news(&host.engine.view(), 1), "there is no tree yet");
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    assert!(crate::engine::has_news(&host.engine.view(), 1), "it ended before there was one");
+    assert!(crate::engine::has_news(&host.engine.view(), 1), "the job ended before there was a tree");
 }
 
 #[test]
-fn what_was_kept_counts_and_what_cannot_be_right_is_told() {
+fn a_recalled_job_counts_and_an_invalid_one_is_logged() {
     let mut host = live(Policy::FairTree);
     let kept = Ended { job: ended(1), end: NOW + 50.0 };
     let wrong = Ended { job: Job { start: f64::NAN, ..ended(2) }, end: NOW };
