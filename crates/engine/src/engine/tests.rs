@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The engine under a model of Flux: examples of the specification, and random lives of jobs.
 
+mod admission;
 mod age_events;
 mod age_terms;
 mod allocations;
@@ -28,12 +29,11 @@ mod preview;
 mod properties;
 mod reasons;
 mod refreshes;
-mod refused;
+mod refused_effects;
 mod release_bounds;
 mod requests;
 mod resync;
 mod resync_results;
-mod rows;
 mod saved_data;
 mod scopes;
 mod settled;

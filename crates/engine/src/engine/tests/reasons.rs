@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why the posted priority of a job was posted: the change that a test makes is the one that is told.
+//! The reasons that the plugin gives for posted priorities: the change that a test makes is the reason.
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
@@ -16,7 +16,7 @@ use crate::standing::SitePart;
 use fairshare::accrual::{HalfLife, Mode};
 use fairshare::{Policy, Shares};
 
-/// The codes of the reasons for which a job has its posted priority.
+/// Returns the codes of the reasons for a job's posted priority.
 fn codes(host: &Host, id: JobId) -> Vec<Word> {
     reasons(host, id).into_iter().map(|note| note.code).collect()
 }
@@ -29,7 +29,7 @@ fn posted(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-/// A site of which user 7 runs a job, so that usage moves all the time, and users 7 and 8 have pending jobs.
+/// A site in which user 7 runs a job, so that usages always change, and users 7 and 8 have pending jobs.
 struct Site {
     host: Host,
     of_7: JobId,
@@ -49,7 +49,7 @@ impl Site {
         site
     }
 
-    /// Changes what a push brings, pushes it, and requires that the jobs with another priority have these reasons; returns how many.
+    /// Changes a push and handles it. Checks that each job whose priority changed has the reasons `wanted`, and returns their number.
     fn push(&mut self, change: impl FnOnce(&mut Accounts, &mut SitePart), wanted: &[&str]) -> usize {
         let before = [self.of_7, self.of_8].map(|id| (id, posted(&self.host, id)));
         let (mut accounts, mut site) = (accounts(), tree(Policy::Classic, NOW, leaves()));
@@ -68,7 +68,7 @@ impl Site {
 }
 
 #[test]
-fn a_push_is_told_by_what_it_changed() {
+fn a_push_is_named_by_the_kind_of_its_change() {
     let q1 = |priority: i64| {
         let mut changed = queue("q1");
         changed.priority = priority;
@@ -104,7 +104,7 @@ fn a_push_is_told_by_what_it_changed() {
 }
 
 #[test]
-fn several_changes_of_a_push_are_all_told() {
+fn several_changes_of_a_push_are_all_named() {
     let mut site = Site::new();
     let change = |accounts: &mut Accounts, site: &mut SitePart| {
         let mut changed = queue("q1");
@@ -121,10 +121,10 @@ fn several_changes_of_a_push_are_all_told() {
 }
 
 #[test]
-fn a_refresh_long_after_a_push_of_shares_is_told_as_usage() {
+fn a_refresh_long_after_a_push_of_shares_is_named_usage() {
     let mut host = live(Policy::FairTree);
     let [runs, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    // Shares of a bank in which nobody pends: no fair-share below A is another.
+    // The push changes shares in a bank without pending jobs, so it changes no fair-share below A.
     let mut site = tree(Policy::Classic, host.now, leaves());
     host.event(Event::Policy(accounts(), site.clone()));
     host.settle();
@@ -140,7 +140,7 @@ fn a_refresh_long_after_a_push_of_shares_is_told_as_usage() {
 }
 
 #[test]
-fn a_push_that_changes_nothing_leaves_the_reason_as_it_was() {
+fn a_push_that_changes_nothing_keeps_the_reason() {
     let mut site = Site::new();
     let when = site.host.engine.view().priced(site.of_7).unwrap().when;
     let number = posted(&site.host, site.of_7);
@@ -153,7 +153,7 @@ fn a_push_that_changes_nothing_leaves_the_reason_as_it_was() {
 }
 
 #[test]
-fn what_a_user_does_to_a_job_is_told() {
+fn a_users_change_of_a_job_is_named() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
     assert_eq!(codes(&host, id), ["submitted"]);
@@ -175,7 +175,7 @@ fn what_a_user_does_to_a_job_is_told() {
 }
 
 #[test]
-fn a_first_priority_is_told_as_such() {
+fn a_first_priority_is_named_by_how_the_job_came() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     for is_reload in [true, false] {
@@ -193,7 +193,7 @@ fn a_first_priority_is_told_as_such() {
 }
 
 #[test]
-fn without_live_fair_share_a_pushed_number_is_told() {
+fn a_pushed_fair_share_is_named_without_live_fair_share() {
     let mut host = Host::new();
     host.event(Event::Policy(accounts(), SitePart::default()));
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
@@ -203,7 +203,7 @@ fn without_live_fair_share_a_pushed_number_is_told() {
     host.settle();
     assert_eq!(codes(&host, id), ["fairshare"]);
     assert_eq!(reasons(&host, id)[0].text, "a push changed the fair-share of its user in bank A");
-    // flux-accounting's own push, piece by piece.
+    // flux-accounting's own push sends its parts one by one.
     host.event(Event::Weights(vec![("fairshare".to_owned(), 1_000)]));
     host.event(Event::Reprioritize);
     host.settle();
@@ -230,7 +230,7 @@ fn without_live_fair_share_a_pushed_number_is_told() {
 }
 
 #[test]
-fn settings_that_move_priorities_are_told() {
+fn settings_that_change_priorities_are_named() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.event(Event::Settings(Settings::default()));
@@ -260,9 +260,9 @@ fn settings_that_move_priorities_are_told() {
     assert_eq!(codes(&host, id), ["accounting"]);
 }
 
-/// By the strict rule a job that wakes when its place is taken is held, and released when the place is free.
+/// If running limits are strict, a job whose urgency rises from 0 is held while they are full, and released afterwards.
 #[test]
-fn a_job_that_was_held_again_is_told_as_released() {
+fn a_job_that_was_held_again_is_named_released() {
     let mut host = Host::with(vec![narrow(7, "A")], vec![queue("q1")]);
     host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
     let rests = host.submit(HostJob::new(7)).unwrap();
@@ -279,7 +279,7 @@ fn a_job_that_was_held_again_is_told_as_released() {
 }
 
 #[test]
-fn the_last_change_that_somebody_made_is_told_beside_usage() {
+fn the_last_change_before_usage_is_named_too() {
     let mut site = Site::new();
     site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
     let shares = site.host.engine.view().priced(site.of_7).unwrap().when;
@@ -298,9 +298,9 @@ fn the_last_change_that_somebody_made_is_told_beside_usage() {
     }
 }
 
-/// Whatever a push changes is counted under its kind, by the dry run as by the push; a record that differs in two ways counts once.
+/// The dry run counts the same changes as the push. A record that differs in two fields counts once.
 #[test]
-fn a_push_counts_each_record_that_it_changes() {
+fn a_push_counts_each_record_that_it_changes_by_kind() {
     type Act = fn(&mut Accounts, &mut SitePart);
     let counts = |added, changed, removed| ChangeCounts { added, changed, removed };
     let none = Others::default();
@@ -377,7 +377,7 @@ fn a_push_counts_each_record_that_it_changes() {
         let (before, site) = base();
         host.event(Event::Policy(before, site));
         let (mut next, mut site) = base();
-        // Rows are by name where the act is on the first bank.
+        // The order of the banks changes, but records are compared by name.
         next.banks.swap(0, 1);
         act(&mut next, &mut site);
         let wanted =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a refresh does in which turn, what is asked for at a start, and which usages are told: figures worked out by hand.
+//! The turns of a refresh, the requests to job-list at a start, and the usages that a query returns, compared with computed figures.
 //! Rules: F13, F17
 
 use super::FEW;
@@ -16,7 +16,7 @@ use fairshare::{Builder, Options, Policy};
 
 const HOUR: f64 = 3_600.0;
 
-/// Pages of ended jobs that are asked for.
+/// Returns the requests for pages of ended jobs.
 pub fn asks(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {
     let ask = |effect: &Effect| match effect {
         Effect::ListEnded { since, before, most } => Some((*since, *before, *most)),
@@ -32,7 +32,7 @@ fn armed(effects: &[Effect]) -> Option<f64> {
     })
 }
 
-fn price(host: &Host, id: JobId) -> i64 {
+fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
@@ -43,7 +43,7 @@ pub fn pushed(policy: SitePart) -> Engine {
 }
 
 #[test]
-fn a_site_of_over_four_thousand_takes_its_time() {
+fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
     for (users, running, turns) in [(3, 0, 0), (4_000, 0, 0), (4_001, 0, 4), (3, 3_997, 0), (3, 3_998, 4)] {
         let mut all = accounts();
         all.associations = vec![record(association(10, "A"), "A")];
@@ -61,16 +61,15 @@ fn a_site_of_over_four_thousand_takes_its_time() {
             ours += 1;
             engine.handle(NOW + f64::from(ours), Event::Timer(Timer::Slice));
         }
-        assert_eq!(ours, turns, "{users}: cells, ranks, changes, prices");
+        assert_eq!(ours, turns, "{users}: usages, ranks, changes, priorities");
         let last = engine.view().live_snapshot().last.unwrap();
         assert_eq!((last.worked_out, last.ranked), (users, true), "{users}");
         assert_eq!(engine.refresh.totals(), (1, 0), "{users}");
     }
 }
 
-/// No turn is longer because all jobs are of one association.
 #[test]
-fn jobs_are_priced_in_as_many_turns_whoever_they_are_of() {
+fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associations() {
     let turns = |users: u32, jobs: usize, interleave: bool| {
         let mut host = Host::new();
         let mut all = accounts();
@@ -107,9 +106,9 @@ fn jobs_are_priced_in_as_many_turns_whoever_they_are_of() {
     }
 }
 
-/// Nor because they are as old as a job may be: 20,000 over 11 of them in each.
+/// A job at the maximum age costs a refresh more: 20,000 / 11 such jobs are priced in each turn.
 #[test]
-fn jobs_at_the_end_of_their_age_are_priced_in_turns() {
+fn jobs_at_the_maximum_age_are_priced_in_several_turns() {
     for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {
         let mut host = live(Policy::FairTree);
         let ages = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
@@ -127,21 +126,21 @@ fn jobs_at_the_end_of_their_age_are_priced_in_turns() {
             host.engine.handle(now, Event::Timer(Timer::Slice));
         }
         let last = host.engine.view().live_snapshot().last.unwrap();
-        assert_eq!((ours, last.lagging), (turns, jobs), "all fell alike");
+        assert_eq!((ours, last.lagging), (turns, jobs), "all priorities fell by the same amount");
     }
 }
 
 #[test]
-fn settings_that_are_as_they_were_change_nothing() {
+fn unchanged_settings_have_no_effects() {
     let mut host = live(Policy::Classic);
     let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));
-    assert_eq!(asks(&effects).len(), 1, "nobody listened when the plugin was loaded: {effects:?}");
+    assert_eq!(asks(&effects).len(), 1, "the plugin could not ask job-list while it was loaded: {effects:?}");
     let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));
     assert!(effects.is_empty(), "{effects:?}");
 }
 
 #[test]
-fn the_timer_is_for_what_changes_with_time() {
+fn the_refresh_timer_runs_only_if_priorities_change_with_time() {
     let set = |refresh: f64, age_weight: i64| Settings {
         refresh,
         age_weight,
@@ -150,11 +149,11 @@ fn the_timer_is_for_what_changes_with_time() {
     };
     let tree = || tree(Policy::Classic, NOW, leaves());
     for (what, settings, policy, seconds) in [
-        ("nothing does", set(5.0, 0), SitePart::default(), None),
-        ("ages do", set(5.0, 1_000), SitePart::default(), Some(5.0)),
-        ("ages, only at pushes", set(0.0, 1_000), SitePart::default(), None),
-        ("fair-shares do", set(5.0, 0), tree(), Some(5.0)),
-        ("fair-shares, only at pushes", set(0.0, 0), tree(), None),
+        ("nothing changes", set(5.0, 0), SitePart::default(), None),
+        ("ages change", set(5.0, 1_000), SitePart::default(), Some(5.0)),
+        ("ages change, without refreshes", set(0.0, 1_000), SitePart::default(), None),
+        ("fair-shares change", set(5.0, 0), tree(), Some(5.0)),
+        ("fair-shares change, without refreshes", set(0.0, 0), tree(), None),
     ] {
         let mut engine = Engine::small();
         let first = engine.handle(NOW, Event::Policy(accounts(), policy.clone()));
@@ -162,12 +161,12 @@ fn the_timer_is_for_what_changes_with_time() {
         assert_eq!(armed(&first), has_tree.then_some(30.0), "{what}: the default");
         assert_eq!(armed(&engine.handle(NOW, Event::Settings(settings))), seconds, "{what}");
         let again = engine.handle(NOW, Event::Policy(accounts(), policy));
-        assert_eq!(armed(&again), None, "{what}: it runs already");
+        assert_eq!(armed(&again), None, "{what}: the timer runs already");
     }
 }
 
 #[test]
-fn ages_at_the_cap_are_followed_at_each_refresh() {
+fn a_refresh_follows_ages_that_reach_the_maximum() {
     let mut host = live(Policy::FairTree);
     let settings = Settings { age_weight: 100_000, age_max: 100.0 * HOUR, ..Settings::default() };
     host.event(Event::Settings(settings));
@@ -180,13 +179,16 @@ fn ages_at_the_cap_are_followed_at_each_refresh() {
         let current =
             [first, second].map(|id| i64::from(host.engine.view().priced(id).unwrap().exact.priority));
         assert_eq!(current[0] - current[1], difference, "{hours} hours later");
-        assert!(price(&host, first) >= price(&host, second), "{hours} hours later the order is the same");
+        assert!(
+            posted_priority(&host, first) >= posted_priority(&host, second),
+            "{hours} hours later the order is the same"
+        );
     }
 }
 
-/// The pages of the live tree, put together again, rank as the plugin does.
+/// A tree built from the pages ranks as the plugin does.
 #[test]
-fn the_pages_of_the_live_tree_are_the_tree() {
+fn the_pages_of_the_live_tree_form_the_whole_tree() {
     for policy in Policy::ALL {
         let leaves =
             (0..25).map(|user| leaf(user, if user % 3 == 0 { "A" } else { "B" }, f64::from(user % 7), 0.0));
@@ -230,14 +232,14 @@ fn the_pages_of_the_live_tree_are_the_tree() {
 }
 
 #[test]
-fn usages_are_told_page_by_page() {
+fn usages_are_returned_in_pages() {
     let mut engine = Engine::small();
     let two = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 50.0, 0.0)];
     engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, two)));
-    let told = |user: Option<u32>, after: Option<(u32, &str)>, most: usize| {
+    let page = |user: Option<u32>, after: Option<(u32, &str)>, most: usize| {
         let after = after.map(|(user, bank)| (UserId(user), bank.to_owned()));
         let wanted = PageWanted { after, user: user.map(UserId), most, most_held: 9 };
-        // A half-life later.
+        // One half-life has passed.
         let (used, next) = crate::engine::answers::usages(&engine.view(), &wanted, NOW + 1_000.0);
         let row = |user: UserId, bank: &crate::ids::BankName| (user.0, bank.to_string());
         let used: Vec<_> =
@@ -257,7 +259,7 @@ fn usages_are_told_page_by_page() {
         (Some(9), None, 9, vec![], None),
     ] {
         let used: Vec<_> = used.into_iter().cloned().collect();
-        assert_eq!(told(user, after, most), (used, next), "{user:?} {after:?} {most}");
+        assert_eq!(page(user, after, most), (used, next), "{user:?} {after:?} {most}");
     }
 }
 
@@ -267,7 +269,7 @@ pub fn ended(id: u64, end: f64) -> EndedJob {
 }
 
 #[test]
-fn pages_of_ended_jobs_are_asked_for_until_one_is_not_full() {
+fn the_plugin_asks_for_pages_of_ended_jobs_until_one_is_not_full() {
     let mut engine = Engine::small();
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     let since = NOW - RESET;
@@ -279,16 +281,20 @@ fn pages_of_ended_jobs_are_asked_for_until_one_is_not_full() {
     let effects = engine.handle(NOW, page(1, &|id| NOW - id as f64));
     assert_eq!(asks(&effects), [(since, Some(oldest), 1_000)]);
     let effects = engine.handle(NOW, page(2_001, &|_| oldest));
-    assert_eq!(asks(&effects), [(since, Some(oldest), 2_000)], "of one instant: it has to grow");
+    assert_eq!(
+        asks(&effects),
+        [(since, Some(oldest), 2_000)],
+        "all jobs of the page ended at one time, so the next page is larger"
+    );
     let effects = engine.handle(NOW, Event::Ended(Some(vec![ended(5_000, oldest - 1.0)])));
     assert_eq!(asks(&effects), []);
     assert_eq!(engine.view().live_snapshot().counts.2, 2_001);
     engine.handle(NOW, Event::Ended(Some(vec![ended(5_001, oldest)])));
-    assert_eq!(engine.view().live_snapshot().counts.2, 2_001, "nobody asked");
+    assert_eq!(engine.view().live_snapshot().counts.2, 2_001, "the plugin did not ask");
 }
 
 #[test]
-fn job_list_is_asked_twelve_times() {
+fn the_plugin_asks_job_list_at_most_twelve_times() {
     let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));
     for tried in 1.. {
         let effects = engine.handle(NOW, Event::Ended(None));
@@ -301,10 +307,10 @@ fn job_list_is_asked_twelve_times() {
 }
 
 #[test]
-fn what_ended_without_a_tree_counts_when_it_comes_up_to_200_000_jobs() {
+fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
     for (before, known) in [(0, true), (199_999, true), (200_000, false)] {
         let mut host = Host::new();
-        // What job-list tells would hide it.
+        // job-list would report these jobs too.
         host.has_job_list = false;
         host.event(Event::Policy(accounts(), SitePart::default()));
         for id in 0..before {
@@ -328,7 +334,7 @@ fn what_ended_without_a_tree_counts_when_it_comes_up_to_200_000_jobs() {
         let index = standing.find(UserId(8), &"A".into()).unwrap();
         assert_eq!(used(standing.usage(index, host.now)), known, "{before}");
         if !known {
-            assert_eq!(run(&mut host), after + 1, "where there are refreshes, there is no end");
+            assert_eq!(run(&mut host), after + 1, "a site with refreshes has no such limit");
         }
     }
 }
@@ -345,7 +351,7 @@ fn a_job_that_names_no_bank_counts_in_its_default_bank() {
 }
 
 #[test]
-fn an_r_that_says_no_time_is_told() {
+fn an_r_with_an_invalid_time_is_logged() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(8).bank("A")).unwrap();
     host.start(id);
@@ -355,9 +361,9 @@ fn an_r_that_says_no_time_is_told() {
     assert!(host.logged.iter().any(|text| text.contains("is not counted")), "{:?}", host.logged);
 }
 
-/// Flux asks for all prices there; who is not in the plan keeps the one it has.
+/// Flux's loop asks for all priorities. A job outside the refresh's selection keeps its priority.
 #[test]
-fn in_the_loop_of_a_refresh_only_those_of_the_plan_get_another_price() {
+fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected() {
     let mut host = live(Policy::Classic);
     host.engine.batches = Batches { ordered: 250, posted: 100_000, ..FEW };
     let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -370,7 +376,8 @@ fn in_the_loop_of_a_refresh_only_those_of_the_plan_get_another_price() {
     host.refresh(30.0);
     assert_eq!((host.loops - loops, host.posts - posts), (1, 0));
     let last = host.engine.view().live_snapshot().last.unwrap();
-    let moved = before.iter().filter(|(id, price)| host.jobs[id].priority != *price).count();
+    let moved =
+        before.iter().filter(|(id, posted_priority)| host.jobs[id].priority != *posted_priority).count();
     let lags = |(id, job): (&JobId, &HostJob)| {
         job.state == State::Sched
             && job.priority != Some(i64::from(host.engine.view().priced(*id).unwrap().exact.priority))
@@ -381,20 +388,20 @@ fn in_the_loop_of_a_refresh_only_those_of_the_plan_get_another_price() {
 }
 
 #[test]
-fn a_posted_price_is_explained_by_the_rule_of_its_time() {
+fn a_posted_priority_is_explained_by_the_rule_that_computed_it() {
     let mut host = live(Policy::Classic);
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
     for (zero, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1), (ZeroScore::Hold, 0)] {
         host.event(Event::Config(ConfigPatch { zero_score: Some(zero), ..ConfigPatch::default() }));
         host.event(Event::Reprioritize);
-        assert_eq!(price(&host, id), priority, "{zero:?}");
+        assert_eq!(posted_priority(&host, id), priority, "{zero:?}");
         assert_eq!(i64::from(host.engine.view().priced(id).unwrap().posted.priority), priority, "{zero:?}");
     }
 }
 
 #[test]
-fn whom_flux_has_no_more_is_forgotten() {
+fn a_job_that_flux_no_longer_has_is_removed_from_the_pending_jobs() {
     let mut host = live(Policy::FairTree);
     let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(runs);
@@ -403,11 +410,15 @@ fn whom_flux_has_no_more_is_forgotten() {
     assert_eq!(host.engine.view().pending_after(Some(mine), 9), [other]);
     host.refuse_prices = Some(Refusal::Absent);
     host.refresh(30.0);
-    assert_eq!(host.engine.view().pending_after(None, 9), [other], "of two that change places one is posted");
+    assert_eq!(
+        host.engine.view().pending_after(None, 9),
+        [other],
+        "of two jobs that change places the engine posts one"
+    );
 }
 
 #[test]
-fn who_asks_between_a_large_push_and_its_first_slice_is_told_what_is_known() {
+fn a_query_between_a_large_push_and_its_first_slice_returns_standings_without_ranks() {
     for policy in Policy::ALL {
         let mut all = accounts();
         all.associations = (10..).take(4_001).map(|user| record(association(user, "A"), "A")).collect();
@@ -423,7 +434,7 @@ fn who_asks_between_a_large_push_and_its_first_slice_is_told_what_is_known() {
             )
             .banks,
             [],
-            "{policy:?}: no bank is ranked yet"
+            "{policy:?}: no bank has a rank yet"
         );
         let wanted =
             StandingsWanted { user: Some(UserId(10)), bank: None, after: None, most: 9, open: Open::All };

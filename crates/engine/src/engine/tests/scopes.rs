@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes: whom they hold, who goes first, who is refused, what a push and a restart do to them.
+//! Limits over scopes: which jobs they hold, release and reject, and how pushes and restarts change them.
 //! Rules: L19, R12, R13
 
 mod changes;
-mod claims;
 mod overtaken;
-mod parents;
-mod shown;
-mod stopped;
+mod reservation_holders;
+mod standings;
+mod stopped_queues;
+mod virtual_queues;
 
 use super::host::Host;
 use super::live::{accounts, leaves, live, tree};
@@ -32,7 +32,7 @@ fn with_fairshare(user: u32, bank: &str, fairshare: f64) -> AssociationRecord {
     AssociationRecord { fairshare, ..record(association(user, bank), bank) }
 }
 
-/// Banks A and B below science, science and C below root; three users, the first in two banks.
+/// Returns banks A and B below science, science and C below root, and three users, the first in two banks.
 fn policy(limits: Vec<SiteLimit>) -> Policy {
     let parents = [("A", "science"), ("B", "science"), ("science", "root"), ("C", "root")];
     Policy {
@@ -69,9 +69,9 @@ fn exact(host: &Host) {
     host.oracle.nobody_is_stranded(&host.jobs);
 }
 
-/// A job that others keep takes part in a pass, and can't go: what it would have had is for whoever shares the limit.
+/// A scan checks a job that another plugin keeps and reserves nothing for it, so other jobs can take the headroom.
 #[test]
-fn room_that_a_kept_job_leaves_is_others() {
+fn a_blocked_job_reserves_nothing_so_others_take_the_headroom() {
     let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let [first, _] = [3, 1].map(|gpus| host.submit(job(7, "B", gpus)).unwrap());
     let wide = host.submit(job(8, "A", 4)).unwrap();
@@ -83,9 +83,9 @@ fn room_that_a_kept_job_leaves_is_others() {
     exact(&host);
 }
 
-/// What is kept for after a restart says which banks are above which, also without a tree.
+/// The snapshot contains the parents of banks even if there is no tree.
 #[test]
-fn parents_of_banks_are_kept() {
+fn the_snapshot_contains_the_parents_of_banks() {
     let banks = ["A", "B", "C", "science", "root"].map(|name| (name.into(), 0.0)).to_vec();
     let limits = vec![limit(bank("science"), None, "run-sched-gpus", 4)];
     let mut host = Host::new();
@@ -99,9 +99,9 @@ fn parents_of_banks_are_kept() {
     }
 }
 
-/// Of each scope: whom one running GPU too many holds, and whom it does not.
+/// For each scope: which other jobs does a job hold that leaves one GPU?
 #[test]
-fn jobs_of_a_scope_count_together_and_others_do_not() {
+fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
     let association = || Target::Association(UserId(7), "A".into());
     let others: [(u32, &str, &str); 5] =
         [(7, "A", "q1"), (7, "A", "q2"), (8, "A", "q1"), (7, "B", "q1"), (9, "C", "q1")];
@@ -130,7 +130,7 @@ fn jobs_of_a_scope_count_together_and_others_do_not() {
             let names: &[&str] = if is_held { &[name] } else { &[] };
             assert_eq!(host.names(second), names, "{target} {in_queue:?}: {user} in {bank}, {queue}");
             let third = host.submit(job(user, bank, 1).queue(queue)).unwrap();
-            assert_eq!(host.state(third), Some(State::Sched), "for one that asks for less there is room");
+            assert_eq!(host.state(third), Some(State::Sched), "a smaller job has headroom");
             host.end(third);
             host.end(first);
             assert_eq!(host.state(second), Some(State::Sched));
@@ -140,7 +140,7 @@ fn jobs_of_a_scope_count_together_and_others_do_not() {
 }
 
 #[test]
-fn each_amount_counts_its_own() {
+fn a_limit_counts_its_own_measure_and_stage() {
     for (amount, first, second) in [
         ("run-jobs", (1, 1, 0), (1, 1, 0)),
         ("run-nodes", (3, 3, 0), (2, 2, 0)),
@@ -183,7 +183,7 @@ fn each_amount_counts_its_own() {
 }
 
 #[test]
-fn a_job_that_asks_for_more_than_a_whole_cap_is_refused() {
+fn a_job_that_requests_more_than_a_cap_is_rejected() {
     let limits = vec![
         limit(bank("science"), None, "run-gpus", 8),
         limit(Target::EachUser, None, "run-nodes", 2),
@@ -210,16 +210,20 @@ fn a_job_that_asks_for_more_than_a_whole_cap_is_refused() {
         assert_eq!(host.submit(wanted), Err(text.to_owned()));
     }
     let paused = host.submit(job(9, "C", 0)).unwrap();
-    assert_eq!(host.names(paused), ["max-run-jobs-bank"], "one job too many waits");
+    assert_eq!(host.names(paused), ["max-run-jobs-bank"], "a job beyond a limit on jobs is held");
     let id = host.submit(job(7, "A", 0).queue("q1").size(1, 4)).unwrap();
     let text = "updating to queue q2 while it is already at max-run-sched-cores-bank-queue limit is not allowed; try \
                 again later";
-    assert_eq!(host.update(id, Some("q2"), None), Err(text.to_owned()), "nor may it move there");
+    assert_eq!(
+        host.update(id, Some("q2"), None),
+        Err(text.to_owned()),
+        "an update into the queue is rejected too"
+    );
     exact(&host);
 }
 
 #[test]
-fn the_highest_price_goes_first_equal_prices_by_id_and_within_an_association_by_id() {
+fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
     let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
     let first = host.submit(job(7, "A", 0)).unwrap();
     let low = [job(7, "B", 0), job(7, "A", 0)].map(|job| host.submit(job).unwrap());
@@ -230,17 +234,17 @@ fn the_highest_price_goes_first_equal_prices_by_id_and_within_an_association_by_
         host.end(last);
         let freed: Vec<JobId> =
             host.jobs.iter().filter(|(_, job)| job.state == State::Sched).map(|(id, _)| *id).collect();
-        assert_eq!(freed.len(), 1, "one place, one job");
+        assert_eq!(freed.len(), 1, "one job is released");
         last = freed[0];
         order.push(last);
         exact(&host);
     }
     assert_eq!(order, [rich, richer, low[0], low[1]]);
-    assert!(host.oracle.in_order > 0, "the oracle compared prices too");
+    assert!(host.oracle.in_order > 0, "the oracle compared priorities too");
 }
 
 #[test]
-fn prices_in_line_follow_what_they_are_made_of() {
+fn the_order_of_held_jobs_follows_a_changed_fair_share() {
     let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
     let first = host.submit(job(7, "B", 0)).unwrap();
     let [poor, rich] = [7, 8].map(|user| host.submit(job(user, "A", 0)).unwrap());
@@ -251,7 +255,7 @@ fn prices_in_line_follow_what_they_are_made_of() {
 }
 
 #[test]
-fn who_waits_for_something_else_takes_no_place_and_keeps_nobody_from_going() {
+fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
     let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 2)]);
     let mut narrow = association(8, "A");
     narrow.max_sched_jobs = Limit(0);
@@ -262,7 +266,7 @@ fn who_waits_for_something_else_takes_no_place_and_keeps_nobody_from_going() {
     let next = host.submit(job(7, "A", 0)).unwrap();
     host.end(one);
     assert_eq!([host.state(own), host.state(next)], [Some(State::Depend), Some(State::Sched)]);
-    // Its own limit goes away first, then there is room.
+    // First its own limit is raised, then the shared limit gets headroom.
     host.event(Event::Associations(vec![with_fairshare(8, "A", 0.9)]));
     host.event(Event::Reprioritize);
     assert_eq!(host.names(own), ["max-run-sched-jobs-bank"]);
@@ -271,9 +275,9 @@ fn who_waits_for_something_else_takes_no_place_and_keeps_nobody_from_going() {
     exact(&host);
 }
 
-/// One that asks for all there is, and others without end that ask for little.
+/// A job requests the whole limit, and other users submit small jobs without end.
 #[test]
-fn nobody_is_overtaken_for_ever() {
+fn no_job_is_overtaken_indefinitely() {
     let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let large = host.submit(job(7, "B", 4)).unwrap();
@@ -288,10 +292,10 @@ fn nobody_is_overtaken_for_ever() {
         running.sort_unstable();
         running.dedup();
         ends += 1;
-        assert!(ends < 3 * OVERTAKEN, "it waits for ever");
+        assert!(ends < 3 * OVERTAKEN, "the job is held indefinitely");
     }
-    assert_eq!(scheduled(&host) as u64, OVERTAKEN, "so many went before it, and no more");
-    // Who comes while room is kept does not get it; afterwards all goes on.
+    assert_eq!(scheduled(&host) as u64, OVERTAKEN, "exactly `OVERTAKEN` jobs overtook it");
+    // A job that comes while headroom is reserved is held, and is released afterwards.
     assert_eq!(host.state(small[small.len() - 1]), Some(State::Depend));
     host.end(large);
     let going = host.jobs.values().filter(|job| job.state == State::Sched).count();
@@ -300,7 +304,7 @@ fn nobody_is_overtaken_for_ever() {
 }
 
 #[test]
-fn who_comes_while_room_is_kept_waits_and_goes_when_the_claim_is_given_up() {
+fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends() {
     let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let large = host.submit(job(7, "B", 4)).unwrap();
@@ -311,20 +315,20 @@ fn who_comes_while_room_is_kept_waits_and_goes_when_the_claim_is_given_up() {
     assert_eq!(host.state(large), Some(State::Depend));
     host.end(running.remove(0));
     let late = host.submit(job(8, "A", 1)).unwrap();
-    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "room is kept");
+    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "headroom is reserved");
     assert!(host.engine.view().holding(late)[0].kept_for == Some(large));
-    let claims = |host: &Host| [large, late].map(|id| host.engine.ledger().is_overtaken(id));
-    assert_eq!(claims(&host), [true, false]);
+    let reservations = |host: &Host| [large, late].map(|id| host.engine.ledger().is_overtaken(id));
+    assert_eq!(reservations(&host), [true, false]);
     let without = host.submit(job(8, "A", 0)).unwrap();
-    assert_eq!(host.state(without), Some(State::Sched), "but who needs none of it goes");
+    assert_eq!(host.state(without), Some(State::Sched), "a job that takes nothing of the limit goes");
     host.end(large);
-    assert_eq!(host.state(late), Some(State::Sched), "the claim ended with the job");
+    assert_eq!(host.state(late), Some(State::Sched), "the reservation ended with the job");
     exact(&host);
 }
 
-/// The same of a job that an update moved into a full place, and that is held in SCHED.
+/// An update moved the job into a full queue, so it is held in SCHED.
 #[test]
-fn a_claim_of_a_job_in_sched_ends_with_the_job_too() {
+fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
     let mut host = site(vec![limit(bank("science"), Some("q2"), "run-sched-gpus", 4)]);
     let small = || job(8, "A", 1).queue("q2");
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
@@ -337,15 +341,15 @@ fn a_claim_of_a_job_in_sched_ends_with_the_job_too() {
     }
     host.end(running.remove(0));
     let late = host.submit(small()).unwrap();
-    assert_eq!(host.names(late), ["max-run-sched-gpus-bank-queue"], "room is kept");
+    assert_eq!(host.names(late), ["max-run-sched-gpus-bank-queue"], "headroom is reserved");
     host.end(large);
-    assert_eq!(host.state(late), Some(State::Sched), "the claim ended with the job");
+    assert_eq!(host.state(late), Some(State::Sched), "the reservation ended with the job");
     exact(&host);
 }
 
-/// What is said of a held job is what holds it: limits that associations share too, and none of which it takes nothing.
+/// The note and the explanation name a shared limit, and no limit of which the job takes nothing.
 #[test]
-fn a_note_and_an_explanation_name_what_holds_a_job() {
+fn an_annotation_and_an_explanation_name_the_limit_that_holds_a_job() {
     let mut host =
         site(vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), None, "run-jobs", 9)]);
     host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
@@ -355,7 +359,7 @@ fn a_note_and_an_explanation_name_what_holds_a_job() {
     let text = crate::engine::annotate::annotation_text(&host.engine.view(), second);
     assert_eq!(text.as_deref(), Some("held: max-run-sched-gpus-bank 3/4"));
     assert_eq!(super::why::why(&host, second).release.reason.code, "shared");
-    // A cap that is lowered below what runs holds nobody who takes nothing of it.
+    // A cap below the present use holds no job that takes nothing of it.
     push(&mut host, vec![limit(bank("A"), None, "run-sched-gpus", 2), limit(bank("A"), None, "run-jobs", 1)]);
     assert_eq!(host.state(second), Some(State::Depend));
     let none = host.submit(job(9, "C", 0)).unwrap();

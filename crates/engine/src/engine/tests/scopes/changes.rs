@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes when something changes: caps, jobs, lives of the plugin, prices.
+//! Limits over scopes when caps, jobs, priorities or the plugin change.
 //! Rules: L21, L22, L23
 
 use super::*;
 use crate::accounts::Association;
 
 #[test]
-fn caps_that_a_push_lowers_raises_and_moves() {
+fn a_push_lowers_raises_and_moves_caps() {
     let jobs = |cap| vec![limit(bank("science"), None, "run-sched-jobs", cap)];
     let mut host = site(jobs(3));
     let ids: Vec<JobId> = (0..3).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
     host.start(ids[0]);
     push(&mut host, jobs(1));
-    assert!(ids.iter().all(|id| host.state(*id) > Some(State::Depend)), "nobody is sent back");
+    assert!(ids.iter().all(|id| host.state(*id) > Some(State::Depend)), "no job is sent back");
     let held: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 0)).unwrap()).collect();
     host.end(ids[1]);
     host.end(ids[2]);
-    assert!(held.iter().all(|id| host.state(*id) == Some(State::Depend)), "nothing new starts");
+    assert!(held.iter().all(|id| host.state(*id) == Some(State::Depend)), "no job is released");
     push(&mut host, jobs(2));
     let states =
         |host: &Host| held.iter().map(|id| host.state(*id) == Some(State::Sched)).collect::<Vec<_>>();
     assert_eq!(states(&host), [true, false, false]);
-    // On another bank: B has no limit of its own any more, and nobody above it.
+    // The limit is on another bank now. Bank B and its parents have none.
     push(&mut host, vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
     assert_eq!(states(&host), [true; 3]);
     exact(&host);
@@ -31,7 +31,7 @@ fn caps_that_a_push_lowers_raises_and_moves() {
 }
 
 #[test]
-fn what_was_given_counts_where_a_limit_says_so() {
+fn a_limit_counts_allocated_gpus_if_its_cap_says_so() {
     for (is_given, is_held) in [(true, true), (false, false)] {
         let mut given = limit(bank("A"), None, "run-gpus", 4);
         given.cap.is_given = is_given;
@@ -50,7 +50,7 @@ fn what_was_given_counts_where_a_limit_says_so() {
 }
 
 #[test]
-fn a_job_that_moves_takes_its_counts_along_and_may_not_move_into_a_full_place() {
+fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
     let limits = vec![
         limit(bank("B"), None, "run-sched-jobs", 1),
         limit(bank("science"), None, "run-sched-jobs", 2),
@@ -62,8 +62,8 @@ fn a_job_that_moves_takes_its_counts_along_and_may_not_move_into_a_full_place() 
     let full =
         |to: &str, name: &str| Err(format!("updating to {to} while it is already at {name} limit {later}"));
     assert_eq!(host.update(a, None, Some("B")), full("bank B", "max-run-sched-jobs-bank"));
-    assert_eq!(host.update(b, None, Some("A")), Ok(()), "the bank above counts it already");
-    assert_eq!(host.update(a, None, Some("B")), Ok(()), "now there is room");
+    assert_eq!(host.update(b, None, Some("A")), Ok(()), "the bank above counts the job already");
+    assert_eq!(host.update(a, None, Some("B")), Ok(()), "the bank has headroom now");
     assert_eq!(host.update(a, Some("q2"), None), Ok(()));
     assert_eq!(host.update(b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
     exact(&host);
@@ -72,9 +72,9 @@ fn a_job_that_moves_takes_its_counts_along_and_may_not_move_into_a_full_place() 
     assert_eq!(used, [1, 2, 1]);
 }
 
-/// Also where its user has no other job, and never had one.
+/// The job's user has no other job in the bank.
 #[test]
-fn a_job_that_moves_counts_where_only_others_were() {
+fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
     let mut host = site(vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
     let used = |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).limits[0].used;
     let [first, moves] = [(8, "A"), (7, "B")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
@@ -83,7 +83,7 @@ fn a_job_that_moves_counts_where_only_others_were() {
     host.end(first);
     assert_eq!((host.update(moves, None, Some("A")), used(&host)), (Ok(()), Some(1)));
     exact(&host);
-    // Nobody asks us first where the instance owner says that an update is right.
+    // The engine does not check an update that the instance owner forces.
     let mut host = site(vec![limit(bank("A"), None, "run-sched-jobs", 3)]);
     let moves = host.submit(job(7, "B", 0)).unwrap();
     host.force_update(moves, Some("q1".to_owned()), Some("A".to_owned()));
@@ -92,7 +92,7 @@ fn a_job_that_moves_counts_where_only_others_were() {
 }
 
 #[test]
-fn a_restart_and_a_reload_find_all_as_it_was() {
+fn shared_limits_hold_the_same_jobs_after_a_restart_and_a_reload() {
     for is_reload in [true, false] {
         for data_first in [true, false] {
             let limits = || {
@@ -120,7 +120,7 @@ fn a_restart_and_a_reload_find_all_as_it_was() {
             host.end(running);
             assert_eq!([host.state(rich), host.state(poor)], [Some(State::Sched), Some(State::Depend)]);
             exact(&host);
-            // A job that was let go and waits for the scheduler keeps its place.
+            // A released job in SCHED keeps its reservation.
             let mut engine = Engine::small();
             engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
             host.replay(is_reload, engine);
@@ -133,7 +133,7 @@ fn a_restart_and_a_reload_find_all_as_it_was() {
 }
 
 #[test]
-fn limits_of_the_configuration_hold_until_a_push_says_otherwise() {
+fn limits_of_the_configuration_hold_until_a_push_replaces_them() {
     let configured = |cap| Settings {
         limits: vec![limit(Target::EachUser, None, "run-sched-jobs", cap)],
         live: false,
@@ -147,15 +147,15 @@ fn limits_of_the_configuration_hold_until_a_push_says_otherwise() {
     assert_eq!([host.state(second), host.state(third)], [Some(State::Sched), Some(State::Depend)]);
     push(&mut host, Vec::new());
     host.end(first);
-    assert_eq!(host.state(third), Some(State::Depend), "the configuration's holds again");
+    assert_eq!(host.state(third), Some(State::Depend), "the limit of the configuration holds again");
     host.event(Event::Settings(configured(3)));
-    assert_eq!(host.state(third), Some(State::Sched), "a reload of it lets go whom it may");
+    assert_eq!(host.state(third), Some(State::Sched), "a reload of the configuration releases a job");
     exact(&host);
 }
 
-/// A limit over a whole site with a full bank below: who waits there does not stand in the site's line.
+/// A site has a limit, and a bank below it is full: the held jobs of that bank do not delay others under the site's limit.
 #[test]
-fn a_full_bank_keeps_nobody_elsewhere_waiting() {
+fn a_full_bank_does_not_delay_jobs_of_other_banks() {
     let limits =
         vec![limit(bank("root"), None, "run-sched-jobs", 3), limit(bank("A"), None, "run-sched-jobs", 1)];
     let mut host = site(limits);
@@ -164,7 +164,11 @@ fn a_full_bank_keeps_nobody_elsewhere_waiting() {
     let waiting: Vec<JobId> = (0..5).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
     let elsewhere = host.submit(job(7, "B", 0)).unwrap();
     host.end(c);
-    assert_eq!(host.state(elsewhere), Some(State::Sched), "though others there would have a higher price");
+    assert_eq!(
+        host.state(elsewhere),
+        Some(State::Sched),
+        "although held jobs of bank A have a higher priority"
+    );
     host.end(a);
     assert_eq!(host.state(waiting[0]), Some(State::Sched));
     host.end(b);
@@ -172,9 +176,8 @@ fn a_full_bank_keeps_nobody_elsewhere_waiting() {
     exact(&host);
 }
 
-/// Where no limit over a scope is set, nothing is kept for any.
 #[test]
-fn without_such_limits_there_is_nothing_to_keep() {
+fn a_site_without_limits_over_scopes_stores_nothing_for_them() {
     let mut host = site(Vec::new());
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(1);
@@ -186,9 +189,9 @@ fn without_such_limits_there_is_nothing_to_keep() {
     assert!(host.engine.ledger().keeps_nothing_for_scopes());
 }
 
-/// Two users of a bank of four places, with shares of 3 and 1 and jobs without end: what they use comes to be 3 to 1.
+/// Two users with shares of 3 and 1 submit jobs without end to a bank that may have four. Their usages approach 3 to 1.
 #[test]
-fn a_capped_bank_is_used_by_shares() {
+fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
     let mut host = live(fairshare::Policy::FairTree);
     let mut leaves = leaves();
     for leaf in leaves.iter_mut().filter(|leaf| leaf.user == Some(UserId(7))) {
@@ -228,9 +231,9 @@ fn a_capped_bank_is_used_by_shares() {
     exact(&host);
 }
 
-/// Who shares a limit with jobs whose eventlogs are still being read takes no part in a pass: their own comes afterwards.
+/// A scan skips associations that share a limit with a job whose eventlog is unread. Their scan follows the last eventlog.
 #[test]
-fn after_a_replay_names_of_limits_that_have_room_go_whoever_is_read_last() {
+fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlogs() {
     let narrow = || AssociationRecord {
         association: Association { max_sched_jobs: Limit(0), ..association(7, "A") },
         ..with_fairshare(7, "A", 0.2)
@@ -246,7 +249,7 @@ fn after_a_replay_names_of_limits_that_have_room_go_whoever_is_read_last() {
             let held = host.submit(job(7, "A", 0)).unwrap();
             others.extend(is_first.then(|| host.submit(job(8, "A", 0)).unwrap()));
             assert_eq!(host.names(held), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
-            // Raised, and nobody was told to look.
+            // The limit is raised, but no scan follows before the replay.
             host.event(Event::Associations(vec![with_fairshare(7, "A", 0.2)]));
             let mut engine = Engine::small();
             engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
@@ -262,10 +265,10 @@ fn after_a_replay_names_of_limits_that_have_room_go_whoever_is_read_last() {
     }
 }
 
-/// What is decided in one association counts with those that went before it in another, and whether these take a place to
-/// run is known only when they are let go.
+/// The scan of one association uses the reservations of the scan before it, and these are known only after each job's urgency was
+/// looked up.
 #[test]
-fn of_passes_that_come_together_each_is_over_before_the_next_begins() {
+fn a_scan_of_an_association_ends_before_the_next_begins() {
     let of = |user: u32, running: i64| {
         let limits =
             Association { max_running_jobs: Limit(running), max_nodes: Limit(3), ..association(user, "A") };
@@ -278,14 +281,18 @@ fn of_passes_that_come_together_each_is_over_before_the_next_begins() {
     let other = host.submit(job(8, "A", 0)).unwrap();
     host.event(Event::Associations(vec![of(7, 9)]));
     host.event(Event::Reprioritize);
-    assert_eq!(ids.map(|id| host.state(id)), [Some(State::Sched); 3], "none of them takes a place to run");
+    assert_eq!(
+        ids.map(|id| host.state(id)),
+        [Some(State::Sched); 3],
+        "no job of urgency 0 reserves headroom to run"
+    );
     assert_eq!(host.state(other), Some(State::Depend));
     exact(&host);
 }
 
-/// What a job that was let go is about to run on is not known: what it asked for counts, also where what is given does.
+/// The allocation of a released job is unknown, so its request counts, even under a limit on allocated resources.
 #[test]
-fn who_is_let_go_counts_before_it_is_given_anything() {
+fn a_released_job_counts_by_its_request_before_it_has_an_allocation() {
     let given =
         SiteLimit { cap: Cap { limit: Limit(4), is_given: true }, ..limit(bank("A"), None, "run-gpus", 4) };
     let mut host = site(vec![given]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Anti-starvation reservations, by plugin 9: in which scopes there are any, for whom, and until when.
+//! Anti-starvation reservations, by plugin 9: in which scopes they are, for which jobs, and when they end.
 //! Rules: R14, R15
 
 use super::super::why::why;
@@ -16,7 +16,7 @@ fn gpus(target: Target, cap: i64) -> SiteLimit {
     limit(target, None, "run-sched-gpus", cap)
 }
 
-/// Jobs of one user that start and end, one after another, and two more.
+/// Submits more than `OVERTAKEN` jobs, one after another, which start and end if they can.
 fn overtake(host: &mut Host, make: impl Fn() -> HostJob) {
     for nth in 0..OVERTAKEN + 2 {
         let id = host.submit(make()).unwrap();
@@ -45,7 +45,7 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
         [State::Sched; 4],
         "the bank is idle, and the user's limit holds the job"
     );
-    // In the scope that holds it the job is protected: there its user's other jobs wait.
+    // The user's limit holds the job, so its reservation there holds the user's other jobs.
     let own = host.submit(job(7, "A", 1)).unwrap();
     assert_eq!(host.names(own), ["max-run-sched-gpus-user"]);
     let told = why(&host, own).holds.remove(0);
@@ -56,7 +56,7 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     );
     assert_eq!(told.text, text);
     assert_eq!(told.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(), [(big, "run")]);
-    // When the user's limit has room, the bank holds the job, and keeps headroom for it; the user's other job goes.
+    // When the user's limit has headroom, the bank holds the job and keeps headroom for it, and the user's other job goes.
     host.end(big);
     assert_eq!(states(&host, &[wide, own]), [State::Depend, State::Sched]);
     host.end(others[0]);
@@ -84,8 +84,8 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
         id
     };
     let running: Vec<JobId> = (1..40).map(|_| run(&mut host)).collect();
-    assert_eq!(states(&host, &running), [State::Run; 39], "the site has 40 places");
-    // With all of them taken the small bank still holds the job: no place is kept for it above.
+    assert_eq!(states(&host, &running), [State::Run; 39], "the site may run 40 jobs");
+    // The site is full, but the small bank holds the job, so the site keeps no headroom for it.
     let next = run(&mut host);
     assert_eq!(host.state(next), Some(State::Depend));
     host.end(running[0]);
@@ -97,12 +97,16 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
         [None, Some(wide)]
     );
     host.end(first);
-    assert_eq!(states(&host, &[wide, small]), [State::Sched, State::Depend], "the place above is the job's");
+    assert_eq!(
+        states(&host, &[wide, small]),
+        [State::Sched, State::Depend],
+        "the site keeps its headroom for the job"
+    );
     exact(&host);
 }
 
-/// Four GPUs of user 8 in a limit of four on bank A, which overtook a job of user 7 that asks for all of them.
-fn overtaken_in(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, JobId) {
+/// Submits four GPUs of user 8 under a limit of four on bank A, and `wide`, which they overtake. Returns three of them, and `wide`.
+fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, JobId) {
     let mut host = sample(limits);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let wide = host.submit(wide).unwrap();
@@ -115,20 +119,20 @@ fn overtaken_in(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, Job
     (host, running, wide)
 }
 
-/// Which scope has no headroom changes: headroom is kept in one scope at a time, and others go where it no longer is.
+/// Another scope has no headroom after each change. One scope at a time keeps headroom, and other jobs go in the scope that no longer does.
 #[test]
 fn a_reservation_moves_with_the_scope_that_holds_the_job() {
     let limits = vec![gpus(bank("A"), 4), gpus(Target::User(UserId(7)), 4)];
-    let (mut host, mut running, wide) = overtaken_in(limits, job(7, "A", 4));
+    let (mut host, mut running, wide) = submit_overtaken(limits, job(7, "A", 4));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late), Some(State::Depend));
     let own = host.submit(job(7, "B", 1)).unwrap();
-    assert_eq!(states(&host, &[own, late]), [State::Sched; 2], "now the user's own limit holds the job");
+    assert_eq!(states(&host, &[own, late]), [State::Sched; 2], "the user's own limit holds the job now");
     running.push(late);
     let own_late = host.submit(job(7, "B", 1)).unwrap();
     assert_eq!(why(&host, own_late).holds.remove(0).kept_for, Some(wide));
     host.end(own);
-    assert_eq!(host.state(own_late), Some(State::Sched), "the user's limit has room for it again");
+    assert_eq!(host.state(own_late), Some(State::Sched), "the user's limit has headroom for the job again");
     host.end(own_late);
     host.end(running.remove(0));
     let last = host.submit(job(8, "A", 1)).unwrap();
@@ -138,16 +142,16 @@ fn a_reservation_moves_with_the_scope_that_holds_the_job() {
     exact(&host);
 }
 
-/// Of a change in DEPEND Flux tells those who subscribed to the job.
+/// Flux reports a change in DEPEND only to plugins that subscribed to the job.
 #[test]
 fn a_reservation_ends_when_the_urgency_becomes_0() {
-    let (mut host, mut running, wide) = overtaken_in(vec![gpus(bank("A"), 4)], job(7, "A", 4));
+    let (mut host, mut running, wide) = submit_overtaken(vec![gpus(bank("A"), 4)], job(7, "A", 4));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late), Some(State::Depend));
     host.set_urgency(wide, 0);
     assert_eq!(host.state(late), Some(State::Sched));
     assert!(!host.engine.ledger().is_overtaken(wide));
-    // Protected it is again when it was overtaken again.
+    // The job gets a reservation again after it was overtaken again.
     running.push(late);
     host.set_urgency(wide, 16);
     for _ in 0..=OVERTAKEN {
@@ -159,9 +163,9 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
     exact(&host);
 }
 
-/// The urgency changed before the job was overtaken, when nobody told.
+/// The urgency changed before the job was overtaken, when the plugin was not subscribed to the job.
 #[test]
-fn an_overtaken_job_is_asked_for_its_urgency() {
+fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
     let mut host = sample(vec![gpus(bank("A"), 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let wide = host.submit(job(7, "A", 4)).unwrap();
@@ -176,7 +180,7 @@ fn an_overtaken_job_is_asked_for_its_urgency() {
 
 #[test]
 fn a_reservation_ends_when_the_queue_is_stopped() {
-    let (mut host, _, wide) = overtaken_in(vec![gpus(bank("A"), 4)], job(7, "A", 4).queue("q2"));
+    let (mut host, _, wide) = submit_overtaken(vec![gpus(bank("A"), 4)], job(7, "A", 4).queue("q2"));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late), Some(State::Depend));
     host.set_queue("q2", false);
@@ -186,9 +190,8 @@ fn a_reservation_ends_when_the_queue_is_stopped() {
     exact(&host);
 }
 
-/// Each is protected in the scope that holds it, also where both are of one association.
 #[test]
-fn two_overtaken_jobs_of_an_association_are_protected_at_once() {
+fn two_overtaken_jobs_of_an_association_have_reservations_in_two_scopes() {
     let in_queue = |queue| limit(bank("A"), Some(queue), "run-sched-gpus", 4);
     let mut host = site(vec![in_queue("q1"), in_queue("q2")]);
     let mut wide = Vec::new();
@@ -209,43 +212,43 @@ fn two_overtaken_jobs_of_an_association_are_protected_at_once() {
     exact(&host);
 }
 
-/// Of several limits on one scope only those keep headroom that have none for the job.
+/// Of several limits on one scope, only those without headroom for the job keep headroom.
 #[test]
-fn a_limit_with_headroom_keeps_nothing_beside_one_without() {
+fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
     let limits = vec![gpus(bank("A"), 4), limit(bank("A"), None, "run-sched-jobs", 40)];
-    let (mut host, _, _) = overtaken_in(limits, job(7, "A", 4));
+    let (mut host, _, _) = submit_overtaken(limits, job(7, "A", 4));
     let [without, with] = [0, 1].map(|gpus| host.submit(job(8, "A", gpus)).unwrap());
     assert_eq!(states(&host, &[without, with]), [State::Sched, State::Depend]);
     assert_eq!(host.names(with), ["max-run-sched-gpus-bank"]);
     exact(&host);
 }
 
-/// Nested banks, both full of smaller jobs: the inner one keeps headroom first, then the outer one; the job goes.
+/// Both banks are full of smaller jobs. The inner bank keeps headroom first, then the outer bank.
 #[test]
-fn a_job_that_two_nested_banks_hold_goes_in_the_end() {
+fn a_job_that_two_nested_banks_hold_is_released_eventually() {
     let limits = vec![gpus(bank("A"), 4), gpus(bank("science"), 6)];
-    let (mut host, mut running, wide) = overtaken_in(limits, job(7, "A", 4));
-    let mut beside: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 1)).unwrap()).collect();
+    let (mut host, mut running, wide) = submit_overtaken(limits, job(7, "A", 4));
+    let mut outside: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 1)).unwrap()).collect();
     let mut ends = 0;
     while host.state(wide) == Some(State::Depend) {
-        for ids in [&mut running, &mut beside] {
+        for ids in [&mut running, &mut outside] {
             if !ids.is_empty() {
                 host.end(ids.remove(0));
             }
         }
         running.push(host.submit(job(8, "A", 1)).unwrap());
-        beside.push(host.submit(job(7, "B", 1)).unwrap());
+        outside.push(host.submit(job(7, "B", 1)).unwrap());
         ends += 1;
-        assert!(ends < 20, "it starves");
+        assert!(ends < 20, "the job starves");
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     }
     exact(&host);
 }
 
-/// A push that raises the limit of the scope that holds the job lets it go, and whoever has room beside it.
+/// Under a limit of 7 the overtaken job has headroom and no reservation, so the job of higher priority goes. Under 8 both go.
 #[test]
-fn a_raised_limit_lets_the_overtaken_job_go_first() {
-    let (mut host, _, wide) = overtaken_in(vec![gpus(bank("A"), 4)], job(7, "A", 4));
+fn a_raised_limit_releases_the_overtaken_job() {
+    let (mut host, _, wide) = submit_overtaken(vec![gpus(bank("A"), 4)], job(7, "A", 4));
     let late = host.submit(job(8, "A", 1)).unwrap();
     push(&mut host, vec![gpus(bank("A"), 7)]);
     assert_eq!(states(&host, &[late]), [State::Sched]);

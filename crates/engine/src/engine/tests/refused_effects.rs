@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What Flux refuses, and jobs that end out of turn: what cannot be provoked from outside a broker.
+//! Effects that Flux refuses, and jobs that end out of turn. These cases cannot be provoked from outside a broker.
 //! Rules: R18
 
 use super::host::Host;
@@ -10,8 +10,8 @@ use crate::ids::{JobId, Limit};
 use crate::limits::{HoldName, RULES};
 use fairshare::Policy;
 
-/// One job in SCHED, a second one held by `max_sched_jobs` 1.
-fn one_held() -> (Host, JobId, JobId) {
+/// Returns a job in SCHED and a second one that `max_sched_jobs` 1 holds.
+fn submit_scheduled_and_held() -> (Host, JobId, JobId) {
     let mut one = association(7, "A");
     one.max_sched_jobs = Limit(1);
     let mut host = Host::with(vec![record(one, "A")], vec![queue("q1")]);
@@ -24,7 +24,7 @@ fn refuse(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
     engine.refused(effect, why)
 }
 
-/// The first name taken off a job.
+/// Returns the first removal of a dependency.
 fn removal(effects: &[Effect]) -> Option<(JobId, HoldName)> {
     effects.iter().find_map(|effect| match effect {
         Effect::RemoveDependency(id, name) => Some((*id, *name)),
@@ -37,8 +37,8 @@ fn names(engine: &Engine, id: JobId) -> Vec<String> {
 }
 
 #[test]
-fn flaw_25_a_refused_name_is_told_by_name_and_not_believed() {
-    let (mut host, _, held) = one_held();
+fn flaw_25_a_refused_dependency_is_logged_and_does_not_hold_the_job() {
+    let (mut host, _, held) = submit_scheduled_and_held();
     let name = RULES.parse("max-sched-jobs-user-limit").unwrap();
     let why = Refusal::Other("out of memory".to_owned());
     let told = refuse(&mut host.engine, Effect::AddDependency(held, name), why);
@@ -52,8 +52,8 @@ fn flaw_25_a_refused_name_is_told_by_name_and_not_believed() {
 }
 
 #[test]
-fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
-    let (mut host, first, held) = one_held();
+fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
+    let (mut host, first, held) = submit_scheduled_and_held();
     let effects = host.engine.handle(NOW, Event::Inactive(first));
     let Some((id, name)) = removal(&effects) else { panic!("no removal") };
     assert_eq!((id, name.to_string().as_str()), (held, "max-sched-jobs-user-limit"));
@@ -64,22 +64,22 @@ fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
     assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     assert!(host.engine.ledger().job(held).unwrap().footprint().is_idle());
-    // It kept no reservation, so that the pass goes on with it, and the next pass tries again.
+    // The job kept no reservation, so the scan goes on, and the next scan tries again.
     let rest = effects
         .into_iter()
         .filter_map(|effect| if let Effect::Then(step) = effect { Some(step) } else { None });
     for step in rest {
         let on = host.engine.step(step);
-        assert_eq!(removal(&on), None, "once in a pass");
+        assert_eq!(removal(&on), None, "once in a scan");
         host.apply(on);
     }
     assert_eq!(removal(&host.engine.step(Step::ReleaseAll)), Some((held, name)));
 }
 
 #[test]
-fn flaw_25_a_name_that_is_gone_already_is_no_error() {
+fn flaw_25_a_dependency_that_is_gone_already_is_no_error() {
     for why in [Refusal::Absent, Refusal::TooLate] {
-        let (mut host, first, held) = one_held();
+        let (mut host, first, held) = submit_scheduled_and_held();
         let (id, name) = removal(&host.engine.handle(NOW, Event::Inactive(first))).unwrap();
         let told = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
         assert!(told.is_empty(), "{told:?}");
@@ -89,11 +89,11 @@ fn flaw_25_a_name_that_is_gone_already_is_no_error() {
 
 #[test]
 fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
-    let (mut host, first, held) = one_held();
-    // The allocation arrives when the job is already on its way out: RUN is never seen.
+    let (mut host, first, held) = submit_scheduled_and_held();
+    // The allocation arrives after the job was cancelled, so the plugin sees no RUN.
     host.engine.handle(NOW, Event::Priority(first, 16));
     host.end(first);
-    assert_eq!(host.state(held), Some(State::Sched), "the place of the first is free, once");
+    assert_eq!(host.state(held), Some(State::Sched), "the first job's headroom is free, once");
     assert_eq!(host.count(7, "A", State::Sched), 1);
     host.start(held);
     host.end(held);
@@ -102,8 +102,8 @@ fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
     assert_eq!(host.engine.ledger().usage(association).unwrap().active_jobs, 0);
 }
 
-/// Pending jobs whose price is not the exact one.
-fn lagging(host: &Host) -> usize {
+/// Returns the number of pending jobs whose priority is stale.
+fn count_stale(host: &Host) -> usize {
     let pending = host.jobs.iter().filter(|(_, job)| job.state == State::Sched);
     pending
         .filter(|(id, job)| {
@@ -112,9 +112,9 @@ fn lagging(host: &Host) -> usize {
         .count()
 }
 
-/// By then nothing else has moved: it ran before, and how usages compare stays what it is.
+/// Nothing else has changed by then: the job ran before, and the order of the usages is the same.
 #[test]
-fn prices_of_a_refused_loop_are_tried_again_at_the_next_refresh() {
+fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
     let mut host = live(Policy::Classic);
     host.engine.batches.posted = 100_000;
     let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -129,23 +129,23 @@ fn prices_of_a_refused_loop_are_tried_again_at_the_next_refresh() {
     let loops = host.loops;
     host.refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to reprioritize: out of memory")));
-    assert!(host.loops == loops && lagging(&host) > 300, "{}", lagging(&host));
+    assert!(host.loops == loops && count_stale(&host) > 300, "{}", count_stale(&host));
     let told = host.engine.view().live_snapshot().last.unwrap();
     assert_eq!(
         (told.touched, told.lagging, told.right_to),
-        (0, lagging(&host), Some(0)),
+        (0, count_stale(&host), Some(0)),
         "nothing was posted"
     );
     host.refuse_loops = None;
     host.refresh(30.0);
-    assert_eq!((host.loops - loops, lagging(&host)), (1, 0));
+    assert_eq!((host.loops - loops, count_stale(&host)), (1, 0));
     host.refresh(30.0);
-    assert_eq!(host.loops - loops, 1, "once is enough");
+    assert_eq!(host.loops - loops, 1, "the loop runs once");
 }
 
-/// Where nobody has another price: whoever has none has to be asked for.
+/// No priority changed, but jobs without a priority have to be asked for.
 #[test]
-fn a_refused_loop_of_a_push_is_run_at_the_next_refresh() {
+fn a_loop_of_a_push_that_flux_refused_is_run_at_the_next_refresh() {
     let mut host = live(Policy::Classic);
     host.submit(HostJob::new(7).bank("A")).unwrap();
     host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
@@ -158,20 +158,19 @@ fn a_refused_loop_of_a_push_is_run_at_the_next_refresh() {
     }
 }
 
-/// Another price tells it once more, though nothing else has changed.
 #[test]
-fn a_fair_share_that_could_not_be_told_is_told_again() {
-    let (mut host, first, _) = one_held();
+fn a_fair_share_memo_that_flux_refused_is_sent_again() {
+    let (mut host, first, _) = submit_scheduled_and_held();
     let before = host.jobs[&first].memos.len();
     host.event(Event::Reprioritize);
-    assert_eq!(host.jobs[&first].memos.len(), before, "it is no news");
+    assert_eq!(host.jobs[&first].memos.len(), before, "the fair-share did not change");
     refuse(&mut host.engine, Effect::Memo(first, 0.5), Refusal::Other("no memory".to_owned()));
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&first].memos.len(), before + 1);
 }
 
 #[test]
-fn a_subscription_that_was_refused_is_not_given_back() {
+fn a_refused_subscription_is_not_cancelled() {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
     let id = JobId(77);
     let asked = host.engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies: true });

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes as people are shown them, with what is in use.
+//! Limits over scopes in the answer to a query of standings, with their use.
 
 use super::*;
 use crate::engine::answers::{LimitShown, Open, StandingsWanted};
 
 /// Returns the scope of a limit over a scope, in words.
-fn whose(limit: &LimitShown) -> Option<String> {
+fn scope_text(limit: &LimitShown) -> Option<String> {
     Some(Target::parse(&limit.scope, limit.name.as_deref()?).unwrap().to_string())
 }
 
-/// Of an association: those on itself, on its bank and the banks above, and on its user.
+/// The limits are on the association itself, on its bank and the banks above, and on its user.
 #[test]
-fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
+fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
     let user = |user| Target::User(UserId(user));
     let mut host = site(vec![
         limit(bank("science"), None, "run-sched-gpus", 8),
@@ -45,7 +45,7 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
         (
             8,
             "A",
-            // Nobody counts here yet but in the banks.
+            // The user has no jobs: the figures are those of the banks.
             &[
                 ("bank A", None, 1, Some(5)),
                 ("bank science", None, 5, Some(8)),
@@ -57,7 +57,7 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
             9,
             "C",
             &[
-                // Of a bank by name, and of each: of another amount both.
+                // One limit names the bank, and one of another measure is on each bank: both apply.
                 ("bank C", None, 0, Some(1)),
                 ("bank C", None, 0, Some(5)),
                 ("bank root", Some("q1"), 1, Some(2)),
@@ -71,18 +71,23 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
         let page = page(open);
         let standing =
             page.associations.iter().find(|it| (it.userid, it.bank.as_str()) == (UserId(user), of));
-        let over = standing.unwrap().limits.iter().filter_map(|it| Some((it, whose(it)?)));
+        let over = standing.unwrap().limits.iter().filter_map(|it| Some((it, scope_text(it)?)));
         let shown: Vec<_> = over
-            .map(|(it, whose)| {
-                (whose, it.queue.as_ref().map(|queue| queue.as_str().to_owned()), it.used, it.cap)
+            .map(|(it, scope_text)| {
+                (scope_text, it.queue.as_ref().map(|queue| queue.as_str().to_owned()), it.used, it.cap)
             })
             .collect();
-        // What one has oneself is one's own; what all in a bank have is what others use.
-        let is_shown = |whose: &str| open != Open::Own || whose.starts_with("user ");
+        // The use of a bank's limit is about other users, so it is hidden.
+        let is_shown = |scope_text: &str| open != Open::Own || scope_text.starts_with("user ");
         let expected: Vec<_> = expected
             .iter()
-            .map(|(whose, queue, used, cap)| {
-                ((*whose).to_owned(), queue.map(str::to_owned), is_shown(whose).then_some(*used), *cap)
+            .map(|(scope_text, queue, used, cap)| {
+                (
+                    (*scope_text).to_owned(),
+                    queue.map(str::to_owned),
+                    is_shown(scope_text).then_some(*used),
+                    *cap,
+                )
             })
             .collect();
         assert_eq!(shown, expected, "user {user} in bank {of}, {open:?}");
@@ -90,9 +95,9 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
     exact(&host);
 }
 
-/// A released job reserves what it will run with: that is shown as reserved, and nothing as used before it runs.
+/// A released job reserves headroom until it runs, and only then counts as use.
 #[test]
-fn what_released_jobs_reserve_is_shown_apart_from_what_runs() {
+fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
     let mut host = site(vec![limit(bank("C"), None, "run-jobs", 2)]);
     let of_c = |host: &Host| {
         let wanted =
@@ -104,14 +109,14 @@ fn what_released_jobs_reserve_is_shown_apart_from_what_runs() {
         (limit.used.unwrap(), limit.reserved.unwrap())
     };
     let jobs = [0; 4].map(|_| host.submit(job(9, "C", 0)).unwrap());
-    assert_eq!(of_c(&host), (0, 0), "they may run: none was held");
+    assert_eq!(of_c(&host), (0, 0), "no job was held, so none has a reservation");
     host.start(jobs[0]);
     host.start(jobs[1]);
     assert_eq!(of_c(&host), (2, 0));
     let held = host.submit(job(9, "C", 0)).unwrap();
     assert_eq!((host.state(held), of_c(&host)), (Some(State::Depend), (2, 0)));
     host.end(jobs[0]);
-    assert_eq!((host.state(held), of_c(&host)), (Some(State::Sched), (1, 1)), "released, and does not run");
+    assert_eq!((host.state(held), of_c(&host)), (Some(State::Sched), (1, 1)), "released, and not running");
     host.end(jobs[1]);
     assert_eq!(of_c(&host), (0, 1), "nothing runs");
     host.start(held);

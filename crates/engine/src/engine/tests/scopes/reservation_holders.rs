@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Claims of jobs that were overtaken often: who has none, and what happens when one is given up.
+//! Anti-starvation reservations: which overtaken jobs have one, and in which order they are released.
 //! Rules: R15
 
 use super::*;
 use crate::accounts::Association;
 
-/// Four jobs that fill a limit of four GPUs, and one that asks for all of them; then as many go before that as may.
-fn overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
+/// Returns four jobs that fill a limit of four GPUs, and a job that requests all four and was overtaken as often as is allowed.
+fn submit_overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let large = host.submit(job(7, "A", 4)).unwrap();
     overtake(host, &mut running);
@@ -23,12 +23,12 @@ fn overtake(host: &mut Host, running: &mut Vec<JobId>) {
 
 /// While the limits of its own association hold an overtaken job, no scope keeps headroom for it (plugin 9 #4).
 #[test]
-fn a_lower_limit_of_the_association_lets_others_go() {
+fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
     let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
-    let (mut running, large) = overtaken(&mut host);
+    let (mut running, large) = submit_overtaken(&mut host);
     host.end(running.remove(0));
     let late = host.submit(job(8, "A", 1)).unwrap();
-    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "what is left is kept");
+    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "the rest limits the headroom is reserved");
     let narrow = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
     host.end(running.remove(0));
@@ -60,11 +60,11 @@ fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
 }
 
 #[test]
-fn who_asks_for_more_than_a_cap_that_was_lowered_keeps_nobody_waiting() {
-    let of = |cap| vec![limit(bank("A"), None, "run-sched-gpus", cap)];
-    let mut host = site(of(4));
-    let (mut running, large) = overtaken(&mut host);
-    push(&mut host, of(3));
+fn a_job_larger_than_a_lowered_cap_has_no_reservation() {
+    let limits = |cap| vec![limit(bank("A"), None, "run-sched-gpus", cap)];
+    let mut host = site(limits(4));
+    let (mut running, large) = submit_overtaken(&mut host);
+    push(&mut host, limits(3));
     host.end(running.remove(0));
     overtake(&mut host, &mut running);
     overtake(&mut host, &mut running);
@@ -74,9 +74,8 @@ fn who_asks_for_more_than_a_cap_that_was_lowered_keeps_nobody_waiting() {
     exact(&host);
 }
 
-/// A job that won't be scheduled waits for its turn, and has no claim.
 #[test]
-fn who_is_not_to_run_keeps_nobody_waiting() {
+fn a_job_of_urgency_0_has_no_anti_starvation_reservation() {
     for urgency in [0, 16] {
         let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
         let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
@@ -92,11 +91,11 @@ fn who_is_not_to_run_keeps_nobody_waiting() {
     }
 }
 
-/// A smaller job would have no more luck: nobody is told that it would.
+/// A reservation holds a smaller job as well, so the answer does not suggest a smaller one.
 #[test]
-fn room_that_is_kept_helps_no_smaller_job() {
+fn the_explanation_of_a_job_held_by_a_reservation_suggests_no_smaller_job() {
     let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
-    let (mut running, _) = overtaken(&mut host);
+    let (mut running, _) = submit_overtaken(&mut host);
     running.drain(..2).for_each(|id| host.end(id));
     let late = host.submit(job(8, "A", 2)).unwrap();
     let told = super::super::why::why(&host, late);
@@ -104,19 +103,19 @@ fn room_that_is_kept_helps_no_smaller_job() {
     assert!(told.helps.iter().all(|help| help.code != "smaller"), "{:?}", told.helps);
 }
 
-/// Of two claims the older is met first, whoever has the better price or place, and also when prices moved since.
+/// The order is by age even if the newer job has the higher priority or place, or priorities have changed.
 #[test]
-fn the_older_of_two_claims_is_met_first() {
-    for prices_move in [false, true] {
+fn the_job_that_was_overtaken_first_is_released_first() {
+    for priorities_change in [false, true] {
         let mut host = site(vec![limit(bank("root"), None, "run-sched-gpus", 4)]);
         let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
         let older = host.submit(job(9, "C", 4)).unwrap();
         overtake(&mut host, &mut running);
         host.end(running.remove(0));
         assert!(host.engine.ledger().is_overtaken(older));
-        // From before it in the order of associations; its claim comes when the other's was met.
+        // Its association comes first in the order. It is overtaken after the older job's release.
         let newer = host.submit(job(7, "B", 4)).unwrap();
-        if prices_move {
+        if priorities_change {
             host.event(Event::Associations(vec![with_fairshare(7, "B", 0.99)]));
         }
         running.into_iter().for_each(|id| host.end(id));
@@ -127,9 +126,9 @@ fn the_older_of_two_claims_is_met_first() {
     }
 }
 
-/// It can't go by its own limits whatever room there is, and would keep everybody else waiting.
+/// The limits of its association hold the job whatever headroom the scope has, so a reservation would only delay other jobs.
 #[test]
-fn who_its_own_limits_hold_has_no_claim() {
+fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
     let narrow = Association { max_nodes: Limit(3), ..association(7, "A") };
     host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
@@ -147,10 +146,10 @@ fn who_its_own_limits_hold_has_no_claim() {
     exact(&host);
 }
 
-/// Two users' claims meet in what one of them has in two banks: the older is met first, also when it was placed anew since.
+/// Both jobs come under the limit on one user, who has them in two banks. The order is by age even after priorities have changed.
 #[test]
-fn of_two_claims_in_one_group_the_older_is_met_first() {
-    for prices_move in [false, true] {
+fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
+    for priorities_change in [false, true] {
         let limits = ["A", "B"].map(|name| limit(bank(name), None, "run-sched-gpus", 4));
         let own = limit(Target::User(UserId(7)), None, "run-sched-gpus", 4);
         let mut host = site(limits.into_iter().chain([own]).collect());
@@ -168,7 +167,7 @@ fn of_two_claims_in_one_group_the_older_is_met_first() {
             host.end(running[at].remove(0));
         }
         assert!([older, newer].iter().all(|id| host.engine.ledger().is_overtaken(*id)));
-        if prices_move {
+        if priorities_change {
             host.event(Event::Associations(vec![with_fairshare(7, "B", 0.3)]));
         }
         for at in [0, 1] {

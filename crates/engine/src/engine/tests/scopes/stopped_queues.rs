@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reservations of released jobs in a stopped queue: they lapse, and come back when the queue is started.
+//! Reservations of released jobs in a stopped queue: they lapse, and return when the queue is started.
 //! Rules: R7
 
 use super::super::site::narrow;
@@ -8,8 +8,12 @@ use super::*;
 use crate::accounts::{RunningLimits, RunningLimitsOf};
 use std::collections::BTreeMap;
 
-/// A job in q1 that was held and released by `limits`, and is not started; the next one, in q2, is held by its reservation.
-fn released(limits: Vec<SiteLimit>, own: Option<AssociationRecord>, user: u32) -> (Host, JobId, JobId) {
+/// Returns a job in q1 that was held by the limit, released, and not started, and a job in q2 that its reservation holds.
+fn submit_released_and_held(
+    limits: Vec<SiteLimit>,
+    own: Option<AssociationRecord>,
+    user: u32,
+) -> (Host, JobId, JobId) {
     let mut host = site(limits);
     host.event(Event::Associations(own.into_iter().collect()));
     let first = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
@@ -28,8 +32,8 @@ fn shared() -> Vec<SiteLimit> {
 }
 
 #[test]
-fn a_text_tells_what_runs_from_what_is_reserved() {
-    let (mut host, first, next) = released(shared(), None, 8);
+fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
+    let (mut host, first, next) = submit_released_and_held(shared(), None, 8);
     let told = why(&host, next).holds.remove(0);
     let text = "0 of 4 running cores of bank science with all below it are in use, 4 are reserved for released jobs; this job takes 4";
     assert_eq!((told.text.as_str(), told.used, told.reserved), (text, 4, 4));
@@ -41,8 +45,8 @@ fn a_text_tells_what_runs_from_what_is_reserved() {
     let told = why(&host, next).holds.remove(0);
     let text = "4 of 4 running cores of bank science with all below it are in use; this job takes 4";
     assert_eq!((told.text.as_str(), told.used, told.reserved), (text, 4, 0));
-    // A limit of the association's own record tells the same.
-    let (host, _, next) = released(Vec::new(), Some(narrow(7, "A")), 7);
+    // The text for a limit of the association's record has the same form.
+    let (host, _, next) = submit_released_and_held(Vec::new(), Some(narrow(7, "A")), 7);
     let told = why(&host, next).holds.remove(0);
     let text = "0 of 1 running jobs of user 7 in bank A are in use, 1 are reserved for released jobs; this job takes 1";
     assert_eq!(told.text, text);
@@ -51,14 +55,14 @@ fn a_text_tells_what_runs_from_what_is_reserved() {
 #[test]
 fn a_reservation_lapses_while_the_queue_is_stopped() {
     for (limits, own, user) in [(shared(), None, 8), (Vec::new(), Some(narrow(7, "A")), 7)] {
-        let (mut host, released, next) = released(limits, own, user);
+        let (mut host, released, next) = submit_released_and_held(limits, own, user);
         host.set_queue("q2", false);
         assert_eq!(host.state(next), Some(State::Depend), "another queue");
         host.set_queue("q2", true);
         host.set_queue("q1", false);
         assert_eq!([released, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
         host.end(next);
-        // Started again, the job reserves again.
+        // When the queue is started, the job has its reservation again.
         host.set_queue("q1", true);
         let last = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
         assert_eq!(host.state(last), Some(State::Depend));
@@ -97,15 +101,15 @@ fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
     }
 }
 
-/// A queue may have been stopped before the plugin was loaded.
+/// The queue was stopped before the plugin was loaded.
 #[test]
 fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
         for is_stopped in [true, false] {
-            let (mut host, released, next) = released(shared(), None, 8);
+            let (mut host, released, next) = submit_released_and_held(shared(), None, 8);
             let mut engine = Engine::small();
             engine.handle(NOW, Event::Policy(policy(shared()), SitePart::default()));
-            // The plugin that is replaced has not asked about queues since.
+            // The replaced plugin has not asked about queues since.
             host.stopped.extend(is_stopped.then(|| "q1".to_owned()));
             host.oracle.stopped = host.stopped.clone();
             host.replay(is_reload, engine);
@@ -116,10 +120,10 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
     }
 }
 
-/// A job that comes to a queue that is known to be stopped, or moves there or away from there.
+/// The job moves into a queue that is known to be stopped, and back.
 #[test]
-fn a_job_reserves_by_the_queue_that_it_is_in() {
-    let (mut host, released, next) = released(shared(), None, 8);
+fn a_reservation_lapses_while_the_job_is_in_a_stopped_queue_and_returns_when_it_moves_out() {
+    let (mut host, released, next) = submit_released_and_held(shared(), None, 8);
     host.update(next, Some("q1"), None).unwrap();
     host.set_queue("q2", false);
     host.update(released, Some("q2"), None).unwrap();
@@ -131,10 +135,10 @@ fn a_job_reserves_by_the_queue_that_it_is_in() {
     exact(&host);
 }
 
-/// Flux starts the jobs of a queue before anybody asks: by the strict rule they count in a stopped queue too.
+/// When a queue starts, Flux starts its jobs before the plugin hears of it. If running limits are strict, jobs in a stopped queue count too.
 #[test]
-fn by_the_strict_rule_jobs_count_in_a_stopped_queue() {
-    let (mut host, _, next) = released(shared(), None, 8);
+fn jobs_in_a_stopped_queue_count_if_running_limits_are_strict() {
+    let (mut host, _, next) = submit_released_and_held(shared(), None, 8);
     let running = RunningLimitsOf { others: RunningLimits::Strict, queues: BTreeMap::new() };
     host.event(Event::Settings(Settings { running, ..Settings::default() }));
     host.set_queue("q1", false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Table rows: refusals with their texts, prices.
+//! Rejections with their texts, defaults for jobs, and priorities, in tables.
 //! Rules: L6, L14, L15, P6, P10, P11, P13
 
 use super::host::Host;
@@ -26,7 +26,7 @@ fn site() -> Host {
 }
 
 #[test]
-fn refusals_name_what_is_wrong() {
+fn a_rejection_names_its_cause() {
     let user = || HostJob::new(7);
     let project = |name: &str| HostJob { project: Some(name.to_owned()), ..user() };
     for (job, text) in [
@@ -62,7 +62,7 @@ fn refusals_name_what_is_wrong() {
 }
 
 #[test]
-fn refusals_say_what_else_there_is() {
+fn a_rejection_names_the_alternatives() {
     let mut first = association(7, "A");
     first.max_active_jobs = Limit(1);
     let second = association(7, "B");
@@ -89,13 +89,13 @@ fn refusals_say_what_else_there_is() {
 }
 
 #[test]
-fn unknown_queues_are_refused_where_the_site_says_so() {
+fn unknown_queues_are_rejected_if_the_site_denies_them() {
     let mut host = site();
     host.event(Event::Config(ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() }));
     let text = "queue \"lost\" is unknown to flux-accounting and deny-unknown-queues is enabled; yours: q1";
     assert_eq!(host.submit(HostJob::new(7).queue("lost")), Err(text.to_owned()));
     assert!(host.submit(HostJob::new(7)).is_ok());
-    // What is unknown too is no advice.
+    // The message suggests no unknown queue.
     let mut own = association(9, "A");
     own.queues = ["gone", "q2", "lost"].map(Into::into).into();
     host.event(Event::Associations(vec![record(own, "A")]));
@@ -105,7 +105,7 @@ fn unknown_queues_are_refused_where_the_site_says_so() {
 }
 
 #[test]
-fn the_active_limit_is_tested_on_submit_only() {
+fn the_limit_on_active_jobs_is_checked_on_submission_only() {
     let mut host = site();
     let first = host.submit(HostJob::new(7)).unwrap();
     host.submit(HostJob::new(7)).unwrap();
@@ -119,7 +119,7 @@ fn the_active_limit_is_tested_on_submit_only() {
 }
 
 #[test]
-fn a_size_that_cannot_be_counted_is_refused_even_without_data() {
+fn a_job_whose_size_cannot_be_counted_is_rejected_even_without_data() {
     for mut host in [site(), Host::new()] {
         let job = HostJob::new(7);
         let mut facts = Host::facts(JobId(1), &job);
@@ -133,18 +133,18 @@ fn a_size_that_cannot_be_counted_is_refused_even_without_data() {
 }
 
 #[test]
-fn a_job_without_bank_gets_the_defaults_and_a_named_bank_stays() {
+fn a_job_without_bank_and_project_gets_the_defaults() {
     let mut host = site();
     let id = host.submit(HostJob::new(7)).unwrap();
     let job = &host.jobs[&id];
     assert_eq!((job.bank.as_deref(), job.project.as_deref()), (Some("A"), Some("own")));
     assert_eq!(job.memos, [0.5]);
     host.event(Event::Reprioritize);
-    assert_eq!(host.jobs[&id].memos, [0.5], "an unchanged fair-share is not told again");
+    assert_eq!(host.jobs[&id].memos, [0.5], "an unchanged fair-share is not sent again");
 }
 
 #[test]
-fn prices_follow_the_jobs_own_queue_and_bank() {
+fn a_priority_uses_the_jobs_queue_and_bank() {
     let mut special = queue("q1");
     special.priority = 3;
     let rich = AssociationRecord { fairshare: 0.25, ..record(association(7, "B"), "A") };
@@ -155,18 +155,18 @@ fn prices_follow_the_jobs_own_queue_and_bank() {
     let other = host.submit(HostJob::new(7).bank("B").queue("q1")).unwrap();
     let held = host.submit(HostJob { urgency: 0, ..HostJob::new(7) }).unwrap();
     let urgent = host.submit(HostJob { urgency: 31, ..HostJob::new(7) }).unwrap();
-    let prices = |host: &Host| [plain, other, held, urgent].map(|id| host.jobs[&id].priority.unwrap());
-    assert_eq!(prices(&host), [50_000, 25_000 + 30_000 + 250, 0, 4_294_967_295]);
+    let priorities = |host: &Host| [plain, other, held, urgent].map(|id| host.jobs[&id].priority.unwrap());
+    assert_eq!(priorities(&host), [50_000, 25_000 + 30_000 + 250, 0, 4_294_967_295]);
     assert!(host.jobs[&held].memos.is_empty() && host.jobs[&urgent].memos.is_empty());
-    // An edited weight reaches pending jobs at the next reprioritize, not before.
+    // A pushed weight applies to pending jobs at the next reprioritize.
     host.event(Event::Weights(vec![("queue".to_owned(), 0)]));
-    assert_eq!(prices(&host)[1], 55_250);
+    assert_eq!(priorities(&host)[1], 55_250);
     host.event(Event::Reprioritize);
-    assert_eq!(prices(&host)[1], 25_250);
+    assert_eq!(priorities(&host)[1], 25_250);
 }
 
 #[test]
-fn a_score_of_zero_holds_or_not_as_the_site_says() {
+fn a_score_of_0_gives_the_priority_that_the_site_chose() {
     let mut host = site();
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let id = host.submit(HostJob::new(7)).unwrap();
@@ -177,7 +177,7 @@ fn a_score_of_zero_holds_or_not_as_the_site_says() {
 }
 
 #[test]
-fn a_waiting_job_is_neither_held_nor_counted_until_data_come() {
+fn a_job_without_data_is_neither_held_nor_counted() {
     let mut host = Host::new();
     let named = host.submit(HostJob::new(7).bank("A")).unwrap();
     let plain = host.submit(HostJob::new(7)).unwrap();
@@ -188,9 +188,9 @@ fn a_waiting_job_is_neither_held_nor_counted_until_data_come() {
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(0);
     host.event(Event::Associations(vec![record(one, "A")]));
-    assert_eq!(states(&host), [Some(State::Priority); 4], "data move no job");
+    assert_eq!(states(&host), [Some(State::Priority); 4], "records move no job");
     let id = host.engine.book().find(UserId(7), Some("A")).unwrap();
-    assert_eq!(host.engine.ledger().usage(id).unwrap().active_jobs, 2, "but they are counted");
+    assert_eq!(host.engine.ledger().usage(id).unwrap().active_jobs, 2, "the jobs are counted");
     host.event(Event::Reprioritize);
     assert_eq!(states(&host), [Some(State::Priority), Some(State::Priority), None, Some(State::Priority)]);
     let mut one = association(7, "A");
@@ -209,9 +209,9 @@ fn a_waiting_job_is_neither_held_nor_counted_until_data_come() {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// His record comes last in a push of flux-accounting's, after its reprioritize.
+/// In flux-accounting's push the owner's record comes last, after the reprioritize.
 #[test]
-fn the_owners_held_job_has_its_turn_when_his_record_comes() {
+fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     let narrow = || Queue { max_running_jobs: Limit(1), ..queue("q1") };
     let own = || Event::Associations(vec![record(association(OWNER.0, "me"), "me")]);
     let mut host = Host::new();
@@ -228,27 +228,27 @@ fn the_owners_held_job_has_its_turn_when_his_record_comes() {
     host.event(Event::Queues(vec![narrow()]));
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.event(Event::Reprioritize);
-    assert_eq!(host.state(jobs[1]), Some(State::Depend), "nothing is known of him");
-    // Somebody else's may come with it.
+    assert_eq!(host.state(jobs[1]), Some(State::Depend), "the owner's record has not come");
+    // The record of another user may come with it.
     let with_other = vec![record(association(OWNER.0, "me"), "me"), record(association(8, "A"), "A")];
     host.event(Event::Associations(with_other));
     assert_eq!((host.state(jobs[1]), host.state(jobs[2])), (Some(State::Sched), Some(State::Depend)));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
-    // Where he is the only user his record comes first, too: before the limits of queues.
+    // If the owner is the only user, a record of the owner comes before the limits of queues too.
     host.start(jobs[1]);
     host.replay(true, Engine::small());
     for event in [own(), Event::Queues(vec![narrow()]), Event::Reprioritize, own()] {
         host.event(event);
-        assert_eq!(host.state(jobs[2]), Some(State::Depend), "the other one runs");
+        assert_eq!(host.state(jobs[2]), Some(State::Depend), "the other job runs");
     }
     host.end(jobs[1]);
     assert_eq!(host.state(jobs[2]), Some(State::Sched));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// An update of another plugin's may come unvalidated between data and reprioritize.
+/// Another plugin may update a job unchecked between the data and the reprioritize.
 #[test]
-fn a_waiting_jobs_project_is_judged_though_it_was_updated() {
+fn the_project_of_a_job_without_data_is_checked_after_an_update() {
     let mut host = Host::new();
     let id = host.submit(HostJob { project: Some("secret".to_owned()), ..HostJob::new(7) }).unwrap();
     host.event(Event::Projects(vec!["p1".into(), "secret".into()]));
@@ -262,7 +262,7 @@ fn a_waiting_jobs_project_is_judged_though_it_was_updated() {
 }
 
 #[test]
-fn names_of_any_length_are_kept_of_nobody() {
+fn a_name_of_more_than_1024_bytes_is_rejected() {
     for has_data in [false, true] {
         let mut host = if has_data { site() } else { Host::new() };
         let endless = "x".repeat(1025);
@@ -282,7 +282,7 @@ fn names_of_any_length_are_kept_of_nobody() {
 }
 
 #[test]
-fn a_waiting_job_in_a_forbidden_queue_ends_with_a_reason() {
+fn a_job_without_data_in_a_forbidden_queue_ends_with_a_reason() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7).queue("q9")).unwrap();
     host.event(Event::Queues(vec![queue("q9")]));
@@ -306,7 +306,7 @@ fn a_removed_association_keeps_its_live_jobs() {
 }
 
 #[test]
-fn a_held_job_whose_association_is_gone_moves_to_the_bank_that_its_user_names() {
+fn a_held_job_without_association_is_released_by_an_update_to_a_valid_bank() {
     let mut host = site();
     let mut narrow = association(7, "A");
     narrow.max_running_jobs = Limit(0);
@@ -350,13 +350,13 @@ fn a_scheduled_job_without_data_keeps_its_priority() {
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
     let answer = host.engine.handle(NOW, Event::PriorityGet(id, 16));
     assert!(matches!(answer.first(), Some(Effect::KeepPriority)), "{answer:?}");
-    // In PRIORITY it would get none: that is another answer.
+    // In PRIORITY the job has no priority to keep.
     let answer = host.engine.handle(NOW, Event::Priority(id, 16));
     assert!(matches!(answer.as_slice(), [Effect::PriorityUnavailable]), "{answer:?}");
 }
 
 #[test]
-fn a_replayed_job_that_data_lack_waits_and_is_logged_once() {
+fn a_replayed_job_without_an_association_stays_in_priority_and_is_logged_once() {
     let mut host = site();
     let id = host.submit(HostJob::new(7).bank("A").after("afterany:1")).unwrap();
     host.remove_dependency(id, "afterany:1");

@@ -12,7 +12,7 @@ fn make_virtual(host: &mut Host) {
     host.event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
 }
 
-/// One running job of each association in q1, and jobs of two nodes at most; q2 has no limits of its own.
+/// Each association may run one job in q1, of two nodes at most. Queue q2 has no limits of its own.
 fn limited(limits: Vec<SiteLimit>) -> Policy {
     let mut parent = queue("q1");
     (parent.max_running_jobs, parent.max_nodes_per_assoc) = (Limit(1), Limit(2));
@@ -42,7 +42,7 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
         let why = super::super::why::why(&host, waits);
         assert_eq!(why.holds[0].queue, Some(QueueName::from("q1")));
         assert_eq!((why.holds[0].used, why.holds[0].frees[0].id), (1, runs));
-        // Of somebody else nothing counts there.
+        // Jobs of another association do not count there.
         let other = host.submit(in_queue(8, second)).unwrap();
         assert_eq!(host.state(other), Some(State::Sched));
         host.end(runs);
@@ -52,7 +52,7 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
 }
 
 #[test]
-fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_refused() {
+fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
     let mut host = Host::new();
     make_virtual(&mut host);
     host.event(Event::Policy(limited(vec![]), SitePart::default()));
@@ -61,7 +61,7 @@ fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_refused() {
 }
 
 #[test]
-fn shared_limits_on_a_queue_count_its_virtual_queues_when_flux_says_which_those_are() {
+fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
     let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = site(vec![shared]);
     let first = host.submit(job(7, "A", 0)).unwrap();
@@ -78,7 +78,7 @@ fn shared_limits_on_a_queue_count_its_virtual_queues_when_flux_says_which_those_
     host.start(third);
     host.end(third);
     assert_eq!(host.state(fourth), Some(State::Sched));
-    // It is not virtual any more.
+    // The queue is no longer virtual.
     let fifth = host.submit(job(7, "A", 0)).unwrap();
     assert_eq!(host.state(fifth), Some(State::Depend));
     host.parents.clear();
@@ -87,9 +87,8 @@ fn shared_limits_on_a_queue_count_its_virtual_queues_when_flux_says_which_those_
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// A move to the parent counts nothing twice.
 #[test]
-fn a_job_that_moves_from_a_virtual_queue_to_its_parent_takes_no_more() {
+fn a_job_that_moves_from_a_virtual_queue_to_its_parent_counts_once() {
     let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = Host::new();
     make_virtual(&mut host);
