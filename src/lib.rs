@@ -62,7 +62,7 @@
 //! - a page for a browser: its content, put into the frame of `crates/cli/src/html/page/mod.rs`.
 //!
 //! Three tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor: `a_ninth_limit_is_a_row`,
-//! `a_limit_on_a_single_job_is_a_row` and `a_fifth_factor_is_a_row` build an engine with one more row. `a_new_factor_keeps_the_promise_of_max_wait_behind` shows that a new
+//! `a_limit_on_a_single_job_is_a_row` and `a_fifth_factor_is_a_row` build an engine with one more row. `a_new_factor_keeps_the_guarantee_of_max_wait_behind` shows that a new
 //! factor cannot break that promise.
 //!
 //! # Architecture invariants

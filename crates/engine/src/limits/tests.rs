@@ -2,9 +2,9 @@
 //! The footprints of jobs, and the decisions of release scans.
 
 mod excerpts;
+mod scans;
 mod scopes;
 mod sets;
-mod walks;
 
 use super::ledger::Account;
 use super::*;
@@ -114,7 +114,7 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
 }
 
 #[test]
-fn a_job_is_held_in_priority_once_nothing_else_is_to_be_decided() {
+fn a_job_past_depend_is_held_only_if_it_was_admitted() {
     let book = book(1);
     let association = book.find(UserId(1), None).unwrap();
     for (admission, is_held) in [
@@ -139,7 +139,7 @@ fn release(ledger: &mut Ledger, book: &Book, association: AssociationId) -> Vec<
 }
 
 #[test]
-fn a_release_reserves_as_it_goes_and_keeps_order() {
+fn a_release_scan_reserves_headroom_for_each_job_in_order() {
     let book = book(2);
     let mut ledger = Ledger::default();
     for id in [30, 10, 20] {
@@ -148,7 +148,7 @@ fn a_release_reserves_as_it_goes_and_keeps_order() {
     let association = book.find(UserId(1), None).unwrap();
     let freed = release(&mut ledger, &book, association);
     assert_eq!(freed, [10, 20]);
-    assert!(release(&mut ledger, &book, association).is_empty(), "what was promised counts");
+    assert!(release(&mut ledger, &book, association).is_empty(), "reservations count");
     assert_eq!(ledger.drift(), []);
     ledger.remove(JobId(10));
     let freed = release(&mut ledger, &book, association);
@@ -157,7 +157,7 @@ fn a_release_reserves_as_it_goes_and_keeps_order() {
 }
 
 #[test]
-fn nothing_is_released_while_eventlogs_are_unread() {
+fn no_job_is_released_while_an_eventlog_is_unread() {
     let book = book(1);
     let mut ledger = Ledger::default();
     ledger.insert(JobId(1), held(&book));
@@ -170,7 +170,7 @@ fn nothing_is_released_while_eventlogs_are_unread() {
 }
 
 #[test]
-fn a_recount_mends_what_is_off_and_drift_says_so() {
+fn a_recount_repairs_counters_and_drift_reports_them() {
     let book = book(1);
     let mut ledger = Ledger::default();
     ledger.insert(JobId(1), job(&book, Phase::Run));
@@ -184,9 +184,9 @@ fn a_recount_mends_what_is_off_and_drift_says_so() {
     assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
 }
 
-/// A job that changes without its counters makes one difference, which names the kind of counter.
+/// A job that changes without its counters makes one difference.
 #[test]
-fn drift_says_what_is_off() {
+fn drift_names_the_kind_of_counter_that_differs() {
     let book = book(1);
     let unread = Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Depend) };
     for (one, change, wanted) in [
@@ -203,21 +203,21 @@ fn drift_says_what_is_off() {
         ledger.insert(JobId(1), one);
         ledger.corrupt(JobId(1), change);
         let drift = ledger.drift().into_iter();
-        let told: Vec<String> = drift.map(|(_, what)| what.split(':').next().unwrap().to_owned()).collect();
+        let kinds: Vec<String> = drift.map(|(_, what)| what.split(':').next().unwrap().to_owned()).collect();
         let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
-        assert_eq!(told, wanted);
+        assert_eq!(kinds, wanted);
     }
     // Of two held jobs of one class, one is no longer held.
     let mut ledger = Ledger::default();
     [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), held(&book)));
     ledger.corrupt(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
-    let told: Vec<String> = ledger.drift().into_iter().map(|(_, what)| what).collect();
-    assert_eq!(told, ["lines of held jobs"]);
+    let kinds: Vec<String> = ledger.drift().into_iter().map(|(_, what)| what).collect();
+    assert_eq!(kinds, ["lines of held jobs"]);
 }
 
-/// The scan had found both jobs before it released the first; then the second was removed.
+/// The scan finds both jobs before it releases the first, and then the second is removed.
 #[test]
-fn who_left_the_line_since_it_was_found_is_passed_over() {
+fn a_scan_skips_a_job_that_is_no_longer_held() {
     let book = book(9);
     for leaves in [false, true] {
         let mut ledger = Ledger::default();
@@ -237,7 +237,7 @@ fn who_left_the_line_since_it_was_found_is_passed_over() {
 }
 
 #[test]
-fn a_size_is_fixed_from_when_it_is_counted() {
+fn a_job_is_charged_in_sched_and_run() {
     let book = book(1);
     let all = [Phase::New, Phase::Depend, Phase::Priority, Phase::Sched, Phase::Run, Phase::Cleanup];
     let is_charged = all.map(|phase| job(&book, phase).is_charged());
@@ -245,7 +245,7 @@ fn a_size_is_fixed_from_when_it_is_counted() {
 }
 
 #[test]
-fn an_empty_ledger_is_one_without_jobs() {
+fn a_ledger_without_jobs_is_empty() {
     let book = book(1);
     let mut ledger = Ledger::default();
     assert!(ledger.is_empty());
@@ -254,7 +254,7 @@ fn an_empty_ledger_is_one_without_jobs() {
 }
 
 #[test]
-fn only_in_depend_is_a_job_up_to_others() {
+fn only_a_job_in_depend_can_be_blocked_by_other_plugins() {
     let book = book(1);
     let known = |phase| Job { knowledge: Knowledge::Known, ..job(&book, phase) };
     for (job, wanted) in [

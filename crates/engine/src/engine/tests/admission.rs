@@ -365,9 +365,9 @@ fn a_replayed_job_without_an_association_stays_in_priority_and_is_logged_once() 
     for _ in 0..3 {
         host.event(Event::Reprioritize);
     }
-    let told = host.logged.iter().filter(|line| line.contains("cannot find user/bank")).count();
+    let logged = host.logged.iter().filter(|line| line.contains("cannot find user/bank")).count();
     assert_eq!(
-        (host.state(id), told, host.exceptions.len()),
+        (host.state(id), logged, host.exceptions.len()),
         (Some(State::Priority), 1, 0),
         "{:?}",
         host.logged

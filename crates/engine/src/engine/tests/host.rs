@@ -9,8 +9,8 @@ mod actions;
 mod effects;
 mod reactor;
 
+use super::cached_priorities;
 use super::oracle::Oracle;
-use super::settled;
 use super::site::{HostJob, NOW};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{EndedJob, Engine, Event, JobFacts, Past, Refusal, State};
@@ -324,7 +324,7 @@ impl Host {
                 continue;
             }
             let urgency = job.urgency;
-            settled::agrees(&self.engine, self.now, id, urgency);
+            cached_priorities::agrees(&self.engine, self.now, id, urgency);
             let answer = self.callback(id, |facts| Event::PriorityGet(facts.id, urgency));
             // Flux ignores an unchanged priority, also of a job in PRIORITY.
             let present = self.jobs.get(&id).and_then(|job| job.priority);

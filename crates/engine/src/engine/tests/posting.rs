@@ -176,8 +176,8 @@ fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
             crate::engine::answers::why(&host.engine.view(), &Host::facts(*id, &host.jobs[id]), host.now)
                 .unwrap()
         };
-        let told: Vec<String> = jobs.iter().filter_map(|id| Some(why(id).lag?.reason.text)).collect();
-        assert!(!told.is_empty() && told.iter().all(|text| text.starts_with(reason)), "{told:?}");
+        let texts: Vec<String> = jobs.iter().filter_map(|id| Some(why(id).lag?.reason.text)).collect();
+        assert!(!texts.is_empty() && texts.iter().all(|text| text.starts_with(reason)), "{texts:?}");
     }
 }
 

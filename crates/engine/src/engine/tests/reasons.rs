@@ -115,9 +115,9 @@ fn several_changes_of_a_push_are_all_named() {
     };
     let moved = site.push(change, &["weight", "queue-priority", "shares"]);
     assert!(moved > 0);
-    let told = reasons(&site.host, site.of_7);
-    assert_eq!(told[0].text, "a push changed the weight of factor queue");
-    assert_eq!(told[1].text, "a push changed the priority of queue q1");
+    let answer = reasons(&site.host, site.of_7);
+    assert_eq!(answer[0].text, "a push changed the weight of factor queue");
+    assert_eq!(answer[1].text, "a push changed the priority of queue q1");
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn a_users_change_of_a_job_is_named() {
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
     assert_eq!(codes(&host, id), ["submitted"]);
     host.set_urgency(id, 20);
-    let told = reasons(&host, id);
-    assert_eq!((told.len(), told[0].text.as_str()), (1, "the job's urgency was changed from 16 to 20"));
+    let answer = reasons(&host, id);
+    assert_eq!((answer.len(), answer[0].text.as_str()), (1, "the job's urgency was changed from 16 to 20"));
     host.update(id, Some("q2"), None).unwrap();
     host.settle();
     assert_eq!(codes(&host, id), ["jobspec"]);
@@ -168,9 +168,9 @@ fn a_users_change_of_a_job_is_named() {
     assert_eq!(codes(&host, id), ["jobspec"]);
     for (urgency, former) in [(0, 20), (31, 0), (16, 31)] {
         host.set_urgency(id, urgency);
-        let told = reasons(&host, id);
+        let answer = reasons(&host, id);
         let text = format!("the job's urgency was changed from {former} to {urgency}");
-        assert_eq!((told.len(), told[0].text.as_str()), (1, text.as_str()));
+        assert_eq!((answer.len(), answer[0].text.as_str()), (1, text.as_str()));
     }
 }
 
@@ -288,8 +288,8 @@ fn the_last_change_before_usage_is_named_too() {
     for seconds in [300.0, 600.0] {
         site.host.engine.post_stale();
         site.host.refresh(seconds);
-        let told = why(&site.host, site.of_7);
-        let posted = told.posted.unwrap();
+        let answer = why(&site.host, site.of_7);
+        let posted = answer.posted.unwrap();
         let before = posted.before.unwrap();
         assert_eq!(
             (posted.reasons[0].code.as_ref(), before.reason.code.as_ref(), before.when),

@@ -41,8 +41,8 @@ fn flaw_25_a_refused_dependency_is_logged_and_does_not_hold_the_job() {
     let (mut host, _, held) = submit_scheduled_and_held();
     let name = RULES.parse("max-sched-jobs-user-limit").unwrap();
     let why = Refusal::Other("out of memory".to_owned());
-    let told = refuse(&mut host.engine, Effect::AddDependency(held, name), why);
-    let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
+    let outcome = refuse(&mut host.engine, Effect::AddDependency(held, name), why);
+    let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert_eq!(
         *text,
         format!("job {held}: failed to add dependency max-sched-jobs-user-limit: out of memory")
@@ -58,8 +58,8 @@ fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
     let Some((id, name)) = removal(&effects) else { panic!("no removal") };
     assert_eq!((id, name.to_string().as_str()), (held, "max-sched-jobs-user-limit"));
     let why = Refusal::Other("out of memory".to_owned());
-    let told = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
-    let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
+    let outcome = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
+    let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert!(text.contains("failed to remove dependency max-sched-jobs-user-limit: out of memory"), "{text}");
     assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
@@ -81,8 +81,8 @@ fn flaw_25_a_dependency_that_is_gone_already_is_no_error() {
     for why in [Refusal::Absent, Refusal::TooLate] {
         let (mut host, first, held) = submit_scheduled_and_held();
         let (id, name) = removal(&host.engine.handle(NOW, Event::Inactive(first))).unwrap();
-        let told = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
-        assert!(told.is_empty(), "{told:?}");
+        let outcome = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
+        assert!(outcome.is_empty(), "{outcome:?}");
         assert_eq!(names(&host.engine, held), Vec::<String>::new());
     }
 }
@@ -130,9 +130,9 @@ fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
     host.refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to reprioritize: out of memory")));
     assert!(host.loops == loops && count_stale(&host) > 300, "{}", count_stale(&host));
-    let told = host.engine.view().live_snapshot().last.unwrap();
+    let outcome = host.engine.view().live_snapshot().last.unwrap();
     assert_eq!(
-        (told.touched, told.lagging, told.right_to),
+        (outcome.touched, outcome.lagging, outcome.right_to),
         (0, count_stale(&host), Some(0)),
         "nothing was posted"
     );

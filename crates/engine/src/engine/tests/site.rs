@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs, associations and queues to start from.
+//! Jobs, associations and queues for tests.
 
 use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::{Past, State};
@@ -8,14 +8,14 @@ use crate::limits::{Allocation, Resources, Size};
 use std::collections::BTreeSet;
 
 pub const OWNER: UserId = UserId(1);
-/// When tests begin, in seconds since the epoch.
+/// The time when tests begin, in seconds since the epoch.
 pub const NOW: f64 = 1_700_000_000.0;
 pub const UNLIMITED: Limit = Limit(2_147_483_647);
 
 /// Nodes of the whole site.
 pub const SITE_NODES: u64 = 8;
 
-/// A job as the host sees it.
+/// A job in the model host.
 #[derive(Clone, Debug)]
 pub struct HostJob {
     pub user: u32,
@@ -25,36 +25,36 @@ pub struct HostJob {
     pub size: Size,
     pub state: State,
     pub urgency: i64,
-    /// That it was submitted with.
+    /// The urgency at submission.
     pub urgency_at_first: i64,
-    /// GPUs that it is given beyond what it asks for.
+    /// GPUs that the allocation has beyond the request.
     pub extra_gpus: u64,
     pub submitted: f64,
     pub duration: f64,
     pub started: Option<f64>,
-    /// Its time limit.
+    /// The time limit in seconds.
     pub limit: Option<f64>,
     pub priority: Option<i64>,
-    /// The price last answered, which Flux takes over when the callback is done.
+    /// The priority in the last answer to Flux, which Flux stores when the callback has returned.
     pub answered: Option<i64>,
     pub dependencies: BTreeSet<String>,
-    /// Whether its jobspec declares dependencies of others.
+    /// Whether the jobspec declares dependencies of other plugins.
     pub declares: bool,
-    /// Whether its eventlog could not be read when that was tried.
+    /// Whether an attempt to read the eventlog failed.
     pub was_unreadable: bool,
-    /// Whether it was held in PRIORITY since the plugin was loaded.
+    /// Whether the job was held in PRIORITY since the plugin was loaded.
     pub was_awaiting: bool,
-    /// Whether it was in SCHED, and keeps its place there.
+    /// Whether the job was in SCHED and still counts there.
     pub was_sched: bool,
-    /// It is in PRIORITY, and Flux was told that it has no price.
+    /// Whether the job is in PRIORITY without a priority.
     pub waits: bool,
-    /// It is in SCHED, at priority 0, and held there, as a query tells.
+    /// Whether the job is held in SCHED at priority 0.
     pub is_in_line: bool,
-    /// Flux never honours these again.
+    /// Names of dependencies that Flux accepts no more, because they were removed.
     pub dead: BTreeSet<String>,
-    /// What an eventlog would hold.
+    /// The dependency events of the eventlog: a name, and whether it was added.
     pub log: Vec<(String, bool)>,
-    /// What of it says how long it was eligible.
+    /// The events of the eventlog that decide how long the job was eligible.
     pub past: Vec<(f64, Past)>,
     pub memos: Vec<f64>,
     pub stored_memos: usize,
@@ -95,7 +95,7 @@ impl HostJob {
         }
     }
 
-    /// In SCHED, and not held there.
+    /// Whether the job is in SCHED and not held there.
     pub fn is_scheduled(&self) -> bool {
         self.state == State::Sched && !self.is_in_line
     }
@@ -120,12 +120,12 @@ impl HostJob {
         self
     }
 
-    /// What it is given when it runs.
+    /// Returns the size of the allocation.
     pub fn given(&self) -> Size {
         Size { gpus: self.size.gpus + self.extra_gpus, ..self.size }
     }
 
-    /// What Flux shows as R.
+    /// Returns R as Flux reports it.
     pub fn resources(&self) -> Resources {
         match self.started.filter(|_| matches!(self.state, State::Run | State::Cleanup)) {
             None => Resources::None,
@@ -139,7 +139,7 @@ impl HostJob {
         }
     }
 
-    /// Another plugin's dependency.
+    /// Adds a dependency of another plugin.
     pub fn after(mut self, foreign: &str) -> Self {
         self.dependencies.insert(foreign.to_owned());
         self.declares = true;
@@ -168,7 +168,7 @@ pub fn record(association: Association, def_bank: &str) -> AssociationRecord {
     AssociationRecord { association, fairshare: 0.5, def_bank: def_bank.into() }
 }
 
-/// An association of which one job may run.
+/// Returns an association that may run one job.
 pub fn narrow(user: u32, bank: &str) -> AssociationRecord {
     record(Association { max_running_jobs: Limit(1), ..association(user, bank) }, bank)
 }

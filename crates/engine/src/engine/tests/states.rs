@@ -6,7 +6,6 @@ use super::site::{HostJob, association, record};
 use crate::accounts::Association;
 use crate::ids::Limit;
 
-/// Every active job counts in one state, whatever has happened to it.
 #[test]
 fn each_active_job_counts_in_exactly_one_state() {
     let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
@@ -22,7 +21,7 @@ fn each_active_job_counts_in_exactly_one_state() {
         counts
     };
     assert_eq!(states(&host), [0; 6]);
-    // In the order running, pending, held, waiting, blocked, ending.
+    // The order is running, pending, held, waiting, blocked, ending.
     let running = host.submit(HostJob::new(7)).unwrap();
     host.start(running);
     assert_eq!(states(&host), [1, 0, 0, 0, 0, 0]);
@@ -37,7 +36,7 @@ fn each_active_job_counts_in_exactly_one_state() {
     assert_eq!(states(&host), [0, 3, 0, 0, 1, 0]);
     host.start(held);
     assert_eq!(states(&host), [1, 2, 0, 0, 1, 0]);
-    // Jobs of users without data are on their way to SCHED, and not pending as well.
+    // Jobs of users without data count as waiting, and not as pending too.
     let mut host = Host::new();
     for user in [5, 5, 6] {
         host.submit(HostJob::new(user)).unwrap();

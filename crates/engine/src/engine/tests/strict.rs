@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Running limits that hold: no more jobs are in SCHED than could run at once, where the site wants that.
+//! Strict running limits: no more jobs are in SCHED than could run at once.
 //! Rules: L18
 
 use super::examples::{exact, site, submit};
@@ -22,41 +22,41 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-fn five(host: &mut Host) -> [JobId; 5] {
+fn submit_five(host: &mut Host) -> [JobId; 5] {
     [(); 5].map(|()| submit(host, 1))
 }
 
 use State::{Depend, Run, Sched};
 
 #[test]
-fn on_a_busy_machine_no_more_get_to_the_scheduler_than_may_run() {
+fn strict_running_limits_let_no_more_jobs_into_sched_than_may_run() {
     for (settings, wanted) in
         [(Settings::default(), [Sched; 5]), (strict(), [Sched, Sched, Depend, Depend, Depend])]
     {
         let mut host = site(|a| a.max_running_jobs = Limit(2));
         host.event(Event::Settings(settings));
-        let jobs = five(&mut host);
+        let jobs = submit_five(&mut host);
         assert_eq!(states(&host, &jobs), wanted);
         exact(&host);
     }
 }
 
 #[test]
-fn the_place_of_a_job_in_sched_is_its_own_until_it_ends() {
+fn a_job_in_sched_keeps_its_headroom_until_it_ends() {
     let mut host = site(|a| a.max_running_jobs = Limit(2));
     host.event(Event::Settings(strict()));
-    let jobs = five(&mut host);
+    let jobs = submit_five(&mut host);
     host.start(jobs[0]);
     assert_eq!(states(&host, &jobs), [Run, Sched, Depend, Depend, Depend]);
     host.end(jobs[1]);
-    assert_eq!(states(&host, &jobs), [Run, Sched, Depend, Depend], "the next one by id");
+    assert_eq!(states(&host, &jobs), [Run, Sched, Depend, Depend], "the next job by id is released");
     host.end(jobs[0]);
     assert_eq!(states(&host, &jobs), [Sched, Sched, Depend]);
     exact(&host);
 }
 
 #[test]
-fn sizes_count_too() {
+fn strict_running_limits_count_nodes_and_cores_too() {
     let mut host = site(|a| (a.max_nodes, a.max_cores) = (Limit(4), Limit(5)));
     host.event(Event::Settings(strict()));
     let [a, b, c] = [(3, 3), (2, 2), (1, 1)]
@@ -66,36 +66,36 @@ fn sizes_count_too() {
 }
 
 #[test]
-fn each_queue_has_its_rule() {
+fn each_queue_has_its_own_rule_for_running_limits() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     host.event(Event::Settings(rules(RunningLimits::Upstream, &[("q1", RunningLimits::Strict)])));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let jobs = ["q2", "q2", "q1", "q1", "q2"].map(&mut in_queue);
-    // What is in SCHED counts by the rule of its own queue, whoever asks.
+    // A job in SCHED counts by the rule of its own queue.
     assert_eq!(states(&host, &jobs), [Sched, Sched, Sched, Depend, Depend]);
     exact(&host);
 }
 
 #[test]
-fn a_switch_counts_from_then_on_and_back_frees_at_once() {
+fn strict_running_limits_apply_to_new_jobs_and_their_end_releases_held_jobs_at_once() {
     let mut host = site(|a| a.max_running_jobs = Limit(2));
-    let jobs = five(&mut host);
+    let jobs = submit_five(&mut host);
     host.event(Event::Settings(strict()));
-    assert_eq!(states(&host, &jobs), [Sched; 5], "nobody is taken back");
+    assert_eq!(states(&host, &jobs), [Sched; 5], "jobs in SCHED stay there");
     let late = submit(&mut host, 1);
     assert_eq!(host.state(late), Some(Depend));
     exact(&host);
     for id in &jobs[..3] {
         host.end(*id);
     }
-    assert_eq!(host.state(late), Some(Depend), "two are still to run");
+    assert_eq!(host.state(late), Some(Depend), "two jobs in SCHED are still to run");
     host.event(Event::Settings(Settings::default()));
     assert_eq!(host.state(late), Some(Sched));
     exact(&host);
 }
 
 #[test]
-fn who_rests_gives_its_place_to_the_next() {
+fn a_job_whose_urgency_becomes_0_gives_its_headroom_to_the_next_job() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     host.event(Event::Settings(strict()));
     let [a, b] = [(); 2].map(|()| submit(&mut host, 1));
@@ -103,18 +103,18 @@ fn who_rests_gives_its_place_to_the_next() {
     host.set_urgency(a, 0);
     assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
     exact(&host);
-    // It still rests: there is nothing to send it back for.
+    // The urgency is still 0, so the job stays in SCHED.
     host.event(Event::Reprioritize);
     assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
     exact(&host);
 }
 
 #[test]
-fn what_is_in_sched_counts_after_a_reload_and_after_a_restart() {
+fn jobs_in_sched_count_after_a_reload_and_after_a_restart() {
     for is_reload in [true, false] {
         let mut host = site(|a| a.max_running_jobs = Limit(2));
         host.event(Event::Settings(strict()));
-        let jobs = five(&mut host);
+        let jobs = submit_five(&mut host);
         let mut engine = Engine::small();
         engine.handle(NOW, Event::Queues(Vec::new()));
         let records = crate::engine::associations_page(&host.engine.view(), None, 10, None)

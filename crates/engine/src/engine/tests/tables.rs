@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A ninth limit on a counter, a third limit on a single job, and a fifth factor: each is a row and nothing else.
+//! A ninth limit on a counter, a third limit on a single job, and a fifth factor: each needs one more row in a table.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
@@ -8,7 +8,7 @@ use crate::ids::{Limit, Measure, Stage};
 use crate::limits::{Caps, PerJob, RULES, Rule, Rules};
 use crate::priority::{FACTORS, Factor, Factors, NO_RANGE};
 
-/// Cores of an association in SCHED. The cap stands for one of a record.
+/// A limit on the cores of an association in SCHED, with a fixed cap.
 const NINTH: Rule = Rule {
     name: "max-sched-cores-user-limit",
     stage: Stage::Scheduled,
@@ -25,16 +25,16 @@ fn a_ninth_limit_is_a_row() {
     let job = |cores| HostJob::new(7).size(1, cores);
     let [first, second, third] = [6, 4, 2].map(|cores| host.submit(job(cores)).unwrap());
     assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
-    assert_eq!(host.state(third), Some(State::Sched), "for the smaller one there is room");
-    // A plugin that is loaded again finds the name in the eventlog.
+    assert_eq!(host.state(third), Some(State::Sched), "the limit has headroom for the smaller job");
+    // A reloaded plugin finds the name in the eventlog.
     host.replay(true, site(tables));
     assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
     host.start(first);
-    assert_eq!(host.state(second), Some(State::Sched), "released when the first left SCHED");
+    assert_eq!(host.state(second), Some(State::Sched), "released when the first job left SCHED");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// GPUs of one job.
+/// A limit on the GPUs of one job.
 const THIRD: PerJob = PerJob {
     caps: Caps::InAll(&[(Measure::Gpus, |_| Limit(4))]),
     rejection: "job size ({gpus} gpu(s)) is greater than the {max-gpus} gpu(s) that a job may have",
@@ -54,11 +54,11 @@ fn a_limit_on_a_single_job_is_a_row() {
     }
 }
 
-/// Nodes asked for.
+/// A factor whose value is the number of requested nodes.
 const FIFTH: Factor =
     Factor { name: "nodes", default_weight: 7, value: |subject| subject.nodes as f64, range: NO_RANGE };
 
-/// 1 for jobs of users with an even id.
+/// A factor whose value is 1 for users with an even id.
 const EVEN: Factor = Factor {
     name: "even",
     default_weight: 5_000_000,
@@ -76,16 +76,16 @@ fn a_fifth_factor_is_a_row() {
     host.engine = site(Tables { factors: Factors::from_rows(&FIVE), ..Tables::default() });
     let id = host.submit(HostJob::new(7).size(2, 2)).unwrap();
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 7));
-    // Its weight is pushed as any other's, and shown as any other's.
+    // Its weight is pushed and shown like the weights of other factors.
     host.event(Event::Weights(vec![("nodes".to_owned(), 100)]));
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 100));
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).weights.get("nodes"), Some(&100));
 }
 
-/// The promise of `max-wait-behind` covers a new factor: age outweighs its range, too.
+/// The guarantee of `max-wait-behind` includes the range of a new factor.
 #[test]
-fn a_new_factor_keeps_the_promise_of_max_wait_behind() {
+fn a_new_factor_keeps_the_guarantee_of_max_wait_behind() {
     static SEVEN: [Factor; 7] = {
         let [fairshare, queue, bank, urgency, age, size] = FACTORS;
         [fairshare, queue, bank, urgency, age, size, EVEN]
@@ -103,7 +103,7 @@ fn a_new_factor_keeps_the_promise_of_max_wait_behind() {
     assert!(waiting > later, "{waiting} {later}");
 }
 
-/// An engine that works by these tables, with data.
+/// Returns an engine with these tables and data.
 fn site(tables: Tables) -> Engine {
     let mut engine = Engine::with_tables(OWNER, tables);
     engine.handle(NOW, Event::Queues(vec![queue("q1")]));

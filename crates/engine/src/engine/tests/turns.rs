@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What belongs in which reactor turn, and what is done once: not within Flux's loop, not before a push is over, not again.
+//! The reactor turn in which the engine does its work, and work that it does once: nothing within Flux's loop, nothing before a push ends.
 //! Rules: R3
 
 use super::examples::{exact, held_behind_one, site, submit};
@@ -14,32 +14,32 @@ use crate::limits::Line;
 use State::{Depend, Priority, Sched};
 use fairshare::Policy;
 
-fn frees(effects: &[Effect]) -> Vec<JobId> {
+fn released_jobs(effects: &[Effect]) -> Vec<JobId> {
     effects
         .iter()
         .filter_map(|it| if let Effect::RemoveDependency(id, _) = it { Some(*id) } else { None })
         .collect()
 }
 
-fn turn(host: &mut Host) -> Vec<Effect> {
+fn run_turn(host: &mut Host) -> Vec<Effect> {
     host.engine.handle(NOW, Event::Timer(Timer::Turn))
 }
 
-/// A job that ends while Flux goes through its jobs makes room: whoever takes it is let go after the loop.
+/// A job that ends while Flux goes through its jobs frees headroom. The engine releases the next job after the loop.
 #[test]
-fn within_flux_s_loop_nobody_is_let_go() {
+fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
     let (mut host, running, [held]) = held_behind_one();
     host.engine.step(Step::LoopBegins);
     let mut effects = host.engine.handle(NOW, Event::Cleanup(running));
     effects.extend(host.engine.handle(NOW, Event::Inactive(running)));
-    assert_eq!(frees(&effects), []);
+    assert_eq!(released_jobs(&effects), []);
     host.engine.step(Step::LoopEnded);
-    assert_eq!(frees(&turn(&mut host)), [held]);
+    assert_eq!(released_jobs(&run_turn(&mut host)), [held]);
 }
 
-/// Nor by what is due for all.
+/// The scan of all associations waits for the end of the loop as well.
 #[test]
-fn within_flux_s_loop_nobody_is_let_go_anywhere() {
+fn no_job_of_any_association_is_released_within_flux_s_loop() {
     let mut host = Host::with(vec![narrow(7, "A"), narrow(8, "A")], vec![]);
     let held = [7, 8].map(|user| {
         let running = host.submit(HostJob::new(user)).unwrap();
@@ -53,19 +53,19 @@ fn within_flux_s_loop_nobody_is_let_go_anywhere() {
     }
     host.engine.step(Step::LoopBegins);
     let effects = host.engine.step(Step::ReleaseAll);
-    assert_eq!(frees(&effects), []);
+    assert_eq!(released_jobs(&effects), []);
     assert!(!effects.iter().any(|it| matches!(it, Effect::Then(Step::Scan(_)))), "{effects:?}");
     host.engine.step(Step::LoopEnded);
-    let effects = turn(&mut host);
+    let effects = run_turn(&mut host);
     host.apply(effects);
     host.settle();
     assert_eq!(held.map(|id| host.state(id)), [Some(Sched); 2]);
     exact(&host);
 }
 
-/// Flux says that a job is in PRIORITY; should it say so again, the job is no newcomer there.
+/// Flux reports that the job is in PRIORITY, and reports it again after a limit came into reach.
 #[test]
-fn who_is_in_priority_does_not_come_there_again() {
+fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
     let mut host = site(|_| ());
     let job = HostJob { bank: Some("A".to_owned()), project: Some("*".to_owned()), ..HostJob::new(7) };
     let id = JobId(77);
@@ -79,10 +79,10 @@ fn who_is_in_priority_does_not_come_there_again() {
     assert!(is_priced(&host.engine.handle(NOW, Event::Priority(id, 16))));
 }
 
-/// The instance owner's record comes last in a push of flux-accounting's, after the reprioritize. In one where it comes first nothing is
-/// over yet.
+/// In flux-accounting's push the record of the instance owner comes last, after the reprioritize. A push in which the record comes
+/// first has not ended.
 #[test]
-fn the_owner_s_record_ends_no_push_that_goes_on() {
+fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
     let records = || vec![narrow(OWNER.0, "A"), narrow(8, "A")];
     let mut host = Host::with(records(), vec![]);
     let running = host.submit(HostJob::new(OWNER.0)).unwrap();
@@ -93,7 +93,7 @@ fn the_owner_s_record_ends_no_push_that_goes_on() {
     host.event(Event::Associations(vec![narrow(8, "A")]));
     host.event(Event::Associations(vec![narrow(8, "A")]));
     host.end(running);
-    assert_eq!(host.state(held), Some(Depend), "of the push the end has not come");
+    assert_eq!(host.state(held), Some(Depend), "the push has not ended");
     host.event(Event::Reprioritize);
     assert_eq!(host.state(held), Some(Sched));
     exact(&host);
@@ -107,15 +107,15 @@ fn an_eventlog_is_read_once() {
     engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
     host.reads_asked = 0;
     host.replay(true, engine);
-    assert_eq!((host.state(sched), host.reads_asked), (Some(Sched), 1), "a limit is in reach");
+    assert_eq!((host.state(sched), host.reads_asked), (Some(Sched), 1), "a limit is within reach");
     submit(&mut host, 1);
     host.event(Event::Reprioritize);
     assert_eq!(host.reads_asked, 1);
 }
 
-/// Flux goes through its list of subscriptions for every job that it forgets.
+/// Flux goes through all subscriptions for every job that ends.
 #[test]
-fn whom_only_we_hold_is_not_subscribed_to_after_a_reload() {
+fn the_plugin_does_not_subscribe_to_a_job_that_only_the_plugin_holds_after_a_reload() {
     let (mut host, _, [held]) = held_behind_one();
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
@@ -123,22 +123,22 @@ fn whom_only_we_hold_is_not_subscribed_to_after_a_reload() {
     assert_eq!((host.state(held), host.subscribed.len()), (Some(Depend), 0));
 }
 
-/// An answer that comes between the slices of a comparison does not end it.
+/// The answer to another request that comes between the slices of a comparison does not end the comparison.
 #[test]
-fn a_comparison_with_flux_ends_when_all_was_looked_up() {
+fn a_comparison_with_flux_ends_when_all_jobs_were_looked_up() {
     let mut host = site(|_| ());
     let ids: Vec<JobId> = (0..260).map(|_| submit(&mut host, 1)).collect();
     host.engine.handle(NOW, Event::Panicked(None));
     for slice in 0..2 {
-        turn(&mut host);
+        run_turn(&mut host);
         host.engine.handle(NOW, Event::Eventlog(ids[0], None));
         assert!(host.engine.view().is_doubtful(), "after slice {slice}");
     }
 }
 
-/// Each of both is refused by what it leads to; what is not past DEPEND is held there instead.
+/// Each of the two updates alone is checked with the other one, but a job in DEPEND can be held there instead.
 #[test]
-fn a_job_in_depend_may_move_to_where_there_is_no_room() {
+fn a_job_in_depend_may_move_to_a_full_queue() {
     let mut full = queue("q2");
     full.max_sched_jobs = Limit(1);
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
@@ -150,9 +150,9 @@ fn a_job_in_depend_may_move_to_where_there_is_no_room() {
     exact(&host);
 }
 
-/// One that has its association in PRIORITY is asked for by Flux.
+/// Flux asks for the priority of a job that has its association in PRIORITY.
 #[test]
-fn an_update_in_priority_asks_for_nothing() {
+fn an_update_in_priority_looks_up_no_urgency() {
     let (mut host, _, []) = held_behind_one();
     let job = HostJob {
         bank: Some("A".to_owned()),
@@ -162,15 +162,15 @@ fn an_update_in_priority_asks_for_nothing() {
     };
     let id = JobId(77);
     host.engine.handle(NOW, Event::New(Host::facts(id, &job)));
-    turn(&mut host);
+    run_turn(&mut host);
     host.engine.handle(NOW, Event::Updated(Host::facts(id, &job.queue("q2"))));
-    let effects = turn(&mut host);
+    let effects = run_turn(&mut host);
     assert!(!effects.iter().any(|it| matches!(it, Effect::AskUrgency(_))), "{effects:?}");
 }
 
-/// Meanwhile prices were posted by pushed numbers: their order is the same, and yet whoever comes next would stand anywhere.
+/// Pushed fair-shares set the priorities meanwhile. The order is the same, but a new job would have no certain place in it.
 #[test]
-fn when_fair_share_is_live_again_all_prices_are_outdated() {
+fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
     let mut host = Host::new();
     let leaves = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 300.0, 0.0)];
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
@@ -193,18 +193,18 @@ fn when_fair_share_is_live_again_all_prices_are_outdated() {
     }
 }
 
-/// Flux has sent the job nowhere yet: its room is others' as soon as it is cancelled.
+/// Flux has not moved the released job yet, so its headroom is free as soon as it is cancelled.
 #[test]
-fn the_room_of_a_job_that_was_just_released_is_others_when_it_is_cancelled() {
+fn a_job_cancelled_just_after_its_release_frees_its_headroom() {
     let (mut host, running, [first, second]) = held_behind_one();
-    assert_eq!(frees(&host.engine.handle(NOW, Event::Inactive(running))), [first]);
+    assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(running))), [first]);
     host.engine.handle(NOW, Event::Cleanup(first));
-    assert_eq!(frees(&turn(&mut host)), [second]);
+    assert_eq!(released_jobs(&run_turn(&mut host)), [second]);
 }
 
-/// Others kept it, and it was judged when its eventlog was read: it goes on in the same callback.
+/// Another plugin kept the job, and it was checked when its eventlog was read. It goes to SCHED in the same callback.
 #[test]
-fn a_replayed_job_that_was_judged_is_not_judged_again() {
+fn a_replayed_job_that_was_checked_is_not_checked_again() {
     let mut host = site(|_| ());
     let id = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
     host.replay(true, Engine::small());
@@ -214,9 +214,9 @@ fn a_replayed_job_that_was_judged_is_not_judged_again() {
     assert_eq!(host.state(id), Some(Sched));
 }
 
-/// An update sends a job in SCHED round to PRIORITY: not while Flux asks for its price.
+/// An update of the jobspec sends a job in SCHED back to PRIORITY, which must not happen while Flux asks for its priority.
 #[test]
-fn what_a_jobspec_lacks_is_not_posted_while_flux_asks_for_a_price() {
+fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
     let posts =
         |effects: &[Effect]| effects.iter().filter(|it| matches!(it, Effect::SetJobspec { .. })).count();
     let mut engine = Engine::small();
@@ -232,9 +232,8 @@ fn what_a_jobspec_lacks_is_not_posted_while_flux_asks_for_a_price() {
     assert_eq!(posts(&engine.handle(NOW, Event::Timer(Timer::Turn))), 1);
 }
 
-/// Whom a limit came in reach of is read once.
 #[test]
-fn an_eventlog_that_was_read_is_not_read_when_limits_come() {
+fn an_eventlog_is_not_read_again_when_a_limit_comes_within_reach() {
     let mut host = site(|a| a.max_running_jobs = Limit(2));
     let ids = [(); 2].map(|()| submit(&mut host, 1));
     let accounts = |running| {
@@ -254,7 +253,7 @@ fn an_eventlog_that_was_read_is_not_read_when_limits_come() {
     assert_eq!(host.reads_asked, 2);
 }
 
-/// An epilog, or another plugin, may keep a job in CLEANUP that was in SCHED: it counts there until it is INACTIVE, as one that ran.
+/// An epilog or another plugin may keep the job in CLEANUP. It counts until it is INACTIVE, as a job that ran does.
 #[test]
 fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
@@ -262,14 +261,14 @@ fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     let held = submit(&mut host, 1);
     assert_eq!((host.state(first), host.state(held)), (Some(Sched), Some(Depend)));
     host.engine.handle(NOW, Event::Cleanup(first));
-    let effects = turn(&mut host);
-    assert_eq!(frees(&effects), []);
-    assert_eq!(frees(&host.engine.handle(NOW, Event::Inactive(first))), [held]);
+    let effects = run_turn(&mut host);
+    assert_eq!(released_jobs(&effects), []);
+    assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(first))), [held]);
 }
 
-/// Whoever asks first: a pass for all is also one for those whom nobody else keeps.
+/// A scan of all held jobs includes the jobs that no other plugin keeps.
 #[test]
-fn of_two_passes_that_are_put_off_the_larger_comes() {
+fn the_larger_of_two_deferred_scans_of_an_association_is_kept() {
     let host = site(|_| ());
     let id = host.engine.book().find(UserId(7), None).unwrap();
     for lines in [[Line::KeptByNobodyElse, Line::All], [Line::All, Line::KeptByNobodyElse]] {

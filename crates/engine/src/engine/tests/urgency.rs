@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs of urgency 0: they go when they may, and take no place to run from others.
+//! Jobs of urgency 0: they are released like other jobs, and reserve no headroom to run.
 //! Rules: R7, R8
 
 use super::examples::{exact, site, submit};
@@ -9,7 +9,7 @@ use crate::engine::{Effect, Event, Level, Refusal, State};
 use crate::ids::{JobId, Limit};
 
 #[test]
-fn an_urgency_changed_while_held_does_not_let_all_go_at_once() {
+fn jobs_whose_urgency_rose_while_held_are_released_one_by_one() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
@@ -40,9 +40,9 @@ fn a_released_job_of_urgency_0_lets_the_next_one_run() {
     exact(&host);
 }
 
-/// Three jobs of 1, 3 and 1 nodes held in this order, the first and the last of `urgency`, behind one that runs. Three
-/// nodes may run, two jobs be scheduled.
-fn three_held(urgency: i64, kept_by: Option<&str>) -> (Host, JobId, [JobId; 3]) {
+/// Returns held jobs of 1, 3 and 1 nodes, the first and last of `urgency`, and the job that runs. Three nodes may run, and two jobs
+/// may be in SCHED.
+fn submit_three_held(urgency: i64, kept_by: Option<&str>) -> (Host, JobId, [JobId; 3]) {
     let mut host = site(|a| (a.max_nodes, a.max_sched_jobs) = (Limit(3), Limit(2)));
     let running = submit(&mut host, 3);
     host.start(running);
@@ -54,7 +54,7 @@ fn three_held(urgency: i64, kept_by: Option<&str>) -> (Host, JobId, [JobId; 3]) 
 }
 
 #[test]
-fn a_held_job_takes_a_place_to_run_by_its_present_urgency() {
+fn a_held_job_reserves_headroom_to_run_by_its_present_urgency() {
     use State::{Depend, Sched};
     for (submitted, present, states) in [
         (0, 0, [Sched, Sched, Depend]),
@@ -62,7 +62,7 @@ fn a_held_job_takes_a_place_to_run_by_its_present_urgency() {
         (0, 16, [Sched, Depend, Sched]),
         (16, 16, [Sched, Depend, Sched]),
     ] {
-        let (mut host, running, held) = three_held(submitted, None);
+        let (mut host, running, held) = submit_three_held(submitted, None);
         [held[0], held[2]].into_iter().for_each(|id| host.set_urgency(id, present));
         host.end(running);
         assert_eq!(held.map(|id| host.state(id)), states.map(Some), "{submitted}, then {present}");
@@ -71,8 +71,8 @@ fn a_held_job_takes_a_place_to_run_by_its_present_urgency() {
 }
 
 #[test]
-fn a_job_of_urgency_0_that_others_keep_takes_no_place_in_its_pass() {
-    let (mut host, running, held) = three_held(0, Some("begin-time:9999"));
+fn a_blocked_job_of_urgency_0_reserves_no_headroom_to_run_in_a_scan() {
+    let (mut host, running, held) = submit_three_held(0, Some("begin-time:9999"));
     host.end(running);
     assert_eq!([held[0], held[1]].map(|id| host.names(id)), [["begin-time:9999"]; 2]);
     assert_eq!(host.names(held[2]), ["begin-time:9999", "max-resources-user-limit"]);
@@ -80,23 +80,23 @@ fn a_job_of_urgency_0_that_others_keep_takes_no_place_in_its_pass() {
 }
 
 #[test]
-fn flaw_27_a_job_whose_urgency_cannot_be_asked_reserves_all() {
-    let (mut host, running, [first, ..]) = three_held(0, None);
+fn flaw_27_a_job_whose_urgency_cannot_be_looked_up_reserves_all() {
+    let (mut host, running, [first, ..]) = submit_three_held(0, None);
     let effects = host.engine.handle(NOW, Event::Inactive(running));
     assert!(matches!(effects.first(), Some(Effect::AskUrgency(id)) if *id == first), "{effects:?}");
     let mut refuse = |why| host.engine.refused(Effect::AskUrgency(first), why);
-    assert!(refuse(Refusal::Absent).is_empty(), "it is gone, and its end will be told");
-    let told = refuse(Refusal::Other("out of memory".to_owned()));
-    let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
+    assert!(refuse(Refusal::Absent).is_empty(), "the job is gone, and Flux will report its end");
+    let outcome = refuse(Refusal::Other("out of memory".to_owned()));
+    let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert_eq!(*text, format!("job {first}: failed to look up its urgency: out of memory"));
     let reserved = host.engine.ledger().job(first).unwrap().footprint().tally.reserved;
     assert_eq!((reserved.sched.jobs(), reserved.run.nodes()), (1, 1));
     exact(&host);
 }
 
-/// It began to run before its turn to be asked came: it has no price any more.
+/// The job began to run before Flux answered. A running job gets no priority.
 #[test]
-fn a_running_job_whose_urgency_is_told_gets_no_price() {
+fn a_running_job_gets_no_priority_when_its_urgency_arrives() {
     let mut host = site(|_| ());
     let runs = submit(&mut host, 1);
     host.start(runs);

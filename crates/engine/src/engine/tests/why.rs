@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What people are told, against what the model host then does.
+//! The explanations of jobs, compared with the later moves of the jobs in the model host.
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
@@ -30,35 +30,38 @@ pub fn limited(running: i64, nodes: i64) -> AssociationRecord {
 }
 
 #[test]
-fn what_holds_a_job_is_what_it_would_exceed_now() {
+fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
     let mut host = Host::with(vec![limited(1, 2)], vec![queue("q1")]);
     let first = host.submit(timed(7, 100.0)).unwrap();
     host.start(first);
     let held = host.submit(timed(7, 100.0).size(2, 2)).unwrap();
-    let told = why(&host, held);
-    let limits: Vec<_> =
-        told.holds.iter().map(|hold| (hold.limit.as_ref(), hold.used, hold.cap, hold.needed)).collect();
+    let explanation = why(&host, held);
+    let limits: Vec<_> = explanation
+        .holds
+        .iter()
+        .map(|hold| (hold.limit.as_ref(), hold.used, hold.cap, hold.needed))
+        .collect();
     assert_eq!(limits, [("max-running-jobs-user-limit", 1, 1, 1), ("max-resources-user-limit", 1, 2, 2)]);
-    let frees: Vec<_> = told.holds[0].frees.iter().map(|one| (one.id, one.amount)).collect();
+    let frees: Vec<_> = explanation.holds[0].frees.iter().map(|one| (one.id, one.amount)).collect();
     assert_eq!(frees, [(first, 1)]);
-    // With a higher limit on jobs it goes on carrying that name no longer than it has to; what holds it is the other.
+    // After the limit on jobs is raised, the limit on nodes alone holds the job.
     host.event(Event::Associations(vec![limited(9, 2)]));
-    let told = why(&host, held);
+    let explanation = why(&host, held);
     assert_eq!(
-        told.holds.iter().map(|hold| hold.limit.as_ref()).collect::<Vec<_>>(),
+        explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect::<Vec<_>>(),
         ["max-resources-user-limit"]
     );
-    assert_eq!(told.release.latest, host.jobs[&first].started.map(|start| start + 100.0));
+    assert_eq!(explanation.release.latest, host.jobs[&first].started.map(|start| start + 100.0));
     host.event(Event::Associations(vec![limited(9, 1)]));
-    let told = why(&host, held);
+    let explanation = why(&host, held);
     assert_eq!(
-        (told.release.reason.code.as_ref(), told.helps.last().map(|help| help.code.as_ref())),
+        (explanation.release.reason.code.as_ref(), explanation.helps.last().map(|help| help.code.as_ref())),
         ("never", Some("ask"))
     );
 }
 
 #[test]
-fn those_who_would_free_it_are_named_the_first_to_end_first() {
+fn an_explanation_names_the_jobs_whose_end_frees_headroom_in_the_order_of_their_ends() {
     let mut host = Host::with(vec![limited(2, 99)], vec![queue("q1")]);
     let [late, early] = [200.0, 100.0].map(|limit| host.submit(timed(7, limit)).unwrap());
     host.start(late);
@@ -72,7 +75,7 @@ fn those_who_would_free_it_are_named_the_first_to_end_first() {
 }
 
 #[test]
-fn twenty_of_those_who_would_free_it_are_named_and_all_are_counted() {
+fn an_explanation_names_twenty_of_the_jobs_whose_end_frees_headroom_and_counts_all() {
     let mut host = Host::with(vec![limited(21, 99)], vec![queue("q1")]);
     for _ in 0..21 {
         let id = host.submit(timed(7, 100.0)).unwrap();
@@ -84,7 +87,7 @@ fn twenty_of_those_who_would_free_it_are_named_and_all_are_counted() {
 }
 
 #[test]
-fn of_a_queue_only_its_own_jobs_would_free_it() {
+fn only_jobs_of_the_same_queue_free_headroom_of_a_queue_limit() {
     let mut small = queue("q1");
     small.max_running_jobs = Limit(1);
     let mut host = Host::with(vec![limited(9, 99)], vec![small, queue("q2")]);
@@ -98,7 +101,7 @@ fn of_a_queue_only_its_own_jobs_would_free_it() {
 }
 
 #[test]
-fn what_only_others_keep_no_limit_holds_though_it_is_full() {
+fn a_blocked_job_is_not_held_by_a_full_limit() {
     let mut host = Host::with(vec![limited(1, 99)], vec![queue("q1")]);
     let kept = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
     let first = host.submit(HostJob::new(7)).unwrap();
@@ -107,7 +110,7 @@ fn what_only_others_keep_no_limit_holds_though_it_is_full() {
 }
 
 #[test]
-fn a_bank_that_takes_no_more_jobs_is_no_help() {
+fn an_explanation_suggests_a_bank_only_if_the_update_is_accepted() {
     for (most, helps) in [(1, false), (2, true)] {
         let other = association(7, "B");
         let other = record(Association { max_active_jobs: Limit(most), ..other }, "A");
@@ -116,18 +119,18 @@ fn a_bank_that_takes_no_more_jobs_is_no_help() {
         let first = host.submit(timed(7, 100.0)).unwrap();
         host.start(first);
         let held = host.submit(timed(7, 100.0)).unwrap();
-        let is_told = why(&host, held).helps.iter().any(|help| help.code == "bank");
-        assert_eq!((is_told, host.update(held, None, Some("B")).is_ok()), (helps, helps));
+        let is_suggested = why(&host, held).helps.iter().any(|help| help.code == "bank");
+        assert_eq!((is_suggested, host.update(held, None, Some("B")).is_ok()), (helps, helps));
     }
 }
 
 #[test]
-fn what_else_keeps_a_job_is_named() {
+fn an_explanation_names_what_other_than_limits_blocks_a_job() {
     let mut host = Host::with(vec![limited(9, 9)], vec![queue("q1")]);
     let causes = |host: &Host, id| why(host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
     let begins = host.submit(HostJob::new(7).after("begin-time=1800000000.000")).unwrap();
-    let told = why(&host, begins).others;
-    assert_eq!((told[0].cause.as_ref(), told[0].at), ("begin-time", Some(1.8e9)));
+    let explanation = why(&host, begins).others;
+    assert_eq!((explanation[0].cause.as_ref(), explanation[0].at), ("begin-time", Some(1.8e9)));
     let after = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
     assert_eq!(why(&host, after).others[0].name.as_deref(), Some("after-finish=17"));
     let text = |host: &Host, id| why(host, id).others[0].text.clone();
@@ -149,18 +152,18 @@ fn what_else_keeps_a_job_is_named() {
 }
 
 #[test]
-fn a_rank_is_the_place_among_all_and_ties_are_counted() {
+fn a_rank_is_the_place_among_all_associations() {
     let mut host = live(Policy::FairTree);
     let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
     host.event(Event::Policy(super::live::accounts(), tree(Policy::FairTree, host.now, leaves)));
     host.settle();
     let wanted = |open| StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
-    let told = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::Banks), host.now);
-    let of = |at: usize| told.associations[at].rank.unwrap();
+    let explanation = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::Banks), host.now);
+    let of = |at: usize| explanation.associations[at].rank.unwrap();
     assert_eq!([(of(0).place, of(0).of), (of(1).place, of(1).of)], [(1, 3), (3, 3)]);
-    let levels = &told.associations[0].levels;
+    let levels = &explanation.associations[0].levels;
     assert_eq!(levels.iter().map(|level| level.node.name.as_str()).collect::<Vec<_>>(), ["root", "A", "7"]);
-    // Its bank's siblings are told of, and no other user is.
+    // The user sees the siblings of their bank, and no other user.
     assert_eq!(levels[1].siblings.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["B"]);
     assert_eq!((levels[2].siblings.len(), levels[2].siblings_total), (0, 0));
     assert_eq!(levels[2].node.usage_part.map(|part| (part * 14.0).round()), Some(5.0));
@@ -171,7 +174,7 @@ fn a_rank_is_the_place_among_all_and_ties_are_counted() {
 }
 
 #[test]
-fn a_note_says_where_a_job_stands() {
+fn an_annotation_contains_fair_share_and_rank_or_the_limit_that_holds_the_job() {
     let mut host = live(Policy::FairTree);
     host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     host.submit(HostJob::new(7)).unwrap();
@@ -183,7 +186,7 @@ fn a_note_says_where_a_job_stands() {
 }
 
 #[test]
-fn a_refresh_leaves_no_annotation_behind() {
+fn a_refresh_updates_annotations() {
     let mut host = live(Policy::Classic);
     let leaves = vec![leaf(7, "A", 1e3, 0.0), leaf(8, "A", 1e3 + 10.0, 0.0)];
     host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
@@ -201,7 +204,7 @@ fn a_refresh_leaves_no_annotation_behind() {
         }
     }
     assert_ne!(host.jobs[&waits].annotation, first);
-    // Turned off and on, all jobs get it anew.
+    // When annotations are turned off and on, all jobs get them again.
     for annotate in [false, true] {
         host.event(Event::Settings(Settings { annotate, ..Settings::default() }));
         host.jobs.get_mut(&behind).unwrap().annotation = None;
@@ -214,7 +217,7 @@ fn a_refresh_leaves_no_annotation_behind() {
 }
 
 #[test]
-fn an_annotation_that_stays_is_not_given_again() {
+fn an_unchanged_annotation_is_not_sent_again() {
     let mut host = live(Policy::FairTree);
     host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     let id = host.submit(HostJob::new(7)).unwrap();
@@ -224,10 +227,10 @@ fn an_annotation_that_stays_is_not_given_again() {
     };
     assert_eq!(notes(&mut host), 0);
     host.event(Event::Weights(vec![("fairshare".to_owned(), 10)]));
-    assert_eq!(notes(&mut host), 0, "another priority, and the same fair-share");
+    assert_eq!(notes(&mut host), 0, "the priority changed, the fair-share did not");
 }
 
-/// A job, whether it starts, and what it asks for.
+/// Generates jobs: whether it starts, nodes, queue, user, time limit.
 pub fn jobs() -> impl Strategy<Value = Vec<(bool, u64, usize, u32, Option<u32>)>> {
     let one = (any::<bool>(), 1..5u64, 0..3usize, 7..9u32, prop::option::weighted(0.9, 10..500u32));
     prop::collection::vec(one, 1..24)
@@ -250,7 +253,7 @@ pub fn fill(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]) -> V
         if *at > 0 {
             job = job.queue(["q1", "q2"][*at - 1]);
         }
-        // What can never run is not taken.
+        // A job that can never run is rejected.
         let Ok(id) = host.submit(job) else { continue };
         ids.push(id);
         if *starts {
@@ -262,16 +265,15 @@ pub fn fill(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]) -> V
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// If whoever may start does so at once, from now on, and ends when its time is up, each held job is let go at the time that was
-    /// told.
+    /// If all jobs that may start do so at once and end at their time limits, each held job is released at the predicted time.
     #[test]
-    fn the_release_if_all_start_is_that_of_a_machine_with_room_for_all(
+    fn the_predicted_release_is_right_if_all_released_jobs_start_at_once(
         jobs in jobs(), limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
     ) {
         let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
         let ids = fill(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(State::Depend)).collect();
-        let told: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, why(&host, id))).collect();
+        let explanation: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, why(&host, id))).collect();
         let asked = host.now;
         let mut released: BTreeMap<JobId, f64> = BTreeMap::new();
         let mut ends: BTreeSet<(u64, JobId)> = BTreeSet::new();
@@ -286,7 +288,7 @@ proptest! {
                 host.start(id);
                 ends.extend(host.jobs[&id].limit.map(|limit| ((at + limit) as u64, id)));
             }
-            for (id, _) in &told {
+            for (id, _) in &explanation {
                 if host.state(*id) != Some(State::Depend) {
                     released.entry(*id).or_insert(at);
                 }
@@ -295,16 +297,16 @@ proptest! {
             at = end as f64;
             host.end(id);
         }
-        for (id, told) in &told {
+        for (id, explanation) in &explanation {
             prop_assert_eq!(
-                told.release.if_started.map(f64::floor), released.get(id).copied().map(f64::floor), "{}", id
+                explanation.release.if_started.map(f64::floor), released.get(id).copied().map(f64::floor), "{}", id
             );
         }
     }
 
-    /// Pages, one after another, are all of it: of each user his own, of the owner all.
+    /// The pages for a user contain their jobs, and the pages for the owner all jobs.
     #[test]
-    fn pages_are_all_of_it(jobs in jobs(), most in 1..6usize) {
+    fn the_pages_of_a_list_contain_all_jobs(jobs in jobs(), most in 1..6usize) {
         let mut host = site([2, 6, 3, 2, 5]);
         let ids = fill(&mut host, &jobs);
         for user in [None, Some(7), Some(8)] {
@@ -318,11 +320,11 @@ proptest! {
                 let page = crate::engine::answers::jobs_page(&host.engine.view(), &JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() }, host.now);
                 prop_assert!(page.jobs.len() <= most);
                 for job in &page.jobs {
-                    let told = why(&host, job.id);
-                    let mut limits: Vec<_> = told.holds.iter().map(|hold| hold.limit.as_ref()).collect();
+                    let explanation = why(&host, job.id);
+                    let mut limits: Vec<_> = explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect();
                     limits.dedup();
                     prop_assert_eq!(&job.holds, &limits);
-                    prop_assert_eq!(job.priority, told.posted.map(|posted| posted.made.priority));
+                    prop_assert_eq!(job.priority, explanation.posted.map(|posted| posted.made.priority));
                     got.push(job.id);
                 }
                 match page.next {
@@ -336,9 +338,9 @@ proptest! {
     }
 }
 
-/// A raised limit leaves names on who was held by it until somebody looks: it is not free, and goes at once when that happens.
+/// After a limit is raised, a held job keeps its dependencies until the next scan. The explanation gives the present time.
 #[test]
-fn no_limit_holds_who_is_free_and_who_is_held_no_more_goes_now() {
+fn a_held_job_under_a_raised_limit_is_explained_as_released_now() {
     let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
     let [first, held] = [(); 2].map(|()| {
         let id = host.submit(timed(7, 100.0)).unwrap();
@@ -346,8 +348,8 @@ fn no_limit_holds_who_is_free_and_who_is_held_no_more_goes_now() {
         id
     });
     let release = |host: &Host, id| {
-        let told = why(host, id);
-        (told.holds.len(), told.release.reason.code.to_string(), told.release.latest)
+        let explanation = why(host, id);
+        (explanation.holds.len(), explanation.release.reason.code.to_string(), explanation.release.latest)
     };
     let end = host.jobs[&first].started.map(|start| start + 100.0);
     assert_eq!(release(&host, held), (1, "bounded".to_owned(), end));
@@ -357,9 +359,9 @@ fn no_limit_holds_who_is_free_and_who_is_held_no_more_goes_now() {
     assert_eq!(release(&host, pending), (0, "free".to_owned(), None));
 }
 
-/// Which names it carries is not known yet; which limits are full is.
+/// The plugin does not know the job's dependencies yet, but it knows which limits are full.
 #[test]
-fn who_is_being_read_is_told_which_limits_it_would_exceed() {
+fn the_explanation_of_a_job_whose_eventlog_is_unread_names_the_limits_it_would_exceed() {
     let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
     let first = host.submit(timed(7, 100.0)).unwrap();
     host.start(first);
@@ -368,16 +370,19 @@ fn who_is_being_read_is_told_which_limits_it_would_exceed() {
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![limited(1, 9)]));
     host.replay(true, engine);
-    let told = why(&host, held);
-    let holds: Vec<_> = told.holds.iter().map(|hold| hold.limit.as_ref()).collect();
-    assert_eq!((holds, told.release.reason.code.as_ref()), (vec!["max-running-jobs-user-limit"], "unread"));
-    assert!(told.is_held && told.carries.is_empty());
+    let explanation = why(&host, held);
+    let holds: Vec<_> = explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect();
+    assert_eq!(
+        (holds, explanation.release.reason.code.as_ref()),
+        (vec!["max-running-jobs-user-limit"], "unread")
+    );
+    assert!(explanation.is_held && explanation.carries.is_empty());
     assert_eq!(why(&host, first).holds, []);
 }
 
 /// Flux keeps a dependency's id as the user wrote it.
 #[test]
-fn a_job_that_another_waits_for_is_named_with_its_state() {
+fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
     let mut host = Host::with(vec![limited(2, 9)], vec![queue("q1")]);
     let [first, second] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let f58 = |id: JobId| format!("ƒ{}", ["", "2", "3", "4", "5", "6", "7", "8"][id.0 as usize]);
@@ -415,9 +420,9 @@ fn a_job_that_another_waits_for_is_named_with_its_state() {
     }
 }
 
-/// Of three held jobs the end of the running one releases the first alone.
+/// The end of the running job releases only the first of three held jobs.
 #[test]
-fn the_end_of_a_job_is_named_to_whom_it_releases() {
+fn the_explanation_suggests_a_cancellation_to_the_jobs_that_it_releases() {
     let mut host = Host::with(vec![limited(1, 99)], vec![queue("q1")]);
     let runs = host.submit(timed(7, 100.0)).unwrap();
     host.start(runs);
@@ -426,7 +431,7 @@ fn the_end_of_a_job_is_named_to_whom_it_releases() {
     assert_eq!(held.map(|id| helps(&host, id)), [true, false, false]);
     host.end(runs);
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, true, true]);
-    // Two small ones in its place: the end of the large one releases both.
+    // The end of a large job releases two small jobs.
     let mut host = Host::with(vec![limited(9, 4)], vec![queue("q1")]);
     let large = host.submit(timed(7, 100.0).size(4, 4)).unwrap();
     host.start(large);
@@ -436,9 +441,9 @@ fn the_end_of_a_job_is_named_to_whom_it_releases() {
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, false, true]);
 }
 
-/// Programs and the command read the same types. The keys of an answer are an interface.
+/// The command reads the same types, and the keys of an answer are an interface.
 #[test]
-fn an_answer_is_read_back_as_it_was_written() {
+fn an_answer_survives_a_round_trip_through_json() {
     let mut host = live(Policy::FairTree);
     host.event(Event::Associations(vec![limited(1, 9)]));
     let first = host.submit(timed(7, 100.0)).unwrap();
@@ -446,9 +451,9 @@ fn an_answer_is_read_back_as_it_was_written() {
     host.start(first);
     let again = host.submit(timed(7, 100.0)).unwrap();
     for id in [first, held, again] {
-        let told = why(&host, id);
-        let written = serde_json::to_value(&told).unwrap();
-        assert_eq!(serde_json::from_value::<Why>(written).unwrap(), told);
+        let explanation = why(&host, id);
+        let written = serde_json::to_value(&explanation).unwrap();
+        assert_eq!(serde_json::from_value::<Why>(written).unwrap(), explanation);
     }
     let view = host.engine.view();
     let heading = || Heading::new(&view, host.now, None);
@@ -485,11 +490,14 @@ fn an_answer_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn an_answer_of_another_version_is_read() {
+fn an_answer_of_another_version_can_be_read() {
     let text = r#"{"now": 5.0, "jobs": [{"id": 1, "userid": 7, "state": "sched", "new": [1]}], "later": {"a": null}}"#;
-    let told: Explained = serde_json::from_str(text).unwrap();
-    assert_eq!((told.heading.now, told.heading.live, told.refused.len()), (5.0, false, 0));
-    let job = &told.jobs[0];
+    let explanation: Explained = serde_json::from_str(text).unwrap();
+    assert_eq!(
+        (explanation.heading.now, explanation.heading.live, explanation.refused.len()),
+        (5.0, false, 0)
+    );
+    let job = &explanation.jobs[0];
     assert_eq!((job.id, job.userid, job.state.as_ref()), (JobId(1), UserId(7), "sched"));
     assert_eq!((job.posted.is_some(), job.holds.len(), job.release.reason.text.as_str()), (false, 0, ""));
     let parent: BankStats = serde_json::from_str(r#"{"bank": "a", "shares": "parent"}"#).unwrap();

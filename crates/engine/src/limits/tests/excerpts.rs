@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 /// One job runs, one is in SCHED, and one has reservations for SCHED and RUN.
 #[test]
-fn what_is_in_use_and_what_of_that_is_promised() {
+fn the_use_of_a_limit_includes_reservations() {
     let mut book = book(5);
     let id = book.find(UserId(1), None).unwrap();
     let mut one = book.association(id).unwrap().clone();
@@ -21,14 +21,14 @@ fn what_is_in_use_and_what_of_that_is_promised() {
     ledger.insert(JobId(2), job(&book, Phase::Sched));
     ledger.insert(JobId(3), Job { grant: Grant::Given, ..job(&book, Phase::Priority) });
     ledger.insert(JobId(4), held(&book));
-    let told = ledger.pressures(&book, id, None);
-    let told: Vec<_> = told
+    let found = ledger.pressures(&book, id, None);
+    let found: Vec<_> = found
         .iter()
         .filter(|it| !it.limit.is_unlimited())
         .map(|it| (it.hold.name(), it.amount.stage, it.amount.measure, (it.used, it.reserved, it.limit.0)))
         .collect();
     assert_eq!(
-        told,
+        found,
         [
             ("max-running-jobs-user-limit", Stage::Running, Measure::Jobs, (2, 1, 5)),
             ("max-sched-jobs-user-limit", Stage::Scheduled, Measure::Jobs, (2, 1, 7)),
@@ -38,9 +38,9 @@ fn what_is_in_use_and_what_of_that_is_promised() {
     assert_eq!([id, AssociationId::from_index(1).unwrap()].map(|id| ledger.held_count(id)), [1, 0]);
 }
 
-/// An eventlog that is being read may show that there is no headroom, so no job goes in an excerpt either.
+/// An unread eventlog may show that there is no headroom, so an excerpt releases no job either.
 #[test]
-fn nobody_goes_in_an_excerpt_while_eventlogs_are_read() {
+fn an_excerpt_releases_no_job_while_an_eventlog_is_unread() {
     let book = book(5);
     let id = book.find(UserId(1), None).unwrap();
     for (knowledge, free) in [(Knowledge::Known, vec![JobId(2)]), (Knowledge::Unread, Vec::new())] {
@@ -52,9 +52,9 @@ fn nobody_goes_in_an_excerpt_while_eventlogs_are_read() {
     }
 }
 
-/// In any queue, jobs that other plugins keep come after jobs that none keeps; among equals, the earlier id comes first.
+/// Jobs that other plugins keep come after jobs that none keeps, in any queue. At equal rank the earlier id comes first.
 #[test]
-fn who_stands_where_in_line() {
+fn the_place_of_a_held_job_is_by_keepers_and_id() {
     let book = book(0);
     let mut ledger = Ledger::default();
     let other = || Some("other".into());
@@ -68,10 +68,10 @@ fn who_stands_where_in_line() {
         ledger.insert(JobId(id), Job { keepers, queue, ..held(&book) });
     }
     ledger.insert(JobId(6), job(&book, Phase::Sched));
-    let told = |id| ledger.place_in_line(JobId(id)).map(|at| (at.place, at.of));
+    let found = |id| ledger.place_in_line(JobId(id)).map(|at| (at.place, at.of));
     let wanted = [(1, 4), (2, 1), (3, 2), (4, 5), (5, 3)].map(|(id, place)| (id, Some((place, 5))));
-    assert_eq!([1, 2, 3, 4, 5].map(|id| (id, told(id))), wanted);
-    assert_eq!(told(6), None);
+    assert_eq!([1, 2, 3, 4, 5].map(|id| (id, found(id))), wanted);
+    assert_eq!(found(6), None);
 }
 
 /// A held job.
@@ -96,7 +96,7 @@ proptest! {
     /// The rivals of a job are all jobs before it, and jobs after it that request less or are of another class. Jobs that other plugins
     /// keep are no rivals of a job that none keeps.
     #[test]
-    fn rivals_are_all_that_may_go_before(all in prop::collection::vec(stands(), 1..20), at in 0..20usize, most in 0..20usize) {
+    fn the_rivals_of_a_job_are_all_jobs_that_may_be_released_before_it(all in prop::collection::vec(stands(), 1..20), at in 0..20usize, most in 0..20usize) {
         let book = book(0);
         let at = at % all.len();
         let mut ledger = Ledger::default();
@@ -116,11 +116,11 @@ proptest! {
         let mut wanted: Vec<u64> =
             all.iter().enumerate().filter(|(id, it)| may(*id, it)).map(|(id, _)| id as u64).collect();
         wanted.sort_unstable();
-        let told = ledger.rivals(JobId(at as u64), most).map(|rivals| {
+        let found = ledger.rivals(JobId(at as u64), most).map(|rivals| {
             let mut rivals: Vec<u64> = rivals.into_iter().map(|id| id.0).collect();
             rivals.sort_unstable();
             rivals
         });
-        prop_assert_eq!(told, (wanted.len() <= most).then_some(wanted));
+        prop_assert_eq!(found, (wanted.len() <= most).then_some(wanted));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes: after which changes the ledger places or looks at an association again. The decisions do not depend on this; rows
-//! in `crates/engine/src/engine/tests/scopes.rs` test them.
+//! Limits over scopes: after which changes the ledger places or checks an association again. `engine/tests/scopes.rs` tests which jobs
+//! the ledger releases.
 
 use super::super::place::Unplaced;
 use super::*;
@@ -13,7 +13,7 @@ const LAST: u32 = 50;
 /// Users 1 and 2 are in bank A below science, user 3 is in B below science, and users from 4 on are in C. One job of each bank may be in
 /// SCHED or RUN, and two of science.
 fn site() -> (Book, Ledger) {
-    let of = |user: u32, bank: &str| {
+    let record_of = |user: u32, bank: &str| {
         let mut one = book(9).association(book(9).find(UserId(1), None).unwrap()).unwrap().clone();
         (one.user, one.bank) = (UserId(user), bank.into());
         AssociationRecord { association: one, fairshare: 0.5, def_bank: bank.into() }
@@ -24,8 +24,8 @@ fn site() -> (Book, Ledger) {
         amount: Amount::parse("run-sched-jobs").unwrap(),
         cap: Cap { limit: Limit(cap), is_given: false },
     };
-    let mut associations = vec![of(1, "A"), of(2, "A"), of(3, "B")];
-    associations.extend((4..=LAST).map(|user| of(user, "C")));
+    let mut associations = vec![record_of(1, "A"), record_of(2, "A"), record_of(3, "B")];
+    associations.extend((4..=LAST).map(|user| record_of(user, "C")));
     let parents = [("A", "science"), ("B", "science"), ("science", "root"), ("C", "root")];
     let mut book = Book::default();
     book.replace(Policy {
@@ -39,15 +39,15 @@ fn site() -> (Book, Ledger) {
     (book, ledger)
 }
 
-fn of(book: &Book, user: u32) -> AssociationId {
+fn association_of(book: &Book, user: u32) -> AssociationId {
     book.find(UserId(user), None).unwrap()
 }
 
 fn job_of(book: &Book, user: u32, phase: Phase) -> Job {
-    Job { user: UserId(user), admission: Admission::Admitted(of(book, user)), ..job(book, phase) }
+    Job { user: UserId(user), admission: Admission::Admitted(association_of(book, user)), ..job(book, phase) }
 }
 
-fn come(ledger: &mut Ledger, book: &Book, id: u64, one: Job) {
+fn add_job(ledger: &mut Ledger, book: &Book, id: u64, one: Job) {
     ledger.find_scopes_of(book, one.association().unwrap());
     ledger.insert(JobId(id), one);
 }
@@ -60,7 +60,7 @@ fn held_of(book: &Book, user: u32) -> Job {
 }
 
 /// Places all unplaced associations, at equal priorities. Returns the jobs whose priorities were needed.
-fn place(ledger: &mut Ledger, book: &Book, walk: &mut ScanCursor) -> Vec<JobId> {
+fn place_unplaced(ledger: &mut Ledger, book: &Book, walk: &mut ScanCursor) -> Vec<JobId> {
     let due = ledger.unplaced(book, walk);
     let heads: Vec<JobId> = due.iter().flat_map(Unplaced::heads).collect();
     for unplaced in due {
@@ -70,24 +70,28 @@ fn place(ledger: &mut Ledger, book: &Book, walk: &mut ScanCursor) -> Vec<JobId> 
 }
 
 #[test]
-fn who_waits_alone_is_not_placed_and_two_are() {
+fn one_held_association_is_not_placed_and_two_are() {
     let (book, mut ledger) = site();
-    come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
-    come(&mut ledger, &book, 2, held_of(&book, 1));
-    let mut walk = ledger.begin_scan(of(&book, 1), Line::All);
-    assert_eq!(place(&mut ledger, &book, &mut walk), []);
-    come(&mut ledger, &book, 3, held_of(&book, 2));
-    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
-    assert_eq!(place(&mut ledger, &book, &mut walk), [], "once");
+    add_job(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
+    add_job(&mut ledger, &book, 2, held_of(&book, 1));
+    let mut walk = ledger.begin_scan(association_of(&book, 1), Line::All);
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), []);
+    add_job(&mut ledger, &book, 3, held_of(&book, 2));
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [], "placed once");
     ledger.note_priorities_changed();
-    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)], "and when prices moved");
+    assert_eq!(
+        place_unplaced(&mut ledger, &book, &mut walk),
+        [JobId(2), JobId(3)],
+        "placed again when priorities changed"
+    );
     assert_eq!(ledger.drift(), []);
 }
 
 #[test]
-fn only_who_has_jobs_belongs_to_groups_when_limits_change() {
+fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
     let (book, mut ledger) = site();
-    come(&mut ledger, &book, 1, job_of(&book, LAST, Phase::Depend));
+    add_job(&mut ledger, &book, 1, job_of(&book, LAST, Phase::Depend));
     let (other, _) = site();
     ledger.regroup(&other);
     let members = |ledger: &Ledger| {
@@ -97,22 +101,22 @@ fn only_who_has_jobs_belongs_to_groups_when_limits_change() {
     assert_eq!((ledger.accounts.len() > 1, members(&ledger)), (true, 1));
 }
 
-/// A job comes to an association that waits, and leaves it.
+/// A job comes to an association that has a held job, and leaves it.
 #[test]
-fn who_comes_or_goes_without_a_place_moves_nobody() {
+fn a_job_that_is_neither_held_nor_counted_displaces_no_association() {
     let (book, mut ledger) = site();
     let of_first = |phase| job_of(&book, 1, phase);
-    come(&mut ledger, &book, 1, held_of(&book, 1));
+    add_job(&mut ledger, &book, 1, held_of(&book, 1));
     let unread = Job { knowledge: Knowledge::Unread, ..of_first(Phase::Depend) };
     for (what, one, is_displaced) in [
         ("held", held_of(&book, 1), true),
-        ("takes a place", of_first(Phase::Sched), true),
+        ("takes headroom", of_first(Phase::Sched), true),
         ("unread", unread, true),
         ("new", of_first(Phase::New), false),
         ("after its run", of_first(Phase::Cleanup), false),
     ] {
         ledger.unplaced.clear();
-        come(&mut ledger, &book, 7, one);
+        add_job(&mut ledger, &book, 7, one);
         assert_eq!(!ledger.unplaced.is_empty(), is_displaced, "{what}, comes");
         ledger.unplaced.clear();
         ledger.remove(JobId(7));
@@ -120,86 +124,90 @@ fn who_comes_or_goes_without_a_place_moves_nobody() {
     }
 }
 
-/// An association in which a scan has found no job that changes may have to wait elsewhere, if it waits in a line.
+/// A scan that releases no job of an association may show that another scope holds its jobs, if it has a place in a scope.
 #[test]
-fn who_was_looked_at_in_vain_is_placed_anew_if_it_stands_in_a_line() {
+fn an_association_without_a_released_job_is_placed_again_if_it_has_a_place_in_a_scope() {
     let (book, mut ledger) = site();
-    come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
-    come(&mut ledger, &book, 2, held_of(&book, 1));
-    come(&mut ledger, &book, 3, held_of(&book, 2));
-    let mut walk = ledger.begin_scan(of(&book, 1), Line::All);
-    place(&mut ledger, &book, &mut walk);
+    add_job(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
+    add_job(&mut ledger, &book, 2, held_of(&book, 1));
+    add_job(&mut ledger, &book, 3, held_of(&book, 2));
+    let mut walk = ledger.begin_scan(association_of(&book, 1), Line::All);
+    place_unplaced(&mut ledger, &book, &mut walk);
     assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
-    assert_eq!(ledger.unplaced, [of(&book, 1)].into());
+    assert_eq!(ledger.unplaced, [association_of(&book, 1)].into());
     ledger.unplaced.clear();
-    come(&mut ledger, &book, 4, job_of(&book, 3, Phase::Depend));
-    let mut walk = ledger.begin_scan(of(&book, 3), Line::All);
+    add_job(&mut ledger, &book, 4, job_of(&book, 3, Phase::Depend));
+    let mut walk = ledger.begin_scan(association_of(&book, 3), Line::All);
     assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
     assert_eq!(ledger.unplaced, [].into());
 }
 
-/// The eventlog of a job of user 1 is being read. A job of the same bank, of another bank of science, or of bank C is held.
+/// The eventlog of a job of user 1 is unread. The held job is of the same bank, of another bank of science, or of bank C.
 #[test]
-fn only_who_shares_a_limit_with_an_unread_job_waits_for_it() {
+fn only_jobs_that_share_a_limit_with_an_unread_job_wait_for_its_eventlog() {
     for (user, is_put_off) in [(2, true), (3, true), (LAST, false)] {
         let (book, mut ledger) = site();
         let unread = Job { knowledge: Knowledge::Unread, ..job_of(&book, 1, Phase::Depend) };
-        come(&mut ledger, &book, 1, unread);
-        come(&mut ledger, &book, 2, held_of(&book, user));
-        assert_eq!(release(&mut ledger, &book, of(&book, user)).is_empty(), is_put_off, "user {user}");
+        add_job(&mut ledger, &book, 1, unread);
+        add_job(&mut ledger, &book, 2, held_of(&book, user));
+        assert_eq!(
+            release(&mut ledger, &book, association_of(&book, user)).is_empty(),
+            is_put_off,
+            "user {user}"
+        );
         assert_eq!(!ledger.take_put_off().is_empty(), is_put_off, "user {user}");
     }
 }
 
-/// A search stops only at a job that goes or loses a name.
+/// A scan stops only at a job that can be released or lose a dependency.
 #[test]
-fn of_those_that_a_shared_limit_holds_none_is_looked_at() {
+fn a_scan_skips_jobs_that_a_shared_limit_holds() {
     for (is_bank_full, own_cap, may_change) in
         [(false, 9, true), (true, 9, false), (false, 0, false), (true, 0, false)]
     {
         let (mut book, mut ledger) = site();
         if is_bank_full {
-            come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
+            add_job(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
         }
         let mut held = held_of(&book, 2);
         if own_cap == 0 {
             held.names.add_all(RULES, RULES.select(Rule::is_running_jobs));
         }
-        come(&mut ledger, &book, 2, held.clone());
-        let mut record = book.association(of(&book, 2)).unwrap().clone();
+        add_job(&mut ledger, &book, 2, held.clone());
+        let mut record = book.association(association_of(&book, 2)).unwrap().clone();
         record.max_running_jobs = Limit(own_cap);
         book.upsert(
             vec![AssociationRecord { association: record, fairshare: 0.5, def_bank: "A".into() }],
             UserId(0),
         );
-        let exceeded = ledger.headroom(&book, of(&book, 2), None).exceeded(held.size);
-        let told = super::super::release::may_change(held.names.outstanding(), exceeded);
-        assert_eq!(told, may_change, "bank full: {is_bank_full}, own cap: {own_cap}");
+        let exceeded = ledger.headroom(&book, association_of(&book, 2), None).exceeded(held.size);
+        let found = super::super::release::may_change(held.names.outstanding(), exceeded);
+        assert_eq!(found, may_change, "bank full: {is_bank_full}, own cap: {own_cap}");
     }
 }
 
 /// Jobs that other plugins keep come after jobs that none keeps, and take no part in a scan over the latter.
 #[test]
-fn a_walk_of_those_that_nobody_else_keeps_passes_over_the_others() {
+fn a_scan_of_jobs_that_no_other_plugin_keeps_skips_the_others() {
     for (line, wanted) in [(Line::All, vec![3, 2]), (Line::KeptByNobodyElse, vec![3])] {
         let (book, mut ledger) = site();
-        come(&mut ledger, &book, 1, held_of(&book, 1));
+        add_job(&mut ledger, &book, 1, held_of(&book, 1));
         ledger.change(JobId(1), |job| job.knowledge = Knowledge::Unreadable);
-        come(&mut ledger, &book, 2, Job { keepers: Keepers::Others, ..held_of(&book, 2) });
-        come(&mut ledger, &book, 3, held_of(&book, 3));
-        let mut walk = ledger.begin_scan(of(&book, 1), line);
-        place(&mut ledger, &book, &mut walk);
+        add_job(&mut ledger, &book, 2, Job { keepers: Keepers::Others, ..held_of(&book, 2) });
+        add_job(&mut ledger, &book, 3, held_of(&book, 3));
+        let mut walk = ledger.begin_scan(association_of(&book, 1), line);
+        place_unplaced(&mut ledger, &book, &mut walk);
         let mut freed = Vec::new();
         while let Some(released) = ledger.release_next(&book, &mut walk, &BTreeSet::new()) {
             freed.push(released.id.0);
-            place(&mut ledger, &book, &mut walk);
+            place_unplaced(&mut ledger, &book, &mut walk);
         }
         assert_eq!(freed, wanted, "{line:?}");
     }
 }
 
 #[test]
-fn limits_that_come_later_count_who_is_there() {
+fn limits_that_are_set_later_count_the_present_jobs() {
     let (book, _) = site();
     let mut ledger = Ledger::default();
     for (id, phase) in [(1, Phase::Sched), (2, Phase::Run)] {
@@ -207,46 +215,45 @@ fn limits_that_come_later_count_who_is_there() {
     }
     ledger.insert(JobId(3), held_of(&book, 2));
     ledger.recompute_all_places();
-    assert!(ledger.keeps_nothing_for_scopes(), "there is no line to stand in");
+    assert!(ledger.keeps_nothing_for_scopes(), "no scope exists");
     ledger.regroup(&book);
     let used: Vec<_> = ledger.scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
     assert!(used.contains(&(Target::Bank("A".into()), Some(2))), "{used:?}");
-    assert_eq!(ledger.unplaced, [of(&book, 2)].into());
+    assert_eq!(ledger.unplaced, [association_of(&book, 2)].into());
     assert_eq!(ledger.drift(), []);
 }
 
 /// The headroom in a queue is the headroom under the association's own limits and under those that it shares.
 #[test]
-fn room_is_under_all_limits() {
+fn the_headroom_of_an_association_includes_shared_limits() {
     let (book, mut ledger) = site();
-    come(&mut ledger, &book, 1, held_of(&book, 2));
+    add_job(&mut ledger, &book, 1, held_of(&book, 2));
     let size = held_of(&book, 2).size;
     for (is_full, holds) in [(false, 0), (true, 1)] {
         if is_full {
-            come(&mut ledger, &book, 2, job_of(&book, 1, Phase::Sched));
+            add_job(&mut ledger, &book, 2, job_of(&book, 1, Phase::Sched));
         }
-        let exceeded = ledger.headroom(&book, of(&book, 2), None).exceeded(size);
-        assert_eq!(exceeded, ledger.exceeded(&book, of(&book, 2), None, size));
+        let exceeded = ledger.headroom(&book, association_of(&book, 2), None).exceeded(size);
+        assert_eq!(exceeded, ledger.exceeded(&book, association_of(&book, 2), None, size));
         assert_eq!(RULES.members(exceeded).count(), holds, "{is_full}");
     }
 }
 
-/// After a recount, no association is in a line and no job is overtaken until associations are placed again.
 #[test]
-fn counted_anew_nobody_is_there_twice() {
+fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
     let (book, mut ledger) = site();
-    come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
-    come(&mut ledger, &book, 2, held_of(&book, 1));
-    come(&mut ledger, &book, 3, held_of(&book, 2));
+    add_job(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
+    add_job(&mut ledger, &book, 2, held_of(&book, 1));
+    add_job(&mut ledger, &book, 3, held_of(&book, 2));
     let unread = Job { knowledge: Knowledge::Unread, ..job_of(&book, 3, Phase::Depend) };
-    come(&mut ledger, &book, 4, unread);
-    let mut walk = ledger.begin_scan(of(&book, 1), Line::All);
-    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
+    add_job(&mut ledger, &book, 4, unread);
+    let mut walk = ledger.begin_scan(association_of(&book, 1), Line::All);
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     let count = |ledger: &Ledger| {
         let scopes = ledger.scopes.iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));
         (ledger.overtaken().len(), scopes.fold((0, 0), |sum, (line, since)| (sum.0 + line, sum.1 + since)))
     };
-    for id in ledger.member_of(of(&book, 1)).to_vec() {
+    for id in ledger.member_of(association_of(&book, 1)).to_vec() {
         ledger.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
     ledger.recompute_all_places();
@@ -258,9 +265,9 @@ fn counted_anew_nobody_is_there_twice() {
     ledger.recount();
     assert_eq!(ledger.drift(), []);
     assert_eq!(count(&ledger), (0, (0, 0)));
-    assert_eq!(ledger.unplaced, [of(&book, 1), of(&book, 2)].into());
+    assert_eq!(ledger.unplaced, [association_of(&book, 1), association_of(&book, 2)].into());
     ledger.remove(JobId(4));
-    assert!(!ledger.shares_with_unread(of(&book, 1), None), "nobody is read any more");
-    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
+    assert!(!ledger.shares_with_unread(association_of(&book, 1), None), "no eventlog is unread");
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     assert_eq!(ledger.drift(), []);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sets of limits, and the names that jobs have and had.
+//! Sets of limits, and the dependency names that jobs have and had.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn set(holds: &[usize]) -> HoldSet {
 }
 
 #[test]
-fn limits_of_records_and_those_over_scopes_have_rows_of_their_own() {
+fn limits_of_records_and_limits_over_scopes_have_separate_rows() {
     for (index, row) in [(0, Some(0)), (63, Some(63)), (64, None), (300, None)] {
         assert_eq!(Hold::of_rule(index, "a limit").map(Hold::index), row);
     }
@@ -26,7 +26,7 @@ fn limits_of_records_and_those_over_scopes_have_rows_of_their_own() {
 }
 
 #[test]
-fn sets_are_sets() {
+fn hold_sets_support_union_intersection_and_difference() {
     let (few, more) = (set(&[1, 3]), set(&[3, 5]));
     assert_eq!((few.or(more), few.and(more), few.without(more)), (set(&[1, 3, 5]), set(&[3]), set(&[1])));
     assert_eq!(
@@ -36,17 +36,17 @@ fn sets_are_sets() {
     assert_eq!([few, HoldSet::NONE].map(HoldSet::is_empty), [false, true]);
 }
 
-/// Events of names in an eventlog: each number holds once.
+/// The eventlog contains the addition and removal of names. Each name can hold the job once.
 #[test]
-fn a_name_that_was_used_before_neither_holds_nor_lets_go() {
+fn a_name_that_was_used_before_neither_holds_nor_releases_a_job() {
     let name = |use_count| HoldName { hold: hold(2), use_count };
     for (what, events, outstanding) in [
         ("added", &[(1, true)][..], true),
-        ("taken off", &[(1, true), (1, false)], false),
+        ("removed", &[(1, true), (1, false)], false),
         ("added again by the same name", &[(1, true), (1, false), (1, true)], false),
-        ("by a fresh one", &[(1, true), (1, false), (2, true)], true),
-        ("the former is taken off late", &[(1, true), (2, true), (1, false)], true),
-        ("only the end is there", &[(3, false)], false),
+        ("added by a new name", &[(1, true), (1, false), (2, true)], true),
+        ("the former is removed late", &[(1, true), (2, true), (1, false)], true),
+        ("only the removal is there", &[(3, false)], false),
     ] {
         let mut names = HoldNames::default();
         assert!(!names.were_used());

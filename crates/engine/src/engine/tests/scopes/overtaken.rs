@@ -48,14 +48,14 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     // The user's limit holds the job, so its reservation there holds the user's other jobs.
     let own = host.submit(job(7, "A", 1)).unwrap();
     assert_eq!(host.names(own), ["max-run-sched-gpus-user"]);
-    let told = why(&host, own).holds.remove(0);
-    assert_eq!((told.kept_for, told.used, told.cap), (Some(wide), 14, 16));
+    let hold = why(&host, own).holds.remove(0);
+    assert_eq!((hold.kept_for, hold.used, hold.cap), (Some(wide), 14, 16));
     let text = format!(
         "14 of 16 running and scheduled gpus of user 7 over all banks are in use; this job takes 1; the 2 left are kept \
                         for job {wide}, which 100 jobs have overtaken"
     );
-    assert_eq!(told.text, text);
-    assert_eq!(told.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(), [(big, "run")]);
+    assert_eq!(hold.text, text);
+    assert_eq!(hold.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(), [(big, "run")]);
     // When the user's limit has headroom, the bank holds the job and keeps headroom for it, and the user's other job goes.
     host.end(big);
     assert_eq!(states(&host, &[wide, own]), [State::Depend, State::Sched]);

@@ -98,9 +98,9 @@ fn the_explanation_of_a_job_held_by_a_reservation_suggests_no_smaller_job() {
     let (mut running, _) = submit_overtaken(&mut host);
     running.drain(..2).for_each(|id| host.end(id));
     let late = host.submit(job(8, "A", 2)).unwrap();
-    let told = super::super::why::why(&host, late);
-    assert!(told.holds[0].kept_for.is_some() && told.holds[0].used < told.holds[0].cap);
-    assert!(told.helps.iter().all(|help| help.code != "smaller"), "{:?}", told.helps);
+    let explanation = super::super::why::why(&host, late);
+    assert!(explanation.holds[0].kept_for.is_some() && explanation.holds[0].used < explanation.holds[0].cap);
+    assert!(explanation.helps.iter().all(|help| help.code != "smaller"), "{:?}", explanation.helps);
 }
 
 /// The order is by age even if the newer job has the higher priority or place, or priorities have changed.

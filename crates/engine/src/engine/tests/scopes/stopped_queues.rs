@@ -34,22 +34,22 @@ fn shared() -> Vec<SiteLimit> {
 #[test]
 fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
     let (mut host, first, next) = submit_released_and_held(shared(), None, 8);
-    let told = why(&host, next).holds.remove(0);
+    let hold = why(&host, next).holds.remove(0);
     let text = "0 of 4 running cores of bank science with all below it are in use, 4 are reserved for released jobs; this job takes 4";
-    assert_eq!((told.text.as_str(), told.used, told.reserved), (text, 4, 4));
+    assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 4));
     assert_eq!(
-        told.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(),
+        hold.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(),
         [(first, "sched")]
     );
     host.start(first);
-    let told = why(&host, next).holds.remove(0);
+    let hold = why(&host, next).holds.remove(0);
     let text = "4 of 4 running cores of bank science with all below it are in use; this job takes 4";
-    assert_eq!((told.text.as_str(), told.used, told.reserved), (text, 4, 0));
+    assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 0));
     // The text for a limit of the association's record has the same form.
     let (host, _, next) = submit_released_and_held(Vec::new(), Some(narrow(7, "A")), 7);
-    let told = why(&host, next).holds.remove(0);
+    let hold = why(&host, next).holds.remove(0);
     let text = "0 of 1 running jobs of user 7 in bank A are in use, 1 are reserved for released jobs; this job takes 1";
-    assert_eq!(told.text, text);
+    assert_eq!(hold.text, text);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Many jobs in PRIORITY without a price, as a restart leaves them: they go on in the order in which Flux lists those that pend.
+//! Many jobs in PRIORITY without a priority after a restart: they go to SCHED in the order of Flux's list of pending jobs.
 
 use super::examples::{exact, submit};
 use super::host::Host;
@@ -9,11 +9,11 @@ use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::JobId;
 use State::{Priority, Sched};
 
-/// As many are priced in Flux's loop; and as many get their price in one turn where there are more.
+/// Up to this number of jobs get their priorities in Flux's loop. If there are more, `SLICE` jobs get them in each turn.
 const MANY: usize = 4;
 const SLICE: usize = 3;
 
-/// User 7 in A and B, with these fair-shares.
+/// Returns the records of user 7 in A and B.
 fn records(fairshares: [f64; 2]) -> Vec<AssociationRecord> {
     let of = |bank| record(association(7, bank), "A");
     [("A", fairshares[0]), ("B", fairshares[1])]
@@ -21,8 +21,8 @@ fn records(fairshares: [f64; 2]) -> Vec<AssociationRecord> {
         .into()
 }
 
-/// Jobs that a restart sent from SCHED to PRIORITY, where there are no data: the last ones urgent, and a bank in turn.
-fn restarted(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Vec<JobId>) {
+/// Restarts a host without data: all jobs go from SCHED to PRIORITY. The last two are urgent, and the banks alternate.
+fn restart(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Vec<JobId>) {
     let mut host = Host::new();
     let data = |host: &mut Host| {
         host.event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
@@ -42,29 +42,29 @@ fn restarted(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Vec<JobId
     (host, ids)
 }
 
-/// What Flux has by now, first who goes first.
-fn listed(host: &Host, ids: &[JobId]) -> Vec<JobId> {
+/// Returns the jobs in the order of Flux's list of pending jobs.
+fn sort_as_flux(host: &Host, ids: &[JobId]) -> Vec<JobId> {
     let mut all = ids.to_vec();
     all.sort_by_key(|id| (std::cmp::Reverse(host.jobs[id].priority), *id));
     all
 }
 
 #[test]
-fn many_go_on_in_the_order_in_which_flux_lists_them() {
-    let (mut host, ids) = restarted(11, [0.2, 0.9], 100_000);
+fn many_jobs_get_their_priorities_in_the_order_of_flux_s_list() {
+    let (mut host, ids) = restart(11, [0.2, 0.9], 100_000);
     host.event(Event::Reprioritize);
     assert!(ids.iter().all(|id| host.state(*id) == Some(Sched)));
-    assert_eq!(host.gone_on, listed(&host, &ids));
+    assert_eq!(host.gone_on, sort_as_flux(&host, &ids));
     assert_eq!(host.loops, 1);
     exact(&host);
 }
 
-/// For those Flux begins its walk at the other end.
+/// For priorities in the upper half Flux searches its list from the other end.
 #[test]
-fn of_prices_in_the_upper_half_the_least_comes_first() {
-    let (mut host, ids) = restarted(11, [0.2, 0.9], i64::from(u32::MAX));
+fn jobs_with_priorities_in_the_upper_half_get_them_in_ascending_order() {
+    let (mut host, ids) = restart(11, [0.2, 0.9], i64::from(u32::MAX));
     host.event(Event::Reprioritize);
-    let (mut high, low): (Vec<JobId>, Vec<JobId>) = listed(&host, &ids)
+    let (mut high, low): (Vec<JobId>, Vec<JobId>) = sort_as_flux(&host, &ids)
         .into_iter()
         .partition(|id| host.jobs[id].priority > Some(i64::from(u32::MAX / 2)));
     assert!(high.len() > 2 && low.len() > 2);
@@ -73,11 +73,10 @@ fn of_prices_in_the_upper_half_the_least_comes_first() {
     exact(&host);
 }
 
-/// Few are priced by Flux's loop itself.
 #[test]
-fn few_go_on_at_once() {
+fn few_jobs_get_their_priorities_in_flux_s_loop() {
     for (jobs, at_once) in [(MANY, true), (MANY + 1, false)] {
-        let (mut host, ids) = restarted(jobs, [0.5, 0.5], 100_000);
+        let (mut host, ids) = restart(jobs, [0.5, 0.5], 100_000);
         let effects = host.engine.handle(NOW, Event::Reprioritize);
         host.apply(effects);
         let gone = ids.iter().filter(|id| host.state(**id) == Some(Sched)).count();
@@ -88,10 +87,10 @@ fn few_go_on_at_once() {
     }
 }
 
-/// Others are served between the turns; who ends, or gets its price otherwise, before its turn comes is passed over.
+/// Flux serves other requests between the turns. Jobs that end, or get a priority otherwise, are skipped.
 #[test]
-fn a_turn_has_so_many_of_those_that_are_still_there() {
-    let (mut host, ids) = restarted(4 * SLICE, [0.5, 0.5], 100_000);
+fn each_turn_sets_the_priorities_of_a_slice_of_the_remaining_jobs() {
+    let (mut host, ids) = restart(4 * SLICE, [0.5, 0.5], 100_000);
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply(effects);
     let asked = |host: &mut Host| -> Vec<JobId> {
@@ -106,7 +105,7 @@ fn a_turn_has_so_many_of_those_that_are_still_there() {
     };
     let order = [&ids[ids.len() - 2..], &ids[..ids.len() - 2]].concat();
     assert_eq!(asked(&mut host), order[..SLICE]);
-    // Two of the next are gone.
+    // Two of the next jobs end.
     for at in [SLICE, SLICE + 2] {
         let effects = host.engine.handle(NOW, Event::Inactive(order[at]));
         host.jobs.remove(&order[at]);

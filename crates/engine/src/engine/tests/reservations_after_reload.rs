@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A place to run that was promised before a reload is kept, whenever a limit on what runs comes in reach.
+//! A reservation made before a reload holds whenever a limit on running jobs comes within reach.
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
@@ -19,8 +19,8 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// One may run, and one that was held goes when the one that ran ends; what `data` say it finds after a reload.
-fn reloaded(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, JobId) {
+/// Returns a job that was held and released before a reload, in SCHED. One job may run then. The new engine has `data`.
+fn reload_with(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, JobId) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let running = host.submit(job()).unwrap();
     host.start(running);
@@ -37,9 +37,9 @@ fn reloaded(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, JobI
     (host, freed)
 }
 
-/// The same with nothing in reach.
-fn unlimited() -> (Host, JobId) {
-    let (host, freed) = reloaded(|| HostJob::new(7), vec![records(UNLIMITED)]);
+/// Returns the same with an unlimited association, so that no eventlog is read.
+fn reload_unlimited() -> (Host, JobId) {
+    let (host, freed) = reload_with(|| HostJob::new(7), vec![records(UNLIMITED)]);
     assert_eq!(host.reads_asked, 0);
     (host, freed)
 }
@@ -49,7 +49,7 @@ fn narrow(name: &str) -> Queue {
 }
 
 #[test]
-fn a_job_that_brings_a_limit_in_reach_finds_the_place_taken() {
+fn a_new_job_that_brings_a_limit_within_reach_counts_the_reservation() {
     for is_reload in [true, false] {
         let mut host = site(|a| a.max_running_jobs = Limit(2));
         let [first, second, freed] = [(); 3].map(|()| {
@@ -75,7 +75,7 @@ fn a_job_that_brings_a_limit_in_reach_finds_the_place_taken() {
 }
 
 #[test]
-fn who_was_never_held_keeps_nobody_from_sched() {
+fn a_job_that_was_never_held_has_no_reservation_after_a_reload() {
     let mut host = site(|a| a.max_running_jobs = Limit(2));
     let waits = submit(&mut host, 1);
     let mut engine = Engine::small();
@@ -88,9 +88,9 @@ fn who_was_never_held_keeps_nobody_from_sched() {
 }
 
 #[test]
-fn a_queue_that_comes_after_the_associations_holds_the_next() {
+fn a_reservation_counts_under_a_queue_that_is_pushed_after_the_associations() {
     let in_queue = || HostJob::new(7).queue("q1");
-    let (mut host, freed) = reloaded(in_queue, Vec::new());
+    let (mut host, freed) = reload_with(in_queue, Vec::new());
     host.event(records(UNLIMITED));
     host.event(Event::Queues(vec![narrow("q1")]));
     assert_eq!(host.reads_asked, 0);
@@ -105,8 +105,8 @@ fn a_queue_that_comes_after_the_associations_holds_the_next() {
 }
 
 #[test]
-fn a_limit_that_a_later_push_lowers_holds_the_next() {
-    let (mut host, _) = unlimited();
+fn a_reservation_counts_under_a_limit_that_a_later_push_lowers() {
+    let (mut host, _) = reload_unlimited();
     host.event(records(Limit(1)));
     assert_eq!(host.reads_asked, 0);
     for _ in 0..2 {
@@ -118,9 +118,9 @@ fn a_limit_that_a_later_push_lowers_holds_the_next() {
     exact(&host);
 }
 
-/// That is said when they let it go, whoever's eventlog was read meanwhile.
+/// The job is checked when the other plugin releases it, even if other eventlogs were read meanwhile.
 #[test]
-fn whom_others_keep_is_not_held_by_a_later_push() {
+fn a_blocked_job_is_not_held_by_a_later_push() {
     let mut host = site(|_| ());
     let others = host.submit(HostJob::new(7).after("keep=x")).unwrap();
     submit(&mut host, 1);
@@ -137,8 +137,8 @@ fn whom_others_keep_is_not_held_by_a_later_push() {
 }
 
 #[test]
-fn a_limit_that_the_configuration_sets_holds_the_next() {
-    let (mut host, _) = unlimited();
+fn a_reservation_counts_under_a_limit_of_the_configuration() {
+    let (mut host, _) = reload_unlimited();
     let limit = SiteLimit {
         target: Target::User(crate::ids::UserId(7)),
         queue: None,
@@ -154,8 +154,8 @@ fn a_limit_that_the_configuration_sets_holds_the_next() {
 }
 
 #[test]
-fn it_takes_its_place_with_it_where_it_moves() {
-    let (mut host, freed) = unlimited();
+fn a_reservation_moves_with_its_job_to_another_queue() {
+    let (mut host, freed) = reload_unlimited();
     host.event(Event::Queues(vec![queue("q1"), narrow("q2")]));
     host.event(Event::Reprioritize);
     assert_eq!(host.reads_asked, 0);
@@ -167,8 +167,8 @@ fn it_takes_its_place_with_it_where_it_moves() {
 }
 
 #[test]
-fn whoever_has_gone_is_not_kept_in_mind() {
-    let (mut host, freed) = unlimited();
+fn an_ended_job_leaves_no_entry_for_its_eventlog() {
+    let (mut host, freed) = reload_unlimited();
     host.update(freed, Some("q2"), None).unwrap();
     assert_eq!(host.engine.recovery.counts()[0], 1);
     host.end(freed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A price that Flux asks for again is worked out anew only where something that it is made of has changed.
+//! The engine computes a priority that Flux asks for again only if one of its inputs has changed.
 
 use super::host::Host;
 use super::live::{leaf, tree};
@@ -10,7 +10,7 @@ use crate::ids::JobId;
 use crate::standing::SitePart;
 use fairshare::Policy as Rule;
 
-/// What the engine answers is what it would answer if it had to work the price out.
+/// Checks that the engine answers with a cached priority as it would if it computed the priority.
 pub fn agrees(engine: &Engine, now: f64, id: JobId, urgency: i64) {
     if engine.ledger().cached_priority(id).is_none() {
         return;
@@ -35,22 +35,22 @@ fn queues(priority: i64) -> Vec<Queue> {
     vec![Queue { priority, ..queue("q1") }, Queue { priority: 3, ..queue("q2") }]
 }
 
-/// A job whose price was asked for twice, of 50,000 and 10,000 for its queue.
+/// Returns a job whose priority was asked for twice: 50,000 for the fair-share and 10,000 for the queue.
 fn site() -> (Host, JobId) {
     let mut host = Host::with(records(0.5), queues(1));
     let id = host.submit(HostJob::new(7).queue("q1").bank("A")).unwrap();
-    asked(&mut host);
-    asked(&mut host);
-    assert_eq!(price(&host, id), 60_000);
+    reprioritize(&mut host);
+    reprioritize(&mut host);
+    assert_eq!(posted_priority(&host, id), 60_000);
     assert!(host.engine.ledger().cached_priority(id).is_some());
     (host, id)
 }
 
-fn asked(host: &mut Host) {
+fn reprioritize(host: &mut Host) {
     host.event(Event::Reprioritize);
 }
 
-fn price(host: &Host, id: JobId) -> i64 {
+fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
@@ -59,23 +59,23 @@ fn weights(name: &str, weight: i64) -> Event<'static> {
 }
 
 #[test]
-fn it_is_worked_out_once() {
+fn a_priority_is_computed_once() {
     let (mut host, id) = site();
     let revision = |host: &Host| host.engine.ledger().cached_priority(id).map(|settled| settled.revision);
     let first = revision(&host);
     host.now += 100.0;
     let other = host.submit(HostJob::new(8)).unwrap();
     host.start(other);
-    asked(&mut host);
+    reprioritize(&mut host);
     assert_eq!(revision(&host), first, "other jobs and time do not matter");
     host.event(weights("urgency", 1_000));
-    asked(&mut host);
+    reprioritize(&mut host);
     assert!(revision(&host) > first);
-    assert_eq!(price(&host, id), 60_000);
+    assert_eq!(posted_priority(&host, id), 60_000);
 }
 
 #[test]
-fn whatever_it_is_made_of_makes_it_anew() {
+fn a_change_of_any_input_changes_the_priority() {
     type Act = fn(&mut Host, JobId);
     let rows: &[(&str, Act, i64)] = &[
         ("nothing", |_, _| {}, 60_000),
@@ -85,7 +85,7 @@ fn whatever_it_is_made_of_makes_it_anew() {
             "bank",
             |host, _| {
                 host.event(weights("bank", 10));
-                asked(host);
+                reprioritize(host);
                 host.event(Event::Banks(vec![("A".into(), 7.0)]));
             },
             60_070,
@@ -95,8 +95,8 @@ fn whatever_it_is_made_of_makes_it_anew() {
             "zero score",
             |host, _| {
                 host.event(weights("queue", -10_000_000));
-                asked(host);
-                asked(host);
+                reprioritize(host);
+                reprioritize(host);
                 let zero_score = Some(ZeroScore::Floor);
                 host.event(Event::Config(ConfigPatch { zero_score, ..ConfigPatch::default() }));
             },
@@ -107,7 +107,7 @@ fn whatever_it_is_made_of_makes_it_anew() {
             "urgency and back",
             |host, id| {
                 host.set_urgency(id, 0);
-                asked(host);
+                reprioritize(host);
                 host.set_urgency(id, 16);
             },
             60_000,
@@ -119,7 +119,7 @@ fn whatever_it_is_made_of_makes_it_anew() {
             |host, id| {
                 host.event(weights("bank", 10));
                 host.event(Event::Banks(vec![("B".into(), 7.0)]));
-                asked(host);
+                reprioritize(host);
                 host.update(id, None, Some("B")).unwrap();
             },
             60_070,
@@ -141,7 +141,7 @@ fn whatever_it_is_made_of_makes_it_anew() {
             "a weight of sizes",
             |host, _| {
                 host.event(Event::Settings(Settings { size_weight: 8_000, ..Settings::default() }));
-                asked(host);
+                reprioritize(host);
                 host.event(Event::SiteNodes(Some(16)));
             },
             60_500,
@@ -166,25 +166,25 @@ fn whatever_it_is_made_of_makes_it_anew() {
         let (mut host, id) = site();
         act(&mut host, id);
         for _ in 0..3 {
-            asked(&mut host);
-            assert_eq!(price(&host, id), *expected, "{what}");
+            reprioritize(&mut host);
+            assert_eq!(posted_priority(&host, id), *expected, "{what}");
         }
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     }
 }
 
-/// Ages, and live fair-shares, move by themselves.
+/// Ages and live fair-shares change with time.
 #[test]
-fn what_moves_by_itself_is_never_settled() {
+fn a_priority_that_changes_with_time_is_not_cached() {
     let (mut host, id) = site();
     host.event(Event::Settings(Settings { age_weight: 1, ..Settings::default() }));
-    asked(&mut host);
+    reprioritize(&mut host);
     assert_eq!(host.engine.ledger().cached_priority(id), None);
 }
 
-/// An urgency that comes and goes while a later plugin keeps the job in PRIORITY: Flux tells of the first change alone.
+/// The urgency changes and changes back while a later plugin keeps the job in PRIORITY. Flux reports only the first change.
 #[test]
-fn what_was_noted_at_another_urgency_is_noted_anew() {
+fn a_priority_is_computed_again_after_the_urgency_changed_and_changed_back() {
     for other in [20, 0] {
         let (mut host, id) = site();
         host.engine.handle(host.now, Event::Priority(id, other));
@@ -193,13 +193,16 @@ fn what_was_noted_at_another_urgency_is_noted_anew() {
         host.engine.handle(host.now, Event::PriorityGet(id, 16));
         let priced = host.engine.view().priced(id).unwrap();
         assert_eq!((priced.posted.priority, priced.urgency), (60_000, 16));
-        assert!(host.engine.ledger().job(id).unwrap().eligible.since().is_some(), "it is eligible again");
+        assert!(
+            host.engine.ledger().job(id).unwrap().eligible.since().is_some(),
+            "the job is eligible again"
+        );
     }
 }
 
-/// Flux asks within its loop too, where a later plugin keeps the job in PRIORITY.
+/// A later plugin keeps the job in PRIORITY, so Flux asks for the priority in its loop too.
 #[test]
-fn what_was_noted_before_an_update_is_noted_anew() {
+fn a_priority_is_computed_again_after_an_update() {
     let (mut host, id) = site();
     let moved = HostJob { queue: Some("q2".to_owned()), ..host.jobs[&id].clone() };
     host.engine.handle(host.now, Event::Updated(Host::facts(id, &moved)));
@@ -208,12 +211,12 @@ fn what_was_noted_before_an_update_is_noted_anew() {
     assert_eq!(host.engine.view().priced(id).unwrap().posted.priority, 80_000);
 }
 
-/// Flux has another price then, if any.
+/// The priority that Flux has is another one, or none.
 #[test]
-fn a_price_that_flux_refused_is_worked_out_again() {
+fn a_priority_that_flux_refused_is_computed_again() {
     let (mut host, id) = site();
     host.engine.refused(Effect::Prioritize(id, 5), Refusal::TooLate);
     assert_eq!(host.engine.ledger().cached_priority(id), None);
-    asked(&mut host);
+    reprioritize(&mut host);
     assert_eq!(host.engine.view().priced(id).unwrap().posted.priority, 60_000);
 }

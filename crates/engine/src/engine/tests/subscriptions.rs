@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Flux goes through all subscriptions of a plugin for each that is given back: there are few at a time. Nobody tells when others let go
-//! the jobs beyond those, and yet none of them passes a limit, and none stays behind.
+//! Flux goes through all subscriptions of a plugin whenever one is cancelled, so the plugin subscribes to few jobs at a time. Flux does
+//! not report when another plugin releases the other jobs. They exceed no limit all the same, and none is stranded.
 //! Rules: R11
 
 use super::examples::{exact, site, submit};
@@ -17,12 +17,12 @@ use State::{Depend, Priority, Sched};
 
 const AFTER: &str = "afterany:1";
 
-fn dependent(host: &mut Host) -> JobId {
+fn submit_dependent(host: &mut Host) -> JobId {
     host.submit(HostJob::new(7).after(AFTER)).unwrap()
 }
 
-/// As many as are watched, all of which wait for what never comes.
-fn all_watched(change: impl FnOnce(&mut Association)) -> Host {
+/// Returns a host with as many subscribed jobs as are allowed. Their dependencies are never satisfied.
+fn use_all_subscriptions(change: impl FnOnce(&mut Association)) -> Host {
     let mut host = site(change);
     for _ in 0..FEW.subscribed {
         host.submit(HostJob::new(7).after("begin-time=9999999999")).unwrap();
@@ -31,8 +31,8 @@ fn all_watched(change: impl FnOnce(&mut Association)) -> Host {
     host
 }
 
-/// They are let go in the same reactor turn.
-fn let_go(host: &mut Host, jobs: &[JobId]) {
+/// Removes the dependencies of jobs in one reactor turn.
+fn satisfy(host: &mut Host, jobs: &[JobId]) {
     jobs.iter().for_each(|id| host.remove_dependency(*id, AFTER));
     host.settle();
     exact(host);
@@ -40,9 +40,9 @@ fn let_go(host: &mut Host, jobs: &[JobId]) {
 }
 
 #[test]
-fn who_is_not_watched_is_held_in_priority_when_it_is_let_go_and_finds_no_room() {
+fn an_unsubscribed_job_is_held_in_priority_if_it_exceeds_a_limit_when_another_plugin_releases_it() {
     for is_declared in [true, false] {
-        let mut host = all_watched(|a| a.max_sched_jobs = Limit(1));
+        let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
         let job = HostJob { declares: is_declared, ..HostJob::new(7).after(AFTER) };
         let kept = host.submit(job).unwrap();
         assert!(!host.subscribed.contains(&kept));
@@ -51,7 +51,7 @@ fn who_is_not_watched_is_held_in_priority_when_it_is_let_go_and_finds_no_room() 
             (states(&host, &[kept, first]), host.names(kept)),
             (vec![Depend, Sched], vec![AFTER.into()])
         );
-        let_go(&mut host, &[kept]);
+        satisfy(&mut host, &[kept]);
         assert_eq!(states(&host, &[kept, first]), [Priority, Sched], "declared: {is_declared}");
         host.start(first);
         assert_eq!(host.state(kept), Some(Sched));
@@ -59,39 +59,39 @@ fn who_is_not_watched_is_held_in_priority_when_it_is_let_go_and_finds_no_room() 
     }
 }
 
-/// The limit was full when it came: nothing of ours is on it, which nobody would take off in time.
+/// The limit was full when the job came. The plugin adds no dependency, because it could not remove it in time.
 #[test]
-fn who_is_not_watched_gets_no_name_and_goes_on_where_there_is_room() {
-    let mut host = all_watched(|a| a.max_sched_jobs = Limit(1));
+fn an_unsubscribed_job_gets_no_dependency_and_goes_to_sched_if_there_is_headroom() {
+    let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
-    let kept = dependent(&mut host);
+    let kept = submit_dependent(&mut host);
     assert_eq!(host.names(kept), [AFTER]);
     host.start(first);
-    let_go(&mut host, &[kept]);
+    satisfy(&mut host, &[kept]);
     assert_eq!(host.state(kept), Some(Sched));
-    // Nor where an update brings it into a full queue.
+    // An update into a full queue adds none either.
     let full = crate::accounts::Queue { max_sched_jobs: Limit(0), ..queue("q2") };
     host.event(Event::Queues(vec![queue("q1"), full]));
-    let moved = dependent(&mut host);
+    let moved = submit_dependent(&mut host);
     host.update(moved, Some("q2"), None).unwrap();
     assert_eq!(host.names(moved), [AFTER]);
-    let_go(&mut host, &[moved]);
+    satisfy(&mut host, &[moved]);
     assert_eq!(host.state(moved), Some(Priority));
     host.end(moved);
     assert_eq!(host.state(moved), None);
 }
 
 #[test]
-fn of_many_dependents_of_one_job_one_goes_at_a_time() {
+fn many_dependents_of_one_job_are_released_one_at_a_time() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    let jobs: Vec<JobId> = (0..FEW.subscribed + 4).map(|_| dependent(&mut host)).collect();
+    let jobs: Vec<JobId> = (0..FEW.subscribed + 4).map(|_| submit_dependent(&mut host)).collect();
     assert_eq!(host.subscribed.len(), FEW.subscribed);
-    let_go(&mut host, &jobs);
+    satisfy(&mut host, &jobs);
     for id in &jobs {
         assert_eq!(
             (host.state(*id), host.count(7, "A", Sched)),
             (Some(Sched), 1),
-            "job {id}: in their order"
+            "job {id}: in the order of ids"
         );
         host.start(*id);
     }
@@ -100,14 +100,14 @@ fn of_many_dependents_of_one_job_one_goes_at_a_time() {
 }
 
 #[test]
-fn who_comes_when_others_are_gone_is_watched_again() {
-    let mut host = all_watched(|_| ());
-    let beyond = dependent(&mut host);
+fn the_plugin_subscribes_to_a_new_job_when_another_subscription_has_ended() {
+    let mut host = use_all_subscriptions(|_| ());
+    let beyond = submit_dependent(&mut host);
     let watched = *host.subscribed.first().unwrap();
     host.end(watched);
-    let next = dependent(&mut host);
+    let next = submit_dependent(&mut host);
     assert!(host.subscribed.contains(&next) && !host.subscribed.contains(&beyond));
-    // Rejected, cancelled, or let go: of who was not watched nothing is given back.
+    // No subscription is cancelled for a job without one, whether it is rejected, cancelled or released.
     host.end(beyond);
     let refused = HostJob { bank: Some("unknown".into()), ..HostJob::new(7).after(AFTER) };
     assert!(host.submit(refused).is_err());
@@ -117,43 +117,45 @@ fn who_comes_when_others_are_gone_is_watched_again() {
 }
 
 #[test]
-fn what_is_told_of_who_is_not_watched_is_true() {
-    let mut host = all_watched(|a| a.max_sched_jobs = Limit(1));
+fn the_explanation_of_an_unsubscribed_job_is_true() {
+    let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
-    let kept = dependent(&mut host);
-    let told = why(&host, kept);
-    let others: Vec<_> = told.others.iter().map(|it| (it.cause.as_ref(), it.name.clone())).collect();
-    assert_eq!(others, [("dependency", None)], "{:?}", told.others);
-    assert_eq!((told.is_held, told.holds.len(), told.release.reason.code.as_ref()), (false, 0, "free"));
-    assert!(told.others[0].text.contains("by which name is not known"));
-    let_go(&mut host, &[kept]);
-    let told = why(&host, kept);
-    let holds: Vec<&str> = told.holds.iter().map(|hold| hold.limit.as_ref()).collect();
-    assert_eq!((told.is_held, holds, told.others.len()), (true, vec!["max-sched-jobs-user-limit"], 0));
+    let kept = submit_dependent(&mut host);
+    let outcome = why(&host, kept);
+    let others: Vec<_> = outcome.others.iter().map(|it| (it.cause.as_ref(), it.name.clone())).collect();
+    assert_eq!(others, [("dependency", None)], "{:?}", outcome.others);
+    assert_eq!(
+        (outcome.is_held, outcome.holds.len(), outcome.release.reason.code.as_ref()),
+        (false, 0, "free")
+    );
+    assert!(outcome.others[0].text.contains("by which name is not known"));
+    satisfy(&mut host, &[kept]);
+    let outcome = why(&host, kept);
+    let holds: Vec<&str> = outcome.holds.iter().map(|hold| hold.limit.as_ref()).collect();
+    assert_eq!((outcome.is_held, holds, outcome.others.len()), (true, vec!["max-sched-jobs-user-limit"], 0));
     host.start(first);
     assert_eq!(host.state(kept), Some(Sched));
 }
 
-/// Nothing of the time in which others keep it counts.
 #[test]
-fn who_is_not_watched_does_not_age_while_others_keep_it() {
+fn an_unsubscribed_job_does_not_age_while_another_plugin_keeps_it() {
     for is_declared in [true, false] {
-        let mut host = all_watched(|_| ());
+        let mut host = use_all_subscriptions(|_| ());
         host.event(Event::Settings(Settings { age_weight: 1_000, ..Settings::default() }));
         let kept = host.submit(HostJob { declares: is_declared, ..HostJob::new(7).after(AFTER) }).unwrap();
         let age = |host: &Host| host.engine.ledger().job(kept).unwrap().eligible.seconds(host.now);
         host.now += 1_000.0;
         assert!(age(&host) < 1.0, "{is_declared}: {}", age(&host));
-        let_go(&mut host, &[kept]);
+        satisfy(&mut host, &[kept]);
         host.now += 1_000.0;
         assert!((1_000.0..1_001.0).contains(&age(&host)), "{is_declared}: {}", age(&host));
     }
 }
 
-/// They carry names of ours from before. Whether others keep one of them nobody tells: it stands in line as if nobody did, and goes when
-/// there is room.
+/// The jobs have dependencies of ours from before the reload. The plugin does not know whether another plugin keeps them, so it holds and
+/// releases them as if none did.
 #[test]
-fn who_is_held_and_not_watched_after_a_reload_is_not_left_behind() {
+fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
     let own = || Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     for are_kept in [true, false] {
         let mut host = site(|a| a.max_sched_jobs = Limit(1));
@@ -173,14 +175,14 @@ fn who_is_held_and_not_watched_after_a_reload_is_not_left_behind() {
         }
         host.start(first);
         if are_kept {
-            // Each had its turn and did not move; now all of them are up to others.
+            // The scan removed their dependencies without effect, so they are known to be blocked.
             assert_eq!(host.state(last), Some(Sched));
             let is_out = |id: &JobId| {
                 let job = host.engine.ledger().job(*id).unwrap();
                 (job.grant, job.keepers) == (Grant::Blocked, Keepers::Others) && host.names(*id) == [AFTER]
             };
             assert!(beyond.iter().all(is_out));
-            let_go(&mut host, &beyond);
+            satisfy(&mut host, &beyond);
             assert_eq!(states(&host, &beyond), vec![Priority; beyond.len()]);
             host.start(last);
         }
@@ -193,9 +195,9 @@ fn who_is_held_and_not_watched_after_a_reload_is_not_left_behind() {
     }
 }
 
-/// As if there had been no room for it.
+/// The plugin treats the job like one beyond the number of subscriptions.
 #[test]
-fn whose_subscription_flux_refuses_is_judged_when_it_is_let_go() {
+fn a_job_whose_subscription_flux_refuses_is_checked_when_another_plugin_releases_it() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
     let id = JobId(77);
@@ -207,24 +209,24 @@ fn whose_subscription_flux_refuses_is_judged_when_it_is_let_go() {
     engine.handle(NOW, Event::New(Host::facts(id, &job)));
     let held = engine.handle(NOW, Event::Depend(id));
     assert!(!held.iter().any(|effect| matches!(effect, Effect::AddDependency(..))), "{held:?}");
-    let told = engine.handle(NOW, Event::Priority(id, 16));
-    assert!(told.iter().any(|effect| matches!(effect, Effect::PriorityUnavailable)), "{told:?}");
-    assert!(!told.iter().any(|effect| matches!(effect, Effect::Unsubscribe(_))), "{told:?}");
+    let outcome = engine.handle(NOW, Event::Priority(id, 16));
+    assert!(outcome.iter().any(|effect| matches!(effect, Effect::PriorityUnavailable)), "{outcome:?}");
+    assert!(!outcome.iter().any(|effect| matches!(effect, Effect::Unsubscribe(_))), "{outcome:?}");
     assert_eq!(host.state(first), Some(Sched));
 }
 
-/// What Flux has is compared: who is past DEPEND is nothing more to be watched.
+/// The engine compares its state with Flux's. It needs no subscription to jobs past DEPEND.
 #[test]
-fn after_a_panic_who_was_not_watched_is_judged_as_before() {
-    let mut host = all_watched(|a| a.max_sched_jobs = Limit(1));
-    let jobs: Vec<JobId> = (0..3).map(|_| dependent(&mut host)).collect();
+fn after_a_panic_unsubscribed_jobs_are_checked_when_another_plugin_releases_them() {
+    let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
+    let jobs: Vec<JobId> = (0..3).map(|_| submit_dependent(&mut host)).collect();
     let first = submit(&mut host, 1);
     let effects = host.engine.handle(host.now, Event::Panicked(None));
     host.apply(effects);
     host.settle();
     assert!(!host.engine.view().is_doubtful());
     assert_eq!(host.subscribed.len(), FEW.subscribed);
-    let_go(&mut host, &jobs);
+    satisfy(&mut host, &jobs);
     assert_eq!(states(&host, &jobs), [Priority; 3]);
     for id in jobs.iter().chain([&first]) {
         host.end(*id);

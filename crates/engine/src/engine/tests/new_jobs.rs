@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that are taken in: what is posted to them, what is noted of them, what an update changes.
+//! How the engine takes in a new job: which jobspec keys it sets, which facts it stores, and which of them an update changes.
 
 use super::examples::site;
 use super::host::Host;
@@ -10,12 +10,12 @@ use crate::limits::{Admission, SizeError};
 
 const ID: JobId = JobId(1);
 
-fn named(bank: Option<&str>, project: Option<&str>) -> HostJob {
+fn job_with(bank: Option<&str>, project: Option<&str>) -> HostJob {
     HostJob { bank: bank.map(str::to_owned), project: project.map(str::to_owned), ..HostJob::new(7) }
 }
 
 #[test]
-fn what_a_jobspec_lacks_is_posted_and_nothing_else() {
+fn the_plugin_sets_exactly_the_keys_that_a_jobspec_lacks() {
     for (bank, project, wanted) in [
         (None, None, Some((true, true))),
         (Some("A"), None, Some((false, true))),
@@ -23,7 +23,7 @@ fn what_a_jobspec_lacks_is_posted_and_nothing_else() {
         (Some("A"), Some("*"), None),
     ] {
         let mut host = site(|_| ());
-        let job = named(bank, project);
+        let job = job_with(bank, project);
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         let effects = host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
         let posted = effects.iter().find_map(|effect| match effect {
@@ -34,13 +34,14 @@ fn what_a_jobspec_lacks_is_posted_and_nothing_else() {
     }
 }
 
-/// Whoever gets no name may turn out to be kept by others in the next turn; of who is held, or known to be kept, that is no
-/// question.
+/// Another plugin may hold a job without dependencies of ours in the next turn. A held job and a job known to be blocked need no check.
 #[test]
-fn only_who_is_free_is_looked_for_again() {
-    for (limit, is_kept, looks) in [(9, false, true), (9, true, false), (0, false, false), (0, true, false)] {
+fn only_a_job_that_nothing_holds_is_checked_again_in_the_next_turn() {
+    for (limit, is_kept, arms_turn) in
+        [(9, false, true), (9, true, false), (0, false, false), (0, true, false)]
+    {
         let mut host = site(|a| a.max_sched_jobs = Limit(limit));
-        let job = named(Some("A"), Some("*"));
+        let job = job_with(Some("A"), Some("*"));
         host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_kept });
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         if is_kept {
@@ -48,17 +49,17 @@ fn only_who_is_free_is_looked_for_again() {
         }
         host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
         let effects = host.engine.handle(NOW, Event::Depend(ID));
-        let arms = effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn)));
-        assert_eq!(arms, looks, "limit {limit}, kept {is_kept}");
+        let is_armed = effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn)));
+        assert_eq!(is_armed, arms_turn, "limit {limit}, kept {is_kept}");
     }
 }
 
 #[test]
-fn a_job_that_is_shown_has_its_association_and_is_still_to_be_judged() {
+fn a_replayed_job_is_attached_to_its_association_and_a_submitted_job_is_admitted() {
     for is_submitted in [true, false] {
         let mut host = site(|_| ());
         let state = if is_submitted { State::New } else { State::Sched };
-        let job = HostJob { state, ..named(Some("A"), Some("*")) };
+        let job = HostJob { state, ..job_with(Some("A"), Some("*")) };
         if is_submitted {
             host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         }
@@ -70,17 +71,18 @@ fn a_job_that_is_shown_has_its_association_and_is_still_to_be_judged() {
 }
 
 #[test]
-fn a_job_of_no_size_is_told_of() {
+fn a_job_whose_size_cannot_be_counted_is_logged() {
     let mut host = site(|_| ());
-    let job = HostJob { state: State::Sched, ..named(Some("A"), Some("*")) };
+    let job = HostJob { state: State::Sched, ..job_with(Some("A"), Some("*")) };
     let facts = JobFacts { size: Err(SizeError::TooLarge), ..Host::facts(ID, &job) };
     let effects = host.engine.handle(NOW, Event::New(facts));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Log(..))), "{effects:?}");
 }
 
-/// Flux counts a new duration from when the job began; the same one, which the scheduler may have cut, changes nothing.
+/// Flux counts a new duration from the start of the job. An unchanged duration changes nothing, since the scheduler may have set an
+/// earlier end.
 #[test]
-fn a_new_duration_of_a_running_job_is_its_new_end() {
+fn a_new_duration_of_a_running_job_changes_its_end() {
     for (duration, after) in [(3_600.0, Some(100.0)), (50.0, Some(50.0)), (0.0, None)] {
         let mut host = Host::with(vec![record(association(7, "A"), "A")], Vec::new());
         let id = host.submit(HostJob { limit: Some(100.0), ..HostJob::new(7) }).unwrap();
@@ -93,9 +95,9 @@ fn a_new_duration_of_a_running_job_is_its_new_end() {
     }
 }
 
-/// What is counted is given back as it was counted.
+/// The ledger subtracts a job with the size that it added.
 #[test]
-fn a_new_size_is_taken_over_until_the_job_is_counted() {
+fn a_new_size_is_stored_until_the_job_is_counted() {
     for (state, is_taken) in [(State::Depend, true), (State::Sched, false)] {
         let mut host = site(|_| ());
         let job = HostJob::new(7);
@@ -108,12 +110,12 @@ fn a_new_size_is_taken_over_until_the_job_is_counted() {
     }
 }
 
-/// flux-accounting's test suite marks an association so: its jobs count nowhere, and fail in DEPEND.
+/// flux-accounting's test suite marks an association as broken with the limit -1.
 #[test]
 fn a_job_of_a_broken_association_fails_in_depend() {
     for (limit, fails) in [(-1, true), (1, false)] {
         let mut host = site(|a| a.max_running_jobs = Limit(limit));
-        let job = named(Some("A"), Some("*"));
+        let job = job_with(Some("A"), Some("*"));
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
         let effects = host.engine.handle(NOW, Event::Depend(ID));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Several associations in one turn: nobody's turn is put off because somebody else's comes first.
+//! Several associations in one turn: the scan of one does not delay the scan of another.
 
 use super::examples::exact;
 use super::host::Host;
@@ -23,7 +23,7 @@ fn narrow(name: &str) -> Queue {
 }
 
 #[test]
-fn whoever_may_go_by_new_data_goes_with_them_whoever_else_goes() {
+fn a_push_releases_jobs_of_all_associations_in_one_turn() {
     let mut host = Host::with(records(Limit(1)), Vec::new());
     let held: Vec<JobId> = [7, 8, 9]
         .map(|user| {
@@ -36,7 +36,7 @@ fn whoever_may_go_by_new_data_goes_with_them_whoever_else_goes() {
     for event in [Event::Associations(records(Limit(2))), Event::Reprioritize] {
         host.oracle.learn(&event);
         let effects = host.engine.handle(NOW, event);
-        // Nothing is done of what waits for the next turn.
+        // The host does not begin the next turn.
         host.apply(effects);
     }
     assert!(held.iter().all(|id| host.state(*id) == Some(Sched)), "{held:?}");
@@ -45,7 +45,7 @@ fn whoever_may_go_by_new_data_goes_with_them_whoever_else_goes() {
 }
 
 #[test]
-fn a_pass_amid_a_push_that_lowers_a_limit_knows_to_whom_a_place_was_promised() {
+fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
     let mut host = Host::with(records(UNLIMITED), vec![narrow("q1"), narrow("q2")]);
     let [runs, held] = [(); 2].map(|()| {
         let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
@@ -74,7 +74,7 @@ fn a_pass_amid_a_push_that_lowers_a_limit_knows_to_whom_a_place_was_promised() {
 }
 
 #[test]
-fn where_the_last_job_that_is_read_moves_away_the_others_are_judged() {
+fn the_jobs_of_an_association_are_checked_when_its_last_unread_job_moves_away() {
     let mut host =
         Host::with([records(UNLIMITED), vec![record(association(7, "B"), "A")]].concat(), vec![queue("q1")]);
     let others = host.submit(HostJob::new(7).bank("A").after("keep=x")).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Scans that skip associations, compared with scans that look at all: the released jobs, their order, and the places in all lines.
+//! Scans that skip associations release the same jobs in the same order, with the same places in all scopes, as scans that look at all.
 
 use super::super::place::Key;
 use super::super::scope::ScopeId;
@@ -85,13 +85,13 @@ struct World {
     ledger: Ledger,
     /// Whether scans look at all associations.
     is_plain: bool,
-    /// Increases when priorities move.
+    /// Increases when priorities change.
     shift: u64,
     /// The cost of all scans.
     looks: usize,
 }
 
-/// The places in the line of each scope, and the overtaken jobs, the first overtaken first.
+/// The places in each scope, and the overtaken jobs, the first overtaken first.
 type Places = (Vec<(ScopeId, Key, u64)>, Vec<JobId>);
 
 impl World {
@@ -101,7 +101,7 @@ impl World {
         World { book: book.clone(), ledger, is_plain, shift: 0, looks: 0 }
     }
 
-    fn of(&self, user: u32) -> AssociationId {
+    fn find_association(&self, user: u32) -> AssociationId {
         self.book.find(UserId(user), None).unwrap()
     }
 
@@ -111,7 +111,7 @@ impl World {
     }
 
     /// Adds a job: held if it exceeds a limit, and otherwise in SCHED or RUN.
-    fn come(&mut self, id: u64, one: Job, runs: bool) {
+    fn add_job(&mut self, id: u64, one: Job, runs: bool) {
         let association = one.association().unwrap();
         self.ledger.find_scopes_of(&self.book, association);
         let exceeded = self.ledger.exceeded(&self.book, association, one.queue.as_ref(), one.size);
@@ -131,17 +131,17 @@ impl World {
     }
 
     fn step(&mut self, walk: &mut ScanCursor, undecided: &BTreeSet<AssociationId>) -> Option<Released> {
-        self.anew(walk);
+        self.forget_results(walk);
         for unplaced in self.ledger.unplaced(&self.book, walk) {
-            let price = |id: JobId| (id, ((id.0 + self.shift) * 7_919 % 5) as u32);
-            let prices: Vec<(JobId, u32)> = unplaced.heads().into_iter().map(price).collect();
-            self.ledger.place_association(&self.book, walk, unplaced, &prices);
+            let priority = |id: JobId| (id, ((id.0 + self.shift) * 7_919 % 5) as u32);
+            let priorities: Vec<(JobId, u32)> = unplaced.heads().into_iter().map(priority).collect();
+            self.ledger.place_association(&self.book, walk, unplaced, &priorities);
         }
-        self.anew(walk);
+        self.forget_results(walk);
         self.ledger.release_next(&self.book, walk, undecided)
     }
 
-    fn anew(&mut self, walk: &mut ScanCursor) {
+    fn forget_results(&mut self, walk: &mut ScanCursor) {
         if self.is_plain {
             self.ledger.note_any_change();
             walk.restart_lines();
@@ -149,7 +149,7 @@ impl World {
     }
 
     /// Moves a released job on. Some jobs stay in DEPEND, some would not be scheduled, and some end other jobs.
-    fn let_go(&mut self, id: JobId) {
+    fn move_on(&mut self, id: JobId) {
         match id.0 % 5 {
             0 => {}
             1 => {
@@ -171,11 +171,11 @@ impl World {
         line: Line,
         undecided: &BTreeSet<AssociationId>,
     ) -> Vec<(Released, Places)> {
-        let mut walk = self.ledger.begin_scan(self.of(user), line);
+        let mut walk = self.ledger.begin_scan(self.find_association(user), line);
         let mut all = Vec::new();
         while let Some(released) = self.step(&mut walk, undecided) {
             if released.is_free {
-                self.let_go(released.id);
+                self.move_on(released.id);
             }
             all.push((released, self.places()));
         }
@@ -190,20 +190,20 @@ impl World {
         all
     }
 
-    fn take(&mut self, id: u64, op: &Op) -> Vec<Vec<(Released, Places)>> {
+    fn apply(&mut self, id: u64, op: &Op) -> Vec<Vec<(Released, Places)>> {
         // The engine does this at each event.
         self.ledger.note_any_change();
         match op {
             Op::Come { user, queue, nodes, cores, is_kept, runs } => {
                 let one = Job {
                     user: UserId(*user),
-                    admission: Admission::Admitted(self.of(*user)),
+                    admission: Admission::Admitted(self.find_association(*user)),
                     queue: QUEUES[*queue].map(Into::into),
                     size: Size { nodes: *nodes, cores: *cores, gpus: 0 },
                     keepers: if *is_kept { Keepers::Others } else { Keepers::NobodyElse },
                     ..job(&self.book, Phase::Depend)
                 };
-                self.come(id, one, *runs);
+                self.add_job(id, one, *runs);
             }
             Op::End(at) => self.end(*at),
             Op::Overtaken(many) => self.ledger.overtake(*many),
@@ -212,13 +212,13 @@ impl World {
                 self.ledger.note_priorities_changed();
             }
             Op::Walks(roots, undecided) => {
-                let undecided = undecided.iter().map(|user| self.of(*user)).collect();
+                let undecided = undecided.iter().map(|user| self.find_association(*user)).collect();
                 return roots.iter().map(|(user, line)| self.walk(*user, *line, &undecided)).collect();
             }
             Op::All => {
                 self.ledger.recompute_all_places();
                 let all: BTreeSet<AssociationId> = self.ledger.associations_with_held().collect();
-                let users = (1..=USERS).filter(|user| all.contains(&self.of(*user)));
+                let users = (1..=USERS).filter(|user| all.contains(&self.find_association(*user)));
                 let users: Vec<u32> = users.collect();
                 return users.into_iter().map(|user| self.walk(user, Line::All, &BTreeSet::new())).collect();
             }
@@ -240,13 +240,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whom_a_walk_passes_over_it_would_have_looked_at_in_vain(
+    fn a_scan_that_skips_associations_releases_the_same_jobs_as_one_that_looks_at_all(
         caps in prop::array::uniform6(1..7i64), ops in prop::collection::vec(op(), 1..120),
     ) {
         let book = book_of(USERS, caps);
         let (mut ours, mut plain) = (World::new(&book, false), World::new(&book, true));
         for (id, op) in (1..).zip(&ops) {
-            let (taken, wanted) = (ours.take(id, op), plain.take(id, op));
+            let (taken, wanted) = (ours.apply(id, op), plain.apply(id, op));
             prop_assert_eq!(taken, wanted, "{:?}", op);
             prop_assert_eq!(ours.places(), plain.places(), "{:?}", op);
             prop_assert_eq!(ours.ledger.drift(), []);
@@ -255,19 +255,19 @@ proptest! {
     }
 }
 
-/// One job runs. Of each user, one held job lacks nodes and the other lacks cores: neither fits, but the least of both sizes would.
-fn who_lack_either(users: u32) -> World {
+/// One job runs. Each user has a held job that lacks nodes and one that lacks cores. A job with the smaller of both sizes would fit.
+fn world_without_headroom(users: u32) -> World {
     let mut world = World::new(&book_of(users, [9, 9, 999, 999, 999, 999]), false);
-    let mut come = |id: u64, user: u32, nodes, cores| {
-        let admission = Admission::Admitted(world.of(user));
+    let mut add_job = |id: u64, user: u32, nodes, cores| {
+        let admission = Admission::Admitted(world.find_association(user));
         let size = Size { nodes, cores, gpus: 0 };
         let one = Job { user: UserId(user), admission, queue: None, size, ..job(&world.book, Phase::Depend) };
-        world.come(id, one, true);
+        world.add_job(id, one, true);
     };
-    come(1, 1, 8, 8);
+    add_job(1, 1, 8, 8);
     for user in 2..=users {
-        come(1_000 + u64::from(user), user, 1, 3);
-        come(2_000 + u64::from(user), user, 3, 1);
+        add_job(1_000 + u64::from(user), user, 1, 3);
+        add_job(2_000 + u64::from(user), user, 3, 1);
     }
     world
 }
@@ -279,33 +279,33 @@ fn cost(world: &mut World, user: u32) -> usize {
     world.looks - before
 }
 
-/// Many associations wait for the same headroom. The first scan looks at each, and later scans only go through the line.
+/// Many associations wait for the same headroom. The first scan looks at each, and later scans only go through the scope's list.
 #[test]
-fn nobody_is_looked_at_twice_while_nothing_changes() {
-    let mut world = who_lack_either(USERS);
+fn a_scan_looks_at_no_association_twice_while_nothing_changes() {
+    let mut world = world_without_headroom(USERS);
     let first = cost(&mut world, 2);
     let others: Vec<usize> = (3..=USERS).map(|user| cost(&mut world, user)).collect();
     assert!(others.iter().all(|cost| cost * 4 < first), "{first} {others:?}");
     // After a job has come or gone, a scan looks at each association again.
-    come_and_go(&mut world);
+    add_and_remove_job(&mut world);
     let again = cost(&mut world, 3);
     assert!(again * 2 > first, "{first} {again}");
 }
 
-/// A scan does not start at the front of the line for each association there.
+/// A scan does not start at the front of the list for each association.
 #[test]
-fn a_walk_goes_through_a_line_once() {
+fn a_scan_goes_through_the_associations_of_a_scope_once() {
     let of = |users: u32| {
-        let mut world = who_lack_either(users);
+        let mut world = world_without_headroom(users);
         // The first scan places the associations.
-        (cost(&mut world, 2), come_and_go(&mut world), cost(&mut world, 3))
+        (cost(&mut world, 2), add_and_remove_job(&mut world), cost(&mut world, 3))
     };
     let ((_, (), few), (_, (), many)) = (of(100), of(400));
     assert!(many < 5 * few, "{few} {many}");
 }
 
-fn come_and_go(world: &mut World) {
-    let admission = Admission::Admitted(world.of(1));
+fn add_and_remove_job(world: &mut World) {
+    let admission = Admission::Admitted(world.find_association(1));
     let one = Job { admission, size: Size { nodes: 0, cores: 0, gpus: 0 }, ..job(&world.book, Phase::Sched) };
     world.ledger.insert(JobId(99), one);
     world.ledger.remove(JobId(99));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! While eventlogs are being read after a reload: limits hold, whatever happens meanwhile.
+//! Limits hold while eventlogs are being read after a reload, even as other jobs come and go.
 
 use super::examples::exact;
 use super::host::Host;
@@ -22,7 +22,7 @@ fn reload(host: &mut Host, association: &Association, queue: &Queue, never_answe
     host.replay(true, engine);
 }
 
-fn read(host: &mut Host, id: JobId) {
+fn deliver_eventlog(host: &mut Host, id: JobId) {
     let log = host.jobs[&id].log.clone();
     host.event(Event::Eventlog(id, Some(log)));
 }
@@ -31,9 +31,9 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// Four jobs of one node wait for another that ends before it is known which names they carry.
+/// Four jobs of one node depend on another job, which ends before the plugin knows their dependency names.
 #[test]
-fn one_dependency_passes_no_cap() {
+fn the_dependents_of_one_job_do_not_exceed_a_cap_while_their_eventlogs_are_unread() {
     let (own, narrow) = (association(7, "A"), Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") });
     for is_readable in [true, false] {
         let mut host = Host::new();
@@ -50,9 +50,13 @@ fn one_dependency_passes_no_cap() {
             host.remove_dependency(id, "afterany:1");
         }
         host.settle();
-        assert_eq!(states(&host, &jobs), [Priority; 4], "nobody says that there is room");
+        assert_eq!(
+            states(&host, &jobs),
+            [Priority; 4],
+            "no scan runs before the eventlogs are deliver_eventlog"
+        );
         host.unreadable.clear();
-        jobs.into_iter().for_each(|id| read(&mut host, id));
+        jobs.into_iter().for_each(|id| deliver_eventlog(&mut host, id));
         assert_eq!(states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_readable}");
         host.start(jobs[0]);
         host.end(jobs[0]);
@@ -61,9 +65,9 @@ fn one_dependency_passes_no_cap() {
     }
 }
 
-/// Held in PRIORITY its names are no matter any more: it does not wait for an eventlog that can't be read.
+/// A job held in PRIORITY has no dependencies, so it does not wait for its unreadable eventlog.
 #[test]
-fn who_was_let_go_before_anybody_could_read_it_is_not_forgotten() {
+fn a_job_released_by_another_plugin_before_its_eventlog_was_read_goes_to_sched() {
     let (own, wide) = (association(7, "A"), queue("q1"));
     let mut host = Host::new();
     data(&mut host, &own, &wide);
@@ -76,13 +80,13 @@ fn who_was_let_go_before_anybody_could_read_it_is_not_forgotten() {
     assert_eq!(host.state(id), Some(Priority));
     host.retry();
     assert_eq!(host.state(id), Some(Sched));
-    assert!(crate::engine::hand_over(&host.engine.view(), None, 9).is_some(), "nobody is waited for");
+    assert!(crate::engine::hand_over(&host.engine.view(), None, 9).is_some(), "no eventlog is awaited");
     exact(&host);
 }
 
-/// Nobody knows whether a job in SCHED was released, and has a place to run.
+/// The plugin does not know whether a job in SCHED was held and has a reservation.
 #[test]
-fn a_place_to_run_that_may_be_reserved_is_kept() {
+fn a_job_in_sched_keeps_a_reservation_until_its_eventlog_is_read() {
     let (own, wide) = (Association { max_running_jobs: Limit(1), ..association(7, "A") }, queue("q1"));
     for was_held in [true, false] {
         let mut host = Host::new();
@@ -98,16 +102,16 @@ fn a_place_to_run_that_may_be_reserved_is_kept() {
         reload(&mut host, &own, &wide, &[second]);
         let third = host.submit(HostJob::new(7)).unwrap();
         assert_eq!(host.state(third), Some(Depend), "{was_held}");
-        read(&mut host, second);
-        // One that was never held waits for its place in SCHED, as does whoever comes now.
+        deliver_eventlog(&mut host, second);
+        // A job that was never held has no reservation, so the new job goes to SCHED as well.
         assert_eq!(host.state(third), Some(if was_held { Depend } else { Sched }));
         exact(&host);
     }
 }
 
-/// The room that somebody leaves is his who was held before the reload, though it is not known yet who that is.
+/// Headroom goes to a job that was held before the reload, even if the plugin does not know yet which job that is.
 #[test]
-fn who_comes_meanwhile_goes_before_nobody_who_was_held() {
+fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     for ends_before in [true, false] {
         let records = || Event::Associations(vec![narrow(7, "A")]);
         let mut host = Host::new();
@@ -126,21 +130,21 @@ fn who_comes_meanwhile_goes_before_nobody_who_was_held() {
         let next = host.submit(HostJob::new(7)).unwrap();
         assert_eq!(host.state(next), Some(if ends_before { Priority } else { Depend }));
         host.end(first);
-        read(&mut host, held);
+        deliver_eventlog(&mut host, held);
         let waits = host.state(next).unwrap();
         assert_eq!((states(&host, &[held, other]), waits == Sched), (vec![Sched, Depend], false));
         for id in [held, other] {
             host.start(id);
             host.end(id);
         }
-        assert_eq!(host.state(next), Some(Sched), "its turn came");
+        assert_eq!(host.state(next), Some(Sched), "the new job is released last");
         exact(&host);
     }
 }
 
-/// The same of a neighbour with whom the room is shared.
+/// The new job is of another association that shares a limit with the held job.
 #[test]
-fn a_neighbour_who_comes_meanwhile_goes_before_nobody_who_was_held() {
+fn a_new_job_of_another_association_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     let limit = SiteLimit {
         target: Target::Bank("A".into()),
         queue: None,
@@ -163,8 +167,12 @@ fn a_neighbour_who_comes_meanwhile_goes_before_nobody_who_was_held() {
     host.end(first);
     let next = host.submit(HostJob::new(8)).unwrap();
     assert_eq!(states(&host, &[held, next]), [Depend, Priority]);
-    read(&mut host, held);
-    assert_eq!(states(&host, &[held, next]), [Sched, Priority], "of one price the one that came first");
+    deliver_eventlog(&mut host, held);
+    assert_eq!(
+        states(&host, &[held, next]),
+        [Sched, Priority],
+        "at equal priorities the earlier job goes first"
+    );
     host.start(held);
     host.end(held);
     assert_eq!(host.state(next), Some(Sched));

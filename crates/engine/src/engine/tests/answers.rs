@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Answers field by field, against numbers worked out by hand: standings, the instance in numbers, lists, pages.
+//! The fields of answers, compared with figures computed by hand: standings, statistics, lists, pages.
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
@@ -11,11 +11,11 @@ use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
 use fairshare::{Policy, Shares};
 
-fn near(one: f64, other: f64) -> bool {
+fn is_near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-6
 }
 
-/// Banks A and B with shares of 1 and 3, C below A; in A users 7 and 8 with shares of 2 and 1, in B user 7.
+/// Returns banks A and B with shares of 1 and 3, and C below A. Users 7 and 8 are in A with shares of 2 and 1, user 7 in B too.
 fn site() -> Host {
     let mut host = live(Policy::FairTree);
     let mut leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
@@ -30,7 +30,7 @@ fn site() -> Host {
 }
 
 #[test]
-fn banks_in_numbers() {
+fn the_statistics_contain_shares_and_usages_of_all_banks() {
     let host = site();
     let stats = crate::engine::answers::stats(
         &host.engine.view(),
@@ -42,31 +42,31 @@ fn banks_in_numbers() {
         ("B", Some("root"), 0.75, 0.75, 100.0, 100.0 / 114.0, 1),
         ("C", Some("A"), 0.0625, 0.25, 0.0, 0.0, 0),
     ] {
-        let told = stats.banks.iter().find(|it| it.bank == bank).unwrap();
-        assert_eq!((told.parent.as_deref(), told.associations), (parent, associations), "{bank}");
-        let parts = [told.promised, told.shares_part, told.usage, told.usage_part, told.delivered];
+        let answer = stats.banks.iter().find(|it| it.bank == bank).unwrap();
+        assert_eq!((answer.parent.as_deref(), answer.associations), (parent, associations), "{bank}");
+        let parts = [answer.promised, answer.shares_part, answer.usage, answer.usage_part, answer.delivered];
         let wanted = [promised, shares_part, usage, usage_part, usage / 114.0];
         assert!(
-            parts.iter().zip(wanted).all(|(one, other)| near(*one, other)),
+            parts.iter().zip(wanted).all(|(one, other)| is_near(*one, other)),
             "{bank}: {parts:?} {wanted:?}"
         );
     }
 }
 
 #[test]
-fn levels_in_numbers() {
+fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations() {
     let mut host = site();
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
-    let levels = &told.associations[0].levels;
+    let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    let levels = &answer.associations[0].levels;
     let part = |value: Option<f64>, wanted: Option<f64>| match (value, wanted) {
-        (Some(value), Some(wanted)) => near(value, wanted),
+        (Some(value), Some(wanted)) => is_near(value, wanted),
         (value, wanted) => value == wanted,
     };
     for (at, name, shares, usage, usage_part, even, even_at) in [
         (0, "root", None, 114.0, None, None, None),
         (1, "A", Some(0.25), 14.0, Some(14.0 / 114.0), Some(100.0 / 3.0), None),
-        // Others of its bank used 5, and it has a quarter of the shares: back at a third of that.
+        // Other users of the bank used 5. User 8 has a quarter of the shares, so it is at its share with a third of that.
         (
             2,
             "8",
@@ -85,7 +85,7 @@ fn levels_in_numbers() {
             assert!(part(level.even_at.map(|at| at - host.now), even_at), "{name}: {:?}", level.even_at);
         }
         assert!(part(level.node.usage_part, usage_part), "{name}: {:?}", level.node.usage_part);
-        assert!(near(level.node.usage, usage), "{name}: {}", level.node.usage);
+        assert!(is_near(level.node.usage, usage), "{name}: {}", level.node.usage);
     }
     assert!(!levels[1].is_worst && levels[2].is_worst);
     let names = |at: usize| levels[at].siblings.iter().map(|it| it.name.as_str()).collect::<Vec<_>>();
@@ -93,7 +93,7 @@ fn levels_in_numbers() {
     of_bank.sort_unstable();
     assert_eq!((names(1), of_bank, levels[2].siblings_total), (vec!["B"], vec!["7", "C"], 2));
     assert_eq!(levels[2].siblings.iter().find(|it| it.name == "7").unwrap().userid, Some(UserId(7)));
-    // Who came after who in pages of one; of a bank, of all.
+    // The pages of one association contain all, in order.
     let mut all = Vec::new();
     let mut after = None;
     for _ in 0..4 {
@@ -122,11 +122,11 @@ fn levels_in_numbers() {
             &StandingsWanted { user, bank, after, most: 9, open: Open::Own },
             host.now,
         );
-        let told: Vec<(u32, String)> =
+        let answer: Vec<(u32, String)> =
             page.associations.iter().map(|it| (it.userid.0, it.bank.to_string())).collect();
-        assert_eq!((told, page.next), (pairs(&wanted), None));
+        assert_eq!((answer, page.next), (pairs(&wanted), None));
     }
-    // A removed one is shown while it has jobs.
+    // A removed association is shown while it has jobs.
     let id = host.submit(HostJob::new(7).bank("B")).unwrap();
     let mut less = accounts();
     less.associations.retain(|it| it.association.bank.as_str() == "A");
@@ -149,7 +149,7 @@ fn levels_in_numbers() {
 }
 
 #[test]
-fn a_page_of_a_query_ends_where_it_is_to() {
+fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
     let mut own = association(7, "A");
     own.max_sched_jobs = Limit(0);
     let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];
@@ -179,7 +179,7 @@ fn a_page_of_a_query_ends_where_it_is_to() {
 }
 
 #[test]
-fn limits_of_an_association_with_what_is_in_use() {
+fn a_standing_contains_the_limits_with_their_use() {
     let own = Association { max_running_jobs: Limit(2), max_active_jobs: Limit(9), ..association(7, "A") };
     let capped = Queue { max_nodes_per_assoc: Limit(6), ..queue("q1") };
     let mut host = Host::with(vec![record(own, "A")], vec![capped, queue("q2")]);
@@ -187,12 +187,12 @@ fn limits_of_an_association_with_what_is_in_use() {
     host.start(running);
     host.submit(HostJob::new(7).queue("q2")).unwrap();
     let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
-    let told =
+    let answer =
         crate::engine::answers::standings(&host.engine.view(), &wanted, host.now).associations.remove(0);
-    assert_eq!((told.jobs.active, told.jobs.held, told.jobs.pending), (2, 0, 1));
-    assert_eq!((told.jobs.running, told.jobs.nodes, told.jobs.cores), (1, 2, 3));
-    assert!(told.is_default && !told.is_removed && told.rank.is_none());
-    let shown: Vec<_> = told
+    assert_eq!((answer.jobs.active, answer.jobs.held, answer.jobs.pending), (2, 0, 1));
+    assert_eq!((answer.jobs.running, answer.jobs.nodes, answer.jobs.cores), (1, 2, 3));
+    assert!(answer.is_default && !answer.is_removed && answer.rank.is_none());
+    let shown: Vec<_> = answer
         .limits
         .iter()
         .filter(|it| it.cap.is_some() || it.queue.is_some())
@@ -215,7 +215,7 @@ fn limits_of_an_association_with_what_is_in_use() {
         shown.contains(&("max-resources-queue".into(), Some("q1"), "nodes".into(), 2, Some(6))),
         "{shown:?}"
     );
-    // Of a queue what is limited, and what is in use.
+    // A limit of a queue is shown if it has a cap or is in use.
     let of_queues: Vec<_> = shown.iter().filter(|it| it.1.is_some()).collect();
     assert!(of_queues.iter().all(|it| it.3 > 0 || it.4.is_some()), "{of_queues:?}");
     assert!(of_queues.iter().any(|it| it.1 == Some("q2") && it.4.is_none()), "{of_queues:?}");
@@ -223,7 +223,7 @@ fn limits_of_an_association_with_what_is_in_use() {
 }
 
 #[test]
-fn the_instance_in_numbers() {
+fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
     let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let mut host = Host::with(vec![record(own, "A")], vec![queue("q1")]);
     let running = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
@@ -249,7 +249,7 @@ fn the_instance_in_numbers() {
 }
 
 #[test]
-fn refreshes_are_counted_with_what_they_posted() {
+fn the_statistics_count_refreshes_and_their_posts() {
     let mut host = live(Policy::FairTree);
     let before = crate::engine::answers::stats(
         &host.engine.view(),
@@ -271,7 +271,7 @@ fn refreshes_are_counted_with_what_they_posted() {
 }
 
 #[test]
-fn lists_hold_what_is_asked_for() {
+fn a_list_of_jobs_contains_the_requested_jobs() {
     let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];
     let mut host = Host::with(records, vec![queue("q1"), queue("q2")]);
@@ -323,7 +323,7 @@ fn lists_hold_what_is_asked_for() {
     let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
     assert_eq!(page.jobs.iter().filter_map(|job| job.weighing).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(page.weighings.iter().map(|it| it[0]).collect::<Vec<_>>(), [100_000, 7]);
-    // Of one user in pages: none is left out though a page has nobody of the queue that is asked for.
+    // Pages for one user and queue miss no job, even if a page contains none of that queue.
     for name in ["q1", "q1", "q2"] {
         host.submit(HostJob::new(8).queue(name)).unwrap();
     }
@@ -350,8 +350,8 @@ fn lists_hold_what_is_asked_for() {
         [(first, Some(7), None), (held, Some(7), Some(Some("q1"))), (kept, Some(8), Some(None))]
     {
         assert_eq!(host.engine.view().user_of(id), user.map(UserId));
-        let told = host.engine.view().queue_of_waiting(id).map(|queue| queue.map(|queue| queue.as_str()));
-        assert_eq!(told, queue);
+        let answer = host.engine.view().queue_of_waiting(id).map(|queue| queue.map(|queue| queue.as_str()));
+        assert_eq!(answer, queue);
     }
     assert_eq!(
         (host.engine.view().user_of(JobId(99)), host.engine.view().queue_of_waiting(JobId(99))),
@@ -360,7 +360,7 @@ fn lists_hold_what_is_asked_for() {
 }
 
 #[test]
-fn what_is_open_has_a_name() {
+fn each_value_of_open_has_a_name() {
     assert_eq!([Open::Own, Open::Banks, Open::All].map(Open::name), ["own", "banks", "all"]);
     let host =
         Host::with(vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }], vec![]);
@@ -368,7 +368,7 @@ fn what_is_open_has_a_name() {
 }
 
 #[test]
-fn what_a_push_changed_and_would_change() {
+fn a_preview_and_its_commit_report_the_same_difference() {
     let mut host = live(Policy::FairTree);
     let difference =
         |host: &Host, policy: &Accounts| host.engine.difference(policy.clone(), SitePart::default()).unwrap();
@@ -397,7 +397,7 @@ fn what_a_push_changed_and_would_change() {
 }
 
 #[test]
-fn settings_and_counts_are_those_in_force() {
+fn the_answers_use_the_settings_in_force() {
     let mut host = live(Policy::FairTree);
     let settings = crate::engine::Settings { annotate: true, ..Default::default() };
     host.event(Event::Settings(settings.clone()));
@@ -406,6 +406,6 @@ fn settings_and_counts_are_those_in_force() {
     host.submit(HostJob::new(7)).unwrap();
     let wanted =
         StandingsWanted { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
-    let told = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
-    assert_eq!(told.associations.iter().map(|it| it.jobs.pending).collect::<Vec<_>>(), [2, 0]);
+    let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    assert_eq!(answer.associations.iter().map(|it| it.jobs.pending).collect::<Vec<_>>(), [2, 0]);
 }
