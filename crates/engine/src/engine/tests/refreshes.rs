@@ -106,7 +106,7 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
     }
 }
 
-/// A job at the maximum age costs a refresh more: 20,000 / 11 such jobs are priced in each turn.
+/// A job at the maximum age costs 11 of the 20,000 units of work in a turn: 1 to find it, and 10 to compute its priority.
 #[test]
 fn jobs_at_the_maximum_age_are_priced_in_several_turns() {
     for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {

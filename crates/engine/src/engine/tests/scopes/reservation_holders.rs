@@ -103,7 +103,7 @@ fn the_explanation_of_a_job_held_by_a_reservation_suggests_no_smaller_job() {
     assert!(explanation.helps.iter().all(|help| help.code != "smaller"), "{:?}", explanation.helps);
 }
 
-/// The order is by age even if the newer job has the higher priority or place, or priorities have changed.
+/// The first overtaken job goes first even if the newer job has the higher priority or place, or priorities have changed.
 #[test]
 fn the_job_that_was_overtaken_first_is_released_first() {
     for priorities_change in [false, true] {
@@ -146,7 +146,8 @@ fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     exact(&host);
 }
 
-/// Both jobs come under the limit on one user, who has them in two banks. The order is by age even after priorities have changed.
+/// Both jobs are of one user, in two banks, and come under the user's limit. The first overtaken goes first even after priorities
+/// have changed.
 #[test]
 fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
     for priorities_change in [false, true] {
