@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The arguments of a callback: typed views of IN, and what may be put into OUT.
+//! The arguments of a callback: typed views of IN, and writers of OUT.
 //!
-//! IN and OUT are shared by all plugins of one call, so OUT is only ever merged into. Both are jansson objects that
-//! Flux hands out by reference; unpacking key by key would build a table of keys for every call.
+//! All plugins share IN and OUT of a call, so writers merge into OUT. Both are jansson objects that Flux passes by
+//! reference. Unpacking each key would build a table of keys for every call.
 
 use super::json::Json;
 use super::{Plugin, c_line_within, sys};
@@ -16,7 +16,7 @@ const OUT: c_int = 1;
 /// FLUX_JOB_STATE_SCHED.
 const STATE_SCHED: i64 = 8;
 
-/// Room for an error text (`flux_error_t`).
+/// Bytes of an error text (`flux_error_t`), without the final NUL.
 const ERROR_MAX: usize = 159;
 
 /// The arguments of the running callback.
@@ -27,28 +27,28 @@ pub struct Args<'a> {
     input: Option<Json<'a>>,
 }
 
-/// What every job callback shows of its job.
+/// The arguments that every job callback has.
 #[derive(Clone, Copy, Debug)]
 pub struct JobArgs<'a> {
     /// Job id.
     pub id: u64,
     /// Submitting user.
     pub userid: u32,
-    /// 0 to 31.
+    /// The job's urgency, 0 to 31.
     pub urgency: i64,
     /// RFC 21 state bit.
     pub state: i64,
-    /// Its priority; -1 if it has none yet.
+    /// The job's priority; -1 if it has none yet.
     pub priority: i64,
     /// The jobspec, without environment.
     pub jobspec: Json<'a>,
-    /// When it was submitted, in seconds since the epoch. `None`: this version of Flux does not say.
+    /// The time of submission, in seconds since the epoch; `None` if this version of Flux does not report it.
     pub submitted: Option<f64>,
-    /// R, if it is there.
+    /// R, if the job has one.
     pub resources: Option<Json<'a>>,
 }
 
-/// What `job.update.KEY` shows.
+/// The arguments of `job.update.KEY`.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateArgs<'a> {
     /// Job id.
@@ -57,11 +57,11 @@ pub struct UpdateArgs<'a> {
     pub userid: u32,
     /// RFC 21 state bit.
     pub state: i64,
-    /// The wanted value.
+    /// The requested value.
     pub value: Json<'a>,
 }
 
-/// The callback's arguments lack something, or have it in another type.
+/// A member of the callback's arguments is missing or has the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadArgs(pub String);
 
@@ -87,7 +87,7 @@ impl<'a> Args<'a> {
         Err(BadArgs(text.to_string_lossy().into_owned()))
     }
 
-    /// The whole of IN or OUT, by reference.
+    /// Returns all of IN or OUT, by reference.
     fn root(self, which: c_int) -> Result<*mut json_t, BadArgs> {
         let mut root: *mut json_t = null_mut();
         // SAFETY: the format fills one borrowed json_t pointer. Flux reports null args as an error.
@@ -102,30 +102,30 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The job's id.
+    /// Returns the job's id.
     pub fn id(self) -> Result<u64, BadArgs> {
         integer(self.input()?, c"id").map(i64::cast_unsigned)
     }
 
-    /// The job's id and urgency: all that the hottest callbacks read.
+    /// Returns the job's id and urgency, which is all that the most frequent callbacks read.
     pub fn id_urgency(self) -> Result<(u64, i64), BadArgs> {
         let input = self.input()?;
         Ok((integer(input, c"id")?.cast_unsigned(), integer(input, c"urgency")?))
     }
 
-    /// The job's id and R, if it is there.
+    /// Returns the job's id, and R if the job has one.
     pub fn id_resources(self) -> Result<(u64, Option<Json<'a>>), BadArgs> {
         let input = self.input()?;
         Ok((integer(input, c"id")?.cast_unsigned(), input.get(c"R")))
     }
 
-    /// When the eventlog says that it happened that the callback tells of, in seconds since the epoch; `None` if the
-    /// callback tells of no event.
+    /// Returns the timestamp of the event that caused the callback, in seconds since the epoch; `None` if no event
+    /// caused it.
     pub fn timestamp(self) -> Option<f64> {
         self.input().ok()?.get(c"entry")?.get(c"timestamp")?.as_number()
     }
 
-    /// The job's present priority (-1: never set) and state.
+    /// Returns the job's present priority (-1 if none was set) and its state.
     pub fn priority_state(self) -> Result<(i64, i64), BadArgs> {
         let input = self.input()?;
         Ok((integer(input, c"priority")?, integer(input, c"state")?))
@@ -139,14 +139,14 @@ impl<'a> Args<'a> {
         u32::try_from(integer(input, c"priority").ok()?).ok().filter(|_| was_in_sched)
     }
 
-    /// A table of the instance's configuration, as JSON text; `None` if there is no such table.
+    /// Returns a table of the instance's configuration as JSON text; `None` if there is no such table.
     pub fn configured(self, table: &CStr) -> Result<Option<String>, BadArgs> {
         let conf =
             self.input()?.get(c"conf").ok_or_else(|| BadArgs("the configuration is missing".to_owned()))?;
         Ok(conf.get(table).map(Json::text))
     }
 
-    /// All of the job.
+    /// Returns all facts about the job.
     pub fn job(self) -> Result<JobArgs<'a>, BadArgs> {
         let input = self.input()?;
         let jobspec = input.get(c"jobspec").ok_or_else(|| BadArgs("jobspec is missing".to_owned()))?;
@@ -162,7 +162,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// The job's id, and the name in the entry of a dependency event.
+    /// Returns the job's id, and the dependency name in the entry of a dependency event.
     pub fn dependency(self) -> Result<(u64, &'a str), BadArgs> {
         let input = self.input()?;
         let context = input.get(c"entry").and_then(|entry| entry.get(c"context"));
@@ -171,7 +171,7 @@ impl<'a> Args<'a> {
         Ok((integer(input, c"id")?.cast_unsigned(), name))
     }
 
-    /// The wanted value of an update, and the job it is for.
+    /// Returns the requested value of an update, and the job to update.
     pub fn update(self) -> Result<UpdateArgs<'a>, BadArgs> {
         let input = self.input()?;
         let value = input.get(c"value").ok_or_else(|| BadArgs("value is missing".to_owned()))?;
@@ -191,18 +191,18 @@ impl<'a> Args<'a> {
         if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
     }
 
-    /// Answers that no priority can be given now: a job in PRIORITY stays there.
+    /// Answers that the job gets no priority now. A job in PRIORITY stays there.
     pub fn set_priority_unavailable(self, plugin: Plugin) -> Result<(), BadArgs> {
         // SAFETY: both pointers are those of the running callback.
         let rc = unsafe { sys::flux_jobtap_priority_unavail(plugin.raw(), self.raw) };
         self.check(rc)
     }
 
-    /// Answers with an error text for the user, cut to what Flux has room for.
+    /// Answers with an error text for the user, cut to the size of Flux's buffer.
     pub fn set_error(self, plugin: Plugin, text: &str) {
         let text = c_line_within(text, ERROR_MAX);
-        // SAFETY: the format is ours and takes one C string, so user text is never a format. The call always returns
-        // -1, which says nothing.
+        // SAFETY: the format is ours and takes one C string, so user text is never a format. The call returns -1 even
+        // on success.
         unsafe { sys::flux_jobtap_error(plugin.raw(), self.raw, c"%s".as_ptr(), text.as_ptr()) };
     }
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Asking job-list what the KVS does not tell, and other services of Flux.
+//! Requests to job-list and to other services of Flux.
 
 use super::error::Error;
 use super::pending::{Ask, Future, replied};
 use super::{Host, Jobtap, Turn, sys};
 use std::ffi::{CStr, c_void};
 
-/// Under what the request for ended jobs is kept: no job has this id (FLUX_JOBID_ANY).
+/// The key of the request for ended jobs in `asks`: no job has this id (FLUX_JOBID_ANY).
 const ENDED: u64 = u64::MAX;
 
-/// Under what other questions are kept, by their numbers: no job has such an id either.
+/// The first key of other requests in `asks`, to which their number is added: no job has such an id either.
 const SERVICES: u64 = ENDED - 1 - u32::MAX as u64;
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Has [`Jobtap::answered`] called with what a service of Flux answers. One of the same number that is under way is given up.
+    /// Sends a request to a service of Flux and passes the reply to [`Jobtap::answered`]. It replaces a pending
+    /// request with the same `number`.
     pub fn ask_service(self, number: u32, topic: &'static CStr, payload: &str) {
         let plugin = self.instance.plugin;
         let id = SERVICES + u64::from(number);
@@ -22,8 +23,8 @@ impl<J: Jobtap> Host<'_, J> {
         }
     }
 
-    /// Has [`Jobtap::ended`] called with what job-list answers to this request (`job-list.list`), given as JSON. One that is
-    /// under way is given up.
+    /// Sends `request` (JSON) to `job-list.list` and passes the reply to [`Jobtap::ended`]. It replaces a pending
+    /// request.
     pub fn list_ended(self, request: &str) {
         let plugin = self.instance.plugin;
         let asked = self.ask(ENDED, |arg| plugin.list_jobs(request, on_listed::<J>, arg));
@@ -32,7 +33,7 @@ impl<J: Jobtap> Host<'_, J> {
         }
     }
 
-    /// Has [`Jobtap::dependencies`] called with what job-list tells of the job's outstanding dependencies.
+    /// Asks job-list for the job's outstanding dependencies and passes the reply to [`Jobtap::dependencies`].
     pub fn read_dependencies(self, id: u64) {
         let plugin = self.instance.plugin;
         let asked = self.ask(id, |arg| plugin.list_dependencies(id, on_listed::<J>, arg));
@@ -50,7 +51,7 @@ impl<J: Jobtap> Host<'_, J> {
 }
 
 unsafe extern "C" fn on_listed<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: Flux hands back what it was given, while the request is under way.
+    // SAFETY: Flux passes the argument that the request was started with, and the request is still pending.
     let (instance, id) = unsafe { Ask::answered::<J>(arg) };
     let body = || {
         // SAFETY: the future is that of an RPC, and fulfilled.

@@ -11,7 +11,7 @@ use std::ptr::{NonNull, null};
 #[derive(Clone, Copy)]
 pub struct Plugin(NonNull<sys::flux_plugin_t>);
 
-/// syslog levels.
+/// Levels of syslog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum LogLevel {
@@ -25,7 +25,8 @@ pub enum LogLevel {
     Debug = 7,
 }
 
-/// Flux's log. The plugin handle forgets Flux's before the plugin is told of its removal; this does not.
+/// Writes to Flux's log. Flux takes its handle off the plugin handle before it calls the destructor of the plugin's
+/// state; a logger keeps the handle.
 #[derive(Clone, Copy)]
 pub struct Logger(*mut sys::flux_t);
 
@@ -39,31 +40,32 @@ impl Logger {
     }
 }
 
-/// Room for an exception's note (`flux_jobtap_raise_exception`).
+/// Bytes of an exception's note (`flux_jobtap_raise_exception`).
 const NOTE_MAX: usize = 1023;
-/// Room for a line of the log and what Flux puts before it (`FLUX_MAX_LOGBUF` is 2048).
+/// Bytes of a log line, which leave space for Flux's prefix (`FLUX_MAX_LOGBUF` is 2048).
 const LOG_MAX: usize = 1900;
-/// As much of an error's text as anybody reads.
+/// Bytes of the error text of a reply.
 pub(super) const REFUSAL_MAX: usize = 1000;
-/// What is called when a future is fulfilled.
+/// The function that Flux calls when a future is fulfilled.
 pub(super) type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
 /// `FLUX_RPC_NORESPONSE`.
 const NO_RESPONSE: c_int = 1;
 /// `FLUX_NODEID_ANY`.
 const NODEID_ANY: u32 = u32::MAX;
 
-/// Text for C: without NUL, which C would take for the end.
+/// Returns `text` as a C string. NUL, which would end it, becomes a space.
 pub(super) fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_else(|_| CString::new(text.replace('\0', " ")).unwrap_or_default())
 }
 
-/// Text for C that people will read, in one line of at most `most` bytes. Flux cuts longer ones itself, at any byte, and then
-/// drops what is no UTF-8. Texts of users are in it: what would break the line, or act on a terminal, is written out.
+/// Returns `text` as a C string of one line for people, of at most `most` bytes. Flux would cut a longer text at any
+/// byte and then drop invalid UTF-8. User text may contain line breaks or terminal control characters: these are
+/// escaped.
 pub(super) fn c_line_within(text: &str, most: usize) -> CString {
     const CUT: &str = "...";
     let mut line = String::new();
     for letter in text.chars() {
-        if acts(letter) {
+        if must_escape(letter) {
             line.extend(letter.escape_default());
         } else {
             line.push(letter);
@@ -78,20 +80,20 @@ pub(super) fn c_line_within(text: &str, most: usize) -> CString {
     c_text(&line)
 }
 
-/// Control characters, line separators, and marks that turn the direction of writing.
-fn acts(letter: char) -> bool {
+/// Returns true for control characters, line separators, and marks that change the direction of writing.
+fn must_escape(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The job manager's reactor: it is there as long as the plugin.
+/// The job manager's reactor, which lives as long as the plugin.
 #[derive(Clone, Copy)]
 pub(super) struct Clock(*mut sys::flux_reactor_t);
 
 impl Clock {
-    /// When the reactor began with what it is doing, in seconds since the epoch.
+    /// Returns the start time of the reactor's present turn, in seconds since the epoch.
     pub(super) fn now(self) -> f64 {
-        // SAFETY: the reactor outlives the plugin, and so whoever keeps this.
+        // SAFETY: the reactor outlives the plugin, and so every holder of a clock.
         unsafe { sys::flux_reactor_now(self.0) }
     }
 }
@@ -107,24 +109,25 @@ impl Plugin {
         self.0.as_ptr()
     }
 
-    /// The job manager's Flux handle; null if there is none.
+    /// Returns the job manager's Flux handle, which is null if there is none.
     pub(super) fn flux(self) -> *mut sys::flux_t {
         // SAFETY: the handle is ours (contract of `from_raw`).
         unsafe { sys::flux_jobtap_get_flux(self.raw()) }
     }
 
-    /// The reactor's time, in seconds since the epoch: when it began with what it is doing.
+    /// Returns the start time of the reactor's present turn, in seconds since the epoch.
     pub fn now(self) -> f64 {
         self.clock().now()
     }
 
-    /// What tells that time. To look the reactor up takes a walk over all that Flux keeps for a plugin: who asks often keeps this.
+    /// Returns the clock. Flux finds the reactor by a linear search of the plugin's aux items, so frequent readers
+    /// keep the clock.
     pub(super) fn clock(self) -> Clock {
         // SAFETY: the handle of the job manager has a reactor.
         Clock(unsafe { sys::flux_get_reactor(self.flux()) })
     }
 
-    /// The load-time configuration as JSON text, if any.
+    /// Returns the load-time configuration as JSON text, if there is any.
     pub fn config(self) -> Option<String> {
         // SAFETY: the handle is ours; the text is borrowed from it, and copied here.
         unsafe {
@@ -133,7 +136,7 @@ impl Plugin {
         }
     }
 
-    /// In which order Flux replays jobs at load.
+    /// Sets the order in which Flux replays jobs at load.
     pub fn set_load_order(self, order: &CStr) -> Result<(), Error> {
         // SAFETY: the handle is ours; Flux copies the text.
         let rc = unsafe { sys::flux_jobtap_set_load_sort_order(self.raw(), order.as_ptr()) };
@@ -145,12 +148,12 @@ impl Plugin {
         self.logger().log(level, text);
     }
 
-    /// Access to Flux's log alone.
+    /// Returns a writer to Flux's log.
     pub fn logger(self) -> Logger {
         Logger(self.flux())
     }
 
-    /// Holds a job under `name`.
+    /// Adds the dependency `name` to a job in DEPEND.
     pub fn dependency_add(self, id: u64, name: &str) -> Result<(), Error> {
         let name = c_text(name);
         // SAFETY: the handle is ours; Flux copies the text.
@@ -158,7 +161,7 @@ impl Plugin {
         Error::check("flux_jobtap_dependency_add", rc)
     }
 
-    /// Takes `name` off a job.
+    /// Removes the dependency `name` from a job.
     pub fn dependency_remove(self, id: u64, name: &str) -> Result<(), Error> {
         let name = c_text(name);
         // SAFETY: the handle is ours; Flux copies the text.
@@ -166,7 +169,7 @@ impl Plugin {
         Error::check("flux_jobtap_dependency_remove", rc)
     }
 
-    /// Raises a fatal exception of `kind`. A note is cut to what Flux has room for.
+    /// Raises a fatal exception of type `kind`. The note is cut to the size of Flux's buffer.
     pub fn raise(self, id: u64, kind: &CStr, note: &str) -> Result<(), Error> {
         let note = c_line_within(note, NOTE_MAX);
         // SAFETY: the handle is ours; the format is ours and takes one C string.
@@ -193,11 +196,12 @@ impl Plugin {
         Error::check("flux_jobtap_event_post_pack", rc)
     }
 
-    /// Sets two text members of a jobspec, except those without a text: of the current job, or of any other by id.
+    /// Sets two string members of the jobspec of job `id`, or of the current job if `id` is `None`. A member with the
+    /// value `None` does not change.
     pub fn jobspec_update(self, id: Option<u64>, updates: [(&CStr, Option<&str>); 2]) -> Result<(), Error> {
         let [(key, text), (key2, text2)] = updates.map(|(key, text)| (key.as_ptr(), text.map(c_text)));
         let [text, text2] = [&text, &text2].map(|text| text.as_ref().map_or(null(), |text| text.as_ptr()));
-        // jansson leaves a member of `s*` out whose text is null.
+        // jansson omits a member of type `s*` if its string is null.
         let (raw, format) = (self.raw(), c"{s:s* s:s*}".as_ptr());
         // SAFETY: the handle is ours; the format takes four C strings, of which the second and the fourth may be null.
         let rc = unsafe {
@@ -209,35 +213,37 @@ impl Plugin {
         Error::check("flux_jobtap_jobspec_update_pack", rc)
     }
 
-    /// Has Flux ask for the priority of all jobs in PRIORITY and SCHED, before this returns.
+    /// Makes Flux ask for the priority of all jobs in PRIORITY and SCHED before this call returns.
     pub fn reprioritize_all(self) -> Result<(), Error> {
         // SAFETY: the handle is ours.
         let rc = unsafe { sys::flux_jobtap_reprioritize_all(self.raw()) };
         Error::check("flux_jobtap_reprioritize_all", rc)
     }
 
-    /// Has Flux call `job.event.NAME` for the events of a job.
+    /// Makes Flux call `job.event.NAME` for the events of a job.
     pub fn job_subscribe(self, id: u64) -> Result<(), Error> {
         // SAFETY: the handle is ours.
         let rc = unsafe { sys::flux_jobtap_job_subscribe(self.raw(), id) };
         Error::check("flux_jobtap_job_subscribe", rc)
     }
 
-    /// No more of that. Flux searches a plugin's list of subscriptions from its front, for jobs that are freed too.
+    /// Ends the subscription to a job's events. At each event Flux searches a plugin's list of subscriptions from its
+    /// front, and the list keeps jobs that have been freed.
     pub fn job_unsubscribe(self, id: u64) {
         // SAFETY: the handle is ours; an id that is not in the list does no harm.
         unsafe { sys::flux_jobtap_job_unsubscribe(self.raw(), id) };
     }
 
-    /// Sets the priority of a job in PRIORITY or SCHED; one in PRIORITY goes on, whatever its priority was.
+    /// Sets the priority of a job in PRIORITY or SCHED. A job in PRIORITY proceeds to SCHED even if its priority does
+    /// not change.
     pub fn reprioritize_job(self, id: u64, priority: u32) -> Result<(), Error> {
         // SAFETY: the handle is ours.
         let rc = unsafe { sys::flux_jobtap_reprioritize_job(self.raw(), id, priority) };
         Error::check("flux_jobtap_reprioritize_job", rc)
     }
 
-    /// Asks to be told when the events posted so far are on their way to the KVS. The job manager commits them in
-    /// batches, and answers a submission, also one of no jobs, when the batch that is open was sent.
+    /// Calls `done` when the events posted so far are on their way to the KVS. The job manager commits events in
+    /// batches, and answers any submission, even of no jobs, after it has sent the open batch.
     pub(super) fn await_batch(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
         let (topic, payload) = (c"job-manager.submit", c"{\"jobs\":[]}");
         // SAFETY: topic and payload are static and copied.
@@ -245,8 +251,8 @@ impl Plugin {
         then("flux_rpc", future, done, arg)
     }
 
-    /// Asks to be told when the KVS has taken over every commit sent so far: it does so in turn, and so this empty one
-    /// is the last.
+    /// Calls `done` when the KVS has finished all commits sent so far. The KVS finishes commits in order, so this
+    /// sends an empty one and waits for it.
     pub(super) fn await_commits(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
         // SAFETY: a null namespace is the primary one; the transaction is ours, and copied by the commit.
         let future = unsafe {
@@ -272,7 +278,7 @@ impl Plugin {
         then("flux_rpc", future, done, arg)
     }
 
-    /// Asks job-list for jobs.
+    /// Sends a request to `job-list.list`.
     pub(super) fn list_jobs(
         self,
         request: &str,
@@ -282,7 +288,7 @@ impl Plugin {
         self.call(c"job-list.list", request, done, arg)
     }
 
-    /// Asks a service.
+    /// Sends a request to a service.
     pub(super) fn call(
         self,
         topic: &CStr,
@@ -296,7 +302,7 @@ impl Plugin {
         then("flux_rpc", future, done, arg)
     }
 
-    /// Sends a request that a service does not answer.
+    /// Sends a request to which the service does not reply.
     pub fn send(self, topic: &CStr, payload: &str) -> Result<(), Error> {
         let payload = c_text(payload);
         // SAFETY: topic and payload are copied. The future is ours to destroy.
@@ -317,7 +323,7 @@ impl Plugin {
         arg: *mut c_void,
     ) -> Result<Future, Error> {
         let mut key: [c_char; 128] = [0; 128];
-        // SAFETY: the buffer has the size told, and Flux ends the text within it.
+        // SAFETY: Flux writes at most `key.len()` bytes into the buffer, and ends the text within it.
         let rc =
             unsafe { sys::flux_job_kvs_key(key.as_mut_ptr(), key.len() as c_int, id, c"eventlog".as_ptr()) };
         Error::check("flux_job_kvs_key", rc)?;
@@ -327,7 +333,7 @@ impl Plugin {
     }
 }
 
-/// Has `done` called when `future`, which `function` just returned, is fulfilled.
+/// Calls `done` when `future`, which `function` has just returned, is fulfilled.
 pub(super) fn then(
     function: &'static str,
     future: *mut sys::flux_future_t,
@@ -338,7 +344,7 @@ pub(super) fn then(
         return Err(Error::last(function));
     }
     let ours = Future::own(future);
-    // SAFETY: the future was just made; a negative timeout is none. `arg` outlives the future (see `Instance`).
+    // SAFETY: the future is new; a negative timeout means no timeout. `arg` outlives the future (see `Instance`).
     let rc = unsafe { sys::flux_future_then(future, -1.0, Some(done), arg) };
     Error::check("flux_future_then", rc)?;
     Ok(ours)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Who asks, and who may ask.
+//! The sender of a request, and the roles that may call a method.
 
+use super::deferred::Deferred;
 use super::error::Error;
-use super::kept::Kept;
 use super::{Plugin, sys};
 use std::cell::Cell;
 
@@ -10,22 +10,22 @@ use std::cell::Cell;
 const OWNER: u32 = 1;
 /// `FLUX_ROLE_USER`.
 const USER: u32 = 2;
-/// `FLUX_ROLE_ADMIN`: who `[access.roles.admin]` names (flux-core >= 0.87).
+/// `FLUX_ROLE_ADMIN`: the users in `[access.roles.admin]` (flux-core >= 0.87).
 const ADMIN: u32 = 8;
 
-/// Who may call a method.
+/// The users that may call a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The instance owner alone.
+    /// The instance owner only.
     Owner,
     /// The instance owner and users with the `admin` role.
     Admin,
-    /// Every user of the instance, and its owner. What he is told depends on who he is: see [`Request::caller`].
+    /// Every user of the instance. The reply depends on the sender: see [`Request::caller`].
     Guest,
 }
 
 impl Role {
-    /// The roles that Flux is to let through besides the owner's. Others it refuses itself, before the plugin sees them.
+    /// Returns the roles besides the owner's that Flux lets through. Flux itself refuses other senders.
     pub(super) fn mask(self) -> u32 {
         match self {
             Role::Owner => 0,
@@ -35,7 +35,7 @@ impl Role {
     }
 }
 
-/// Who sent a request: what Flux vouches for, not what the payload says.
+/// The sender of a request, as Flux authenticated it. The payload has no influence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The user's id.
@@ -44,26 +44,26 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whether it is the instance owner.
+    /// Returns true for the instance owner.
     pub fn is_owner(self) -> bool {
         self.rolemask & OWNER != 0
     }
 
-    /// Whether the caller may read whatever the instance owner may read: `FLUX_ROLE_PRIVILEGED` (live 5 #4).
+    /// Returns true if the caller may read all that the instance owner may read (`FLUX_ROLE_PRIVILEGED`).
     pub fn is_privileged(self) -> bool {
         self.rolemask & (OWNER | ADMIN) != 0
     }
 
     #[cfg(test)]
-    pub(super) fn someone() -> Self {
+    pub(super) fn guest() -> Self {
         Caller { userid: 7, rolemask: USER }
     }
 
-    /// The sender of a message.
+    /// Returns the sender of a message.
     ///
     /// # Safety
     /// `msg` is the message of the running handler.
-    pub(super) unsafe fn of(msg: *const sys::flux_msg_t) -> Result<Self, Error> {
+    pub(super) unsafe fn from_message(msg: *const sys::flux_msg_t) -> Result<Self, Error> {
         let mut cred = sys::flux_msg_cred { userid: 0, rolemask: 0 };
         // SAFETY: the message is alive (contract of this function); the credentials are copied.
         let rc = unsafe { sys::flux_msg_get_cred(msg, &raw mut cred) };
@@ -72,38 +72,39 @@ impl Caller {
     }
 }
 
-/// A request that was let through.
+/// A request that Flux let through.
 pub struct Request<'a> {
-    /// Who sent it.
+    /// The sender.
     pub caller: Caller,
-    /// Its payload, if it has one.
+    /// The payload, if there is one.
     pub payload: Option<&'a str>,
     plugin: Plugin,
     /// The message, which lives for `'a`.
     msg: *const sys::flux_msg_t,
-    is_kept: Cell<bool>,
+    is_deferred: Cell<bool>,
 }
 
 impl<'a> Request<'a> {
-    /// `msg` lives for `'a`.
+    /// Makes the request of `msg`, which lives for `'a`.
     pub(super) fn new(
         caller: Caller,
         payload: Option<&'a str>,
         plugin: Plugin,
         msg: *const sys::flux_msg_t,
     ) -> Self {
-        Request { caller, payload, plugin, msg, is_kept: Cell::new(false) }
+        Request { caller, payload, plugin, msg, is_deferred: Cell::new(false) }
     }
 
-    /// Puts it aside, to be answered later.
-    pub fn keep(&self) -> Kept {
-        self.is_kept.set(true);
+    /// Stores the request so that it can be answered later.
+    pub fn defer(&self) -> Deferred {
+        self.is_deferred.set(true);
         // SAFETY: the message lives for `'a`.
-        unsafe { Kept::new(self.plugin, self.msg) }
+        unsafe { Deferred::new(self.plugin, self.msg) }
     }
 
-    /// Whether it was: then what was put aside answers it, whatever becomes of this call.
-    pub(super) fn is_kept(&self) -> bool {
-        self.is_kept.get()
+    /// Returns true if the request was deferred. Then the stored request is answered, whatever the present call
+    /// returns.
+    pub(super) fn is_deferred(&self) -> bool {
+        self.is_deferred.get()
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a failed call into Flux is.
+//! The error of a call into Flux.
 
 use std::fmt;
 use std::io;
@@ -7,19 +7,19 @@ use std::io;
 /// A call into Flux that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The C function.
+    /// The C function that failed.
     pub call: &'static str,
-    /// Its errno.
+    /// The errno of the failure.
     pub errno: i32,
 }
 
-/// No such thing.
+/// No such key, job or file.
 pub const ENOENT: i32 = 2;
-/// Input/output error: what a request gets when we fail it ourselves.
+/// Input/output error: the errno of a request that the plugin itself fails.
 pub const EIO: i32 = 5;
-/// Invalid argument, or not in this state.
+/// Invalid argument, or an operation that the job's state does not allow.
 pub const EINVAL: i32 = 22;
-/// The caller may not do that.
+/// The caller is not permitted to do this.
 pub const EPERM: i32 = 1;
 /// Try again.
 pub const EAGAIN: i32 = 11;
@@ -27,12 +27,12 @@ pub const EAGAIN: i32 = 11;
 pub const EPROTO: i32 = 71;
 
 impl Error {
-    /// The failure of `call` that errno tells of.
+    /// Returns the error of `call` with the present errno.
     pub(super) fn last(call: &'static str) -> Self {
         Error { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(EINVAL) }
     }
 
-    /// `Ok` unless `rc` is negative, as C functions report.
+    /// Returns the error of `call` if its return value `rc` is negative.
     pub(super) fn check(call: &'static str, rc: i32) -> Result<(), Self> {
         if rc < 0 { Err(Error::last(call)) } else { Ok(()) }
     }

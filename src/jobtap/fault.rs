@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! For tests of the boundary only: panics where the environment says, inside the work too.
+//! Injects panics at places that the environment names. Only tests of the boundary use it.
 //!
-//! `MF_PRIORITY_FAULT=WHAT@WHERE` names a callback, method, timer or future, and a place in its work: `before` it,
-//! `after` it, or a number N: just before the Nth effect is carried out in it. It comes once, and takes the variable
-//! away; with `WHAT@WHERE#K` it comes the Kth time, with `WHAT@WHERE*` each time.
+//! `MF_PRIORITY_FAULT=WHAT@WHERE` names a callback, method, timer or future, and a place in its work: `before`,
+//! `after`, or a number N for the time just before effect N is carried out. The panic comes once, and the variable is
+//! then removed. With `WHAT@WHERE#K` the panic comes at the Kth time, with `WHAT@WHERE*` every time.
 
 use std::cell::RefCell;
 
 const VARIABLE: &str = "MF_PRIORITY_FAULT";
 
-/// What is running, innermost last, and how many effects were begun in it.
+/// The calls that run, innermost last, each with the number of effects begun in it.
 #[derive(Default)]
 pub(super) struct Faults(RefCell<Vec<(String, usize)>>);
 
 impl Faults {
-    /// A call begins.
+    /// Notes the start of a call.
     pub(super) fn enter(&self, what: &str) {
         self.0.borrow_mut().push((what.to_owned(), 0));
         self.strike("before");
     }
 
-    /// The innermost call has done its work.
+    /// Notes that the innermost call has done its work.
     pub(super) fn done(&self) {
         self.strike("after");
     }
 
-    /// The innermost call is over, also when it panicked.
+    /// Notes the end of the innermost call, also after a panic.
     pub(super) fn leave(&self) {
         self.0.borrow_mut().pop();
     }
 
-    /// An effect is about to be carried out.
+    /// Notes that an effect is about to be carried out.
     pub(super) fn effect(&self) {
         let Some(count) = self.0.borrow_mut().last_mut().map(|(_, count)| {
             *count += 1;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where C enters: one trampoline for callbacks, one for RPCs, one for timers; those of futures are in `reads`,
-//! `asks` and `kvs`.
+//! The entry points from C: one trampoline for callbacks, one for RPCs, one for timers. `reads`, `asks` and `kvs`
+//! have those of futures.
 //!
-//! Invariants: nothing unwinds into C; a panic is logged with its place, that one call is answered in the safe direction
-//! ([`Jobtap::fail_safe`]), which may be success, and the plugin puts its state in order ([`Jobtap::recover`]) before anything
-//! else. All memory hangs on the plugin handle's aux and dies with it; there are no statics and no thread-locals, which would pin
-//! the .so.
+//! Invariants: nothing unwinds into C. A panic is logged with its source location, the interrupted call gets its safe
+//! answer ([`Jobtap::fail_safe`]), which may be success, and the plugin repairs its state ([`Jobtap::recover`])
+//! before its next call. All memory belongs to the plugin handle's aux and is freed with it. There are no statics and
+//! no thread-locals, which would pin the .so.
 
 use super::call::Clock;
+use super::deferred::{decode, respond};
 use super::error::EIO;
 use super::hook::{self, Hook};
-use super::kept::{decode, respond};
 use super::kvs::Errands;
-use super::only::Only;
 use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
+use super::single_instance::SingleInstance;
 use super::timers::Timer;
 use super::unload::fail_load;
 use super::{Args, Failed, Jobtap, LogLevel, Method, Plugin, Request, sys};
@@ -24,13 +24,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 use std::rc::Rc;
 
-/// Everything that belongs to one loaded plugin. C holds its address: it is only ever shared (see `shared`).
+/// The state of one loaded plugin. C holds its address, so it is only shared (see `shared`).
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
-    /// Looked up at the first call.
+    /// The clock, which the first call looks up.
     clock: OnceCell<Clock>,
     pub(super) jobtap: J,
-    /// One per method, in the order of the table: what Flux hands back with a request.
+    /// One service per method, in the order of the table: Flux passes its address with each request.
     services: OnceCell<Box<[Rc<Service<J>>]>>,
     /// One per timer, in the order of [`Jobtap::TIMERS`].
     timers: OnceCell<Box<[Rc<Timer>]>>,
@@ -40,7 +40,7 @@ pub(super) struct Instance<J: Jobtap> {
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
     hook: OnceCell<Hook>,
-    only: OnceCell<Only>,
+    single: OnceCell<SingleInstance>,
 }
 
 pub(super) struct Service<J: Jobtap> {
@@ -49,7 +49,7 @@ pub(super) struct Service<J: Jobtap> {
     method: &'static Method<J>,
 }
 
-/// What a callback may ask of the plugin's surroundings besides calls into Flux.
+/// A call of Flux: its time, and the plugin's timers and requests.
 pub struct Host<'a, J: Jobtap> {
     pub(super) instance: &'a Instance<J>,
     now: f64,
@@ -64,29 +64,29 @@ impl<J: Jobtap> Clone for Host<'_, J> {
 impl<J: Jobtap> Copy for Host<'_, J> {}
 
 impl<J: Jobtap> Host<'_, J> {
-    /// The plugin handle.
+    /// Returns the plugin handle.
     pub fn plugin(self) -> Plugin {
         self.instance.plugin
     }
 
-    /// When this call is, in seconds since the epoch: as the reactor has it, read once when the call began.
+    /// Returns the time of this call, in seconds since the epoch: the reactor's time, read once when the call began.
     pub fn now(self) -> f64 {
         self.now
     }
 
-    /// The same call, dated otherwise.
+    /// Returns the same call with the time `now`.
     pub fn dated(self, now: f64) -> Self {
         Host { now, ..self }
     }
 
-    /// Has [`Jobtap::timer`] called for the timer within `seconds`. A timer that is due earlier keeps its time.
+    /// Makes the timer fire within `seconds`. A timer that is due earlier keeps its time.
     pub fn arm(self, timer: usize, seconds: f64) {
         if let Some(timer) = self.timer(timer) {
             timer.arm(self.instance.host().now, seconds);
         }
     }
 
-    /// Has [`Jobtap::timer`] called for the timer after `seconds`, whenever it was due before.
+    /// Makes the timer fire after `seconds`, whenever it was due before.
     pub fn restart(self, timer: usize, seconds: f64) {
         if let Some(timer) = self.timer(timer) {
             timer.restart(self.instance.host().now, seconds);
@@ -97,7 +97,7 @@ impl<J: Jobtap> Host<'_, J> {
         self.instance.timers.get()?.get(timer).map(|timer| &**timer)
     }
 
-    /// For tests: where a panic may be asked for, before each effect.
+    /// Marks the place before an effect, where tests may inject a panic.
     pub fn before_effect(self) {
         #[cfg(feature = "fault")]
         self.instance.faults.effect();
@@ -105,7 +105,7 @@ impl<J: Jobtap> Host<'_, J> {
 }
 
 impl<J: Jobtap> Instance<J> {
-    /// The instance with what C will point to. Nothing is told to C yet.
+    /// Makes the instance with its services and timers. Registers nothing with Flux yet.
     pub(super) fn assemble(plugin: Plugin, jobtap: J, methods: &'static [Method<J>]) -> Rc<Self> {
         let instance = Rc::new(Instance {
             plugin,
@@ -119,18 +119,18 @@ impl<J: Jobtap> Instance<J> {
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
             hook: OnceCell::new(),
-            only: OnceCell::new(),
+            single: OnceCell::new(),
         });
-        let at = address(&instance);
-        let service = |method| Rc::new(Service { instance: at, method });
+        let instance_address = address(&instance);
+        let service = |method| Rc::new(Service { instance: instance_address, method });
         instance.services.get_or_init(|| methods.iter().map(service).collect());
-        instance
-            .timers
-            .get_or_init(|| (0..J::TIMERS.len()).map(|index| Rc::new(Timer::new(at, index))).collect());
+        instance.timers.get_or_init(|| {
+            (0..J::TIMERS.len()).map(|index| Rc::new(Timer::new(instance_address, index))).collect()
+        });
         instance
     }
 
-    /// What a call that begins now may ask of its surroundings.
+    /// Returns the host of a call that begins now.
     pub(super) fn host(&self) -> Host<'_, J> {
         self.host_at(self.clock.get_or_init(|| self.plugin.clock()).now())
     }
@@ -139,16 +139,16 @@ impl<J: Jobtap> Instance<J> {
         Host { instance: self, now }
     }
 
-    /// What C is given with each method.
+    /// Returns the services, in the order of the methods.
     pub(super) fn services(&self) -> impl Iterator<Item = &Rc<Service<J>>> {
         self.services.get().into_iter().flatten()
     }
 
-    /// The instance and method of a service that C handed back.
+    /// Returns the instance and the method of a service whose address C passed.
     ///
     /// # Safety
     /// `arg` is the address of a service of an instance that lives for `'a`.
-    pub(super) unsafe fn of_service<'a>(arg: *mut c_void) -> (&'a Self, &'static Method<J>) {
+    pub(super) unsafe fn from_service<'a>(arg: *mut c_void) -> (&'a Self, &'static Method<J>) {
         // SAFETY: contract of this function; the instance owns the service.
         unsafe {
             let service = shared::<Service<J>>(arg);
@@ -156,7 +156,8 @@ impl<J: Jobtap> Instance<J> {
         }
     }
 
-    /// Runs `body`; a panic in it is made good as far as it can be, and gives `None`. `id` is the job it is about.
+    /// Runs `body`, which is about the job `id`. If `body` panics, logs that, cancels pending requests, has the
+    /// plugin repair its state, and returns `None`.
     pub(super) fn guarded<R>(
         &self,
         what: &str,
@@ -180,7 +181,7 @@ impl<J: Jobtap> Instance<J> {
                 J::title()
             );
             self.plugin.log(LogLevel::Error, &text);
-            // What is being read may tell of a moment before the panic; whoever still needs it asks again.
+            // The data being read may be older than the panic. The recovery asks for them again.
             self.forget_reads();
             let asks = self.asks.take();
             drop(asks);
@@ -197,7 +198,7 @@ impl<J: Jobtap> Drop for Instance<J> {
     }
 }
 
-/// Sets the plugin up: state on the handle, callbacks, services. Any failure is logged and fails the load.
+/// Sets the plugin up: state on the handle, callbacks, services. A failure is logged and fails the load.
 ///
 /// # Safety
 /// `raw` is the handle that Flux passes to `flux_plugin_init`.
@@ -206,15 +207,15 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
     unsafe { init_with::<J>(raw, J::METHODS) }
 }
 
-/// As [`init`], with these methods in place of [`Jobtap::METHODS`].
+/// Sets the plugin up as [`init`] does, with `methods` in place of [`Jobtap::METHODS`].
 ///
 /// # Safety
-/// As there.
+/// As [`init`].
 pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J>]) -> c_int {
     // SAFETY: contract of this function.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
-    let only = match Only::claim(plugin.flux(), J::NAME) {
-        Ok(Some(only)) => only,
+    let single = match SingleInstance::claim(plugin.flux(), J::NAME) {
+        Ok(Some(single)) => single,
         Ok(None) => {
             let text = format!(
                 "{0}: {0} is loaded already, it may be under another name (see \"flux jobtap list\"); remove that one first",
@@ -228,7 +229,7 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
     let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin, methods))) {
         Ok(Ok(instance)) => {
             let _ = instance.hook.set(hook);
-            let _ = instance.only.set(only);
+            let _ = instance.single.set(single);
             return 0;
         }
         Ok(Err(failed)) => failed,
@@ -243,11 +244,12 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
     }
 }
 
-/// Why a plugin is not loaded.
+/// How far a failed load got.
 enum NotLoaded {
-    /// Flux was told of no callback: the client can be told why.
+    /// No callback is registered: the client can get the error text.
     AtAll(String),
-    /// Some of it is there, and would answer in the place of what tells why. Flux says that the load failed, the log why.
+    /// Some callbacks are registered, and would answer in place of the one that gives the client the error text. The
+    /// log has the text; Flux reports only that the load failed.
     Whole(String),
 }
 
@@ -259,7 +261,7 @@ impl From<String> for NotLoaded {
 
 fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<Instance<J>>, NotLoaded> {
     let instance = Instance::assemble(plugin, J::load(plugin)?, methods);
-    let say = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
+    let describe = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
     if !instance
         .timers
@@ -268,15 +270,15 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
         .flatten()
         .all(|timer| Timer::create(timer, plugin, Some(on_timer::<J>)))
     {
-        return Err(say("flux_timer_watcher_create").into());
+        return Err(describe("flux_timer_watcher_create").into());
     }
-    let kept = give(instance.clone());
-    // SAFETY: from here on a count belongs to the handle, which gives it back through `free` when the plugin is
-    // removed; that comes after all callbacks, services and timers. If Flux does not take it, it is still ours.
-    if unsafe { sys::flux_plugin_aux_set(plugin.raw(), null(), kept, Some(free::<J>)) } < 0 {
-        let text = say("flux_plugin_aux_set");
+    let given = give(instance.clone());
+    // SAFETY: the handle owns this count now, and gives it back through `free` when the plugin is removed, after all
+    // callbacks, services and timers. If Flux does not take the count, it stays ours.
+    if unsafe { sys::flux_plugin_aux_set(plugin.raw(), null(), given, Some(free::<J>)) } < 0 {
+        let text = describe("flux_plugin_aux_set");
         // SAFETY: Flux did not take it.
-        drop(unsafe { take_back::<Instance<J>>(kept) });
+        drop(unsafe { take_back::<Instance<J>>(given) });
         return Err(text.into());
     }
     let handler = |topic: &&'static CStr| sys::flux_plugin_handler {
@@ -288,7 +290,7 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
     let table: Vec<_> = J::TOPICS.iter().map(handler).chain([end]).collect();
     // SAFETY: the table ends with a null topic; Flux copies it. Topics are static.
     if unsafe { sys::flux_plugin_register(plugin.raw(), J::NAME.as_ptr(), table.as_ptr()) } < 0 {
-        return Err(NotLoaded::Whole(say("flux_plugin_register")));
+        return Err(NotLoaded::Whole(describe("flux_plugin_register")));
     }
     for service in instance.services() {
         // SAFETY: the name is set; the service is the instance's, which lives until the plugin is removed.
@@ -303,7 +305,7 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
         };
         if rc < 0 {
             let what = format!("flux_jobtap_service_register_ex {}", service.method.title());
-            return Err(NotLoaded::Whole(say(&what)));
+            return Err(NotLoaded::Whole(describe(&what)));
         }
     }
     Ok(instance)
@@ -338,8 +340,9 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     if outcome.is_none() {
         args.set_error(instance.plugin, &format!("internal error in {}", J::title()));
     }
-    // If we return -1 where Flux only logs that, it skips posting the jobspec updates packed for this job, and posts them to
-    // the next job it calls us about. So we return 0 there.
+    // Flux posts the jobspec updates of a job after its callback. If the callback returns -1 where Flux only logs
+    // that, Flux skips this, and posts the updates to the next job it calls the plugin about. So the plugin returns 0
+    // there.
     match catch_unwind(AssertUnwindSafe(|| instance.jobtap.fail_safe(host, name, args))) {
         Ok(Ok(())) => 0,
         Ok(Err(Failed)) | Err(_) => -1,
@@ -353,18 +356,18 @@ unsafe extern "C" fn on_request<J: Jobtap>(
     arg: *mut c_void,
 ) {
     // SAFETY: `arg` is the service `load` registered; its instance lives as long as the plugin.
-    let (instance, method) = unsafe { Instance::<J>::of_service(arg) };
+    let (instance, method) = unsafe { Instance::<J>::from_service(arg) };
     // SAFETY: the message is that of the running handler.
     let request = unsafe { decode(instance.plugin, msg) };
     let body = || match &request {
         Ok(request) => instance.jobtap.request(instance.host(), method, request),
         Err(error) => Some(Err(error.clone())),
     };
-    let is_kept = || request.as_ref().is_ok_and(Request::is_kept);
+    let is_deferred = || request.as_ref().is_ok_and(Request::is_deferred);
     let failed = || super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) };
     let reply = instance.guarded(method.title(), || None, body);
-    // One that was put aside before a panic is answered by what was put aside.
-    let reply = reply.unwrap_or_else(|| (!is_kept()).then(|| Err(failed())));
+    // If the request was deferred before the panic, the deferred request gets the reply.
+    let reply = reply.unwrap_or_else(|| (!is_deferred()).then(|| Err(failed())));
     if let Some(reply) = reply {
         respond(instance.plugin, h, msg, reply);
     }

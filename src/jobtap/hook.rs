@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The panic hook of one loaded plugin: every panic is logged with its place.
+//! The panic hook of a loaded plugin. It logs every panic with its source location.
 //!
-//! The default hook would also name the thread, through a thread-local whose destructor pins the .so.
+//! The default hook also prints the thread's name, through a thread-local whose destructor pins the .so.
 
 use super::{Jobtap, LogLevel, Plugin};
 use std::panic::{PanicHookInfo, set_hook, take_hook};
@@ -10,7 +10,7 @@ use std::panic::{PanicHookInfo, set_hook, take_hook};
 struct Handle(Plugin);
 
 // SAFETY: the job manager calls the plugin on one thread, and the plugin starts none, so no other can panic in it.
-// One instance has a hook at a time (`Only`), and gives it back before its handle goes.
+// One instance has a hook at a time (`SingleInstance`), and removes it before the handle is freed.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -23,17 +23,17 @@ impl Handle {
 
 type Former = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 
-/// The hook for as long as this lives; then the one from before is there again.
+/// The installed hook. Its drop restores the former hook.
 pub(super) struct Hook(Option<Former>);
 
-/// Has every panic logged.
+/// Installs a hook that logs every panic.
 pub(super) fn install<J: Jobtap>(plugin: Plugin) -> Hook {
     let handle = Handle(plugin);
     let former = take_hook();
     set_hook(Box::new(move |panic| {
         let message = panic.payload_as_str().unwrap_or("panic");
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        // The hook is replaced by the former one before the handle goes.
+        // The hook is replaced by the former one before the handle is freed.
         handle.plugin().log(LogLevel::Error, &format!("{}: panic at {place}: {message}", J::title()));
     }));
     Hook(Some(former))
@@ -41,7 +41,7 @@ pub(super) fn install<J: Jobtap>(plugin: Plugin) -> Hook {
 
 impl Drop for Hook {
     fn drop(&mut self) {
-        // Its code may be unmapped next. Nobody drops this while a panic unwinds, when no hook can be set.
+        // The hook's code may be unmapped next. No path drops this while a panic unwinds, when no hook can be set.
         if let Some(former) = self.0.take() {
             set_hook(former);
         }

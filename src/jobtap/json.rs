@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// A flag of jansson: any value may be the whole of a text, not only an object or array.
+/// A flag of jansson: dump any value, not only an object or array.
 const ENCODE_ANY: usize = 0x200;
 
 /// A JSON value owned by the callback's arguments, which live as long as `'a`.
@@ -28,24 +28,24 @@ impl<'a> Json<'a> {
         unsafe { (*self.value.as_ptr()).type_ }
     }
 
-    /// A member of an object; `None` if this is no object or has no such member.
+    /// Returns a member of an object; `None` if this is no object or has no such member.
     pub fn get(self, key: &CStr) -> Option<Json<'a>> {
         // SAFETY: jansson accepts any value here and returns a member borrowed from it, or null.
         unsafe { Json::borrow(jansson::json_object_get(self.value.as_ptr(), key.as_ptr())) }
     }
 
-    /// The members of an array; none if this is no array.
+    /// Returns the members of an array; no members if this is no array.
     pub fn items(self) -> impl Iterator<Item = Json<'a>> {
-        // SAFETY: jansson accepts any value here; the size of what is no array is 0.
+        // SAFETY: jansson accepts any value here, and returns 0 if it is no array.
         let size = unsafe { jansson::json_array_size(self.value.as_ptr()) };
         // SAFETY: as above; the member is borrowed from the array, or null.
         (0..size)
             .filter_map(move |at| unsafe { Json::borrow(jansson::json_array_get(self.value.as_ptr(), at)) })
     }
 
-    /// The text of a string that is UTF-8.
+    /// Returns the text of a string, if this is a string in UTF-8.
     pub fn as_str(self) -> Option<&'a str> {
-        // SAFETY: jansson returns null for what is no string, else bytes that live as long as the value.
+        // SAFETY: jansson returns null if the value is no string, else bytes that live as long as the value.
         let bytes = unsafe {
             let text = jansson::json_string_value(self.value.as_ptr());
             if text.is_null() {
@@ -56,14 +56,14 @@ impl<'a> Json<'a> {
         std::str::from_utf8(bytes).ok()
     }
 
-    /// The value of an integer.
+    /// Returns the value of an integer.
     pub fn as_int(self) -> Option<i64> {
         let is_int = matches!(self.kind(), jansson::json_type::JSON_INTEGER);
         // SAFETY: the value is an integer, alive for 'a.
         is_int.then(|| unsafe { jansson::json_integer_value(self.value.as_ptr()) })
     }
 
-    /// The value of an integer or real.
+    /// Returns the value of an integer or real.
     pub fn as_number(self) -> Option<f64> {
         let is_number =
             matches!(self.kind(), jansson::json_type::JSON_INTEGER | jansson::json_type::JSON_REAL);
@@ -71,17 +71,17 @@ impl<'a> Json<'a> {
         is_number.then(|| unsafe { jansson::json_number_value(self.value.as_ptr()) })
     }
 
-    /// Whether this is an array.
+    /// Returns true for an array.
     pub fn is_array(self) -> bool {
         matches!(self.kind(), jansson::json_type::JSON_ARRAY)
     }
 
-    /// Whether this is an object.
+    /// Returns true for an object.
     pub fn is_object(self) -> bool {
         matches!(self.kind(), jansson::json_type::JSON_OBJECT)
     }
 
-    /// The value as JSON text.
+    /// Returns the value as JSON text.
     pub fn text(self) -> String {
         let mut text: Vec<u8> = Vec::new();
         // SAFETY: the value is alive for 'a; jansson calls back before it returns, with pieces of text and our vector.
@@ -91,7 +91,7 @@ impl<'a> Json<'a> {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// What it is, in words for an error text.
+    /// Names the type for an error text, with its article.
     pub fn describe(self) -> &'static str {
         match self.kind() {
             jansson::json_type::JSON_OBJECT => "an object",
@@ -105,7 +105,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Takes a piece of text up into the vector behind `to`.
+/// Appends a piece of text to the vector behind `to`.
 unsafe extern "C" fn append(piece: *const c_char, size: usize, to: *mut c_void) -> c_int {
     // SAFETY: contract of json_dump_callback: `size` bytes at `piece`, and `to` as it was given.
     unsafe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Texts of the plugin's own in the instance's KVS: some are written together or not at all, each is read by itself.
+//! Keys of the plugin in the instance's KVS. Several keys are written in one commit; each is read by itself.
 
 use super::call::{Continuation, c_text, then};
 use super::error::{ENOENT, Error};
@@ -15,27 +15,27 @@ use std::ptr::{null, null_mut};
 /// `FLUX_KVS_WAITCREATE`.
 const WAITCREATE: c_int = 8;
 
-/// What is under a key.
+/// The result of a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
-    /// This.
+    /// The value of the key.
     Text(&'a str),
-    /// Nothing.
+    /// The key does not exist.
     Nothing,
-    /// It can't be read, for this reason.
+    /// The key cannot be read, for this reason.
     Unreadable(String),
 }
 
-/// Whether a look-up waits for its key.
+/// Whether a look-up waits until its key exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// What is not there is [`Found::Nothing`].
+    /// A missing key gives [`Found::Nothing`].
     Now,
-    /// It is answered when something is there. [`Host::forget_errands`] leaves it, and so does a panic.
+    /// The reply comes when the key exists. Neither [`Host::forget_errands`] nor a panic cancels the look-up.
     WhenThere,
 }
 
-/// What the KVS is at for us.
+/// The pending write and the pending look-ups.
 #[derive(Default)]
 pub(super) struct Errands {
     write: RefCell<Option<Future>>,
@@ -43,7 +43,8 @@ pub(super) struct Errands {
 }
 
 impl Errands {
-    /// Nobody waits any more, but for what waits for its key. What was asked to be written may come to be nevertheless.
+    /// Cancels the pending write and the look-ups that do not wait for their keys. The KVS may still carry out the
+    /// write.
     pub(super) fn forget(&self) {
         self.set_write(None);
         self.look_ups.borrow_mut().retain(|_, (_, patience)| *patience == Patience::WhenThere);
@@ -55,18 +56,19 @@ impl Errands {
 }
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Puts texts under keys, and takes away what is under keys without one: all of it or nothing. [`Jobtap::written`]
-    /// is called when it is done, in a later reactor turn; of an earlier write that is not answered yet no more is told.
+    /// Sets each key of `changes` to its text, or unlinks a key without a text, in one commit. Calls
+    /// [`Jobtap::written`] with the result in a later reactor turn. The result of an earlier write that is still
+    /// pending is dropped.
     pub fn write(self, changes: &[(String, Option<String>)]) {
         self.instance.errands.set_write(None);
-        match self.instance.plugin.commit(changes, on_written::<J>, self.instance.at()) {
+        match self.instance.plugin.commit(changes, on_written::<J>, self.instance.as_arg()) {
             Ok(future) => self.instance.errands.set_write(Some(future)),
             Err(error) => self.instance.jobtap.written(self, Err(error.to_string())),
         }
     }
 
-    /// Has [`Jobtap::found`] called with what is under a key, in a later reactor turn. One request of each number is
-    /// under way at a time.
+    /// Looks up a key and passes the result to [`Jobtap::found`] in a later reactor turn. A look-up replaces a
+    /// pending one with the same `number`.
     pub fn look_up(self, key: &str, number: u64, patience: Patience) {
         let start = |arg| self.instance.plugin.kvs_lookup(key, patience, on_found::<J>, arg);
         match Ask::start(self.instance, number, start) {
@@ -78,7 +80,7 @@ impl<J: Jobtap> Host<'_, J> {
         }
     }
 
-    /// Nobody waits any more for what was asked by [`Host::write`] and [`Host::look_up`].
+    /// Cancels the pending requests of [`Host::write`] and [`Host::look_up`].
     pub fn forget_errands(self) {
         self.instance.errands.forget();
     }
@@ -117,12 +119,12 @@ impl Plugin {
             then("flux_kvs_commit", future, done, arg)
         };
         let outcome = put();
-        // SAFETY: the transaction is ours, and nobody looks at it any more.
+        // SAFETY: the transaction is ours, and not used after this.
         unsafe { sys::flux_kvs_txn_destroy(txn) };
         outcome
     }
 
-    /// Starts reading from the primary namespace.
+    /// Starts a look-up in the primary namespace.
     fn kvs_lookup(
         self,
         key: &str,
@@ -155,7 +157,7 @@ unsafe extern "C" fn on_written<J: Jobtap>(future: *mut sys::flux_future_t, arg:
 }
 
 unsafe extern "C" fn on_found<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: Flux hands back what it was given, while the look-up is under way.
+    // SAFETY: Flux passes the argument that the look-up was started with, and the look-up is still pending.
     let (instance, number) = unsafe { Ask::answered::<J>(arg) };
     let body = || {
         // SAFETY: the future is that of a look-up, and fulfilled.

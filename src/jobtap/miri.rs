@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What C is given addresses of, used as C uses it, without C: for Miri, which sees what a run by itself can't
-//! (`cargo +nightly miri test -p mf-priority --lib miri_`). Elsewhere it is compiled and no more: to link it takes Flux's
-//! functions, which Miri never calls.
+//! Uses the addresses that C holds as C uses them, for Miri, which finds errors that a run cannot show (`cargo
+//! +nightly miri test -p mf-priority --lib miri_`). Without Miri this module is only compiled: linking it takes
+//! Flux's functions, which the tests never call.
 
 #![cfg_attr(not(miri), allow(dead_code))]
 
@@ -12,18 +12,18 @@ use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
-/// A plugin that notes what is asked of it.
-struct Noting(RefCell<Vec<String>>);
+/// A plugin that notes its calls.
+struct Recorder(RefCell<Vec<String>>);
 
-impl Jobtap for Noting {
-    const NAME: &'static CStr = c"noting";
+impl Jobtap for Recorder {
+    const NAME: &'static CStr = c"recorder";
     const TOPICS: &'static [&'static CStr] = &[c"job.new"];
     const METHODS: &'static [Method<Self>] =
-        &[method(c"one", Role::Owner), method(c"two", Role::Guest), method(c"three", Role::Owner)];
+        &[method(c"first", Role::Owner), method(c"second", Role::Guest), method(c"third", Role::Owner)];
     const TIMERS: &'static [&'static str] = &["timer"];
 
     fn load(_plugin: Plugin) -> Result<Self, String> {
-        Ok(Noting(RefCell::default()))
+        Ok(Recorder(RefCell::default()))
     }
 
     fn callback(&self, _host: Host<'_, Self>, topic: &str, _args: Args<'_>) -> Result<(), Failed> {
@@ -38,10 +38,10 @@ impl Jobtap for Noting {
         request: &Request<'_>,
     ) -> Option<Reply> {
         self.0.borrow_mut().push(method.title().to_owned());
-        // Flux re-enters: the same instance, by the address it has.
-        let again = address_of(host);
+        // Flux re-enters the plugin: it calls the same instance by its address.
+        let instance = address_of(host);
         // SAFETY: the test keeps the instance alive.
-        let instance = unsafe { shared::<Instance<Noting>>(again) };
+        let instance = unsafe { shared::<Instance<Recorder>>(instance) };
         instance.guarded("timer", || None, || instance.jobtap.timer(instance.host_at(0.0), 0));
         Some((method.answer)(self, host, request))
     }
@@ -61,51 +61,51 @@ impl Jobtap for Noting {
     fn recover(&self, _host: Host<'_, Self>, _id: Option<u64>) {}
 }
 
-const fn method(name: &'static CStr, role: Role) -> Method<Noting> {
+const fn method(name: &'static CStr, role: Role) -> Method<Recorder> {
     Method { name, role, answer: |_, _, request| Ok(request.payload.map(str::to_owned)) }
 }
 
-fn address_of(host: Host<'_, Noting>) -> *mut c_void {
+fn address_of(host: Host<'_, Recorder>) -> *mut c_void {
     std::ptr::from_ref(host.instance).cast_mut().cast()
 }
 
-fn instance() -> std::rc::Rc<Instance<Noting>> {
-    // SAFETY: nothing here calls Flux, so the handle is never looked at.
+fn instance() -> std::rc::Rc<Instance<Recorder>> {
+    // SAFETY: nothing here calls Flux, so the handle is never dereferenced.
     let plugin = unsafe { Plugin::from_raw(NonNull::dangling().as_ptr()) }.expect("not null");
-    Instance::assemble(plugin, Noting::load(plugin).expect("it loads"), Noting::METHODS)
+    Instance::assemble(plugin, Recorder::load(plugin).expect("the state is made"), Recorder::METHODS)
 }
 
 #[cfg_attr(miri, test)]
-fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
+fn miri_requests_find_the_instance_that_c_holds() {
     let instance = instance();
     let data = address(&instance);
     let services: Vec<*mut c_void> = instance.services().map(address).collect();
-    let kept = give(instance);
+    let given = give(instance);
     for service in services {
-        // SAFETY: the count that was given away lives.
-        let (instance, method) = unsafe { Instance::<Noting>::of_service(service) };
-        let request = Request::new(Caller::someone(), Some("{}"), instance.plugin, std::ptr::null());
+        // SAFETY: the count that C holds lives.
+        let (instance, method) = unsafe { Instance::<Recorder>::from_service(service) };
+        let request = Request::new(Caller::guest(), Some("{}"), instance.plugin, std::ptr::null());
         let body = || instance.jobtap.request(instance.host_at(0.0), method, &request);
         assert_eq!(instance.guarded(method.title(), || None, body), Some(Some(Ok(Some("{}".to_owned())))));
     }
     // SAFETY: as above.
-    let noted = unsafe { shared::<Instance<Noting>>(data) }.jobtap.0.borrow().clone();
-    assert_eq!(noted, ["one", "timer", "two", "timer", "three", "timer"]);
-    // SAFETY: it was given above, and is taken back once.
-    drop(unsafe { take_back::<Instance<Noting>>(kept) });
+    let noted = unsafe { shared::<Instance<Recorder>>(data) }.jobtap.0.borrow().clone();
+    assert_eq!(noted, ["first", "timer", "second", "timer", "third", "timer"]);
+    // SAFETY: the count was given above, and is taken back once.
+    drop(unsafe { take_back::<Instance<Recorder>>(given) });
 }
 
 #[cfg_attr(miri, test)]
 fn miri_an_instance_that_flux_does_not_take_is_freed() {
     let instance = instance();
-    let kept = give(instance.clone());
-    // SAFETY: it was given above, and is taken back once.
-    drop(unsafe { take_back::<Instance<Noting>>(kept) });
+    let given = give(instance.clone());
+    // SAFETY: the count was given above, and is taken back once.
+    drop(unsafe { take_back::<Instance<Recorder>>(given) });
     assert_eq!(instance.services().count(), 3);
 }
 
 #[cfg_attr(miri, test)]
-fn miri_text_for_c_ends_where_it_should() {
+fn miri_a_c_text_ends_at_its_length() {
     for text in ["", "plain", "nul\0inside", "üñí"] {
         let made = c_text(text);
         // SAFETY: the text ends with NUL and lives.

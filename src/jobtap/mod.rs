@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A safe face for Flux's jobtap interface (flux-jobtap-plugins(7)). It knows nothing of what the plugin is for.
+//! A safe wrapper over Flux's jobtap interface (flux-jobtap-plugins(7)). It contains no term of fair-share.
 //!
-//! A plugin is a type that implements [`Jobtap`]; [`init`] is called from `flux_plugin_init`. Flux runs callbacks on
-//! one thread and re-enters them: state is shared, and no borrow of it may live across a call into Flux.
+//! A plugin is a type that implements [`Jobtap`], and `flux_plugin_init` calls [`init`]. Flux runs callbacks on one
+//! thread and re-enters them: state is shared, and no borrow of it may live across a call into Flux.
 
 mod args;
 mod asks;
 mod call;
 mod caller;
+mod deferred;
 mod error;
 #[cfg(feature = "fault")]
 mod fault;
 mod guard;
 mod hook;
 mod json;
-mod kept;
 mod kvs;
 mod look_up;
 #[cfg(test)]
 mod miri;
-mod only;
 mod pending;
 mod reads;
 mod shared;
+mod single_instance;
 #[allow(non_camel_case_types, missing_docs, dead_code, clippy::all)]
 #[rustfmt::skip]
 mod sys;
@@ -35,10 +35,10 @@ pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_line_within, c_text};
 pub use caller::{Caller, Request, Role};
+pub use deferred::Deferred;
 pub use error::{EAGAIN, EINVAL, EIO, ENOENT, EPERM, EPROTO, Error};
 pub use guard::{Host, init, init_with};
 pub use json::Json;
-pub use kept::Kept;
 pub use kvs::{Found, Patience};
 
 use std::ffi::CStr;
@@ -47,17 +47,17 @@ unsafe extern "C" {
     safe fn getuid() -> u32;
 }
 
-/// The user this process runs as.
+/// Returns the id of the user that runs this process.
 pub fn own_user() -> u32 {
     getuid()
 }
 
-/// Where Flux calls the plugin besides callbacks, requests and timers.
+/// A continuation of a request to Flux: Flux calls the plugin in it, besides callbacks, requests and timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// The events posted so far were sent to the KVS; nothing is read before.
+    /// The job manager has sent the events posted so far to the KVS. Eventlogs are read after that.
     Batch,
-    /// The KVS has taken them over.
+    /// The KVS has committed these events.
     Commits,
     /// [`Jobtap::eventlog`].
     Eventlog,
@@ -70,11 +70,11 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// All of them.
+    /// All continuations.
     pub const ALL: [Turn; 6] =
         [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Written, Turn::Found];
 
-    /// What the log calls it.
+    /// Returns the name in the log.
     pub fn name(self) -> &'static str {
         match self {
             Turn::Batch => "batch",
@@ -87,34 +87,34 @@ impl Turn {
     }
 }
 
-/// The callback reports failure to Flux; what is to be said about it was said.
+/// The callback reports failure to Flux. Its error text has been set already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
-/// The answer to a request: a JSON text or nothing, or an error.
+/// The reply to a request: a JSON text, an empty reply, or an error.
 pub type Reply = Result<Option<String>, RequestError>;
 
-/// An error reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
+/// An error reply: errno and text.
 pub struct RequestError {
     /// errno.
     pub errno: i32,
-    /// What the sender is told.
+    /// The error text for the sender.
     pub text: String,
 }
 
-/// An RPC method: a row of a plugin's table.
+/// An RPC method: a row of a plugin's method table.
 pub struct Method<J: Jobtap> {
-    /// The last word of its topic.
+    /// The last part of the method's topic.
     pub name: &'static CStr,
-    /// Who may call it.
+    /// The role that may call the method.
     pub role: Role,
-    /// What answers.
+    /// Computes the reply.
     pub answer: fn(&J, Host<'_, J>, &Request<'_>) -> Reply,
 }
 
 impl<J: Jobtap> Method<J> {
-    /// Its name as text.
+    /// Returns the method's name as text.
     pub fn title(&self) -> &'static str {
         self.name.to_str().unwrap_or_default()
     }
@@ -130,22 +130,24 @@ impl<J: Jobtap> Copy for Method<J> {}
 
 /// A jobtap plugin.
 pub trait Jobtap: Sized + 'static {
-    /// The name it registers, by which its services are addressed.
+    /// The name that the plugin registers. Requests to its services begin with it.
     const NAME: &'static CStr;
-    /// The topics of its callbacks, in which `*` stands for any text.
+    /// The topics of the plugin's callbacks. `*` matches any text.
     const TOPICS: &'static [&'static CStr];
     /// RPC methods.
     const METHODS: &'static [Method<Self>];
-    /// What the log calls its timers.
+    /// The names of the timers in the log.
     const TIMERS: &'static [&'static str];
 
-    /// Makes the plugin's state from its load-time configuration. An error text is logged, fails the load, and is what
-    /// the client of `flux jobtap load` is told.
+    /// Makes the plugin's state from the load-time configuration.
+    ///
+    /// # Errors
+    /// The error text goes to the log and to the client of `flux jobtap load`, and the load fails.
     fn load(plugin: Plugin) -> Result<Self, String>;
-    /// A callback.
+    /// Handles a callback.
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
-    /// A request for a method. Flux let it through, so its sender has the method's role. `None`: it was put aside
-    /// ([`Request::keep`]), and is answered later.
+    /// Handles a request for a method. Flux has checked that the sender has the method's role. Returns `None` if the
+    /// request was deferred ([`Request::defer`]) and will be answered later.
     fn request(
         &self,
         host: Host<'_, Self>,
@@ -154,29 +156,30 @@ pub trait Jobtap: Sized + 'static {
     ) -> Option<Reply> {
         Some((method.answer)(self, host, request))
     }
-    /// What a service of Flux answered to [`Host::ask_service`] of this number, as JSON; `None` if it did not.
+    /// Receives the reply to the call of [`Host::ask_service`] with this `number`, as JSON; `None` if the service did
+    /// not reply.
     fn answered(&self, _host: Host<'_, Self>, _number: u32, _reply: Option<&str>) {}
-    /// The timer in this row of [`Jobtap::TIMERS`] fired, as asked for by [`Host::arm`].
+    /// Handles the timer in row `timer` of [`Jobtap::TIMERS`], which [`Host::arm`] started.
     fn timer(&self, host: Host<'_, Self>, timer: usize);
-    /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.
+    /// Receives the eventlog that [`Host::read_eventlog`] asked for; `None` if it cannot be read.
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
-    /// The answer of job-list asked for by [`Host::read_dependencies`], as JSON; `None` if there is none.
+    /// Receives job-list's reply to [`Host::read_dependencies`], as JSON; `None` if there is none.
     fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
-    /// What became of what [`Host::write`] asked for: an error in words, if nothing of it was written.
+    /// Receives the result of [`Host::write`]. On an error nothing was written.
     fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>);
-    /// What is in the KVS under the key that [`Host::look_up`] asked for by this number.
+    /// Receives the value of the key that [`Host::look_up`] asked for with this `number`.
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>);
-    /// The answer of job-list asked for by [`Host::list_ended`], as JSON; `None` if there is none.
+    /// Receives job-list's reply to [`Host::list_ended`], as JSON; `None` if there is none.
     fn ended(&self, host: Host<'_, Self>, reply: Option<&str>);
-    /// What a callback leaves as its answer when it fails or was cut short by a panic. Other plugins may have answered before.
+    /// Sets the answer of a callback that failed or panicked. Other plugins may have answered before.
     ///
     /// # Errors
     /// `Failed` makes the callback return -1: Flux then refuses the submission, update or configuration.
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
-    /// Puts the state in order after a panic cut a call short that was about job `id`, if it was about one.
+    /// Repairs the state after a panic. `id` is the job that the interrupted call was about, if it was about a job.
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>);
 
-    /// Its name as text.
+    /// Returns the plugin's name as text.
     fn title() -> &'static str {
         Self::NAME.to_str().unwrap_or("plugin")
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What was asked of Flux and is not answered yet. It dies with the instance, and nothing of it comes afterwards.
+//! Requests to Flux that have no reply yet. They are destroyed with the instance, and no continuation runs after
+//! that.
 
 use super::error::Error;
 use super::guard::Instance;
@@ -11,12 +12,12 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null;
 use std::rc::Rc;
 
-/// A future of ours that has a continuation. Dropping it destroys it: its continuation does not come any more. Flux allows
-/// that in the continuation too.
+/// A future with a continuation. Its drop destroys the future, so that the continuation does not run. Flux allows
+/// that within the continuation too.
 pub(super) struct Future(*mut sys::flux_future_t);
 
 impl Future {
-    /// Takes a future over that nobody else destroys.
+    /// Takes ownership of a future.
     pub fn own(future: *mut sys::flux_future_t) -> Future {
         Future(future)
     }
@@ -24,41 +25,41 @@ impl Future {
 
 impl Drop for Future {
     fn drop(&mut self) {
-        // SAFETY: the future is ours, and nobody else destroys it.
+        // SAFETY: the future is ours, and destroyed once.
         unsafe { sys::flux_future_destroy(self.0) };
     }
 }
 
-/// What Flux hands back with an answer.
+/// The argument of a continuation: identifies the instance and the request.
 struct Ticket {
     /// The address of the instance.
     instance: *mut c_void,
     id: u64,
 }
 
-/// A request under way, which Flux answers with its number.
+/// A pending request.
 pub(super) struct Ask {
-    /// Destroyed before the ticket that it points to.
+    /// Destroyed before the ticket that the continuation points to.
     _future: Future,
     _ticket: Rc<Ticket>,
 }
 
 impl Ask {
-    /// Starts a request; `start` is given what Flux is to hand back.
+    /// Starts the request `id`. `start` gets the argument for the continuation.
     pub fn start<J: Jobtap>(
         instance: &Instance<J>,
         id: u64,
         start: impl FnOnce(*mut c_void) -> Result<Future, Error>,
     ) -> Result<Ask, Error> {
-        let ticket = Rc::new(Ticket { instance: instance.at(), id });
+        let ticket = Rc::new(Ticket { instance: instance.as_arg(), id });
         Ok(Ask { _future: start(address(&ticket))?, _ticket: ticket })
     }
 
-    /// Whose request was answered, and its number.
+    /// Returns the instance and the id of the request that was answered.
     ///
     /// # Safety
-    /// `arg` is what the function that started it was given, and the request is still under way in its instance, which lives
-    /// for `'a`.
+    /// `arg` is the argument that `start` got, and the request is still pending in its instance, which lives for
+    /// `'a`.
     pub unsafe fn answered<'a, J: Jobtap>(arg: *mut c_void) -> (&'a Instance<J>, u64) {
         // SAFETY: contract of this function: the request owns the ticket.
         unsafe {
@@ -68,24 +69,24 @@ impl Ask {
     }
 }
 
-/// Requests under way by number: one of each.
+/// Pending requests by id.
 pub(super) type Asks = RefCell<BTreeMap<u64, Ask>>;
 
-/// What is read, and what is to be.
+/// Eventlog reads: requested, pending, and waiting for the KVS.
 #[derive(Default)]
 pub(super) struct Reads {
-    /// Jobs of which an eventlog was asked for since what is waited for was.
+    /// Jobs whose eventlogs were requested after the present wait began.
     pub asked: VecDeque<u64>,
-    /// The step of the wait that is under way.
+    /// The step of the present wait.
     pub commits: Option<Future>,
-    /// Those that can be read when it is over: all were asked for before it began.
+    /// Jobs whose eventlogs can be read when the present wait ends.
     pub awaited: VecDeque<u64>,
     pub under_way: BTreeMap<u64, Ask>,
-    /// Those that can be read.
+    /// Jobs whose eventlogs can be read now.
     pub to_come: VecDeque<u64>,
 }
 
-/// What a look-up in the KVS found.
+/// Returns the value that a look-up in the KVS found.
 ///
 /// # Safety
 /// `future` is that of a look-up, and fulfilled.
@@ -98,7 +99,7 @@ pub(super) unsafe fn looked_up(future: *mut sys::flux_future_t) -> Result<String
     Ok(if value.is_null() { String::new() } else { unsafe { text(value) } })
 }
 
-/// What an RPC was answered with: `None` if it failed, or nothing was said.
+/// Returns the payload of the reply to an RPC; `None` if the RPC failed or the reply is empty.
 ///
 /// # Safety
 /// `future` is that of an RPC, and fulfilled.

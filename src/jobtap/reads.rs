@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reading eventlogs from the KVS, a few at a time, when all that was posted is there.
+//! Reads eventlogs from the KVS, a few at a time, after the KVS has all events posted so far.
 
 use super::error::Error;
 use super::guard::Instance;
@@ -8,11 +8,11 @@ use super::shared::shared;
 use super::{Host, Jobtap, Turn, sys};
 use std::ffi::c_void;
 
-/// Eventlogs read at a time: enough to keep the store busy, few enough to leave it to others.
+/// Eventlogs read at a time: enough to keep the KVS busy, and few enough to leave time for its other clients.
 const READS_AT_ONCE: usize = 32;
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Has [`Jobtap::eventlog`] called with the job's eventlog as it is now or later, in a later reactor turn.
+    /// Reads the job's eventlog as of now or later, and passes it to [`Jobtap::eventlog`] in a later reactor turn.
     pub fn read_eventlog(self, id: u64) {
         self.instance.reads.borrow_mut().asked.push_back(id);
         self.instance.begin_wait();
@@ -20,8 +20,8 @@ impl<J: Jobtap> Host<'_, J> {
 }
 
 impl<J: Jobtap> Instance<J> {
-    /// What was posted in the last moments is not in the KVS yet, and a name that is not read there is not known: a read waits for
-    /// what was posted when it was asked for. Whoever is asked for during a wait is in the next one.
+    /// Starts a wait until the KVS has the events posted so far. The last events are not in the KVS yet, and a read
+    /// without them would miss dependencies. Eventlogs requested during the wait belong to the next wait.
     fn begin_wait(&self) {
         {
             let mut reads = self.reads.borrow_mut();
@@ -31,10 +31,10 @@ impl<J: Jobtap> Instance<J> {
             }
             std::mem::swap(&mut reads.asked, &mut reads.awaited);
         }
-        self.wait(self.plugin.await_batch(on_batch::<J>, self.at()));
+        self.wait(self.plugin.await_batch(on_batch::<J>, self.as_arg()));
     }
 
-    /// Should that fail, what is there must do.
+    /// Stores the step that `future` is. If it cannot start, the eventlogs are read as they are.
     fn wait(&self, future: Result<Future, Error>) {
         match future {
             Ok(future) => self.reads.borrow_mut().commits = Some(future),
@@ -42,13 +42,13 @@ impl<J: Jobtap> Instance<J> {
         }
     }
 
-    /// One of the two steps of a wait is over: the open batch of events is posted, then it is committed.
+    /// Drops the finished step. A wait has two steps: the open batch of events is sent, then committed.
     fn waited(&self) {
         let future = self.reads.borrow_mut().commits.take();
         drop(future);
     }
 
-    /// All is in the KVS that is waited for.
+    /// Ends the wait and starts the reads.
     fn waited_for_all(&self) {
         {
             let mut reads = self.reads.borrow_mut();
@@ -59,14 +59,14 @@ impl<J: Jobtap> Instance<J> {
         self.begin_wait();
     }
 
-    /// Nobody waits for any of it any more.
+    /// Cancels all reads.
     pub(super) fn forget_reads(&self) {
         let reads = std::mem::take(&mut *self.reads.borrow_mut());
         drop(reads);
     }
 
-    /// What Flux hands back with the futures that are the instance's own.
-    pub(super) fn at(&self) -> *mut c_void {
+    /// Returns the instance's address, for C to pass to continuations.
+    pub(super) fn as_arg(&self) -> *mut c_void {
         std::ptr::from_ref(self).cast_mut().cast()
     }
 
@@ -109,7 +109,7 @@ unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg
 }
 
 unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: Flux hands back what it was given, while the look-up is under way.
+    // SAFETY: Flux passes the argument that the look-up was started with, and the look-up is still pending.
     let (instance, id) = unsafe { Ask::answered::<J>(arg) };
     let body = || {
         // SAFETY: the future is that of a look-up, and fulfilled.

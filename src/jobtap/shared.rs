@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Values of ours whose address C holds.
+//! Values whose address C holds.
 //!
-//! A box claims its value alone each time it is moved, and so takes the right to it from an address that was given away
-//! before. What C points to is therefore counted (`Rc`) and only ever shared: its address is good as long as one count
-//! of it lives, wherever that count moves. Nothing here calls C; the `miri_` tests prove it.
+//! A `Box` claims unique access each time it is moved, which makes addresses given away before invalid. So values
+//! that C points to are counted (`Rc`) and only shared: an address is valid as long as one count of the value lives,
+//! wherever that count moves. This module does not call C; the `miri_` tests check it.
 
 use std::ffi::c_void;
 use std::rc::Rc;
 
-/// The address of what `value` counts, for C to hand back. It is good while a count lives.
+/// Returns the address of a counted value, for C to pass to callbacks. The address is valid while a count lives.
 pub(super) fn address<T>(value: &Rc<T>) -> *mut c_void {
     Rc::as_ptr(value).cast_mut().cast()
 }
 
-/// What C handed back.
+/// Returns the value at an address that C passed.
 ///
 /// # Safety
 /// `arg` came from [`address`] or [`give`] for the same `T`, and a count of it lives for `'a`.
@@ -22,7 +22,7 @@ pub(super) unsafe fn shared<'a, T>(arg: *mut c_void) -> &'a T {
     unsafe { &*arg.cast_const().cast::<T>() }
 }
 
-/// Gives a count to C.
+/// Gives a count to C, and returns its address.
 pub(super) fn give<T>(value: Rc<T>) -> *mut c_void {
     Rc::into_raw(value).cast_mut().cast()
 }
@@ -54,7 +54,7 @@ mod tests {
         under_way: RefCell<BTreeMap<u64, Rc<Part>>>,
     }
 
-    /// What a trampoline does.
+    /// Does what a trampoline does.
     fn called_back(arg: *mut c_void) {
         // SAFETY: the tests below keep the whole alive.
         let part: &Part = unsafe { shared(arg) };
@@ -65,24 +65,24 @@ mod tests {
     }
 
     #[test]
-    fn miri_parts_are_made_after_the_address_of_their_whole_was_taken() {
+    fn miri_an_address_stays_valid_when_parts_are_added_later() {
         let whole = Rc::new(Whole::default());
-        let at = address(&whole);
-        let parts = (0..3).map(|n| Rc::new(Part { whole: at, number: Cell::new(n) })).collect();
+        let whole_address = address(&whole);
+        let parts = (0..3).map(|n| Rc::new(Part { whole: whole_address, number: Cell::new(n) })).collect();
         assert!(whole.parts.set(parts).is_ok());
         let args: Vec<*mut c_void> = whole.parts.get().into_iter().flatten().map(address).collect();
-        let kept = give(whole);
+        let given = give(whole);
         args.iter().for_each(|arg| called_back(*arg));
-        // SAFETY: it was given above; `at` is the same value.
-        let seen = unsafe { shared::<Whole>(at) }.total.get();
+        // SAFETY: the count was given above; `whole_address` is the same value.
+        let seen = unsafe { shared::<Whole>(whole_address) }.total.get();
         assert_eq!(seen, 1 + 2 + 3);
         // SAFETY: taken back once.
-        let whole = unsafe { take_back::<Whole>(kept) };
+        let whole = unsafe { take_back::<Whole>(given) };
         assert_eq!((whole.total.get(), Rc::strong_count(&whole)), (6, 1));
     }
 
     #[test]
-    fn miri_an_address_is_good_while_its_count_moves_through_a_map() {
+    fn miri_an_address_stays_valid_while_its_count_moves_through_a_map() {
         let whole = Rc::new(Whole::default());
         let mut args = Vec::new();
         for id in 0..100 {
@@ -92,7 +92,8 @@ mod tests {
         }
         for (id, arg) in (0..100).zip(args) {
             called_back(arg);
-            // The count may go while its address was just used, as a future's continuation destroys the future.
+            // The last count may be dropped just after its address was used, as in a continuation that destroys its
+            // future.
             let part = whole.under_way.borrow_mut().remove(&id);
             called_back(arg);
             drop(part);

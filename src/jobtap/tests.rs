@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The committed bindings are what bindgen makes of the headers found here.
+//! Compares the committed bindings with those that bindgen makes from the installed headers.
 
 #[test]
 fn committed_bindings_are_current() {

@@ -8,11 +8,11 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::rc::Rc;
 
-/// One timer: what Flux hands back when it fires.
+/// A timer, and the argument that Flux passes when it fires.
 pub(super) struct Timer {
     /// The address of the instance.
     pub instance: *mut c_void,
-    /// Its row.
+    /// The row in the table of timers.
     pub index: usize,
     watcher: Cell<*mut sys::flux_watcher_t>,
     /// When the timer fires, in seconds since the epoch; `None` if it is not armed.
@@ -20,13 +20,13 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// The timer in row `index`. Nothing is told to C yet.
+    /// Makes the timer in row `index`, without a watcher.
     pub(super) fn new(instance: *mut c_void, index: usize) -> Timer {
         Timer { instance, index, watcher: Cell::new(null_mut()), due: Cell::new(None) }
     }
 
-    /// Makes its watcher, which does not run before it is armed; `fired` is then called with this timer. False if Flux
-    /// makes none.
+    /// Makes the timer's watcher, which is not started. When it fires, Flux calls `fired` with this timer. Returns
+    /// false if Flux cannot make the watcher.
     pub(super) fn create(this: &Rc<Self>, plugin: Plugin, fired: sys::flux_watcher_f) -> bool {
         // SAFETY: the handle of the job manager has a reactor; the timer outlives its watcher (see Drop).
         let watcher = unsafe {
@@ -57,7 +57,8 @@ impl Timer {
             return;
         }
         self.due.set(Some(now + seconds));
-        // SAFETY: the watcher is ours until this is dropped. One that is started would go on by its old time.
+        // SAFETY: the watcher is ours until this is dropped. A started watcher would keep its old time, so it is
+        // stopped first.
         unsafe {
             sys::flux_watcher_stop(watcher);
             sys::flux_timer_watcher_reset(watcher, seconds, 0.0);
@@ -70,7 +71,7 @@ impl Drop for Timer {
     fn drop(&mut self) {
         let watcher = self.watcher.replace(null_mut());
         if !watcher.is_null() {
-            // SAFETY: the watcher is ours; nobody uses it any more.
+            // SAFETY: the watcher is ours, and not used after this.
             unsafe { sys::flux_watcher_destroy(watcher) };
         }
     }

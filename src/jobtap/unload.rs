@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Telling why a plugin can't be loaded.
+//! Gives the client the reason why a plugin cannot be loaded.
 //!
-//! Of a `flux_plugin_init` that fails Flux says just that. What a plugin answers to the `conf.update` right after it,
-//! however, is what the client is told, and ends the load as well: so a plugin that can't be loaded comes up as one that
-//! does nothing but refuse every configuration, and is gone before any job could see it.
+//! If `flux_plugin_init` fails, Flux reports only that. But the error text of the `conf.update` callback right after
+//! it reaches the client, and ends the load too. So a plugin that cannot be loaded registers one callback, which
+//! refuses every configuration, and is removed before a job could see it.
 
 use super::{Args, Plugin, c_text, sys};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -15,7 +15,7 @@ struct Why {
     text: CString,
 }
 
-/// Has the load fail with this text; what `flux_plugin_init` is to return.
+/// Makes the load fail with `text`. Returns the result for `flux_plugin_init`.
 pub(super) fn fail_load(plugin: Plugin, name: &CStr, text: &str) -> c_int {
     let why = Box::into_raw(Box::new(Why { plugin, text: c_text(text) })).cast::<c_void>();
     // SAFETY: the handle is ours; it owns the box from here on, and frees it by `free` after the last callback.

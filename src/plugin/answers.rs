@@ -6,7 +6,7 @@ use super::MfPriority;
 use super::pace::Verdict;
 use super::queue_states::{Name, QueueState};
 use super::services::error;
-use crate::jobtap::{EAGAIN, EINVAL, Host, Kept, Method, Reply, Request};
+use crate::jobtap::{Deferred, EAGAIN, EINVAL, Host, Method, Reply, Request};
 use fairshare_engine::engine::answers::RequestStats;
 use fairshare_engine::engine::{Event, Timer};
 use fairshare_engine::ids::QueueName;
@@ -23,7 +23,7 @@ const LONGEST: usize = 64 * 1024;
 /// A request that is answered later.
 pub(super) struct Delayed {
     method: &'static Method<MfPriority>,
-    kept: Kept,
+    request: Deferred,
     /// The guest who sent the request; `None` for the instance owner and admins.
     guest: Option<u32>,
     /// Whether the request has waited for the states of its queues.
@@ -58,7 +58,7 @@ impl MfPriority {
     ) -> Option<Reply> {
         let user = request.caller.userid;
         let guest = (!request.caller.is_privileged()).then_some(user);
-        let delay = || Delayed { method, kept: request.keep(), guest, knows_queues: false };
+        let delay = || Delayed { method, request: request.defer(), guest, knows_queues: false };
         let mut all_calls = self.calls.borrow_mut();
         let calls = all_calls.entry(method.title()).or_default();
         calls.total += 1;
@@ -102,8 +102,9 @@ impl MfPriority {
     }
 
     fn answer(&self, host: Host<'_, Self>, delayed: Delayed) {
-        let reply = delayed.kept.request().and_then(|request| (delayed.method.answer)(self, host, &request));
-        delayed.kept.answer(reply);
+        let reply =
+            delayed.request.request().and_then(|request| (delayed.method.answer)(self, host, &request));
+        delayed.request.answer(reply);
     }
 
     fn arm_answers(&self, host: Host<'_, Self>) {
@@ -120,7 +121,7 @@ impl MfPriority {
             let next = self.pace.borrow_mut().take_next(host.now());
             let Some(delayed) = next else { break };
             self.charge(host, delayed.guest, || {
-                let stale = match delayed.kept.request() {
+                let stale = match delayed.request.request() {
                     Ok(request) if !delayed.knows_queues => self.stale_queues(host, delayed.method, &request),
                     _ => Vec::new(),
                 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Requests that are answered later than they came.
+//! Deferred requests, and the decoding and answering of requests.
 
 use super::call::{REFUSAL_MAX, c_line_within};
 use super::caller::{Caller, Request};
@@ -8,42 +8,43 @@ use super::{LogLevel, Plugin, Reply, RequestError, c_text, sys};
 use std::ffi::{CStr, c_char};
 use std::ptr::{null, null_mut};
 
-/// Function not implemented: what Flux says where a plugin is not loaded.
+/// Function not implemented: Flux replies this if no plugin has the service.
 const ENOSYS: i32 = 38;
 
-/// A request that was put aside. Whoever drops it without an answer leaves nobody waiting: the sender is told that nobody is there
-/// any more.
-pub struct Kept {
+/// A request that is answered after its handler returned. If it is dropped without a reply, the sender gets an error
+/// that says that the plugin is gone.
+pub struct Deferred {
     plugin: Plugin,
-    /// The plugin's handle forgets it before the plugin is told of its removal.
+    /// The job manager's handle. Flux takes it off the plugin handle before it calls the destructor of the plugin's
+    /// state.
     flux: *mut sys::flux_t,
     msg: *const sys::flux_msg_t,
     is_answered: bool,
 }
 
-impl Kept {
+impl Deferred {
     /// # Safety
-    /// `msg` is the message of the running handler.
-    pub(super) unsafe fn new(plugin: Plugin, msg: *const sys::flux_msg_t) -> Kept {
+    /// SAFETY: the message is alive; this count of it is ours.
+    pub(super) unsafe fn new(plugin: Plugin, msg: *const sys::flux_msg_t) -> Deferred {
         // SAFETY: the message is alive; from here on a count of it is ours.
         let msg = unsafe { sys::flux_msg_incref(msg) };
-        Kept { plugin, flux: plugin.flux(), msg, is_answered: false }
+        Deferred { plugin, flux: plugin.flux(), msg, is_answered: false }
     }
 
-    /// What it asks for.
+    /// Returns the request.
     pub fn request(&self) -> Result<Request<'_>, RequestError> {
         // SAFETY: the message is alive as long as this.
         unsafe { decode(self.plugin, self.msg) }
     }
 
-    /// Answers it.
+    /// Replies to the request.
     pub fn answer(mut self, reply: Reply) {
         self.is_answered = true;
         respond(self.plugin, self.flux, self.msg, reply);
     }
 }
 
-impl Drop for Kept {
+impl Drop for Deferred {
     fn drop(&mut self) {
         if !self.is_answered {
             let text = c"the plugin that was asked is gone; ask again";
@@ -55,7 +56,7 @@ impl Drop for Kept {
     }
 }
 
-/// The request that a message is. One whose payload is no text was not sent without one: it is refused.
+/// Returns the request in a message. A payload that is not a C string in UTF-8 is an error.
 ///
 /// # Safety
 /// The message lives for `'a`.
@@ -67,7 +68,7 @@ pub(super) unsafe fn decode<'a>(
     // SAFETY: contract of this function; the payload is borrowed from the message. A null topic is not wanted.
     let decoded = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
     // SAFETY: contract of this function.
-    let caller = unsafe { Caller::of(msg) };
+    let caller = unsafe { Caller::from_message(msg) };
     let caller =
         caller.map_err(|error: Error| RequestError { errno: error.errno, text: error.to_string() })?;
     let unreadable = || RequestError { errno: EPROTO, text: "the payload is no text in UTF-8".to_owned() };
