@@ -33,7 +33,7 @@
 //! | `testing/plugin` | the plugin with injected faults, for tests |
 //!
 //! # Where to start reading
-//! `crates/engine/src/engine/event.rs` and `effect.rs` beside it are the engine's inputs and outputs; `step.rs` lists how it continues
+//! `crates/engine/src/engine/event.rs` and `effect.rs` next to it are the engine's inputs and outputs; `step.rs` lists how it continues
 //! work that does not fit into one call. In the engine's other modules:
 //! - `limits/job.rs`: what a job counts as; `limits/release.rs`: the rule by which held jobs are released;
 //! - `priority/explanation.rs`: how a priority is computed;

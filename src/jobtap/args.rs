@@ -23,7 +23,7 @@ const ERROR_MAX: usize = 159;
 #[derive(Clone, Copy)]
 pub struct Args<'a> {
     raw: *mut sys::flux_plugin_arg_t,
-    /// IN; `None` if there is none.
+    /// IN, or `None` if the call has no arguments.
     input: Option<Json<'a>>,
 }
 
@@ -104,19 +104,19 @@ impl<'a> Args<'a> {
 
     /// Returns the job's id.
     pub fn id(self) -> Result<u64, BadArgs> {
-        integer(self.input()?, c"id").map(i64::cast_unsigned)
+        read_integer(self.input()?, c"id").map(i64::cast_unsigned)
     }
 
     /// Returns the job's id and urgency, which is all that the most frequent callbacks read.
     pub fn id_urgency(self) -> Result<(u64, i64), BadArgs> {
         let input = self.input()?;
-        Ok((integer(input, c"id")?.cast_unsigned(), integer(input, c"urgency")?))
+        Ok((read_integer(input, c"id")?.cast_unsigned(), read_integer(input, c"urgency")?))
     }
 
     /// Returns the job's id, and R if the job has one.
     pub fn id_resources(self) -> Result<(u64, Option<Json<'a>>), BadArgs> {
         let input = self.input()?;
-        Ok((integer(input, c"id")?.cast_unsigned(), input.get(c"R")))
+        Ok((read_integer(input, c"id")?.cast_unsigned(), input.get(c"R")))
     }
 
     /// Returns the timestamp of the event that caused the callback, in seconds since the epoch; `None` if no event
@@ -128,15 +128,15 @@ impl<'a> Args<'a> {
     /// Returns the job's present priority (-1 if none was set) and its state.
     pub fn priority_state(self) -> Result<(i64, i64), BadArgs> {
         let input = self.input()?;
-        Ok((integer(input, c"priority")?, integer(input, c"state")?))
+        Ok((read_integer(input, c"priority")?, read_integer(input, c"state")?))
     }
 
     /// Returns the posted priority of a job that Flux sent from SCHED back to PRIORITY. Returns `None` for any other job, and for one that
     /// has no priority: at a restart Flux takes it away, and the scheduler has not seen the job.
     pub fn bounced_priority(self) -> Option<u32> {
         let input = self.input().ok()?;
-        let was_in_sched = integer(input, c"prev_state").ok()? == STATE_SCHED;
-        u32::try_from(integer(input, c"priority").ok()?).ok().filter(|_| was_in_sched)
+        let was_in_sched = read_integer(input, c"prev_state").ok()? == STATE_SCHED;
+        u32::try_from(read_integer(input, c"priority").ok()?).ok().filter(|_| was_in_sched)
     }
 
     /// Returns a table of the instance's configuration as JSON text; `None` if there is no such table.
@@ -151,11 +151,11 @@ impl<'a> Args<'a> {
         let input = self.input()?;
         let jobspec = input.get(c"jobspec").ok_or_else(|| BadArgs("jobspec is missing".to_owned()))?;
         Ok(JobArgs {
-            id: integer(input, c"id")?.cast_unsigned(),
-            userid: user(integer(input, c"userid")?)?,
-            urgency: integer(input, c"urgency")?,
-            state: integer(input, c"state")?,
-            priority: integer(input, c"priority")?,
+            id: read_integer(input, c"id")?.cast_unsigned(),
+            userid: read_userid(read_integer(input, c"userid")?)?,
+            urgency: read_integer(input, c"urgency")?,
+            state: read_integer(input, c"state")?,
+            priority: read_integer(input, c"priority")?,
             jobspec,
             submitted: input.get(c"t_submit").and_then(Json::as_number).filter(|time| *time > 0.0),
             resources: input.get(c"R"),
@@ -168,7 +168,7 @@ impl<'a> Args<'a> {
         let context = input.get(c"entry").and_then(|entry| entry.get(c"context"));
         let name = context.and_then(|context| context.get(c"description")).and_then(Json::as_str);
         let name = name.ok_or_else(|| BadArgs("entry.context.description is missing".to_owned()))?;
-        Ok((integer(input, c"id")?.cast_unsigned(), name))
+        Ok((read_integer(input, c"id")?.cast_unsigned(), name))
     }
 
     /// Returns the requested value of an update, and the job to update.
@@ -176,9 +176,9 @@ impl<'a> Args<'a> {
         let input = self.input()?;
         let value = input.get(c"value").ok_or_else(|| BadArgs("value is missing".to_owned()))?;
         Ok(UpdateArgs {
-            id: integer(input, c"id")?.cast_unsigned(),
-            userid: user(integer(input, c"userid")?)?,
-            state: integer(input, c"state")?,
+            id: read_integer(input, c"id")?.cast_unsigned(),
+            userid: read_userid(read_integer(input, c"userid")?)?,
+            state: read_integer(input, c"state")?,
             value,
         })
     }
@@ -227,12 +227,12 @@ impl<'a> Args<'a> {
     }
 }
 
-fn integer(input: Json<'_>, key: &CStr) -> Result<i64, BadArgs> {
+fn read_integer(input: Json<'_>, key: &CStr) -> Result<i64, BadArgs> {
     let name = || key.to_string_lossy();
     let value = input.get(key).ok_or_else(|| BadArgs(format!("{} is missing", name())))?;
     value.as_int().ok_or_else(|| BadArgs(format!("{} is {}, not an integer", name(), value.describe())))
 }
 
-fn user(userid: i64) -> Result<u32, BadArgs> {
+fn read_userid(userid: i64) -> Result<u32, BadArgs> {
     u32::try_from(userid).map_err(|_| BadArgs(format!("userid {userid} is not within 0 to {}", u32::MAX)))
 }

@@ -109,7 +109,7 @@ impl Plugin {
         self.0.as_ptr()
     }
 
-    /// Returns the job manager's Flux handle, which is null if there is none.
+    /// Returns the job manager's Flux handle, or null.
     pub(super) fn flux(self) -> *mut sys::flux_t {
         // SAFETY: the handle is ours (contract of `from_raw`).
         unsafe { sys::flux_jobtap_get_flux(self.raw()) }

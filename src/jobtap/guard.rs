@@ -313,7 +313,7 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
 
 unsafe extern "C" fn free<J: Jobtap>(instance: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: Flux calls this once, with what was given to flux_plugin_aux_set.
+        // SAFETY: Flux calls this once, with the address that flux_plugin_aux_set got.
         drop(unsafe { take_back::<Instance<J>>(instance) });
     }));
 }

@@ -94,8 +94,8 @@ pub struct Failed;
 /// The reply to a request: a JSON text, an empty reply, or an error.
 pub type Reply = Result<Option<String>, RequestError>;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 /// An error reply: errno and text.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestError {
     /// errno.
     pub errno: i32,
@@ -163,13 +163,13 @@ pub trait Jobtap: Sized + 'static {
     fn timer(&self, host: Host<'_, Self>, timer: usize);
     /// Receives the eventlog that [`Host::read_eventlog`] asked for; `None` if it cannot be read.
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
-    /// Receives job-list's reply to [`Host::read_dependencies`], as JSON; `None` if there is none.
+    /// Receives job-list's reply to [`Host::read_dependencies`], as JSON, or `None` after a failure.
     fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
     /// Receives the result of [`Host::write`]. On an error nothing was written.
     fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>);
     /// Receives the value of the key that [`Host::look_up`] asked for with this `number`.
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>);
-    /// Receives job-list's reply to [`Host::list_ended`], as JSON; `None` if there is none.
+    /// Receives job-list's reply to [`Host::list_ended`], as JSON, or `None` after a failure.
     fn ended(&self, host: Host<'_, Self>, reply: Option<&str>);
     /// Sets the answer of a callback that failed or panicked. Other plugins may have answered before.
     ///

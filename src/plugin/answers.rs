@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When the plugin answers the methods that every user may call. Requests of guests are paced ([`super::pace`]); an `explain` waits until
-//! the job manager has reported the states of the queues that it names.
+//! Decides when the plugin answers the methods that every user may call. Requests of guests are paced
+//! ([`super::pace`]). An `explain` waits until the job manager has reported the states of its queues.
 
 use super::MfPriority;
 use super::pace::Verdict;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
 
-/// The time that delayed requests may take before the reactor serves others.
+/// The time that delayed requests may take in one reactor turn.
 const TURN: Duration = Duration::from_millis(2);
 const QUEUE_STATUS: &CStr = c"job-manager.queue-status";
 /// Bytes of a payload. A list of 2,000 job ids is shorter.
@@ -24,19 +24,19 @@ const LONGEST: usize = 64 * 1024;
 pub(super) struct Delayed {
     method: &'static Method<MfPriority>,
     request: Deferred,
-    /// The guest who sent the request; `None` for the instance owner and admins.
+    /// The guest that sent the request; `None` for the instance owner and admins.
     guest: Option<u32>,
-    /// Whether the request has waited for the states of its queues.
+    /// True if the request has waited for the states of its queues.
     knows_queues: bool,
 }
 
-/// Calls by the name of the method.
+/// Counts of calls, by method name.
 pub(super) type AllCalls = BTreeMap<&'static str, RequestStats>;
 
-/// The number of the request that finds out which scheduler is loaded. Requests about queues have numbers from 1 on.
+/// The number of the request that identifies the loaded scheduler. Requests about queues have numbers from 1 on.
 const SCHEDULER: u32 = 0;
 
-/// Asks whether sched-simple answers, which keeps the jobs of all queues in one list.
+/// Pings sched-simple, which keeps the jobs of all queues in one list. A reply means that it is loaded.
 pub(super) fn ask_scheduler(host: Host<'_, MfPriority>) {
     host.ask_service(SCHEDULER, c"sched-simple.ping", "{}");
 }
@@ -49,7 +49,7 @@ fn ask_queues(host: Host<'_, MfPriority>, questions: Vec<(u32, Name)>) {
 }
 
 impl MfPriority {
-    /// Handles a request of a method that every user may call. Returns `None` if the request is answered later.
+    /// Handles a request for a method that every user may call. Returns `None` if the request is answered later.
     pub(super) fn receive(
         &self,
         host: Host<'_, Self>,
@@ -114,7 +114,7 @@ impl MfPriority {
         }
     }
 
-    /// Answers delayed requests for `TURN`, and arms the timer for the rest.
+    /// Answers delayed requests for `TURN`, and arms the timer for the remaining ones.
     pub(super) fn answer_delayed(&self, host: Host<'_, Self>) {
         let began = Instant::now();
         while began.elapsed() < TURN {
@@ -137,7 +137,7 @@ impl MfPriority {
         self.queues.borrow_mut().stale(names, host.now())
     }
 
-    /// Delays a request until the job manager has reported the states of these queues.
+    /// Delays a request until the job manager has reported the states of the queues `names`.
     fn park(&self, host: Host<'_, Self>, delayed: Delayed, names: Vec<Name>) {
         let delayed = Delayed { knows_queues: true, ..delayed };
         self.pace.borrow_mut().park(delayed.guest, delayed);
@@ -145,32 +145,33 @@ impl MfPriority {
         ask_queues(host, questions);
     }
 
-    /// Answers the parked requests of owners. Those of guests are paced again, because thousands of explanations take seconds.
+    /// Answers the parked requests of owners. Those of guests are paced again, because thousands of explanations take
+    /// seconds.
     fn unpark(&self, host: Host<'_, Self>) {
         let owners = self.pace.borrow_mut().unpark();
         self.arm_answers(host);
         owners.into_iter().for_each(|delayed| self.answer(host, delayed));
     }
 
-    /// Asks for the engine which queues are stopped.
+    /// Asks the job manager, for the engine, which of the queues `names` are stopped.
     pub(super) fn ask_for_engine(&self, host: Host<'_, Self>, names: Vec<Option<QueueName>>) {
         let names = names.into_iter().map(|name| name.map(|name| name.as_str().to_owned())).collect();
         let questions = self.queues.borrow_mut().ask_for_engine(names);
         ask_queues(host, questions);
     }
 
-    /// Handles what a service of Flux replied to the question `number`.
+    /// Handles the reply of a service of Flux to the question `number`.
     pub(super) fn receive_reply(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
         if number == SCHEDULER {
             let _ = self.drive(host, None, Event::OneQueueList(reply.is_some()));
             return;
         }
         let state = reply.and_then(QueueState::read);
-        if self.queues.borrow().is_of_engine(number) {
-            let told = self.queues.borrow_mut().told_engine(number, state.as_ref());
-            let Some(states) = told else { return };
+        if self.queues.borrow().is_from_engine(number) {
+            let states = self.queues.borrow_mut().note_for_engine(number, state.as_ref());
+            let Some(states) = states else { return };
             let name = |name: Option<String>| name.map(|name| QueueName::from(name.as_str()));
-            let states = states.into_iter().map(|(of, is_stopped)| (name(of), is_stopped)).collect();
+            let states = states.into_iter().map(|(queue, state)| (name(queue), state)).collect();
             let _ = self.drive(host, None, Event::QueueStates(states));
             return;
         }
@@ -181,8 +182,9 @@ impl MfPriority {
         self.answer_delayed(host);
     }
 
-    /// Restores the delayed requests after a panic: Flux will not reply to questions that were open, and the timer may be lost. The panic
-    /// may come from an answer to a guest, and each panic makes the engine compare all jobs: guests wait for a while.
+    /// Restores the delayed requests after a panic: Flux will not reply to open questions, and the timer may be lost.
+    /// An answer to a guest may have caused the panic, and each panic makes the engine compare all jobs, so answers
+    /// to guests pause.
     pub(super) fn recover_answers(&self, host: Host<'_, Self>) {
         self.pace.borrow_mut().pause(host.now());
         self.queues.borrow_mut().drop_questions();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How long pushes and refreshes keep the job manager's thread busy, in seconds of the wall clock.
+//! Measures how long pushes and refreshes keep the job manager's thread busy, in seconds of the wall clock.
 //!
-//! A push may take many requests and a refresh many reactor turns. Only the time inside of them counts, not the pauses between.
+//! A push may take many requests, and a refresh many reactor turns. The pauses between them do not count.
 
 use super::MfPriority;
 use super::engine::SharedEngine;
@@ -12,44 +12,44 @@ use std::time::{Duration, Instant};
 /// The cost of pushes, or of refreshes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
-    /// How many have ended.
+    /// The number that has ended.
     pub total: u64,
     /// Seconds of all that have ended.
     pub seconds: f64,
-    /// Seconds of the one that has not ended.
+    /// Seconds of the present one.
     under_way: f64,
-    /// When the last one ended, and its seconds.
+    /// The time of the last end, and its seconds.
     pub last: Option<(f64, f64)>,
 }
 
-/// What a request did for a push.
+/// The effect of a request on a push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PushStep {
-    /// It brought records of a push that has not ended.
+    /// The request brought records of a push that has not ended.
     #[default]
     Part,
-    /// It began a push.
+    /// The request began a push.
     Begin,
-    /// It ended a push: the data are in force.
+    /// The request ended a push, and the data are in force.
     End,
-    /// It was a push by itself.
+    /// The request was a whole push.
     Whole,
-    /// It ended a push without effect: a dry run, or a push that was given up.
+    /// The request ended a push without effect: a dry run, or an abandoned push.
     Drop,
 }
 
 impl Cost {
-    /// Adds time to the one under way.
+    /// Adds time to the present one.
     fn spend(&mut self, took: Duration) {
         self.under_way += took.as_secs_f64();
     }
 
-    /// Forgets the one under way.
+    /// Drops the time of the present one.
     fn drop_current(&mut self) {
         self.under_way = 0.0;
     }
 
-    /// Ends the one under way.
+    /// Ends the present one.
     fn end(&mut self, now: f64) {
         let took = std::mem::take(&mut self.under_way);
         self.total += 1;
@@ -57,7 +57,7 @@ impl Cost {
         self.last = Some((now, took));
     }
 
-    /// Adds a request of a push that took so long.
+    /// Adds a request of a push, which took the time `took`.
     fn push(&mut self, step: PushStep, now: f64, took: Duration) {
         if matches!(step, PushStep::Begin | PushStep::Whole) {
             self.drop_current();
@@ -76,7 +76,7 @@ impl Cost {
 pub(super) struct Costs {
     pushes: Cell<Cost>,
     refreshes: Cell<Cost>,
-    /// What the running request did for a push.
+    /// The effect of the running request on a push.
     step: Cell<PushStep>,
 }
 
@@ -89,12 +89,12 @@ impl Costs {
         self.refreshes.get()
     }
 
-    /// Notes what the running request did for a push.
+    /// Notes the effect of the running request on a push.
     pub fn note(&self, step: PushStep) {
         self.step.set(step);
     }
 
-    /// Answers a request of a push by `answer`, and adds its time to the push, and to a refresh that goes on in it.
+    /// Runs `answer`, a request of a push, and adds its time to the push, and to a refresh that it continues.
     pub fn pushing(
         &self,
         host: Host<'_, MfPriority>,
@@ -105,7 +105,7 @@ impl Costs {
         let began = Instant::now();
         let reply = self.refreshing(host, engine, answer);
         let step = self.step.take();
-        // Data that are in force have been pushed, even if Flux refused what follows from them.
+        // The data are in force and count as pushed, even if Flux refused an effect.
         if reply.is_ok() || step != PushStep::Part {
             let mut cost = self.pushes.get();
             cost.push(step, host.now(), began.elapsed());
@@ -114,7 +114,7 @@ impl Costs {
         reply
     }
 
-    /// Does `work`, and adds its time to the refresh that goes on in it, if one does.
+    /// Runs `work`, and adds its time to the refresh that it continues, if there is one.
     pub fn refreshing<R>(
         &self,
         host: Host<'_, MfPriority>,
@@ -145,7 +145,7 @@ impl Costs {
 mod tests {
     use super::*;
 
-    /// The time of ten requests is the time of one push; what had no effect counts nowhere.
+    /// The time of ten requests is the time of one push. Requests without effect do not count.
     #[test]
     fn a_push_in_many_requests_is_one_push() {
         let ms = Duration::from_millis;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Carrying out what the engine decided. No borrow of the engine is alive here: any of these calls may re-enter us.
+//! Carries out the effects of the engine. No borrow of the engine is alive here: each call into Flux may re-enter the
+//! plugin.
 
 use super::answers::ask_scheduler;
-use super::jobspec::lenient_facts;
-use super::resources::resources;
+use super::jobspec::read_facts_leniently;
+use super::resources::read_resources;
 use super::services::{busy, error};
 use super::{MfPriority, SITE_RESOURCES};
 use crate::jobtap::{
@@ -19,20 +20,20 @@ const BANK: &CStr = c"attributes.system.bank";
 const PROJECT: &CStr = c"attributes.system.project";
 const SCHED: i64 = 8;
 
-/// What came of an effect.
+/// The result of an effect.
 enum Outcome {
     Done,
-    /// The callback is to report failure.
+    /// The callback must report failure.
     Fail,
     Refused(Effect, Refusal),
-    Told(Box<Event<'static>>),
+    Reported(Box<Event<'static>>),
     Then(Step),
-    /// What the engine said to what was found.
-    Answered(Vec<Effect>),
+    /// The effects that follow from what Flux returned.
+    Followed(Vec<Effect>),
 }
 
 impl MfPriority {
-    /// Feeds an event to the engine and carries out what follows from it, in order.
+    /// Feeds an event to the engine and carries out the effects, in order.
     pub(super) fn drive(
         &self,
         host: Host<'_, Self>,
@@ -43,7 +44,8 @@ impl MfPriority {
         self.carry_out(host, args, effects)
     }
 
-    /// Feeds an event that a request brings, and carries out what follows. Returns an error for the sender if Flux refused an effect.
+    /// Feeds an event of a request to the engine, and carries out the effects. Returns an error for the sender if
+    /// Flux refused an effect.
     pub(super) fn effect(&self, host: Host<'_, Self>, event: Event<'_>) -> Result<(), RequestError> {
         self.refusal.take();
         self.drive(host, None, event).map_err(|_| busy())?;
@@ -53,7 +55,7 @@ impl MfPriority {
         }
     }
 
-    /// Carries out effects in order, and whatever follows from them.
+    /// Carries out effects in order, and the effects that follow from them.
     pub(super) fn carry_out(
         &self,
         host: Host<'_, Self>,
@@ -61,7 +63,8 @@ impl MfPriority {
         effects: Vec<Effect>,
     ) -> Result<(), Failed> {
         let mut todo = VecDeque::from(effects);
-        // Flux keeps these in one place, and posts them to the job of whichever callback ends next: no other call may follow.
+        // Flux stores updates of the current jobspec in one place, and posts them to the job of the callback that
+        // ends next. So no call that could run a callback may follow them.
         let mut own = VecDeque::new();
         let mut result = Ok(());
         while let Some(effect) = todo.pop_front().or_else(|| own.pop_front()) {
@@ -76,26 +79,26 @@ impl MfPriority {
                     result = Err(Failed);
                     continue;
                 }
-                Outcome::Refused(effect, why) => self.refused(effect, why),
-                Outcome::Told(event) => self.engine.feed(host.now(), *event),
+                Outcome::Refused(effect, why) => self.report_refusal(effect, why),
+                Outcome::Reported(event) => self.engine.feed(host.now(), *event),
                 Outcome::Then(step) => self.engine.decide(|engine| engine.step(step)),
-                Outcome::Answered(effects) => Some(effects),
+                Outcome::Followed(effects) => Some(effects),
             };
-            // What follows from an effect comes before the effects after it.
+            // The effects that follow from an effect come before the effects after it.
             next.unwrap_or_default().into_iter().rev().for_each(|effect| todo.push_front(effect));
         }
         result
     }
 
-    /// Tells the engine that Flux refused an effect, and returns what follows. If the engine logs an error about it, the sender of a
-    /// running request gets its text.
-    fn refused(&self, effect: Effect, why: Refusal) -> Option<Vec<Effect>> {
+    /// Reports to the engine that Flux refused an effect, and returns the effects that follow. If the engine logs an
+    /// error about it, the sender of a running request gets that text.
+    fn report_refusal(&self, effect: Effect, why: Refusal) -> Option<Vec<Effect>> {
         let effects = self.engine.decide(|engine| engine.refused(effect, why))?;
-        let complaint = effects.iter().find_map(|effect| match effect {
+        let logged = effects.iter().find_map(|effect| match effect {
             Effect::Log(Level::Error, text) => Some(text),
             _ => None,
         });
-        if let (Some(text), Ok(mut refusal)) = (complaint, self.refusal.try_borrow_mut()) {
+        if let (Some(text), Ok(mut refusal)) = (logged, self.refusal.try_borrow_mut()) {
             refusal.get_or_insert_with(|| text.clone());
         }
         Some(effects)
@@ -115,14 +118,14 @@ impl MfPriority {
                 return Outcome::Done;
             }
             Effect::SetPriority(priority) => {
-                return answered(args, |args| args.set_priority(i64::from(priority)));
+                return set_answer(args, |args| args.set_priority(i64::from(priority)));
             }
             Effect::PriorityUnavailable => {
-                return answered(args, |args| args.set_priority_unavailable(plugin));
+                return set_answer(args, |args| args.set_priority_unavailable(plugin));
             }
-            Effect::Annotate(id, ref text) => volatile_memo(plugin, id, json!({"standing": text})),
+            Effect::Annotate(id, ref text) => post_volatile_memo(plugin, id, json!({"standing": text})),
             Effect::KeepPriority => {
-                return answered(args, |args| keep_priority(plugin, args));
+                return set_answer(args, |args| keep_priority(plugin, args));
             }
             Effect::SetJobspec { id, posting, ref bank, ref project } => {
                 let id = (posting == Posting::ById).then_some(id.0);
@@ -132,21 +135,23 @@ impl MfPriority {
             }
             Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
             Effect::AskUrgency(id) => match plugin.urgency(id.0) {
-                Ok(urgency) => return Outcome::Told(Box::new(Event::Urgency(id, urgency))),
+                Ok(urgency) => return Outcome::Reported(Box::new(Event::Urgency(id, urgency))),
                 Err(error) => Err(error),
             },
             Effect::AskExpiration(id) => {
-                match plugin.job(id.0, |job| resources(job.resources).allocation()) {
+                match plugin.job(id.0, |job| read_resources(job.resources).allocation()) {
                     Ok(Some(given)) => {
-                        return Outcome::Told(Box::new(Event::Expiration(id, given.expiration)));
+                        return Outcome::Reported(Box::new(Event::Expiration(id, given.expiration)));
                     }
                     Ok(None) => return Outcome::Done,
                     Err(error) => Err(error),
                 }
             }
             Effect::LookUp(id) => {
-                match plugin.job(id.0, |job| self.engine.feed(host.now(), Event::Shown(lenient_facts(job)))) {
-                    Ok(effects) => return Outcome::Answered(effects.unwrap_or_default()),
+                match plugin
+                    .job(id.0, |job| self.engine.feed(host.now(), Event::Shown(read_facts_leniently(job))))
+                {
+                    Ok(effects) => return Outcome::Followed(effects.unwrap_or_default()),
                     Err(error) => Err(error),
                 }
             }
@@ -165,7 +170,9 @@ impl MfPriority {
             }
             Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
             Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", fairshare),
-            Effect::VolatileMemo(id, fairshare) => volatile_memo(plugin, id, json!({"fairshare": fairshare})),
+            Effect::VolatileMemo(id, fairshare) => {
+                post_volatile_memo(plugin, id, json!({"fairshare": fairshare}))
+            }
             Effect::Raise(id, ref note) => plugin.raise(id.0, c"mf_priority", note),
             Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, priority),
             Effect::ReprioritizeAll => plugin.reprioritize_all(),
@@ -191,7 +198,7 @@ impl MfPriority {
                 Ok(())
             }
             Effect::ListEnded { since, before, most } => {
-                host.list_ended(&super::ended::request(since, before, most));
+                host.list_ended(&super::ended::list_request(since, before, most));
                 Ok(())
             }
             Effect::ReadSiteNodes => {
@@ -214,8 +221,8 @@ impl MfPriority {
     }
 }
 
-/// Answers that a job in SCHED keeps its priority, and that any other has none. A job that was in SCHED until now must return there: the
-/// scheduler may have decided on it.
+/// Answers that a job in SCHED keeps its priority, and that any other job gets none. A job that was in SCHED until
+/// now must return there, because the scheduler may have allocated resources for it.
 pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArgs> {
     if let Some(posted) = args.bounced_priority() {
         return args.set_priority(i64::from(posted));
@@ -226,14 +233,14 @@ pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArg
     }
 }
 
-/// Has Flux show members among the annotations of a job, in no eventlog.
-fn volatile_memo(plugin: Plugin, id: JobId, memo: Value) -> Result<(), Error> {
+/// Makes Flux show `memo` among the annotations of a job, without an entry in its eventlog.
+fn post_volatile_memo(plugin: Plugin, id: JobId, memo: Value) -> Result<(), Error> {
     let request = json!({"id": id.0, "volatile": true, "memo": memo});
     plugin.send(c"job-manager.memo", &request.to_string())
 }
 
-/// Puts an answer into the callback's arguments; outside a callback there is nobody to answer.
-fn answered<E>(args: Option<Args<'_>>, answer: impl FnOnce(Args<'_>) -> Result<(), E>) -> Outcome {
+/// Sets the answer of the callback. Does nothing outside a callback.
+fn set_answer<E>(args: Option<Args<'_>>, answer: impl FnOnce(Args<'_>) -> Result<(), E>) -> Outcome {
     match args.map(answer) {
         Some(Err(_)) => Outcome::Fail,
         _ => Outcome::Done,

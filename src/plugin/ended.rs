@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ended jobs, as job-list tells of them.
+//! Ended jobs, from job-list.
 
 use fairshare_engine::engine::EndedJob;
 use fairshare_engine::ids::{JobId, UserId};
@@ -8,9 +8,11 @@ use serde_json::json;
 /// FLUX_JOB_STATE_INACTIVE.
 const INACTIVE: u32 = 64;
 
-/// The request for the jobs that ended after `since`, the last ones first.
-pub(super) fn request(since: f64, before: Option<f64>, most: usize) -> String {
-    // Only inactive jobs have `t_inactive`, so the time alone would do; Flux counts comparisons, and stops at a million.
+/// Returns the request for at most `most` jobs that ended after `since`, or at or before `before`, the last ones
+/// first.
+pub(super) fn list_request(since: f64, before: Option<f64>, most: usize) -> String {
+    // Only inactive jobs have `t_inactive`, so the time constraint is enough. Flux counts comparisons, and stops at a
+    // million.
     let constraint = match before {
         Some(time) => json!({"t_inactive": [format!("<={time:?}")]}),
         None => json!({"states": [INACTIVE]}),
@@ -20,13 +22,13 @@ pub(super) fn request(since: f64, before: Option<f64>, most: usize) -> String {
         .to_string()
 }
 
-/// The jobs of an answer; `None` if it is none.
-pub(super) fn jobs(reply: &str) -> Option<Vec<EndedJob>> {
+/// Returns the jobs of a reply, or `None` if it cannot be read.
+pub(super) fn read_jobs(reply: &str) -> Option<Vec<EndedJob>> {
     #[derive(serde::Deserialize)]
     struct Reply {
         jobs: Vec<Job>,
     }
-    /// What does not apply to a job is absent: one that never ran has no `t_run`.
+    /// Members that do not apply to a job are absent: a job that never ran has no `t_run`.
     #[derive(serde::Deserialize)]
     struct Job {
         id: u64,

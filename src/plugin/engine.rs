@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The engine as the plugin shares it: each borrow ends before the plugin calls Flux, because Flux calls back into the plugin.
+//! The engine as the plugin shares it. Each borrow ends before the plugin calls Flux, because Flux calls back into
+//! the plugin.
 
 use fairshare_engine::engine::{Effect, Engine, Event, View};
 use std::cell::RefCell;
 
-/// The engine, which is borrowed only while one of these methods runs. Each returns `None` while another one runs; no path of the
-/// plugin leads there.
+/// The engine, borrowed only while one of these methods runs. A method returns `None` if another one is running,
+/// which no path of the plugin leads to.
 pub(super) struct SharedEngine(RefCell<Engine>);
 
 impl SharedEngine {
@@ -13,7 +14,7 @@ impl SharedEngine {
         SharedEngine(RefCell::new(engine))
     }
 
-    /// Has `decide` change the engine.
+    /// Runs `decide` with exclusive access to the engine.
     pub fn decide<R>(&self, decide: impl FnOnce(&mut Engine) -> R) -> Option<R> {
         self.0.try_borrow_mut().ok().map(|mut engine| decide(&mut engine))
     }
@@ -28,7 +29,7 @@ impl SharedEngine {
         self.read(|engine| look(&engine.view()))
     }
 
-    /// Reads what a [`View`] does not show.
+    /// Reads the parts of the engine that a [`View`] does not show.
     pub fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
         self.0.try_borrow().ok().map(|engine| look(&engine))
     }

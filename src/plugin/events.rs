@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! From a topic and its arguments to an [`Event`].
+//! Turns a topic and its arguments into an [`Event`].
 
-use super::jobspec::{facts, has_dependencies, lenient_facts, state};
-use super::resources::resources;
+use super::jobspec::{has_dependencies, read_facts, read_facts_leniently, state_from_bit};
+use super::resources::read_resources;
 use super::{MfPriority, query};
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 use fairshare_engine::engine::answers;
@@ -26,21 +26,21 @@ impl Callback<'_> {
             "job.validate" => return self.validate(),
             "job.update.attributes.system.queue" => return self.update_queue(),
             "job.update.attributes.system.bank" => return self.update_bank(),
-            "plugin.query" => return self.query(),
+            "plugin.query" => return self.answer_query(),
             "conf.update" => return self.configure(),
-            "job.state.priority" | "job.priority.get" => return self.priority(),
-            "job.new" => args.job().map(|job| self.drive(Event::New(lenient_facts(&job)))),
+            "job.state.priority" | "job.priority.get" => return self.answer_priority(),
+            "job.new" => args.job().map(|job| self.drive(Event::New(read_facts_leniently(&job)))),
             "job.update" => args.job().map(|job| {
-                self.show_unknown(JobId(job.id))?;
-                self.drive(Event::Updated(lenient_facts(&job)))
+                self.add_unknown_job(JobId(job.id))?;
+                self.drive(Event::Updated(read_facts_leniently(&job)))
             }),
             "job.create" => args.job().map(|job| {
-                let (id, state) = (JobId(job.id), state(job.state));
+                let (id, state) = (JobId(job.id), state_from_bit(job.state));
                 let has_dependencies = has_dependencies(job.jobspec);
                 self.drive(Event::Created { id, state, has_dependencies })
             }),
-            "job.event.dependency-add" => self.dependency(true),
-            "job.event.dependency-remove" => self.dependency(false),
+            "job.event.dependency-add" => self.on_dependency(true),
+            "job.event.dependency-remove" => self.on_dependency(false),
             "job.event.urgency" => {
                 args.id_urgency().map(|(id, urgency)| self.drive(Event::UrgencyChanged(JobId(id), urgency)))
             }
@@ -50,13 +50,13 @@ impl Callback<'_> {
                 self.compare_priority(true);
                 self.on_state(Event::Sched)
             }
-            "job.state.run" => self.run(),
+            "job.state.run" => self.on_run(),
             "job.state.cleanup" => self.on_id(Event::Cleanup),
             "job.state.inactive" => self.on_id(Event::Inactive),
             "job.destroy" => self.on_id(Event::Gone),
             _ => Ok(Ok(())),
         };
-        outcome.unwrap_or_else(|fault| self.complain(&fault))
+        outcome.unwrap_or_else(|fault| self.log_bad_args(&fault))
     }
 
     fn drive(&self, event: Event<'_>) -> Result<(), Failed> {
@@ -83,50 +83,50 @@ impl Callback<'_> {
 
     fn on_state(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
         let id = JobId(self.args.id()?);
-        let shown = self.show_unknown(id);
-        Ok(shown.and_then(|()| self.drive(event(id))))
+        let added = self.add_unknown_job(id);
+        Ok(added.and_then(|()| self.drive(event(id))))
     }
 
-    fn run(&self) -> Result<Result<(), Failed>, BadArgs> {
+    fn on_run(&self) -> Result<Result<(), Failed>, BadArgs> {
         let (id, r) = self.args.id_resources()?;
         let id = JobId(id);
-        let shown = self.show_unknown(id);
-        Ok(shown.and_then(|()| self.drive(Event::Run(id, resources(r)))))
+        let added = self.add_unknown_job(id);
+        Ok(added.and_then(|()| self.drive(Event::Run(id, read_resources(r)))))
     }
 
-    /// Shows a job whose `job.new` was lost.
-    fn show_unknown(&self, id: JobId) -> Result<(), Failed> {
+    /// Passes a job to the engine whose `job.new` was lost.
+    fn add_unknown_job(&self, id: JobId) -> Result<(), Failed> {
         match self.plugin.engine.view(|view| view.knows(id)) {
-            Some(false) => self.show(),
+            Some(false) => self.add_job(),
             _ => Ok(()),
         }
     }
 
     /// Passes the call's job to the engine, as `job.new` would.
-    fn show(&self) -> Result<(), Failed> {
+    fn add_job(&self) -> Result<(), Failed> {
         match self.args.job() {
-            Ok(job) => self.drive(Event::New(lenient_facts(&job))),
+            Ok(job) => self.drive(Event::New(read_facts_leniently(&job))),
             Err(_) => Ok(()),
         }
     }
 
-    fn dependency(&self, added: bool) -> Result<Result<(), Failed>, BadArgs> {
+    fn on_dependency(&self, added: bool) -> Result<Result<(), Failed>, BadArgs> {
         let (id, name) = self.args.dependency()?;
         Ok(self.drive(Event::Dependency { id: JobId(id), name, added }))
     }
 
     fn validate(&self) -> Result<(), Failed> {
         let job = self.args.job().ok();
-        match job.as_ref().and_then(|job| facts(job).ok()) {
+        match job.as_ref().and_then(|job| read_facts(job).ok()) {
             Some(facts) => self.drive(Event::Validate(facts)),
             None => self.reject("unable to unpack bank arg"),
         }
     }
 
-    fn priority(&self) -> Result<(), Failed> {
+    fn answer_priority(&self) -> Result<(), Failed> {
         let (id, urgency) = match self.args.id_urgency() {
             Ok(read) => read,
-            Err(fault) => return self.complain(&fault),
+            Err(fault) => return self.log_bad_args(&fault),
         };
         let id = JobId(id);
         if self.topic == "job.priority.get" {
@@ -141,8 +141,8 @@ impl Callback<'_> {
         if !effects.is_empty() {
             return self.plugin.carry_out(self.host, Some(self.args), effects);
         }
-        // After a crash a job's priority may come before its `job.new`.
-        self.show()?;
+        // After a restart Flux may ask for a job's priority before it calls `job.new`.
+        self.add_job()?;
         self.drive(event())
     }
 
@@ -151,7 +151,7 @@ impl Callback<'_> {
         let Some((update, queue)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
             return self.reject("unable to unpack plugin args");
         };
-        let (id, user, state) = (JobId(update.id), UserId(update.userid), state(update.state));
+        let (id, user, state) = (JobId(update.id), UserId(update.userid), state_from_bit(update.state));
         self.drive(Event::UpdateQueue { id, user, state, queue })
     }
 
@@ -160,18 +160,19 @@ impl Callback<'_> {
         let Some((update, bank)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
             return self.reject("unable to unpack bank arg");
         };
-        let (id, user, state) = (JobId(update.id), UserId(update.userid), state(update.state));
+        let (id, user, state) = (JobId(update.id), UserId(update.userid), state_from_bit(update.state));
         self.drive(Event::UpdateBank { id, user, state, bank })
     }
 
-    /// Takes over the configuration of the instance, at load and when Flux reads it again. A document given at load takes precedence.
+    /// Applies the configuration of the instance, at load and when Flux reads it again. Options given at load take
+    /// precedence.
     fn configure(&self) -> Result<(), Failed> {
         let tables = self.args.configured(settings::TABLE).and_then(|table| {
             Ok((table, self.args.configured(c"queues")?, self.args.configured(c"access")?))
         });
         let (table, queues, access) = match tables {
             Ok(tables) => tables,
-            Err(fault) => return self.complain(&fault),
+            Err(fault) => return self.log_bad_args(&fault),
         };
         let given = self.host.plugin().config();
         for (given, place) in [(&table, "fairshare."), (&given, "")] {
@@ -209,21 +210,21 @@ impl Callback<'_> {
         }
     }
 
-    fn query(&self) -> Result<(), Failed> {
+    fn answer_query(&self) -> Result<(), Failed> {
         let snapshot = self.plugin.engine.view(answers::snapshot).ok_or(Failed)?;
         self.args
             .merge(&query::document(&snapshot, self.plugin.updated.get(), self.plugin.costs.refreshes()))
-            .or_else(|fault| self.complain(&fault))
+            .or_else(|fault| self.log_bad_args(&fault))
     }
 
-    /// Has Flux refuse the job, the update or the configuration for the reason `text`.
+    /// Makes Flux reject the job, the update or the configuration with the error text `text`.
     fn reject(&self, text: &str) -> Result<(), Failed> {
         self.args.set_error(self.host.plugin(), text);
         Err(Failed)
     }
 
-    /// Logs that the arguments can't be read.
-    fn complain(&self, fault: &BadArgs) -> Result<(), Failed> {
+    /// Logs that the arguments cannot be read.
+    fn log_bad_args(&self, fault: &BadArgs) -> Result<(), Failed> {
         let text = format!("mf_priority: {}: unable to read arguments: {}", self.topic, fault.0);
         self.host.plugin().log(LogLevel::Error, &text);
         Err(Failed)

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the engine needs to know of a jobspec (RFC 14, RFC 25).
+//! Reads the facts of a job for the engine from its jobspec (RFC 14, RFC 25).
 
-use super::resources::resources;
+use super::resources::read_resources;
 use crate::jobtap::{JobArgs, Json};
 use fairshare_engine::engine::{JobFacts, Past, State};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::limits::{Kind, Resources, Size, SizeError, Vertex, measure};
 use std::ffi::CStr;
 
-/// `attributes.system` is missing, or a member of it that should be text is not.
+/// `attributes.system` is missing, or one of its members is not a text as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// The state behind an RFC 21 state bit.
-pub fn state(bit: i64) -> State {
+/// Returns the state of an RFC 21 state bit.
+pub fn state_from_bit(bit: i64) -> State {
     match bit {
         2 => State::Depend,
         4 => State::Priority,
@@ -25,41 +25,41 @@ pub fn state(bit: i64) -> State {
     }
 }
 
-/// The facts of a job. Bank, queue or project that can't be read is an error.
-pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
-    let system = system(job.jobspec).filter(|system| system.is_object()).ok_or(Unreadable)?;
+/// Returns the facts of a job, or an error if its bank, queue or project cannot be read.
+pub fn read_facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
+    let system = find_system(job.jobspec).filter(|system| system.is_object()).ok_or(Unreadable)?;
     let text = |key: &CStr| system.get(key).map(|value| value.as_str().ok_or(Unreadable)).transpose();
     Ok(JobFacts {
         id: JobId(job.id),
         user: UserId(job.userid),
-        state: state(job.state),
+        state: state_from_bit(job.state),
         urgency: job.urgency,
         priority: job.priority,
         bank: text(c"bank")?,
         queue: text(c"queue")?,
         project: text(c"project")?,
-        size: size(job.jobspec, Some(system)),
+        size: read_size(job.jobspec, Some(system)),
         submitted: job.submitted,
-        duration: duration(Some(system)),
-        resources: resources(job.resources),
+        duration: read_duration(Some(system)),
+        resources: read_resources(job.resources),
     })
 }
 
-/// The facts of a job that was accepted once: what is not text counts as absent.
-pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
-    let size = size(job.jobspec, system(job.jobspec));
-    JobFacts { size, resources: resources(job.resources), ..brief_facts(job) }
+/// Returns the facts of a job that Flux accepted before. A member that is not a text counts as absent.
+pub fn read_facts_leniently<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
+    let size = read_size(job.jobspec, find_system(job.jobspec));
+    JobFacts { size, resources: read_resources(job.resources), ..read_brief_facts(job) }
 }
 
-/// The same of a job that is known, for whoever asks about it: what it asks for and was given is not measured again. Its user makes a
-/// jobspec as long as he likes, and may ask about a hundred at once.
-pub fn brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
-    let system = system(job.jobspec);
+/// Returns the facts of a job, without its size and its resources. Reading those takes time linear in the jobspec and
+/// R, whose length the user chooses, and a request may ask about a hundred jobs.
+pub fn read_brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
+    let system = find_system(job.jobspec);
     let text = |key: &CStr| system?.get(key)?.as_str();
     JobFacts {
         id: JobId(job.id),
         user: UserId(job.userid),
-        state: state(job.state),
+        state: state_from_bit(job.state),
         urgency: job.urgency,
         priority: job.priority,
         bank: text(c"bank"),
@@ -67,30 +67,30 @@ pub fn brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
         project: text(c"project"),
         size: Ok(Size::ONE),
         submitted: job.submitted,
-        duration: duration(system),
+        duration: read_duration(system),
         resources: Resources::None,
     }
 }
 
 /// Returns `attributes.system`.
-fn system(jobspec: Json<'_>) -> Option<Json<'_>> {
+fn find_system(jobspec: Json<'_>) -> Option<Json<'_>> {
     jobspec.get(c"attributes")?.get(c"system")
 }
 
-/// The time limit; 0 where it is none. Not a filter on the option: compilers compare first what may not be there, which memcheck
-/// reports.
-fn duration(system: Option<Json<'_>>) -> f64 {
+/// Returns the time limit in seconds; 0 means no limit. A filter on the option would make the compiler read the
+/// number before the discriminant, which memcheck reports.
+fn read_duration(system: Option<Json<'_>>) -> f64 {
     let seconds = system.and_then(|system| system.get(c"duration")?.as_number()).unwrap_or(0.0);
     if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }
 }
 
-/// Whether the jobspec declares dependencies, by which other plugins will keep the job in DEPEND.
+/// Returns true if the jobspec declares dependencies, by which other plugins will block the job in DEPEND.
 pub fn has_dependencies(jobspec: Json<'_>) -> bool {
-    let list = system(jobspec).and_then(|system| system.get(c"dependencies"));
+    let list = find_system(jobspec).and_then(|system| system.get(c"dependencies"));
     list.is_some_and(|list| list.items().next().is_some())
 }
 
-fn size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, SizeError> {
+fn read_size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, SizeError> {
     let malformed = |what: &str| Err(SizeError::Malformed(what.to_owned()));
     if jobspec.get(c"version").and_then(Json::as_int).is_none() {
         return malformed("version is not an integer");
@@ -99,16 +99,16 @@ fn size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, SizeError> 
         return malformed("attributes.system.duration is not a number");
     }
     match jobspec.get(c"resources") {
-        Some(resources) if resources.is_array() => measure(&flatten(resources)?),
+        Some(resources) if resources.is_array() => measure(&flatten_resources(resources)?),
         Some(other) => malformed(&format!("resources is {}, not an array", other.describe())),
         None => malformed("resources is missing"),
     }
 }
 
-/// The resource tree in depth-first order.
-fn flatten(resources: Json<'_>) -> Result<Vec<Vertex>, SizeError> {
+/// Returns the resource tree in depth-first order.
+fn flatten_resources(resources: Json<'_>) -> Result<Vec<Vertex>, SizeError> {
     let mut vertices = Vec::new();
-    /// Pushes the members so that the first comes off first.
+    /// Pushes the members in reverse, so that the first is popped first.
     fn push<'a>(stack: &mut Vec<(Json<'a>, usize)>, array: Json<'a>, depth: usize) {
         let from = stack.len();
         stack.extend(array.items().map(|member| (member, depth)));
@@ -119,7 +119,7 @@ fn flatten(resources: Json<'_>) -> Result<Vec<Vertex>, SizeError> {
     let mut stack = Vec::new();
     push(&mut stack, resources, 0);
     while let Some((member, depth)) = stack.pop() {
-        vertices.push(vertex(member, depth)?);
+        vertices.push(read_vertex(member, depth)?);
         match member.get(c"with") {
             Some(below) if below.is_array() => push(&mut stack, below, depth + 1),
             Some(other) => {
@@ -134,7 +134,7 @@ fn flatten(resources: Json<'_>) -> Result<Vec<Vertex>, SizeError> {
     Ok(vertices)
 }
 
-fn vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
+fn read_vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
     let Some(name) = member.get(c"type").and_then(Json::as_str) else {
         return Err(SizeError::Malformed("a resource has no type".to_owned()));
     };
@@ -163,24 +163,24 @@ fn vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
     Ok(Vertex { depth, kind, count })
 }
 
-/// The outstanding dependencies that job-list tells of a job; `None` if it does not tell.
-pub fn outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
+/// Returns the outstanding dependencies in job-list's reply, or `None` if it has none.
+pub fn read_outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
     #[derive(serde::Deserialize)]
     struct Reply {
         job: Job,
     }
     #[derive(serde::Deserialize)]
     struct Job {
-        /// Absent where there are none.
+        /// Absent if there are none.
         #[serde(default)]
         dependencies: Vec<String>,
     }
     serde_json::from_str(reply).ok().map(|reply: Reply| reply.job.dependencies)
 }
 
-/// What an eventlog tells of how long its job was eligible and when it began to run: urgencies, dependencies and the allocation with
-/// their times, in order.
-pub fn eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
+/// Returns the events of an eventlog that show how long its job was eligible and when it began to run, with their
+/// times: urgencies, dependencies and the allocation, in order.
+pub fn read_eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
     #[derive(serde::Deserialize)]
     struct Entry<'a> {
         timestamp: f64,
@@ -209,8 +209,9 @@ pub fn eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
     lines.filter_map(change).collect()
 }
 
-/// What an eventlog (RFC 18: one JSON object a line) says of dependencies: descriptions added and removed, in order.
-pub fn dependency_history(eventlog: &str) -> Vec<(String, bool)> {
+/// Returns the descriptions of dependencies in an eventlog (RFC 18: one JSON object a line), in order. The flag is
+/// true if the dependency was added, false if it was removed.
+pub fn read_dependency_history(eventlog: &str) -> Vec<(String, bool)> {
     #[derive(serde::Deserialize)]
     struct Entry {
         name: String,

@@ -8,7 +8,7 @@ use fairshare_engine::engine::LiveSnapshot;
 use fairshare_engine::engine::answers::LastRefreshStats;
 use serde_json::{Map, Value, json};
 
-/// What the document says of live fair-share.
+/// Returns the value of the key `live`.
 pub(super) fn document(live: &LiveSnapshot, cost: Cost) -> Value {
     let (associations, running, ended) = live.counts;
     let settings = &live.settings;

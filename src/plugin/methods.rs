@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The table of RPC methods: who may call each, and which file answers. To add a method, add a row and a file.
+//! The table of RPC methods, with the role that may call each. To add a method, add a row and a file.
 
 mod associations;
 mod changes;
@@ -37,17 +37,17 @@ const fn guests(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Guest, answer }
 }
 
-/// Whether every user may call it.
-pub(super) fn is_everybodys(method: &Method<MfPriority>) -> bool {
+/// Returns true if every user may call `method`.
+pub(super) fn may_everyone_call(method: &Method<MfPriority>) -> bool {
     method.role == Role::Guest
 }
 
-/// Whether a request of this method is, or may be, one of a push. `reprioritize` ends a push of flux-accounting's tools.
+/// Returns true if requests of `method` may belong to a push. `reprioritize` ends a push of flux-accounting's tools.
 pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
     ["rec_", "policy_", "reprioritize"].iter().any(|kind| method.title().starts_with(kind))
 }
 
-/// All of them. Those that flux-accounting has are its instance owner's alone, as there.
+/// All methods. The instance owner alone may call those that flux-accounting's plugin has too, as there.
 pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"rec_update", |plugin, host, request| {
         pieces::answer(plugin, host, "rec_update", |reader| {

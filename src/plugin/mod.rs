@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The plugin: the one place that knows both Flux and the engine.
+//! The plugin: joins Flux to the engine. No other module uses both.
 
 mod answers;
 mod costs;
@@ -44,10 +44,12 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::time::SystemTime;
 
-/// The key of the instance's resources, and the number of its look-up: the look-ups of the snapshot have others.
+/// The KVS key of the instance's resources, and the number of its look-up. The look-ups of the snapshot have other
+/// numbers.
 const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
 
-/// The plugin's state. The methods of this type route: callbacks to events, effects to calls of Flux, requests to what answers them.
+/// The plugin's state. Its methods route callbacks to events, effects to calls of Flux, and requests to their
+/// methods.
 pub struct MfPriority {
     engine: SharedEngine,
     parts: RefCell<Parts>,
@@ -55,19 +57,19 @@ pub struct MfPriority {
     costs: Costs,
     /// Whether Flux is in private mode (`[access] private-mode`), as of the last configuration.
     is_private: Cell<bool>,
-    /// When data last came, at load or in a push.
+    /// The time of the last data, from a push or the load.
     updated: Cell<Option<SystemTime>>,
-    /// What Flux refused first since a request came, in words.
+    /// The first refusal by Flux since the running request began, in words.
     refusal: RefCell<Option<String>>,
-    /// Why the engine rejected the policy of the running request.
+    /// The error for which the engine rejected the site document of the running request.
     rejected: RefCell<Option<String>>,
     snapshot: RefCell<Snapshot>,
-    /// How fast guests are answered.
+    /// Limits the time that requests of guests take.
     pace: RefCell<Pace<Delayed>>,
     queues: RefCell<QueueStates>,
     calls: RefCell<AllCalls>,
-    /// The log line of the load, kept until the first conf.update: Flux may still refuse a plugin whose name is taken after its
-    /// entry point returned.
+    /// The log line of the load, stored until the first conf.update: Flux may still refuse a plugin whose name is
+    /// taken after its entry point returned.
     loaded: RefCell<Option<String>>,
     others: OtherPlugins,
     logger: Logger,
@@ -81,10 +83,11 @@ impl MfPriority {
 
 impl Jobtap for MfPriority {
     const NAME: &'static CStr = c"mf_priority";
-    // Never `job.*`: a handler that matches `job.dependency.X` or `job.update.KEY` tells Flux that X or KEY is supported.
+    // `job.*` would be wrong: a handler that matches `job.dependency.X` or `job.update.KEY` makes Flux accept X or
+    // KEY.
     const TOPICS: &'static [&'static CStr] = &[
-        // For each call Flux compares the topic with these in order, twice. Each comparison takes Flux 0.05 us, so the topics
-        // of a submission come first, after the one of Flux's loop over all jobs.
+        // For each call Flux compares the topic with these in order, twice. A comparison takes 0.05 us, so the topics
+        // of a submission come first, after the topic of Flux's loop over all jobs.
         c"job.priority.get",
         // Flux has a topic for each of the six states after NEW.
         c"job.state.*",
@@ -120,17 +123,18 @@ impl Jobtap for MfPriority {
             None => None,
         };
         services::warn(plugin, &mut reader.warnings);
-        services::warn_of_the_rest(plugin, &reader.warnings);
-        let mut came = None;
+        services::warn_of_omitted(plugin, &reader.warnings);
+        let mut updated = None;
         if let Some((policy, site)) = policy {
             let effects = engine.handle(plugin.now(), Event::Policy(policy, site));
             if let Some(fault) = effects.iter().find_map(Effect::rejected_policy) {
                 let fault = wire::WireError::Record(format!("config.tree: {fault}"));
                 return Err(services::load_fault(&fault));
             }
-            came = Some(SystemTime::now());
+            updated = Some(SystemTime::now());
         }
-        // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
+        // Flux replays the jobs in the latest states first. So the counters are complete when the engine sees the
+        // held jobs.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
         let extent = engine.view().extent();
@@ -145,10 +149,10 @@ impl Jobtap for MfPriority {
             pieces: Pieces::default(),
             costs: Costs::default(),
             is_private: Cell::default(),
-            updated: Cell::new(came),
+            updated: Cell::new(updated),
             refusal: RefCell::default(),
             rejected: RefCell::default(),
-            snapshot: RefCell::new(Snapshot::new(came.is_some())),
+            snapshot: RefCell::new(Snapshot::new(updated.is_some())),
             pace: RefCell::default(),
             queues: RefCell::default(),
             calls: RefCell::default(),
@@ -159,9 +163,8 @@ impl Jobtap for MfPriority {
     }
 
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
-        // An event's own time is that of the job's eventlog, by which its use is reckoned; the reactor's is when it began
-        // to work off whatever it found.
-        // A price is asked for without an event, and of every job.
+        // An event's own timestamp is in the job's eventlog, and usage is computed from it; the reactor's time is the
+        // start of its present turn. `job.priority.get` has no event, and Flux calls it for every job.
         let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
         let host = event.map_or(host, |timestamp| host.dated(timestamp));
         Callback { plugin: self, host, topic, args }.dispatch()
@@ -173,7 +176,7 @@ impl Jobtap for MfPriority {
         method: &'static Method<Self>,
         request: &Request<'_>,
     ) -> Option<Reply> {
-        if methods::is_everybodys(method) {
+        if methods::may_everyone_call(method) {
             return self.receive(host, method, request);
         }
         if request.caller.is_privileged() && self.engine.view(|view| view.is_doubtful()) == Some(true) {
@@ -205,20 +208,20 @@ impl Jobtap for MfPriority {
             let jobs = self.live_jobs();
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }
-        // Outside a callback there is nobody to tell of a failure.
+        // Outside a callback Flux takes no result.
         let _ = self.costs.refreshing(host, &self.engine, || self.drive(host, None, Event::Timer(timer)));
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
         if let Some(text) = text {
-            let _ = self.drive(host, None, Event::Past(JobId(id), jobspec::eligible_history(text)));
+            let _ = self.drive(host, None, Event::Past(JobId(id), jobspec::read_eligible_history(text)));
         }
-        let history = text.map(jobspec::dependency_history);
+        let history = text.map(jobspec::read_dependency_history);
         let _ = self.drive(host, None, Event::Eventlog(JobId(id), history));
     }
 
     fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
-        let names = reply.and_then(jobspec::outstanding_dependencies);
+        let names = reply.and_then(jobspec::read_outstanding_dependencies);
         let _ = self.drive(host, None, Event::Dependencies(JobId(id), names));
     }
 
@@ -231,19 +234,20 @@ impl Jobtap for MfPriority {
             return self.advance_snapshot(host, |snapshot, engine| snapshot.found(engine, number, found));
         }
         let nodes = match found {
-            Found::Text(text) => resources::site_nodes(text),
+            Found::Text(text) => resources::count_site_nodes(text),
             Found::Nothing | Found::Unreadable(_) => None,
         };
         let _ = self.drive(host, None, Event::SiteNodes(nodes));
     }
 
     fn ended(&self, host: Host<'_, Self>, reply: Option<&str>) {
-        let _ = self.drive(host, None, Event::Ended(reply.and_then(ended::jobs)));
+        let _ = self.drive(host, None, Event::Ended(reply.and_then(ended::read_jobs)));
     }
 
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
         match topic {
-            // A plugin before us may have put its own priority there; should this fail, Flux keeps the one it has.
+            // Another plugin may have set its own priority. If this call fails, Flux keeps the priority that the job
+            // has.
             "job.priority.get" | "job.state.priority" => {
                 effects::keep_priority(host.plugin(), args).map_err(|_| Failed)
             }
@@ -275,10 +279,10 @@ impl Drop for MfPriority {
     }
 }
 
-/// Entry point: Flux calls it once when the .so is loaded.
+/// Entry point, which Flux calls once when it loads the .so.
 ///
 /// # Safety
-/// `plugin` is the handle Flux made for this plugin.
+/// `plugin` is the handle that Flux made for this plugin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flux_plugin_init(plugin: *mut c_void) -> c_int {
     // SAFETY: contract of this function.

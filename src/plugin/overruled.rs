@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Another priority plugin: of several answers to `job.priority.get` Flux takes the last one.
+//! Detects another priority plugin. Flux takes the last of several answers to `job.priority.get`.
 //!
 //! Flux lets several priority plugins be loaded, and reports that to none of them. So the plugin compares the priority that a job
 //! has in Flux with the one that it posted itself.
@@ -9,7 +9,7 @@ use fairshare_engine::engine::answers::Overruled;
 use fairshare_engine::ids::{JobId, f58};
 use std::cell::Cell;
 
-/// Flux's priority of a job with urgency 0, and with the highest urgency: no plugin is asked for those.
+/// Flux's priorities of jobs with urgency 0 and with the highest urgency. Flux asks no plugin for these.
 const SPECIAL: [i64; 2] = [0, 4_294_967_295];
 
 /// Finds out whether another priority plugin decides.

@@ -11,13 +11,13 @@ const OWN_RATE: f64 = 0.01;
 const SHARED_RATE: f64 = 0.05;
 /// Seconds in a full bucket: the time of a list of 20,000 jobs.
 const FULL: f64 = 0.25;
-/// Delayed and parked requests of one guest.
+/// The most delayed and parked requests of one guest.
 const MOST_OF_ONE: usize = 8;
-/// Delayed and parked requests of all users.
+/// The most delayed and parked requests of all users.
 const MOST_OF_ALL: usize = 1024;
 /// Seconds that receiving a request and sending its answer cost.
 const OVERHEAD: f64 = 50e-6;
-/// Seconds in which no guest is answered after a panic: an answer that always panics does so once in this time.
+/// Seconds in which no guest is answered after a panic. An answer that always panics does so once in this time.
 const PAUSE: f64 = 1.0;
 
 struct Bucket {
@@ -27,7 +27,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// Adds what the bucket gained since the last call. If the clock was set back, the level does not change.
+    /// Adds the gain since the last call. If the clock was set back, the level does not change.
     fn refill(&mut self, now: f64) {
         self.seconds = (self.seconds + (now - self.filled_at).max(0.0) * self.rate).min(FULL);
         self.filled_at = now;
@@ -39,7 +39,7 @@ impl Bucket {
     }
 }
 
-/// What happens to a request of a guest.
+/// The decision on a request of a guest.
 pub(super) enum Verdict {
     /// The request is answered at once.
     Now,
@@ -53,7 +53,7 @@ pub(super) enum Verdict {
 pub(super) struct Pace<T> {
     buckets: HashMap<u32, Bucket>,
     shared: Bucket,
-    /// Delayed requests and their guests, in the order in which they came.
+    /// Delayed requests and their guests, in the order of arrival.
     line: VecDeque<(u32, T)>,
     /// Requests that wait for an answer of the job manager. An owner's has no guest.
     parked: Vec<(Option<u32>, T)>,
@@ -67,7 +67,7 @@ impl<T> Default for Pace<T> {
 }
 
 impl<T> Pace<T> {
-    /// Decides whether a request of `user` is answered at once. Adds the result of `keep` to the FIFO if it is delayed.
+    /// Decides on a request of `user` at `now`. If the request is delayed, adds the result of `keep` to the FIFO.
     pub fn admit(&mut self, user: u32, now: f64, keep: impl FnOnce() -> T) -> Verdict {
         self.refill(now);
         let wait = self.wait(user);
@@ -92,8 +92,8 @@ impl<T> Pace<T> {
         }
     }
 
-    /// Stops answers to guests for `PAUSE` after a panic. A pause that has begun is not extended, so that guests are answered however
-    /// often other calls panic.
+    /// Stops answers to guests for `PAUSE` after a panic. A pause that has begun is not extended, so guests are
+    /// answered however often other calls panic.
     pub fn pause(&mut self, now: f64) {
         self.refill(now);
         if self.shared.seconds > 0.0 {
@@ -101,13 +101,13 @@ impl<T> Pace<T> {
         }
     }
 
-    /// Removes and returns the next delayed request, or `None` if no guest with a delayed request may be answered. The guest with the
-    /// fullest bucket is next, so that nobody waits for all requests of a busier guest.
+    /// Removes and returns the next delayed request, or `None` if no guest with a delayed request may be answered.
+    /// The guest with the fullest bucket comes next, so that no guest waits for all requests of a busier one.
     pub fn take_next(&mut self, now: f64) -> Option<T> {
         self.refill(now);
         let level = |user| self.buckets.get(user).map_or(FULL, |bucket| bucket.seconds);
         let levels = self.line.iter().map(|(user, _)| level(user)).enumerate();
-        // Of equal levels max_by takes the last: the line is read from its end.
+        // `max_by` returns the last of equal levels, so the FIFO is read from its end.
         let (index, fullest) = levels.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         if fullest.min(self.shared.seconds) <= 0.0 {
             return None;
@@ -160,7 +160,8 @@ mod tests {
     use super::{FULL, MOST_OF_ALL, MOST_OF_ONE, OWN_RATE, PAUSE, Pace, SHARED_RATE, Verdict};
     use proptest::prelude::*;
 
-    /// Runs `guests` who ask again after each answer, for `seconds`. Returns the answers of each guest, and the seconds of all answers.
+    /// Simulates `guests` that ask again after each answer, for `seconds`. Returns the answers of each guest, and the
+    /// seconds of all answers.
     fn flood(guests: u32, cost: f64, seconds: f64) -> (Vec<usize>, f64) {
         let mut pace = Pace::default();
         let (mut answers, mut spent, mut now) = (vec![0; guests as usize], 0.0, 1000.0);
@@ -186,15 +187,15 @@ mod tests {
     }
 
     #[test]
-    fn guests_who_never_stop_asking_take_no_more_than_their_share() {
+    fn guests_that_ask_without_pause_take_only_their_share_of_time() {
         let (answers, spent) = flood(100, 1e-3, 100.0);
         assert!(spent <= FULL + 100.0 * SHARED_RATE + 0.01, "{spent}");
         assert!(spent >= 0.8 * 100.0 * SHARED_RATE, "{spent}");
         // No guest gets many more answers than another.
         let (least, most) = (answers.iter().min().unwrap(), answers.iter().max().unwrap());
         assert!(*least >= 40 && most - least <= 260, "{least} {most}");
-        let (_, one) = flood(1, 1e-3, 100.0);
-        assert!(one <= FULL + 100.0 * OWN_RATE + 0.01, "{one}");
+        let (_, spent_by_guest) = flood(1, 1e-3, 100.0);
+        assert!(spent_by_guest <= FULL + 100.0 * OWN_RATE + 0.01, "{spent_by_guest}");
     }
 
     #[test]
@@ -215,7 +216,7 @@ mod tests {
         }
         assert_eq!((later, pace.waiting()), (MOST_OF_ALL, MOST_OF_ALL));
         assert!(refused > 0);
-        // The bucket of a guest who asks every ten seconds is full again, and is dropped.
+        // The bucket of a guest that asks every ten seconds is full again, and is dropped.
         let mut pace: Pace<u32> = Pace::default();
         for user in 0..10_000 {
             let now = f64::from(user) * 10.0;
@@ -292,13 +293,13 @@ mod tests {
         #[test]
         fn each_delayed_request_is_answered_once_and_in_order(asks in prop::collection::vec((0u32..5, 0.0..0.2f64, -1.0..2.0f64), 1..200)) {
             let mut pace = Pace::default();
-            let (mut now, mut kept, mut got) = (0.0, Vec::new(), Vec::new());
+            let (mut now, mut delayed, mut got) = (0.0, Vec::new(), Vec::new());
             for (number, (user, cost, step)) in asks.into_iter().enumerate() {
                 // The clock is sometimes set back.
                 now += step;
                 match pace.admit(user, now, || (user, number)) {
                     Verdict::Now => pace.charge(user, now, cost),
-                    Verdict::Later => kept.push((user, number)),
+                    Verdict::Later => delayed.push((user, number)),
                     Verdict::Full(_) => {}
                 }
                 if let Some(next) = pace.take_next(now) {
@@ -312,8 +313,8 @@ mod tests {
             }
             // The requests of each user are answered in the order in which they came.
             for user in 0..5 {
-                let of = |list: &[(u32, usize)]| list.iter().filter(|it| it.0 == user).map(|it| it.1).collect::<Vec<_>>();
-                prop_assert_eq!(of(&got), of(&kept));
+                let of_user = |list: &[(u32, usize)]| list.iter().filter(|entry| entry.0 == user).map(|entry| entry.1).collect::<Vec<_>>();
+                prop_assert_eq!(of_user(&got), of_user(&delayed));
             }
             prop_assert_eq!(pace.waiting(), 0);
         }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The staged push: a policy that comes in parts, so that no part keeps Flux from its work for long.
+//! The staged push: a site document in parts, so that no part keeps Flux from its work for long.
 //!
-//! `policy_begin` gives the push a number, `policy_part` brings some records, `policy_commit` puts all records in force at once, and
-//! `policy_abort` drops them. One push is open at a time. A later begin, or a policy in one message, takes its place, since a client
-//! that died must not keep others from pushing. A refused part ends its push. So does silence: a timer then drops the staged records.
+//! `policy_begin` gives the push a number, `policy_part` stages some records, `policy_commit` puts all records in
+//! force at once, and `policy_abort` drops them. One push is open at a time. A later begin, or a document in one
+//! message, replaces it, because a client that died must not keep others from pushing. A rejected part ends its push.
+//! If the client sends nothing for a time, a timer ends the push.
 
 use super::services::error;
 use crate::jobtap::{ENOENT, RequestError};
@@ -13,10 +14,10 @@ use fairshare_protocol::wire::Beginning;
 /// The open push, and why the push before it ended.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// The number given last.
+    /// The number of the last push.
     latest: u64,
     open: Option<Open>,
-    /// Why the push with this number is not open any more.
+    /// The last ended push, with the reason.
     ended: Option<(u64, String)>,
 }
 
@@ -29,7 +30,7 @@ pub(super) struct Open {
 }
 
 impl Parts {
-    /// Opens a push, which takes the place of an open one. Returns its number.
+    /// Opens a push, which replaces an open one. Returns its number.
     pub fn begin(&mut self, beginning: Beginning) -> u64 {
         self.latest += 1;
         let number = self.latest;

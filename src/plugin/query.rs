@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
+//! The document of `flux jobtap query`. Keys, nesting and order are an interface; keys may be added at the top.
 
 use super::costs::Cost;
 use super::live;
@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Document<'a> {
     mf_priority_map: Vec<ShownUser<'a>>,
     queues: BTreeMap<&'a str, ShownQueue<'a>>,
-    #[serde(serialize_with = "texts")]
+    #[serde(serialize_with = "serialize_texts")]
     projects: &'a [ProjectName],
     generation: u64,
     factors: &'a BTreeMap<String, i64>,
@@ -29,24 +29,24 @@ pub struct Document<'a> {
     waiting_users: Vec<u32>,
     removed_associations: Vec<ShownRemoved<'a>>,
     version: &'static str,
-    /// When data last came, in seconds since the epoch.
+    /// The time of the last data, in seconds since the epoch.
     updated: Option<f64>,
     live: Value,
     running_limits: Value,
 }
 
-/// Some of the associations.
+/// A page of the associations.
 #[derive(Serialize)]
 struct ShownPage<'a> {
     generation: u64,
     mf_priority_map: Vec<ShownUser<'a>>,
-    /// Where the next page begins; null if this is the last.
+    /// The user id and bank after which the next page begins; null on the last page.
     next: Option<(u32, &'a str)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     removed_associations: Option<Vec<ShownRemoved<'a>>>,
 }
 
-/// An association that a push removed while jobs of it live: they go on counting in it.
+/// An association that a push removed, whose live jobs still count in it.
 #[derive(Serialize)]
 struct ShownRemoved<'a> {
     userid: u32,
@@ -75,10 +75,10 @@ struct ShownBank<'a> {
     cur_run_jobs: u64,
     max_active_jobs: i64,
     cur_active_jobs: u64,
-    #[serde(serialize_with = "texts")]
+    #[serde(serialize_with = "serialize_texts")]
     queues: &'a [QueueName],
     queue_factor: i64,
-    #[serde(serialize_with = "texts")]
+    #[serde(serialize_with = "serialize_texts")]
     projects: &'a [ProjectName],
     def_project: &'a str,
     max_nodes: i64,
@@ -89,7 +89,7 @@ struct ShownBank<'a> {
     cur_sched_jobs: u64,
     max_sched_jobs: i64,
     queue_usage: BTreeMap<&'a str, ShownUsage>,
-    #[serde(serialize_with = "by_id")]
+    #[serde(serialize_with = "serialize_by_id")]
     held_jobs: BTreeMap<u64, ShownHold<'a>>,
 }
 
@@ -117,24 +117,27 @@ struct ShownQueue<'a> {
     values: QueueValues,
 }
 
-fn texts<T: Borrow<str>, S: Serializer>(names: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_texts<T: Borrow<str>, S: Serializer>(names: &[T], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(names.iter().map(Borrow::borrow))
 }
 
-/// Keys of an object are texts: decimal job ids.
-fn by_id<S: Serializer>(held: &BTreeMap<u64, ShownHold<'_>>, serializer: S) -> Result<S::Ok, S::Error> {
+/// Serializes job ids as decimal texts, because the keys of a JSON object are texts.
+fn serialize_by_id<S: Serializer>(
+    held: &BTreeMap<u64, ShownHold<'_>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_map(held.iter().map(|(id, hold)| (id.to_string(), hold)))
 }
 
-/// Users without data who are shown by id; before the first push that may be everybody.
+/// Users without data that are shown. Before the first push these may be all users.
 const MAX_WAITING: usize = 1000;
 
-/// The document. `updated` is when data last came, `cost` that of refreshes.
+/// Returns the document. `updated` is the time of the last data, `cost` the cost of refreshes.
 pub(super) fn document(snapshot: &Snapshot, updated: Option<SystemTime>, cost: Cost) -> Document<'_> {
     let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
     Document {
-        mf_priority_map: users(&snapshot.associations),
-        queues: snapshot.queues.iter().map(|queue| (queue.name.as_str(), self::queue(queue))).collect(),
+        mf_priority_map: group_by_user(&snapshot.associations),
+        queues: snapshot.queues.iter().map(|queue| (queue.name.as_str(), show_queue(queue))).collect(),
         projects: &snapshot.projects,
         generation: snapshot.generation,
         factors: &snapshot.weights,
@@ -149,7 +152,7 @@ pub(super) fn document(snapshot: &Snapshot, updated: Option<SystemTime>, cost: C
         },
         waiting: snapshot.waiting,
         waiting_users: snapshot.waiting_users.iter().take(MAX_WAITING).map(|user| user.0).collect(),
-        removed_associations: removed(&snapshot.removed),
+        removed_associations: show_removed(&snapshot.removed),
         version: env!("CARGO_PKG_VERSION"),
         updated: updated.and_then(since_epoch).map(|since| since.as_secs_f64()),
         live: live::document(&snapshot.live, cost),
@@ -157,34 +160,36 @@ pub(super) fn document(snapshot: &Snapshot, updated: Option<SystemTime>, cost: C
     }
 }
 
-/// One page of the associations, in the order and form of the document.
+/// Returns a page of the associations as JSON, in the order and form of the document.
 pub fn page(page: &Page) -> Result<String, serde_json::Error> {
     let last = page.associations.last().filter(|_| page.removed.is_none());
     serde_json::to_string(&ShownPage {
         generation: page.generation,
-        mf_priority_map: users(&page.associations),
+        mf_priority_map: group_by_user(&page.associations),
         next: last.map(|last| (last.association.user.0, last.association.bank.as_str())),
-        removed_associations: page.removed.as_deref().map(removed),
+        removed_associations: page.removed.as_deref().map(show_removed),
     })
 }
 
-/// Associations in order, gathered by user.
-fn users(associations: &[AssociationSnapshot]) -> Vec<ShownUser<'_>> {
+/// Groups sorted associations by user.
+fn group_by_user(associations: &[AssociationSnapshot]) -> Vec<ShownUser<'_>> {
     let by_user = associations.chunk_by(|one, next| one.association.user == next.association.user);
     let user = |banks: &[AssociationSnapshot]| banks.first().map_or(0, |one| one.association.user.0);
-    by_user.map(|banks| ShownUser { userid: user(banks), banks: banks.iter().map(bank).collect() }).collect()
+    by_user
+        .map(|banks| ShownUser { userid: user(banks), banks: banks.iter().map(show_bank).collect() })
+        .collect()
 }
 
-fn removed<'a>(associations: &'a [AssociationSnapshot]) -> Vec<ShownRemoved<'a>> {
-    let shown = |one: &'a AssociationSnapshot| ShownRemoved {
-        userid: one.association.user.0,
+fn show_removed<'a>(associations: &'a [AssociationSnapshot]) -> Vec<ShownRemoved<'a>> {
+    let shown = |association: &'a AssociationSnapshot| ShownRemoved {
+        userid: association.association.user.0,
         removed: true,
-        bank: bank(one),
+        bank: show_bank(association),
     };
     associations.iter().map(shown).collect()
 }
 
-fn bank(shown: &AssociationSnapshot) -> ShownBank<'_> {
+fn show_bank(shown: &AssociationSnapshot) -> ShownBank<'_> {
     let AssociationSnapshot { association, occupied, .. } = shown;
     let queue_usage = shown.occupied_in.iter().map(|(name, occupied)| {
         let shown = ShownUsage {
@@ -215,15 +220,15 @@ fn bank(shown: &AssociationSnapshot) -> ShownBank<'_> {
         cur_sched_jobs: occupied.sched.jobs(),
         max_sched_jobs: association.max_sched_jobs.0,
         queue_usage: queue_usage.collect(),
-        held_jobs: shown.held.iter().map(|held| (held.id.0, hold(held))).collect(),
+        held_jobs: shown.held.iter().map(|held| (held.id.0, show_hold(held))).collect(),
     }
 }
 
-fn hold(held: &HeldJob) -> ShownHold<'_> {
+fn show_hold(held: &HeldJob) -> ShownHold<'_> {
     let queue = held.queue.as_ref().map_or("", |queue| queue.as_str());
     ShownHold { nnodes: held.size.nodes, ncores: held.size.cores, queue, deps: &held.names }
 }
 
-fn queue(queue: &Queue) -> ShownQueue<'_> {
+fn show_queue(queue: &Queue) -> ShownQueue<'_> {
     ShownQueue { name: queue.name.as_str(), values: queue.into() }
 }

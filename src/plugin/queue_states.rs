@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Whether queues are started and enabled: only the job manager knows, and it says so when it is asked.
+//! The states of queues: started and enabled. Only the job manager has them, so the plugin asks it.
 
 use fairshare_engine::engine::QueueTold;
 use fairshare_engine::ids::QueueName;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What was told is good for so many seconds.
+/// Seconds for which a reported state is used.
 const FRESH: f64 = 1.0;
-/// So many queues are remembered.
+/// Queues whose states are stored.
 const MOST_KNOWN: usize = 1000;
 
-/// The name of a queue; `None` for that without a name.
+/// The name of a queue; `None` for the queue without a name.
 pub(super) type Name = Option<String>;
 
-/// How a queue is.
+/// The state of a queue, as `job-manager.queue-status` reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct QueueState {
-    /// Whether jobs are accepted.
+    /// True if the queue accepts jobs.
     pub enable: bool,
-    /// Why not.
+    /// Why the queue is disabled.
     pub disable_reason: Option<String>,
-    /// Whether jobs are scheduled.
+    /// True if the jobs of the queue are scheduled.
     pub start: bool,
-    /// Why not.
+    /// Why the queue is stopped.
     pub stop_reason: Option<String>,
     /// The queue whose resources a virtual queue uses.
     pub parent: Option<String>,
-    /// What keeps the jobs of a queue that is started from the scheduler: `scheduler` or `parent`.
+    /// Why the jobs of a started queue do not reach the scheduler: `scheduler` or `parent`.
     pub blocked: Option<String>,
 }
 
@@ -36,8 +36,8 @@ impl QueueState {
         serde_json::from_str(reply).ok()
     }
 
-    /// Whether the queue is stopped, or the queue that it is a part of; `None` while no scheduler is loaded: then Flux reports every queue
-    /// as not started.
+    /// Returns true if the queue or its parent is stopped. Returns `None` while no scheduler is loaded, because Flux
+    /// then reports every queue as stopped.
     fn is_stopped(&self) -> Option<bool> {
         let is_offline = self.blocked.as_deref() == Some("scheduler")
             || self.stop_reason.as_deref() == Some("Scheduler is offline");
@@ -45,32 +45,32 @@ impl QueueState {
     }
 }
 
-/// What the job manager says of each queue; nothing is known of one for which it did not answer.
+/// The state of each queue. A queue for which the job manager did not answer has the default.
 pub(super) type Stopped = Vec<(Name, QueueTold)>;
 
 /// The states of queues that the job manager reported, and the questions that it has not answered.
 #[derive(Default)]
 pub(super) struct QueueStates {
-    /// When, and what; `None` for a queue that does not exist.
+    /// The time of each report in seconds since the epoch, with the state; `None` if the queue does not exist.
     known: BTreeMap<Name, (f64, Option<QueueState>)>,
-    /// What is being asked, by number.
+    /// The open questions, by number.
     under_way: BTreeMap<u32, Name>,
     next: u32,
     by_engine: AskedByEngine,
 }
 
-/// What the engine asked about.
+/// The engine's questions about queues.
 #[derive(Default)]
 struct AskedByEngine {
-    /// Queues whose answers have not come, by number.
+    /// Queues without an answer, by number.
     open: BTreeMap<u32, Name>,
-    /// Answers that have come.
+    /// The answers received.
     answers: Stopped,
 }
 
 impl AskedByEngine {
-    /// Notes an answer. Returns all answers when the last has come; a queue is left out while its state is unknown.
-    fn told(&mut self, number: u32, state: Option<&QueueState>) -> Option<Stopped> {
+    /// Notes an answer. Returns all answers once the last has come. Leaves out a queue whose state is unknown.
+    fn note(&mut self, number: u32, state: Option<&QueueState>) -> Option<Stopped> {
         let name = self.open.remove(&number)?;
         match state.map(|state| (state, state.is_stopped())) {
             None => self.answers.push((name, QueueTold::default())),
@@ -85,12 +85,12 @@ impl AskedByEngine {
 }
 
 impl QueueStates {
-    /// How a queue is, as last told.
+    /// Returns the last reported state of a queue.
     pub fn state(&self, name: &Name) -> Option<&QueueState> {
         self.known.get(name)?.1.as_ref()
     }
 
-    /// Returns those of `names` whose states are not known or too old.
+    /// Returns those of `names` whose states are unknown or too old.
     pub fn stale(&mut self, mut names: Vec<Name>, now: f64) -> Vec<Name> {
         if self.known.len() > MOST_KNOWN {
             self.known.clear();
@@ -103,12 +103,12 @@ impl QueueStates {
         self.known.get(name).is_some_and(|(when, _)| (now - when).abs() < FRESH)
     }
 
-    /// Drops all questions, after a panic has dropped their replies.
+    /// Drops all questions after a panic, which has cancelled their replies.
     pub fn drop_questions(&mut self) {
         self.under_way.clear();
     }
 
-    /// Returns a question about each of `names`, with its number, except where one is under way.
+    /// Returns a question with its number for each of `names`, except those with an open question.
     pub fn number_questions(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
         names.retain(|name| !self.under_way.values().any(|asked| asked == name));
         let mut number = |name: Name| {
@@ -119,7 +119,7 @@ impl QueueStates {
         names.into_iter().map(&mut number).collect()
     }
 
-    /// What to ask for the engine. What it asked before and was not answered is given up.
+    /// Returns the questions that the engine asks, which replace its former ones.
     pub fn ask_for_engine(&mut self, names: Vec<Name>) -> Vec<(u32, Name)> {
         self.by_engine = AskedByEngine::default();
         for name in names {
@@ -129,17 +129,17 @@ impl QueueStates {
         self.by_engine.open.iter().map(|(number, name)| (*number, name.clone())).collect()
     }
 
-    /// Whether the engine asked the question of this number.
-    pub fn is_of_engine(&self, number: u32) -> bool {
+    /// Returns true if the engine asked the question `number`.
+    pub fn is_from_engine(&self, number: u32) -> bool {
         self.by_engine.open.contains_key(&number)
     }
 
-    /// Notes an answer for the engine. Returns all answers when the last has come.
-    pub fn told_engine(&mut self, number: u32, state: Option<&QueueState>) -> Option<Stopped> {
-        self.by_engine.told(number, state)
+    /// Notes an answer for the engine. Returns all answers once the last has come.
+    pub fn note_for_engine(&mut self, number: u32, state: Option<&QueueState>) -> Option<Stopped> {
+        self.by_engine.note(number, state)
     }
 
-    /// Notes the reply to the question `number`. Returns true if no question is under way any more.
+    /// Notes the reply to the question `number`. Returns true if no question is open any more.
     pub fn note(&mut self, number: u32, state: Option<QueueState>, now: f64) -> bool {
         if let Some(name) = self.under_way.remove(&number) {
             self.known.insert(name, (now, state));
@@ -164,7 +164,7 @@ mod tests {
                 r#"{"enable": true, "start": false, "blocked": "scheduler", "stop_reason": "Scheduler is offline"}"#,
                 None,
             ),
-            // Before flux-core 0.88 nothing tells such a queue from one that is stopped.
+            // Before flux-core 0.88 such a queue looks like a stopped one.
             (r#"{"enable": true, "start": false, "stop_reason": "Scheduler is offline"}"#, None),
         ] {
             let state = QueueState::read(reply).unwrap();
@@ -173,17 +173,17 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_is_told_when_the_last_answer_has_come() {
+    fn the_engine_gets_all_answers_when_the_last_has_come() {
         let name = |name: &str| Some(name.to_owned());
-        let told = |is_stopped| QueueTold { is_stopped, parent: None };
+        let reported = |is_stopped| QueueTold { is_stopped, parent: None };
         let open = [(1, name("a")), (2, name("b")), (3, name("c"))].into();
         let mut queues = AskedByEngine { open, ..AskedByEngine::default() };
         let state = |start| QueueState { enable: true, start, ..QueueState::default() };
-        assert_eq!(queues.told(1, Some(&state(false))), None);
-        assert_eq!(queues.told(1, Some(&state(false))), None, "once");
+        assert_eq!(queues.note(1, Some(&state(false))), None);
+        assert_eq!(queues.note(1, Some(&state(false))), None, "an answer counts once");
         let offline = QueueState { blocked: name("scheduler"), ..state(false) };
-        assert_eq!(queues.told(2, Some(&offline)), None);
-        let all = queues.told(3, None);
-        assert_eq!(all, Some(vec![(name("a"), told(Some(true))), (name("c"), told(None))]));
+        assert_eq!(queues.note(2, Some(&offline)), None);
+        let all = queues.note(3, None);
+        assert_eq!(all, Some(vec![(name("a"), reported(Some(true))), (name("c"), reported(None))]));
     }
 }

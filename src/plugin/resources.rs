@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What an R (RFC 20, version 1) says of a job's resources. Whatever it holds, reading it costs its length.
+//! Reads R (RFC 20, version 1), the resources of a job. The time is linear in the length of R.
 
 use crate::jobtap::Json;
 use fairshare_engine::ids::idset::{Ranks, count, each_range};
 use fairshare_engine::limits::{Allocation, Resources, Size};
 use std::ffi::CStr;
 
-/// What R says.
-pub fn resources(r: Option<Json<'_>>) -> Resources {
+/// Returns the resources in R.
+pub fn read_resources(r: Option<Json<'_>>) -> Resources {
     let Some(r) = r else { return Resources::None };
-    match allocation(r) {
+    match read_allocation(r) {
         Ok(allocation) => Resources::Allocated(allocation),
         Err(what) => Resources::Unreadable(what.to_owned()),
     }
 }
 
-/// Nodes of all that the instance has, given as the text of an R; `None` if it is none.
-pub fn site_nodes(text: &str) -> Option<u64> {
+/// Returns the number of nodes in the R of the whole instance, or `None` if `text` is not an R.
+pub fn count_site_nodes(text: &str) -> Option<u64> {
     let r: serde_json::Value = serde_json::from_str(text).ok()?;
     let mut nodes = 0u64;
     for entry in r.pointer("/execution/R_lite")?.as_array()? {
@@ -26,18 +26,18 @@ pub fn site_nodes(text: &str) -> Option<u64> {
     Some(nodes)
 }
 
-fn allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
+fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
     if r.get(c"version").and_then(Json::as_number) != Some(1.0) {
         return Err("its version is not 1");
     }
     let execution = r.get(c"execution").ok_or("it has no execution")?;
-    let (start, expiration) = (time(execution, c"starttime")?, time(execution, c"expiration")?);
+    let (start, expiration) = (read_time(execution, c"starttime")?, read_time(execution, c"expiration")?);
     let mut sum = Allocation { nodes: 0, cores: 0, gpus: 0, start, expiration };
     let mut ranks = Ranks::default();
     for entry in execution.get(c"R_lite").ok_or("it has no R_lite")?.items() {
         let mut nodes = 0;
         let rank = entry.get(c"rank").ok_or("an entry of R_lite has no rank")?;
-        each(rank, |low, high| {
+        visit_ranges(rank, |low, high| {
             ranks.add(low, high);
             nodes += u64::from(high - low) + 1;
         })
@@ -45,7 +45,7 @@ fn allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
         let children = entry.get(c"children");
         let of_each = |kind: &CStr| match children.and_then(|children| children.get(kind)) {
             None => Some(0),
-            Some(ids) => ids.as_str().map_or_else(|| one(ids).map(|_| 1), count),
+            Some(ids) => ids.as_str().map_or_else(|| read_id(ids).map(|_| 1), count),
         };
         let add = |sum: &mut u64, kind| {
             let more = nodes.checked_mul(of_each(kind).ok_or("children of R_lite are no idset")?);
@@ -62,20 +62,20 @@ fn allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
     if ranks.are_distinct() { Ok(sum) } else { Err("a rank is named twice") }
 }
 
-/// An idset, or a number that stands for one.
-fn each(ids: Json<'_>, mut call: impl FnMut(u32, u32)) -> Option<()> {
+/// Calls `call` for each range of an idset. A number stands for itself.
+fn visit_ranges(ids: Json<'_>, mut call: impl FnMut(u32, u32)) -> Option<()> {
     match ids.as_str() {
         Some(text) => each_range(text, call),
-        None => one(ids).map(|id| call(id, id)),
+        None => read_id(ids).map(|id| call(id, id)),
     }
 }
 
-fn one(id: Json<'_>) -> Option<u32> {
+fn read_id(id: Json<'_>) -> Option<u32> {
     id.as_int().and_then(|id| u32::try_from(id).ok())
 }
 
-/// A time of R; 0 and absent mean that it does not say.
-fn time(execution: Json<'_>, key: &CStr) -> Result<Option<f64>, &'static str> {
+/// Returns a time of R. The value 0 means that the time is not set.
+fn read_time(execution: Json<'_>, key: &CStr) -> Result<Option<f64>, &'static str> {
     let Some(value) = execution.get(key) else { return Ok(None) };
     match value.as_number() {
         Some(0.0) => Ok(None),

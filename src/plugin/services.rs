@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the methods have in common: the texts for payloads that are refused, in the log and for the sender.
+//! The error texts of rejected payloads, for the log and for the sender.
 
 use crate::jobtap::{EINVAL, EIO, EPROTO, LogLevel, Plugin, RequestError};
 use fairshare_protocol::reading::Warnings;
@@ -24,7 +24,7 @@ pub(super) fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> Request
                 }
                 other => other,
             };
-            // The log line is an interface, and ends here; the sender is told more.
+            // Programs read this log line, so the detail goes only to the sender.
             let line = format!("failed to unpack {what} msg: Protocol error");
             plugin.log(LogLevel::Error, &line);
             return error(EPROTO, format!("{line}: {detail}"));
@@ -47,15 +47,15 @@ pub(super) fn warn(plugin: Plugin, warnings: &mut Warnings) {
     }
 }
 
-/// Says how many warnings nobody was told of.
-pub(super) fn warn_of_the_rest(plugin: Plugin, warnings: &Warnings) {
+/// Logs how many warnings were omitted.
+pub(super) fn warn_of_omitted(plugin: Plugin, warnings: &Warnings) {
     let more = warnings.omitted();
     if more > 0 {
         plugin.log(LogLevel::Warning, &format!("mf_priority: {more} more warnings of the same push"));
     }
 }
 
-/// What is wrong with the load-time configuration, for the log.
+/// Describes the error in the load-time configuration, for the log.
 pub(super) fn load_fault(fault: &WireError) -> String {
     let detail = match fault {
         WireError::Undecodable(detail) => format!("the configuration cannot be read: {detail}"),

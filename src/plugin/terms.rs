@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How the age factor counts, in the answer of `query`.
+//! The age factor in the answer of `query`.
 
 use fairshare_engine::engine::AgeSnapshot;
 use serde_json::{Value, json};
 
-/// As of when ages are shown, what they weigh, and who waits for long.
+/// Returns the reference time of ages, the weight of age, and the jobs that are near the bound of max-wait-behind.
 pub(super) fn ages(ages: &AgeSnapshot) -> Value {
     let near = ages.near.iter().map(|(id, seconds)| json!({"id": id.0, "seconds": seconds}));
     json!({

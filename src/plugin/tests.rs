@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What payloads say, and what is said about bad ones.
+//! Tests that parse payloads, and the error texts of bad ones.
 
-use super::jobspec::dependency_history;
+use super::jobspec::read_dependency_history;
 use fairshare_engine::accounts::{ConfigPatch, ZeroScore};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
@@ -36,17 +36,20 @@ fn read(records: Value) -> Result<usize, WireError> {
 }
 
 #[test]
-fn an_association_reads_as_it_is_written() {
+fn an_association_is_read_with_all_its_values() {
     let payload = json!({"data": [association()]}).to_string();
     let records = wire::associations(Some(&payload), &mut Reader::default()).unwrap();
-    let one = &records[0].association;
-    assert_eq!(one.queues.iter().map(|q| q.as_str()).collect::<Vec<_>>(), ["gold", "silver"]);
-    assert_eq!((one.user.0, one.max_running_jobs.0, one.max_nodes.0), (5001, 5, 2_147_483_647));
-    assert!(one.active && one.is_default_project("*"));
+    let association = &records[0].association;
+    assert_eq!(association.queues.iter().map(|q| q.as_str()).collect::<Vec<_>>(), ["gold", "silver"]);
+    assert_eq!(
+        (association.user.0, association.max_running_jobs.0, association.max_nodes.0),
+        (5001, 5, 2_147_483_647)
+    );
+    assert!(association.active && association.is_default_project("*"));
 }
 
 #[test]
-fn a_bad_record_is_named_with_key_and_fault() {
+fn an_error_names_the_record_the_key_and_the_fault() {
     let good = association;
     for (records, text) in [
         (
@@ -109,7 +112,7 @@ fn a_bad_record_is_named_with_key_and_fault() {
 }
 
 #[test]
-fn a_record_whose_userid_no_job_can_have_is_left_out_with_a_warning() {
+fn a_record_with_a_userid_that_no_job_can_have_is_ignored_with_a_warning() {
     for userid in
         ["-1", "-3", "4294967295", "4294967296", "9223372036854775808", "-1e30", "1180591620717411303424"]
     {
@@ -147,7 +150,7 @@ fn a_record_whose_userid_no_job_can_have_is_left_out_with_a_warning() {
 }
 
 #[test]
-fn payloads_that_are_none_are_told_apart() {
+fn an_undecodable_payload_and_a_wrong_type_give_different_errors() {
     for (payload, text) in [
         (None, "there is no payload"),
         (Some(""), "EOF while parsing a value at line 1 column 0"),
@@ -171,14 +174,14 @@ fn payloads_that_are_none_are_told_apart() {
 }
 
 #[test]
-fn duplicates_within_a_record_do_not_matter_and_the_last_wins() {
+fn the_last_of_several_equal_keys_of_a_record_counts() {
     let text = association().to_string().replacen('{', "{\"max_nodes\":1,", 1);
     let payload = format!("{{\"data\":[{text}]}}");
     let records = wire::associations(Some(&payload), &mut Reader::default()).unwrap();
     assert_eq!(records[0].association.max_nodes.0, 2_147_483_647);
 }
 
-/// The warnings about a push of these associations.
+/// Returns the warnings about a push of `records`, and the number of omitted warnings.
 fn warnings(records: Value) -> (Vec<String>, usize) {
     let mut reader = Reader::default();
     assert!(wire::associations(Some(&json!({ "data": records }).to_string()), &mut reader).is_ok());
@@ -208,41 +211,41 @@ fn negative_limits_are_accepted_with_a_warning() {
         assert_eq!(warnings(records), (vec![text.to_owned()], 0));
     }
     let many: Vec<Value> = (0..25).map(|_| with("max_nodes", json!(-1))).collect();
-    let (told, untold) = warnings(json!(many));
-    assert_eq!((told.len(), untold), (10, 15));
+    let (warnings, omitted) = warnings(json!(many));
+    assert_eq!((warnings.len(), omitted), (10, 15));
 }
 
 #[test]
-fn records_and_payloads_are_objects() {
+fn records_and_payloads_must_be_objects() {
     let one = |data: &str| format!("{{\"data\":[{data}]}}");
     for positional in ["[\"p\"]", "[\"A\",1]"] {
         let text = |array| Err(format!("{array}[0]: expected object, got array"));
-        let told = |fault| match fault {
+        let error_text = |fault| match fault {
             WireError::Record(text) => text,
             other => format!("{other:?}"),
         };
         let payload = one(positional);
         assert_eq!(
-            wire::projects(Some(&payload), &mut Reader::default()).map(drop).map_err(told),
+            wire::projects(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
             text("projects")
         );
         assert_eq!(
-            wire::banks(Some(&payload), &mut Reader::default()).map(drop).map_err(told),
+            wire::banks(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
             text("banks")
         );
         assert_eq!(
-            wire::weights(Some(&payload), &mut Reader::default()).map(drop).map_err(told),
+            wire::weights(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
             text("priority_factors")
         );
         assert_eq!(
-            wire::queues(Some(&payload), &mut Reader::default()).map(drop).map_err(told),
+            wire::queues(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
             text("queues")
         );
     }
 }
 
 #[test]
-fn what_is_unknown_may_be_of_any_depth() {
+fn an_unknown_key_may_have_a_value_of_any_depth() {
     let deep = format!("{}{}", "[".repeat(2000), "]".repeat(2000));
     let record = association().to_string().replacen('{', &format!("{{\"later\":{deep},"), 1);
     let update = |record: &str| {
@@ -261,7 +264,7 @@ fn what_is_unknown_may_be_of_any_depth() {
 }
 
 #[test]
-fn a_question_never_becomes_an_order() {
+fn a_dry_run_is_recognized_wherever_the_flag_is() {
     let parts = "\"associations\":[],\"queues\":[],\"projects\":[],\"banks\":[],\"priority_factors\":[]";
     for (payload, dry_run) in [
         (format!("{{{parts}}}"), Ok(false)),
@@ -280,7 +283,7 @@ fn a_question_never_becomes_an_order() {
 }
 
 #[test]
-fn what_is_wrong_is_quoted_in_short() {
+fn an_error_quotes_the_beginning_of_a_long_value() {
     let long = "x".repeat(1_000_000);
     let payload = json!({"data": {"zero_score": long}}).to_string();
     let Err(WireError::Record(text)) = wire::config(Some(&payload), &mut Reader::default()) else {
@@ -296,7 +299,7 @@ fn what_is_wrong_is_quoted_in_short() {
 }
 
 #[test]
-fn switches_are_booleans_and_words() {
+fn switches_take_booleans_and_known_words() {
     let config =
         |data: Value| wire::config(Some(&json!({ "data": data }).to_string()), &mut Reader::default());
     let nothing = ConfigPatch::default();
@@ -320,7 +323,7 @@ fn switches_are_booleans_and_words() {
 }
 
 #[test]
-fn a_policy_is_whole_and_a_load_time_one_may_lack_parts() {
+fn a_push_needs_all_arrays_and_a_load_time_document_does_not() {
     let whole = json!({
         "associations": [association()], "queues": [], "projects": [{"project": "*"}],
         "banks": [{"bank": "A", "priority": 2}], "priority_factors": [{"factor": "bank", "weight": 3}],
@@ -346,7 +349,7 @@ fn a_policy_is_whole_and_a_load_time_one_may_lack_parts() {
 }
 
 #[test]
-fn an_eventlog_tells_of_dependencies() {
+fn an_eventlog_gives_the_dependencies_added_and_removed() {
     let log = concat!(
         "{\"timestamp\":1.0,\"name\":\"submit\",\"context\":{\"userid\":1}}\n",
         "{\"timestamp\":1.0,\"name\":\"dependency-add\",\"context\":{\"description\":\"max-run-jobs-queue\"}}\n",
@@ -355,11 +358,11 @@ fn an_eventlog_tells_of_dependencies() {
         "not json \"dependency-add\"\n",
     );
     let name = || "max-run-jobs-queue".to_owned();
-    assert_eq!(dependency_history(log), [(name(), true), (name(), false)]);
+    assert_eq!(read_dependency_history(log), [(name(), true), (name(), false)]);
 }
 
-/// What is told of a refused payload, if it is.
-fn told(fault: WireError) -> String {
+/// Returns the error text of a rejected payload.
+fn error_text(fault: WireError) -> String {
     match fault {
         WireError::Undecodable(text) | WireError::Record(text) => text,
         WireError::WrongType(what) => what.to_owned(),
@@ -367,10 +370,10 @@ fn told(fault: WireError) -> String {
 }
 
 proptest::proptest! {
-    /// A payload with a few characters replaced, inserted or taken out is read, or refused with a text of some lines;
-    /// no name that is read could spoil the query.
+    /// A payload with a few characters replaced, inserted or removed is accepted, or rejected with a short text. An
+    /// accepted name cannot break the query.
     #[test]
-    fn a_damaged_payload_is_read_or_refused_in_words(
+    fn a_damaged_payload_is_read_or_rejected_with_a_text(
         edits in proptest::collection::vec((0usize..600, 0u8..3, "[0-9{}\\[\\]\",:.eE+nulx\\\\-]"), 1..6),
     ) {
         let mut text: Vec<char> = json!({"data": [association(), association()]}).to_string().chars().collect();
@@ -392,7 +395,7 @@ proptest::proptest! {
                 }
             }
             Err(fault) => {
-                let text = told(fault);
+                let text = error_text(fault);
                 proptest::prop_assert!(!text.is_empty() && text.len() < 500, "{} for {}", text, payload);
             }
         }

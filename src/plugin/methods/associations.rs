@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `associations`: the associations that the query shows, in pages.
+//! `associations`: the associations of `query`, in pages.
 
 use crate::jobtap::{EIO, Host, Reply};
 use crate::plugin::services::{busy, error, refuse};

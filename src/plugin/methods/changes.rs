@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a push changes, or would change: the reply to its sender, and the line in the log.
+//! The changes that a push makes or would make: the reply to its sender, and the log line.
 
 use crate::jobtap::{LogLevel, Plugin};
 use fairshare_engine::accounts::{ChangeCounts, Difference};
 use fairshare_engine::engine::Preview;
 use serde_json::{Value, json};
 
-/// Returns what a whole policy changes, for its sender. `generation` is that of the data in force.
+/// Returns the changes that a whole site document makes, for its sender. `generation` is that of the data in force.
 pub fn reply(generation: u64, difference: Difference, dry_run: bool) -> Value {
     let mut reply = json!({
         "generation": generation,
@@ -27,9 +27,9 @@ pub fn reply(generation: u64, difference: Difference, dry_run: bool) -> Value {
     reply
 }
 
-/// Returns what a whole policy would change, jobs included.
+/// Returns the changes that a whole site document would make, including those of jobs.
 pub fn preview(generation: u64, preview: &Preview) -> Value {
-    /// Jobs that would end are named up to here, and counted beyond.
+    /// The most jobs that would end, and associations, that are listed.
     const MOST_NAMED: usize = 100;
     let mut reply = reply(generation, preview.difference, true);
     let moves = preview.moves.iter().map(|job| {
@@ -63,7 +63,7 @@ pub fn preview(generation: u64, preview: &Preview) -> Value {
     reply
 }
 
-/// Logs in one line what a push changed.
+/// Logs the changes of a push in one line.
 pub fn log_push(plugin: Plugin, what: &str, generation: u64, difference: Difference) {
     let Difference { added, changed, removed, unchanged, others } = difference;
     let mut text = format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `check`: whether the counters in use are right.
+//! `check`: compares the counters in use with a recount.
 
 use crate::jobtap::Reply;
 use crate::plugin::MfPriority;

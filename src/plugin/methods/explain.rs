@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `explain`: why jobs are where they are.
+//! `explain`: the priority of each job, and the reasons why it is held or blocked.
 
 use crate::jobtap::{Caller, Host, Reply, Request, RequestError};
 use crate::plugin::MfPriority;
-use crate::plugin::jobspec::brief_facts;
+use crate::plugin::jobspec::read_brief_facts;
 use crate::plugin::queue_states::QueueStates;
 use crate::plugin::services::busy;
 use crate::plugin::why::wanted::Wanted;
@@ -13,13 +13,13 @@ use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
 use std::borrow::Cow;
 
-/// Held jobs that one request of a guest explains. For each of them the engine may have to look at hundreds of jobs that are held
-/// before it, and the job manager serves nobody else meanwhile.
+/// The most held jobs that one request of a guest explains. For each of them the engine may visit hundreds of jobs
+/// that come before it, and the job manager does nothing else meanwhile.
 const MOST_HELD: usize = 2;
 
-/// Answers for each job in the request why it is where it is.
+/// Answers with an explanation of each job in the request.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let wanted = Wanted::of(request.payload).and_then(|wanted| wanted.explained());
+    let wanted = Wanted::read(request.payload).and_then(|wanted| wanted.explained());
     let ids = wanted.map_err(|fault| unreadable("explain", fault))?;
     let (mut jobs, mut refused) = (Vec::new(), Vec::new());
     let mut held = 0;
@@ -33,7 +33,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
             refused.push(Refused { id, reason: note("later", text) });
             continue;
         }
-        match explained(plugin, host, request.caller, id)? {
+        match explain_job(plugin, host, request.caller, id)? {
             Ok(job) => jobs.push(job),
             Err(reason) => refused.push(Refused { id, reason }),
         }
@@ -45,7 +45,7 @@ fn note(code: &'static str, text: String) -> Note {
     Note { code: Cow::Borrowed(code), text }
 }
 
-fn explained(
+fn explain_job(
     plugin: &MfPriority,
     host: Host<'_, MfPriority>,
     caller: Caller,
@@ -65,14 +65,14 @@ fn explained(
         return Ok(Err(note("not-yours", text)));
     }
     let found = host.plugin().job(id.0, |job| {
-        let facts = brief_facts(job);
+        let facts = read_brief_facts(job);
         let why = plugin.engine.view(|view| answers::why(view, &facts, host.now())).flatten();
         why.map(|mut why| {
             if facts.state <= State::Sched {
                 add_queue(&plugin.queues.borrow(), &mut why);
             }
             if is_private {
-                leave_out_others(&mut why, |id| {
+                remove_others(&mut why, |id| {
                     plugin.engine.view(|view| view.user_of(id)).flatten() == Some(own)
                 });
             }
@@ -82,8 +82,8 @@ fn explained(
     Ok(found.ok().flatten().ok_or_else(unknown))
 }
 
-/// Takes the ids of jobs out of an answer for which `is_own` is false: in private mode a guest does not learn of them (live 5 #2).
-fn leave_out_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
+/// Removes the ids of jobs for which `is_own` is false: in private mode a guest sees no jobs of others.
+fn remove_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
     for hold in &mut why.holds {
         hold.frees.retain(|freeing| is_own(freeing.id));
         hold.frees_total = hold.frees.len();
@@ -98,15 +98,16 @@ fn add_queue(queues: &QueueStates, why: &mut Why) {
     let unnamed = why.others_total.saturating_sub(why.others.len());
     let name = why.queue.as_ref().map(|queue| queue.as_str().to_owned());
     let Some(state) = queues.state(&name) else { return };
-    let called = name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
-    let because = |reason: &Option<String>| reason.as_ref().map_or(String::new(), |it| format!(": {it}"));
+    let label = name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
+    let because =
+        |reason: &Option<String>| reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
     if !state.start {
         why.others.retain(|keeper| keeper.cause != "resources");
-        let text = format!("{called} is stopped{}", because(&state.stop_reason));
+        let text = format!("{label} is stopped{}", because(&state.stop_reason));
         why.others.push(Keeper::plain("queue-stopped", text));
     }
     if !state.enable {
-        let text = format!("{called} takes no new jobs{}", because(&state.disable_reason));
+        let text = format!("{label} takes no new jobs{}", because(&state.disable_reason));
         why.others.push(Keeper::plain("queue-disabled", text));
     }
     why.others_total = why.others.len() + unnamed;
@@ -115,7 +116,7 @@ fn add_queue(queues: &QueueStates, why: &mut Why) {
 impl MfPriority {
     /// Returns the queues of the jobs in a request of `explain` that do not run yet, each once.
     pub(in crate::plugin) fn queues_of(&self, request: &Request<'_>) -> Vec<Option<String>> {
-        let ids = Wanted::of(request.payload).and_then(|wanted| wanted.explained()).unwrap_or_default();
+        let ids = Wanted::read(request.payload).and_then(|wanted| wanted.explained()).unwrap_or_default();
         let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());
         let of_waiting =
             |view: &View<'_>| ids.iter().filter_map(|id| Some(name(view.queue_of_waiting(*id)?))).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `hand_over`: what happens to jobs if an admin goes back to flux-accounting's plugin.
+//! `hand_over`: the fate of jobs if an admin goes back to flux-accounting's plugin.
 
 use crate::jobtap::{EAGAIN, Host, Plugin, Reply};
 use crate::plugin::MfPriority;
@@ -8,7 +8,8 @@ use fairshare_engine::engine::{self, Fate, HandedOver};
 use fairshare_protocol::wire;
 use serde_json::{Value, json};
 
-/// Answers what happens under flux-accounting's plugin to held jobs, and to other jobs that would end, in pages by id.
+/// Answers with the fate of held jobs, and of other jobs that would end, under flux-accounting's plugin, in pages by
+/// id.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let flux = host.plugin();
     let wanted = wire::prices(payload).map_err(|fault| refuse(flux, "hand_over", &fault))?;
@@ -17,11 +18,11 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
     let unread = || error(EAGAIN, "eventlogs of jobs are still being read; try again".to_owned());
     let page = page.ok_or_else(unread)?;
     let next = page.last().filter(|_| page.len() == wanted.most).map(|job| job.id.0);
-    let jobs: Vec<Value> = page.iter().map(|job| shown(flux, job)).collect();
+    let jobs: Vec<Value> = page.iter().map(|job| show_job(flux, job)).collect();
     Ok(Some(json!({"jobs": jobs, "next": next}).to_string()))
 }
 
-fn shown(flux: Plugin, job: &HandedOver) -> Value {
+fn show_job(flux: Plugin, job: &HandedOver) -> Value {
     json!({
         "id": job.id.0,
         "userid": job.user.0,

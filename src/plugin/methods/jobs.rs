@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `jobs`: pending and held jobs in short.
+//! `jobs`: pending and held jobs, briefly.
 
 use crate::jobtap::{EIO, Host, Reply, Request};
 use crate::plugin::MfPriority;
@@ -11,7 +11,7 @@ use fairshare_engine::engine::answers::{JobsWanted, jobs_page};
 /// Answers with a page of pending and held jobs.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let read = || {
-        let wanted = Wanted::of(request.payload)?;
+        let wanted = Wanted::read(request.payload)?;
         let asked = JobsWanted {
             after: wanted.after_job()?,
             ids: wanted.ids()?,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `rec_update` and the other methods by which flux-accounting pushes in pieces, and `reprioritize`, which ends such a push.
+//! `rec_update` and the other methods by which flux-accounting pushes in pieces, and `reprioritize`, which ends such
+//! a push.
 
 use super::changes::log_push;
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
-use crate::plugin::services::{busy, error, refuse, warn, warn_of_the_rest};
+use crate::plugin::services::{busy, error, refuse, warn, warn_of_omitted};
 use fairshare_engine::accounts::Difference;
 use fairshare_engine::engine::Event;
 use fairshare_protocol::reading::Reader;
@@ -13,7 +14,7 @@ use fairshare_protocol::wire::WireError;
 use std::cell::Cell;
 use std::time::SystemTime;
 
-/// The sum of what pieces changed since the last line in the log about a push.
+/// The sum of the changes of all pieces since the last log line about a push.
 #[derive(Default)]
 pub struct Pieces(Cell<Option<Difference>>);
 
@@ -24,13 +25,13 @@ impl Pieces {
         self.0.set(Some(sum));
     }
 
-    /// Returns what the pieces changed, and begins again. Returns `None` if no piece came.
+    /// Returns the sum and resets it. Returns `None` if no piece came.
     pub fn take(&self) -> Option<Difference> {
         self.0.take()
     }
 }
 
-/// Puts in force what one of flux-accounting's methods brings, which `read` reads.
+/// Puts the data of one of flux-accounting's methods in force. `read` parses them.
 pub fn answer(
     plugin: &MfPriority,
     host: Host<'_, MfPriority>,
@@ -40,9 +41,9 @@ pub fn answer(
     let mut reader = Reader::default();
     let event = read(&mut reader).map_err(|fault| refuse(host.plugin(), method, &fault))?;
     warn(host.plugin(), &mut reader.warnings);
-    warn_of_the_rest(host.plugin(), &reader.warnings);
+    warn_of_omitted(host.plugin(), &reader.warnings);
     let carried_out = plugin.effect(host, event);
-    // The data are in force, whatever Flux made of what follows from them.
+    // The data are in force, even if Flux refused an effect.
     plugin.updated.set(Some(SystemTime::now()));
     plugin.pieces.add(plugin.engine.view(|view| view.latest_difference()).ok_or_else(busy)?);
     plugin.advance_snapshot(host, |snapshot, _| snapshot.data_came(false));
@@ -51,7 +52,7 @@ pub fn answer(
     Ok(None)
 }
 
-/// Ends a push in pieces: logs what all of them changed, and has Flux ask for all priorities.
+/// Ends a push in pieces: logs the sum of its changes, and makes Flux ask for all priorities.
 pub fn reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Reply {
     if let Some(difference) = plugin.pieces.take() {
         let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy)?;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `policy_update`: a whole policy in one message.
+//! `policy_update`: a whole site document in one message.
 
 use super::changes::{self, log_push};
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
-use crate::plugin::services::{busy, error, refuse, warn, warn_of_the_rest};
+use crate::plugin::services::{busy, error, refuse, warn, warn_of_omitted};
 use fairshare_engine::engine::Event;
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 use std::time::SystemTime;
 
-/// Replaces all data by one document. For a dry run, answers what that would change.
+/// Replaces all data by one site document. For a dry run, answers with the changes that it would make.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let mut reader = Reader::default();
     let ((policy, site), dry_run) = wire::policy_update(payload, &mut reader)
         .map_err(|fault| refuse(host.plugin(), "policy_update", &fault))?;
     warn(host.plugin(), &mut reader.warnings);
-    warn_of_the_rest(host.plugin(), &reader.warnings);
+    warn_of_omitted(host.plugin(), &reader.warnings);
     plugin.costs.note(if dry_run { PushStep::Drop } else { PushStep::Whole });
     if dry_run {
         let difference = plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy)?;
@@ -35,7 +35,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
     put_in_force(plugin, host, Event::Policy(policy, site))
 }
 
-/// Puts a whole policy in force by `event`, and answers what that changed.
+/// Puts a whole site document in force by `event`, and answers with the changes.
 pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
     let done = plugin.effect(host, event);
     if let Some(fault) = plugin.rejected.take() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `rest`: has held jobs of urgency 0 stay in SCHED under flux-accounting's plugin.
+//! `rest`: makes held jobs of urgency 0 stay in SCHED under flux-accounting's plugin.
 
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
@@ -9,8 +9,8 @@ use fairshare_engine::ids::JobId;
 use fairshare_protocol::wire::{self, WireError};
 use serde_json::json;
 
-/// Removes our dependencies from held jobs of urgency 0, which then stay in SCHED. Skips all other jobs, and those that other plugins
-/// keep too: they would not reach SCHED.
+/// Removes our dependencies from held jobs of urgency 0, which then stay in SCHED. Skips all other jobs, and jobs
+/// that are also blocked by other plugins, because these would not reach SCHED.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let flux = host.plugin();
     let wanted = wire::prices(payload).map_err(|fault| refuse(flux, "rest", &fault))?;

@@ -7,17 +7,17 @@ use crate::jobtap::{EINVAL, Host, LogLevel, Plugin, Reply, RequestError};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
 use crate::plugin::parts::Open;
-use crate::plugin::services::{busy, error, refuse, warn, warn_of_the_rest};
+use crate::plugin::services::{busy, error, refuse, warn, warn_of_omitted};
 use fairshare_engine::engine::{Event, Timer};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 use serde_json::json;
 
-/// Records in one part: what a part costs must stay far below what anybody would notice.
+/// The most records of one part, so that a part takes a few milliseconds at most.
 const MAX_RECORDS: usize = 1000;
-/// Of the jobs that a push would move, so many are named.
+/// The most jobs with a new place that a dry run lists.
 const MOST_MOVES: usize = 10;
-/// Bytes of one part, for the same reason.
+/// The most bytes of one part, for the same reason.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Opens a staged push.
@@ -84,7 +84,7 @@ fn read_part(
     Ok(Event::PolicyPart(part, site))
 }
 
-/// Puts the staged push in force, or answers what that would change if the push is a dry run.
+/// Puts the staged push in force. For a dry run, answers with the changes that it would make.
 pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let number =
         wire::push_number(payload).map_err(|fault| refuse(host.plugin(), "policy_commit", &fault))?;
@@ -94,7 +94,7 @@ pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
         give_up(plugin, host, open, "it was not whole");
         return Err(refuse(host.plugin(), "policy_commit", &fault));
     }
-    warn_of_the_rest(host.plugin(), &open.reader.warnings);
+    warn_of_omitted(host.plugin(), &open.reader.warnings);
     if open.beginning.dry_run {
         let now = host.plugin().now();
         let preview = plugin.engine.read(|engine| engine.preview(now, MOST_MOVES)).ok_or_else(busy)?;
@@ -127,8 +127,8 @@ pub fn abort(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&s
     Ok(None)
 }
 
-/// Ends the staged push after its client sent nothing for as long as it asked for. The associations that it staged keep their memory
-/// in the engine's tables, for the next push.
+/// Ends the staged push if its client sent nothing for the time that it asked for. The memory of the staged
+/// associations stays in the engine's tables, for the next push.
 pub fn expire(plugin: &MfPriority, host: Host<'_, MfPriority>) {
     let Ok(mut parts) = plugin.parts.try_borrow_mut() else { return };
     let was_open = parts.is_open();
@@ -152,6 +152,6 @@ fn note_end(plugin: &MfPriority, number: u64, why: &str) {
 fn give_up(plugin: &MfPriority, host: Host<'_, MfPriority>, open: Open, why: &str) {
     note_end(plugin, open.number, why);
     plugin.costs.note(PushStep::Drop);
-    // Aborting changes nothing but staged records, so Flux has nothing to refuse.
+    // An abort changes only staged records, so it has no effects that Flux could refuse.
     let _ = plugin.drive(host, None, Event::PolicyAbort);
 }

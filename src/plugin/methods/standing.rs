@@ -12,7 +12,7 @@ use fairshare_engine::ids::UserId;
 /// Answers with a page of associations: usage, fair-share, limits, and rank.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let read = || {
-        let wanted = Wanted::of(request.payload)?;
+        let wanted = Wanted::read(request.payload)?;
         let asked = StandingsWanted {
             user: wanted.user()?,
             bank: wanted.text("bank")?,

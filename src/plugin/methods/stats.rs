@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `stats`: the instance in numbers.
+//! `stats`: counts and costs of the whole instance.
 
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
@@ -10,9 +10,9 @@ use fairshare_engine::engine::answers::{self, LastPush, PushStats};
 use std::borrow::Cow;
 use std::time::UNIX_EPOCH;
 
-/// Answers with the numbers of the instance.
+/// Answers with the counts and costs of the instance.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
-    let check = Wanted::of(payload).and_then(|wanted| wanted.flag("check"));
+    let check = Wanted::read(payload).and_then(|wanted| wanted.flag("check"));
     let check = check.map_err(|fault| unreadable("stats", fault))?;
     let heading = heading(plugin, host)?;
     let mut stats = plugin.engine.view(|view| answers::stats(view, heading)).ok_or_else(busy)?;

@@ -8,7 +8,7 @@ use crate::plugin::why::reply;
 use fairshare_engine::engine::answers;
 use fairshare_protocol::wire;
 
-/// Answers with banks and associations, their usage as of now, and how the tree is ranked.
+/// Answers with a page of banks and associations: their usage as of now, and their ranks.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let (first, most) = wire::tree_page(payload).map_err(|fault| refuse(host.plugin(), "tree", &fault))?;
     let now = host.now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is said of whom, and how pushes in parts and pages are asked for.
+//! Tests of the record that an error names, of staged pushes, and of requests for pages.
 
 use super::{association, without};
 use fairshare_engine::engine::answers::PageWanted;
@@ -9,7 +9,7 @@ use fairshare_protocol::wire::{self, Beginning, WireError};
 use serde_json::{Value, json};
 
 #[test]
-fn a_fault_names_whom_it_is_about() {
+fn an_error_names_the_subject_of_the_record() {
     let read = |array: &str, record: Value| {
         let mut payload = json!({"queues": [], "projects": [], "banks": [], "priority_factors": []});
         payload["push"] = json!(1);
@@ -51,7 +51,7 @@ fn a_fault_names_whom_it_is_about() {
 }
 
 #[test]
-fn parts_go_on_counting() {
+fn parts_continue_the_numbering_of_records() {
     let mut reader = Reader::default();
     let part = |record: Value| json!({"push": 1, "associations": [association(), record]}).to_string();
     assert!(wire::policy_part(Some(&part(association())), &mut reader).is_ok());
@@ -62,7 +62,7 @@ fn parts_go_on_counting() {
 }
 
 #[test]
-fn a_push_in_parts_begins_with_what_is_wanted() {
+fn policy_begin_takes_its_options_or_their_defaults() {
     let usual = Beginning { dry_run: false, keeps_config: false, expires: 60 };
     assert_eq!(wire::policy_begin(None), Ok(usual));
     assert_eq!(wire::policy_begin(Some("{\"later\":1}")), Ok(usual));
@@ -82,7 +82,7 @@ fn a_push_in_parts_begins_with_what_is_wanted() {
 }
 
 #[test]
-fn a_page_says_where_it_begins() {
+fn a_request_for_a_page_names_its_begin() {
     let page = |text: &str| wire::page(Some(text));
     assert_eq!(wire::page(None), Ok(PageWanted { after: None, user: None, most: 1000, most_held: 2000 }));
     assert_eq!(
@@ -106,7 +106,7 @@ fn a_page_says_where_it_begins() {
 }
 
 #[test]
-fn what_an_admin_writes_by_hand_must_be_known() {
+fn an_unknown_load_time_option_is_an_error() {
     for (conf, text) in [
         (
             json!({"confg": {}}),
@@ -126,7 +126,7 @@ fn what_an_admin_writes_by_hand_must_be_known() {
         let read = wire::load_config(&conf.to_string(), &mut Reader::default()).map(drop);
         assert_eq!(read, Err(WireError::Record(text.to_owned())), "{conf}");
     }
-    // A document may come from a newer database: what is unknown there is named, and does no harm.
+    // A document may come from a newer database, so an unknown key there gives a warning only.
     let mut reader = Reader::default();
     let conf = json!({"config": {"associatons": [], "config": {}}}).to_string();
     assert!(wire::load_config(&conf, &mut reader).unwrap().is_some());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a push says of the tree, and what is said of it.
+//! Tests that parse the tree of a push, and the error texts of bad ones.
 
 use super::association;
 use fairshare::accrual::HalfLife;
@@ -36,7 +36,7 @@ fn read(part: Value) -> Result<SitePart, WireError> {
 }
 
 #[test]
-fn a_tree_is_read_from_the_records_it_is_spread_over() {
+fn a_tree_is_read_from_banks_and_associations() {
     let site = read(json!({
         "push": 1,
         "tree": tree(),
@@ -58,16 +58,16 @@ fn a_tree_is_read_from_the_records_it_is_spread_over() {
         .map(|bank| (bank.name.as_str(), bank.parent.as_ref().map(|parent| parent.as_str()), bank.active))
         .collect();
     assert_eq!(banks, [("root", None, true), ("A", Some("root"), false)]);
-    // A record without a leaf is none of the tree: so is the instance owner's.
+    // A record without shares and usage is not in the tree. The instance owner's record is such a one.
     assert_eq!(site.associations.len(), 1);
     let ann = &site.associations[0];
     assert_eq!((&*ann.name, ann.shares, ann.usage), ("ann", Shares::Count(3), Some(1.5)));
     assert_eq!(ann.counted, Watermark::through(17.0));
 }
 
-/// It may come from a program that does not know of it.
+/// An older program may push the tree without a reset period.
 #[test]
-fn without_a_reset_period_it_is_flux_accountings() {
+fn a_tree_without_a_reset_period_has_flux_accountings() {
     let mut tree = tree();
     tree.as_object_mut().unwrap().remove("reset");
     let site = read(json!({"push": 1, "tree": tree})).unwrap();
@@ -75,13 +75,13 @@ fn without_a_reset_period_it_is_flux_accountings() {
 }
 
 #[test]
-fn a_policy_without_a_tree_is_none() {
+fn a_push_without_a_tree_has_no_rule() {
     let plain = json!({"push": 1, "associations": [association()], "banks": [{"bank": "A", "priority": 1}]});
     assert_eq!(read(plain), Ok(SitePart::default()));
 }
 
 #[test]
-fn what_is_wrong_with_a_tree_is_named() {
+fn an_error_names_the_member_of_the_tree() {
     let changed = |mut record: Value, key: &str, value: Value| {
         record[key] = value;
         record
@@ -125,9 +125,9 @@ fn what_is_wrong_with_a_tree_is_named() {
     assert_eq!(read(json!({"push": 1, "tree": []})), Err(WireError::WrongType("tree")));
 }
 
-/// The command asks this before it pushes: what would be refused is to be known by then.
+/// The command checks a document before it pushes, so it must find the errors that the plugin would find.
 #[test]
-fn a_document_whose_tree_can_not_be_right_is_refused() {
+fn a_document_with_an_invalid_tree_is_rejected() {
     let whole = |parent: &str| {
         json!({
             "associations": [leaf()],
@@ -144,7 +144,7 @@ fn a_document_whose_tree_can_not_be_right_is_refused() {
     assert_eq!(document::check(&whole("root").to_string()), Ok((Vec::new(), 0)));
     let refused = document::check(&whole("nowhere").to_string()).unwrap_err();
     assert_eq!(refused, "tree: bank \"A\": its parent \"nowhere\" does not exist");
-    // Without a rule it is no tree, and nobody looks at parents.
+    // Without a rule the document has no tree, so parents are not checked.
     let mut plain = whole("nowhere");
     plain["tree"] = Value::Null;
     assert_eq!(document::check(&plain.to_string()), Ok((Vec::new(), 0)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Shared by the methods `explain`, `standing` and `jobs`, which every user may call, and `stats`, which the instance owner may call.
+//! Code that the methods `explain`, `standing` and `jobs` share, which every user may call, and `stats`, which admins
+//! may call.
 //!
 //! A guest may ask about their own jobs and associations; the plugin refuses any other request with a text. It identifies a guest by
 //! the user id that Flux gives for the request. It writes nothing that a guest sends to the log.

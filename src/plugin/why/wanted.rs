@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What `explain`, `standing`, `jobs` and `stats` are asked for. Who asks is never read here.
+//! Reads the requests of `explain`, `standing`, `jobs` and `stats`. The sender is not in the payload.
 
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::value::{Members, describe};
@@ -7,23 +7,23 @@ use fairshare_protocol::wire::{WireError, object};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
-/// Jobs that one request may ask about.
+/// The most jobs that one request may ask about.
 const MOST_EXPLAINED: usize = 100;
-/// Rows of a page.
+/// The most rows of a page.
 const MOST_JOBS: usize = 2000;
 const USUAL_JOBS: usize = 500;
 const MOST_STANDINGS: usize = 100;
 
-/// The members of a request. It may lack a payload.
+/// The members of a request. A request may lack a payload.
 pub struct Wanted<'a>(Members<'a>);
 
 impl<'a> Wanted<'a> {
-    pub fn of(payload: Option<&'a str>) -> Result<Self, WireError> {
+    pub fn read(payload: Option<&'a str>) -> Result<Self, WireError> {
         payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text))).map(Wanted)
     }
 
-    /// A member, if it is there and not null. `takes` says what it may be, for the refusal.
-    fn member<T: DeserializeOwned>(
+    /// Returns a member, or `None` if it is absent or null. `takes` describes the expected value for the error text.
+    fn read_member<T: DeserializeOwned>(
         &self,
         key: &str,
         takes: &str,
@@ -35,53 +35,54 @@ impl<'a> Wanted<'a> {
         read.ok_or_else(wrong).map(Some)
     }
 
-    fn most(&self, most: usize, usual: usize) -> Result<usize, WireError> {
+    fn read_limit(&self, most: usize, usual: usize) -> Result<usize, WireError> {
         let takes = format!("an integer from 1 to {most}");
-        Ok(self.member("limit", &takes, |limit| (1..=most).contains(limit))?.unwrap_or(usual))
+        Ok(self.read_member("limit", &takes, |limit| (1..=most).contains(limit))?.unwrap_or(usual))
     }
 
-    /// The jobs to be explained.
+    /// Returns the jobs to explain.
     pub fn explained(&self) -> Result<Vec<JobId>, WireError> {
         let takes = format!("an array of 1 to {MOST_EXPLAINED} job ids");
-        let ids = self.member::<Vec<u64>>("jobs", &takes, |ids| (1..=MOST_EXPLAINED).contains(&ids.len()))?;
+        let ids =
+            self.read_member::<Vec<u64>>("jobs", &takes, |ids| (1..=MOST_EXPLAINED).contains(&ids.len()))?;
         let ids = ids.ok_or_else(|| WireError::Record(format!("jobs: expected {takes}")))?;
-        // Each is explained once, however often it is named.
+        // A job is explained once, however often the request names it.
         let mut seen = BTreeSet::new();
         Ok(ids.into_iter().filter(|id| seen.insert(*id)).map(JobId).collect())
     }
 
     pub fn ids(&self) -> Result<Option<Vec<JobId>>, WireError> {
         let takes = format!("an array of at most {MOST_JOBS} job ids");
-        let ids = self.member::<Vec<u64>>("ids", &takes, |ids| ids.len() <= MOST_JOBS)?;
+        let ids = self.read_member::<Vec<u64>>("ids", &takes, |ids| ids.len() <= MOST_JOBS)?;
         Ok(ids.map(|ids| ids.into_iter().map(JobId).collect()))
     }
 
     pub fn after_job(&self) -> Result<Option<JobId>, WireError> {
-        Ok(self.member("after", "a job id", |_| true)?.map(JobId))
+        Ok(self.read_member("after", "a job id", |_| true)?.map(JobId))
     }
 
     pub fn after_association(&self) -> Result<Option<(UserId, String)>, WireError> {
-        let pair = self.member::<(u32, String)>("after", "[userid, bank]", |_| true)?;
+        let pair = self.read_member::<(u32, String)>("after", "[userid, bank]", |_| true)?;
         Ok(pair.map(|(user, bank)| (UserId(user), bank)))
     }
 
     pub fn user(&self) -> Result<Option<UserId>, WireError> {
-        Ok(self.member("user", "a user id", |_| true)?.map(UserId))
+        Ok(self.read_member("user", "a user id", |_| true)?.map(UserId))
     }
 
     pub fn text(&self, key: &str) -> Result<Option<String>, WireError> {
-        self.member(key, "a name", |_| true)
+        self.read_member(key, "a name", |_| true)
     }
 
     pub fn flag(&self, key: &str) -> Result<bool, WireError> {
-        Ok(self.member(key, "true or false", |_| true)?.unwrap_or(false))
+        Ok(self.read_member(key, "true or false", |_| true)?.unwrap_or(false))
     }
 
     pub fn most_jobs(&self) -> Result<usize, WireError> {
-        self.most(MOST_JOBS, USUAL_JOBS)
+        self.read_limit(MOST_JOBS, USUAL_JOBS)
     }
 
     pub fn most_standings(&self) -> Result<usize, WireError> {
-        self.most(MOST_STANDINGS, MOST_STANDINGS)
+        self.read_limit(MOST_STANDINGS, MOST_STANDINGS)
     }
 }
