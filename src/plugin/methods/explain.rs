@@ -88,7 +88,7 @@ fn remove_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
         hold.frees.retain(|freeing| is_own(freeing.id));
         hold.frees_total = hold.frees.len();
         if hold.kept_for.is_some_and(|id| !is_own(id)) {
-            hold.forget_kept_for();
+            hold.remove_kept_for();
         }
     }
 }

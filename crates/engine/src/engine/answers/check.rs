@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A recount from scratch, to be compared with the counters in use.
+//! Recounts from scratch, and compares the result with the counters in use.
 
 use super::super::View;
 use super::heading::Overruled;
@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 pub struct Check {
     /// Live jobs.
     pub jobs: usize,
-    /// Of these, jobs that wait for an association.
+    /// Of these, jobs without an association.
     pub waiting: usize,
-    /// Associations known.
+    /// The number of associations.
     pub associations: usize,
-    /// What running jobs were given.
+    /// The resources of running jobs.
     #[serde(default)]
     pub running: Running,
-    /// Associations whose counters differ from the recount. Always empty, or this is a bug.
+    /// Associations whose counters differ from the recount. If there are any, the plugin has a bug.
     pub drift: Vec<Drift>,
     /// Set while another priority plugin decides.
     pub overruled: Option<Overruled>,
@@ -32,16 +32,16 @@ pub struct Drift {
     pub userid: UserId,
     /// The bank.
     pub bank: BankName,
-    /// The counters, in words.
+    /// The counters that differ, in words.
     pub what: String,
 }
 
-/// What running jobs were given, as their R says. Limits count what was asked for.
+/// The resources of running jobs, from their R. Limits count the requested resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Running {
     /// Running jobs.
     pub jobs: usize,
-    /// Of these, jobs whose R can't be read.
+    /// Of these, jobs whose R cannot be read.
     pub unread: usize,
     /// Nodes.
     pub nodes: u64,
@@ -49,22 +49,22 @@ pub struct Running {
     pub cores: u64,
     /// GPUs.
     pub gpus: u64,
-    /// When the first of them began, in seconds since the epoch.
+    /// The earliest start time in R, in seconds since the epoch.
     pub since: Option<f64>,
-    /// When the first of them was submitted.
+    /// The earliest time of submission, in seconds since the epoch.
     pub submitted: Option<f64>,
 }
 
-fn earlier(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    one.into_iter().chain(other).reduce(f64::min)
+fn earlier_time(former: Option<f64>, other: Option<f64>) -> Option<f64> {
+    former.into_iter().chain(other).reduce(f64::min)
 }
 
-/// What running jobs were given.
-fn running(view: &View<'_>) -> Running {
+/// Returns the sum of the resources of running jobs.
+fn sum_running(view: &View<'_>) -> Running {
     let mut sum = Running::default();
     for (_, job) in view.ledger.jobs().filter(|(_, job)| job.phase == Phase::Run) {
         sum.jobs += 1;
-        sum.submitted = earlier(sum.submitted, job.submitted);
+        sum.submitted = earlier_time(sum.submitted, job.submitted);
         let Some(given) = job.allocation.as_deref() else {
             sum.unread += 1;
             continue;
@@ -72,12 +72,12 @@ fn running(view: &View<'_>) -> Running {
         sum.nodes = sum.nodes.saturating_add(given.nodes);
         sum.cores = sum.cores.saturating_add(given.cores);
         sum.gpus = sum.gpus.saturating_add(given.gpus);
-        sum.since = earlier(sum.since, given.start);
+        sum.since = earlier_time(sum.since, given.start);
     }
     sum
 }
 
-/// Recounts all live jobs and compares.
+/// Recounts all live jobs, and compares the result with the counters in use.
 pub fn check(view: &View<'_>) -> Check {
     let named = |(id, what)| {
         let association = view.book.association(id)?;
@@ -87,7 +87,7 @@ pub fn check(view: &View<'_>) -> Check {
         jobs: view.ledger.len(),
         waiting: view.ledger.waiting().count(),
         associations: view.book.len(),
-        running: running(view),
+        running: sum_running(view),
         drift: view.ledger.drift().into_iter().filter_map(named).collect(),
         overruled: None,
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The members with which `explain`, `standing` and `stats` begin.
+//! The members at the start of `explain`, `standing` and `stats`.
 
 use crate::engine::View;
 use crate::ids::{JobId, Word};
@@ -16,7 +16,7 @@ pub struct Heading {
     pub generation: u64,
     /// Whether fair-share is live.
     pub live: bool,
-    /// Counts pushes, and refreshes that changed a fair-share.
+    /// The number of pushes, and of refreshes that changed a fair-share.
     pub live_generation: u64,
     /// The ranking policy of the live tree, if there is a tree.
     pub policy: Option<Word>,
@@ -24,7 +24,7 @@ pub struct Heading {
     pub overruled: Option<Overruled>,
 }
 
-/// A job that has another priority in Flux than the plugin posted: another priority plugin decides.
+/// A job whose priority in Flux differs from the posted one, which shows that another priority plugin decides.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overruled {
     /// The job.
@@ -38,7 +38,7 @@ pub struct Overruled {
 }
 
 impl Overruled {
-    /// Returns a sentence in which the job has this name.
+    /// Returns a sentence about the job, which it names `job`.
     pub fn sentence(&self, job: &str) -> String {
         format!(
             "another priority plugin decides: job {job} has priority {} in Flux, mf_priority gave it {}",

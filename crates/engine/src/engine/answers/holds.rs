@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which limits hold a job now, and which jobs of its association would free it. A job keeps the name of the limit that held
-//! it first, though it may be another one by now: what counts is what it would exceed.
+//! The limits that a held job exceeds now, and the jobs whose end would free headroom. A dependency keeps the name of
+//! the limit that first held the job, even if another limit holds it now.
 
 use super::super::View;
 use crate::accounts::{AssociationId, Target};
@@ -9,9 +9,9 @@ use crate::limits::{Holding, Job, Knowledge, OVERTAKEN, Phase};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// So many of the jobs that would free a limit are named.
+/// The most jobs that an answer names for one limit.
 const MOST_NAMED: usize = 20;
-/// So many are looked at.
+/// The most jobs that are visited for one limit.
 pub(super) const MOST_LOOKED_AT: usize = 1000;
 
 /// A limit that holds a job.
@@ -20,72 +20,72 @@ pub(super) const MOST_LOOKED_AT: usize = 1000;
 pub struct HoldNow {
     /// The dependency's name.
     pub limit: Word,
-    /// What it counts, such as `jobs`, `nodes` or `cores`.
+    /// The measure, such as `jobs`, `nodes` or `cores`.
     pub measure: Word,
-    /// Of which jobs: `running`, `scheduled`, or `both`.
+    /// The stage: `running`, `scheduled`, or `both`.
     pub stage: Word,
-    /// Whose jobs count together: `association`, `queue` (those of the association in one queue), `bank`, or `user`.
+    /// The limit scope: `association`, `queue` (the jobs of the association in one queue), `bank`, or `user`.
     pub scope: Word,
     /// The name of the scope, as in `[[fairshare.limits]]`; `None` for a limit in the record of an association or a queue.
     pub name: Option<String>,
-    /// The queue, if it is a limit of that.
+    /// The queue, if the limit applies to one.
     pub queue: Option<QueueName>,
     /// In use and reserved.
     pub used: u64,
-    /// Of that, what is reserved for released jobs.
+    /// Of that, the part reserved for released jobs.
     pub reserved: u64,
     /// The cap.
     #[serde(rename = "limit_is")]
     pub cap: u64,
-    /// What the job takes.
+    /// The amount that the job needs.
     pub needed: u64,
     /// The overtaken job for which the scope keeps its headroom.
     pub kept_for: Option<JobId>,
-    /// All of it in a sentence.
+    /// The hold in a sentence.
     pub text: String,
     /// The first of the jobs whose end frees headroom, by the time of their end.
     pub frees: Vec<Freeing>,
-    /// The number of all these jobs.
+    /// The number of all jobs whose end frees headroom.
     pub frees_total: usize,
-    /// When jobs that run now have freed enough headroom for this job, were it alone, in seconds since the epoch.
+    /// When the ends of running jobs have freed enough headroom for this job alone, in seconds since the epoch.
     pub latest: Option<f64>,
 }
 
-/// A job that takes headroom of a limit.
+/// A job that uses headroom of a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Freeing {
     /// The job.
     pub id: JobId,
-    /// `run`, `sched`, or `released` if it is on its way there.
+    /// `run`, `sched`, or `released` if it is on its way to SCHED.
     pub state: Word,
-    /// How much it takes.
+    /// The amount that it uses.
     pub amount: u64,
-    /// When it gives the headroom back at the latest, in seconds since the epoch; `None`: unknown.
+    /// The latest time of its end, in seconds since the epoch; `None`: unknown.
     pub by: Option<f64>,
 }
 
 impl HoldNow {
-    /// Returns true if associations share the limit: which job goes first then depends on all of them.
+    /// Returns true if several associations share the limit. Then the order of releases depends on all of them.
     pub fn is_shared(&self) -> bool {
         self.name.is_some()
     }
 
     /// Returns true if the end of no other job frees enough headroom.
-    pub fn is_for_ever(&self) -> bool {
+    pub fn exceeds_whole_cap(&self) -> bool {
         self.needed > self.cap
     }
 
-    /// Leaves out for which job headroom is kept: in private mode a guest does not learn of others' jobs.
-    pub fn forget_kept_for(&mut self) {
+    /// Removes the job for which headroom is kept: in private mode a guest sees no jobs of others.
+    pub fn remove_kept_for(&mut self) {
         if let Some(job) = self.kept_for.take() {
             self.text = self.text.replace(&format!("job {job}"), "a job of another user");
         }
     }
 }
 
-/// Returns the name of a scope: the kind of its target, or for a limit in a record, whose record it is.
-pub(super) fn scope(target: Option<&Target>, queue: Option<&QueueName>) -> Word {
+/// Returns the kind of a limit scope: that of its target, or for a limit in a record, the kind of the record.
+pub(super) fn scope_kind(target: Option<&Target>, queue: Option<&QueueName>) -> Word {
     Cow::Borrowed(match (target, queue) {
         (Some(target), _) => target.kind(),
         (None, Some(_)) => "queue",
@@ -93,7 +93,7 @@ pub(super) fn scope(target: Option<&Target>, queue: Option<&QueueName>) -> Word 
     })
 }
 
-fn state(job: &Job) -> &'static str {
+fn state_name(job: &Job) -> &'static str {
     match job.phase {
         Phase::Run => "run",
         Phase::Sched => "sched",
@@ -101,21 +101,21 @@ fn state(job: &Job) -> &'static str {
     }
 }
 
-/// The limits that a held job would exceed, in the order of the table; those over scopes come last.
-pub(super) fn current_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec<HoldNow> {
+/// Returns the limits that a held job exceeds, in the order of the table, with limits over limit scopes last.
+pub(super) fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec<HoldNow> {
     let Some(association) = job.association().filter(|_| is_ours_to_hold(view, job)) else {
         return Vec::new();
     };
     let holding = view.ledger.holding(&view.book, id).into_iter();
-    holding.map(|holding| hold_now(view, association, holding, now)).collect()
+    holding.map(|holding| show_hold(view, association, holding, now)).collect()
 }
 
 fn is_ours_to_hold(_view: &View<'_>, job: &Job) -> bool {
     job.is_held() || job.phase == Phase::Depend && job.knowledge != Knowledge::Known
 }
 
-fn hold_now(view: &View<'_>, association: AssociationId, holding: Holding, now: f64) -> HoldNow {
-    let whose = whose(view, association, &holding);
+fn show_hold(view: &View<'_>, association: AssociationId, holding: Holding, now: f64) -> HoldNow {
+    let owner = describe_owner(view, association, &holding);
     let Holding {
         hold,
         amount: Amount { stage, measure },
@@ -128,9 +128,9 @@ fn hold_now(view: &View<'_>, association: AssociationId, holding: Holding, now: 
         kept_for,
     } = holding;
     let cap = limit.cap();
-    let what = format!("{} {}", stage.adjective(), measure.name());
+    let counted = format!("{} {}", stage.adjective(), measure.name());
     let in_use = used.saturating_sub(reserved);
-    let mut text = format!("{in_use} of {cap} {what} of {whose} are in use");
+    let mut text = format!("{in_use} of {cap} {counted} of {owner} are in use");
     if reserved > 0 {
         text.push_str(&format!(", {reserved} are reserved for released jobs"));
     }
@@ -145,7 +145,7 @@ fn hold_now(view: &View<'_>, association: AssociationId, holding: Holding, now: 
         limit: Cow::Borrowed(hold.name()),
         measure: Cow::Borrowed(measure.name()),
         stage: Cow::Borrowed(stage.which()),
-        scope: scope(target.as_ref(), queue.as_ref()),
+        scope: scope_kind(target.as_ref(), queue.as_ref()),
         name: target.as_ref().map(Target::name),
         queue,
         used,
@@ -162,8 +162,8 @@ fn hold_now(view: &View<'_>, association: AssociationId, holding: Holding, now: 
     hold
 }
 
-/// Adds the jobs whose end would free headroom of the limit. When that is enough is told of limits of the association alone: where
-/// associations share a limit, who goes first depends on all of them.
+/// Adds the jobs whose end would free headroom of the limit. Sets `latest` only for limits of one association,
+/// because other associations may take the headroom of a shared one.
 fn add_frees(
     view: &View<'_>,
     hold: &mut HoldNow,
@@ -194,13 +194,13 @@ fn add_frees(
             hold.latest = by;
         }
         if hold.frees.len() < MOST_NAMED {
-            hold.frees.push(Freeing { id, state: Cow::Borrowed(state(other)), amount, by });
+            hold.frees.push(Freeing { id, state: Cow::Borrowed(state_name(other)), amount, by });
         }
     }
 }
 
-fn whose(view: &View<'_>, association: AssociationId, holding: &Holding) -> String {
-    let whose = match &holding.target {
+fn describe_owner(view: &View<'_>, association: AssociationId, holding: &Holding) -> String {
+    let owner = match &holding.target {
         None => view
             .book
             .association(association)
@@ -213,7 +213,7 @@ fn whose(view: &View<'_>, association: AssociationId, holding: &Holding) -> Stri
         Some(Target::EachUser) => "its user over all banks".to_owned(),
     };
     match &holding.queue {
-        Some(queue) => format!("{whose}, queue {queue}"),
-        None => whose,
+        Some(queue) => format!("{owner}, queue {queue}"),
+        None => owner,
     }
 }

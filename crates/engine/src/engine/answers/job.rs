@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answer to `explain`: why a job is where it is.
+//! The answer to `explain`: the priority of a job, and the reasons why it is held or blocked.
 
 use super::super::View;
 use super::super::{Change, Changes, JobFacts, PricedJob, State, Turn};
 use super::heading::Heading;
-use super::holds::{HoldNow, current_holds};
+use super::holds::{HoldNow, list_holds};
 use super::note;
-use super::others::{Keeper, other_keepers, suggestions, unnamed_keepers};
+use super::others::{Keeper, count_unnamed_keepers, list_keepers, list_suggestions};
 use super::release::{Release, foresee_release};
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
 use crate::limits::{Job, PlaceInLine};
@@ -20,9 +20,9 @@ pub struct Explained {
     /// The state of the plugin.
     #[serde(flatten)]
     pub heading: Heading,
-    /// The jobs that are explained, in the order of the request.
+    /// The explained jobs, in the order of the request.
     pub jobs: Vec<Why>,
-    /// The jobs that are not.
+    /// The jobs that are not explained.
     #[serde(default)]
     pub refused: Vec<Refused>,
 }
@@ -40,19 +40,19 @@ pub struct Refused {
 /// A code for programs and a text for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// One of a few words.
+    /// One of a few fixed words.
     #[serde(default)]
     pub code: Word,
-    /// The same in a sentence, with the names that it is about.
+    /// The reason in a sentence.
     pub text: String,
 }
 
-/// The posted priority of a job is stale.
+/// The difference of a stale posted priority.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lag {
-    /// The current priority less the posted one.
+    /// The current priority minus the posted one.
     pub by: i64,
-    /// Why the current one was not posted.
+    /// Why the current priority was not posted.
     #[serde(flatten)]
     pub reason: Note,
 }
@@ -66,7 +66,7 @@ pub struct ExplainedPriority {
     pub outcome: Word,
     /// The sum of the terms; `None` if the urgency alone decides.
     pub sum: Option<f64>,
-    /// The rounded sum, likewise.
+    /// The rounded sum; `None` if the urgency alone decides.
     pub rounded: Option<f64>,
     /// The urgency of the job at that time, 0 to 31.
     #[serde(default)]
@@ -76,7 +76,7 @@ pub struct ExplainedPriority {
 }
 
 impl ExplainedPriority {
-    /// Returns a priority with the terms that are shown of a job of this `age`.
+    /// Returns a priority with the terms that are shown for a job of this `age`.
     fn new(made: &Explanation, urgency: u8, age: f64) -> ExplainedPriority {
         let by_terms = made.is_by_terms();
         ExplainedPriority {
@@ -101,26 +101,26 @@ pub struct PostedPriority {
     /// The generation of live fair-shares at that time.
     #[serde(default)]
     pub generation: u64,
-    /// All reasons in one.
+    /// All reasons joined.
     pub reason: Option<Note>,
-    /// The changes since the priority before, the most telling first.
+    /// The changes since the priority before, the most important first.
     #[serde(default)]
     pub reasons: Vec<Note>,
-    /// The last change that somebody made, if the changes since happened by themselves.
+    /// The last change by a push, an update or the configuration, if only usage and age changed since.
     pub before: Option<EarlierChange>,
 }
 
 /// Why an earlier priority was posted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EarlierChange {
-    /// All reasons in one.
+    /// All reasons joined.
     #[serde(flatten)]
     pub reason: Note,
     /// When that priority was posted, in seconds since the epoch.
     pub when: f64,
 }
 
-/// Why a job is where it is.
+/// The explanation of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Why {
@@ -128,15 +128,15 @@ pub struct Why {
     pub id: JobId,
     /// Its user.
     pub userid: UserId,
-    /// The bank it counts in; without one, the bank that it names.
+    /// The bank in which it counts; without an association, the bank of its jobspec.
     pub bank: Option<BankName>,
-    /// The queue it names.
+    /// The queue of its jobspec.
     pub queue: Option<QueueName>,
-    /// The queue that this one is a virtual queue of.
+    /// The parent queue, if its queue is a virtual queue.
     pub parent_queue: Option<QueueName>,
-    /// Whether the scheduler keeps the jobs of all queues in one list. `None`: unknown.
+    /// True if the scheduler keeps the jobs of all queues in one list. `None`: unknown.
     pub one_queue_list: Option<bool>,
-    /// The project that it names.
+    /// The project of its jobspec.
     pub project: Option<String>,
     /// Its urgency, 0 to 31.
     pub urgency: i64,
@@ -144,13 +144,13 @@ pub struct Why {
     pub state: Word,
     /// When it was submitted, in seconds since the epoch.
     pub submitted: Option<f64>,
-    /// The nodes it counts as.
+    /// The nodes of its size.
     pub nodes: u64,
-    /// The cores it counts as.
+    /// The cores of its size.
     pub cores: u64,
     /// Its time limit in seconds, if it has one.
     pub duration: Option<f64>,
-    /// The fair-share of its association.
+    /// The fair-share of its association, if it has one.
     pub fairshare: Option<f64>,
     /// Its posted priority, if it has one.
     pub posted: Option<PostedPriority>,
@@ -158,43 +158,43 @@ pub struct Why {
     pub exact: Option<ExplainedPriority>,
     /// Set if the posted priority is stale.
     pub lag: Option<Lag>,
-    /// Its turn, if jobs of an association take turns.
+    /// Its number in the interleaved order, if jobs of an association take turns.
     pub turn: Option<Turn>,
-    /// Whether limits hold it: in DEPEND, in PRIORITY, or in SCHED at priority 0.
+    /// True if limits hold it: in DEPEND, in PRIORITY, or in SCHED at priority 0.
     #[serde(rename = "held")]
     pub is_held: bool,
-    /// The dependency names that it carries.
+    /// The names of our dependencies on it.
     pub carries: Vec<String>,
-    /// The limits that hold it now.
+    /// The limits that it exceeds now.
     pub holds: Vec<HoldNow>,
-    /// When they release it.
+    /// The time of its release.
     #[serde(flatten)]
     pub release: Release,
-    /// Its place among the held jobs of its line.
+    /// Its position among the held jobs that are released in the same order.
     pub line: Option<PlaceInLine>,
-    /// What else keeps it.
+    /// The keepers that block it.
     pub others: Vec<Keeper>,
     /// The number of `others`, and of the dependencies of other plugins that are not named there.
     pub others_total: usize,
-    /// What would help, best first.
+    /// Suggestions, best first.
     pub helps: Vec<Note>,
 }
 
-/// A job whose names are known.
-fn carried(job: &Job) -> Option<&Job> {
+/// Returns the job if the names of its dependencies are known.
+fn with_known_names(job: &Job) -> Option<&Job> {
     Some(job).filter(|job| !job.is_unread())
 }
 
-/// Explains a job. `facts` are what Flux reports of it at this moment.
+/// Explains a job at `now`. `facts` are Flux's present facts about the job. Returns `None` if the job is unknown.
 pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     let id = facts.id;
     let job = view.ledger.job(id)?;
     let association = job.association();
-    let holds = current_holds(view, id, job, now);
+    let holds = list_holds(view, id, job, now);
     let release = foresee_release(view, id, job, &holds, now);
     let priced = view.priced(id);
-    let others = other_keepers(view, id, job, facts, priced.as_ref());
-    let helps = suggestions(view, job, facts, &holds, &release, &others, now);
+    let others = list_keepers(view, id, job, facts, priced.as_ref());
+    let helps = list_suggestions(view, job, facts, &holds, &release, &others, now);
     let rules = view.ledger.rules();
     let age = view.true_age(job, now);
     Some(Why {
@@ -212,18 +212,18 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         cores: job.size.cores,
         duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
         fairshare: association.and_then(|association| view.fairshare(association)),
-        posted: priced.as_ref().map(|priced| posted(view, job, priced, age)),
+        posted: priced.as_ref().map(|priced| explain_posted(view, job, priced, age)),
         exact: priced.as_ref().map(|priced| ExplainedPriority::new(&priced.exact, priced.urgency, age)),
-        lag: priced.as_ref().and_then(|priced| lag(view, id, priced)),
+        lag: priced.as_ref().and_then(|priced| explain_lag(view, id, priced)),
         turn: priced.as_ref().and_then(|priced| priced.turn),
         is_held: job.is_held() || !holds.is_empty(),
-        carries: carried(job)
+        carries: with_known_names(job)
             .map(|job| job.names.iter(rules).map(|name| name.to_string()).collect())
             .unwrap_or_default(),
         line: view.ledger.place_in_line(id),
         holds,
         release,
-        others_total: others.len() + unnamed_keepers(view, facts),
+        others_total: others.len() + count_unnamed_keepers(view, facts),
         others,
         helps,
     })
@@ -240,39 +240,40 @@ fn state_name(state: State) -> &'static str {
     }
 }
 
-fn posted(view: &View<'_>, job: &Job, priced: &PricedJob, age: f64) -> PostedPriority {
-    let reasons = made(view, job, priced, priced.changes);
+fn explain_posted(view: &View<'_>, job: &Job, priced: &PricedJob, age: f64) -> PostedPriority {
+    let reasons = list_reasons(view, job, priced, priced.changes);
     PostedPriority {
         made: ExplainedPriority::new(&priced.posted, priced.urgency, age),
         when: Some(priced.when),
         generation: priced.generation,
-        reason: join(&reasons),
-        before: made_before(view, job, priced),
+        reason: join_notes(&reasons),
+        before: explain_earlier_change(view, job, priced),
         reasons,
     }
 }
 
-/// Joins reasons to one: the code of the first, and the texts of all.
-fn join(notes: &[Note]) -> Option<Note> {
+/// Joins reasons to one, with the code of the first and the texts of all.
+fn join_notes(notes: &[Note]) -> Option<Note> {
     let text = notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ");
     notes.first().map(|first| Note { code: first.code.clone(), text })
 }
 
-/// Why the posted priority was posted.
-fn made(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Changes) -> Vec<Note> {
-    changes.all().map(|change| changed(view, job, priced, changes, change)).collect()
+/// Returns the reasons for the posted priority.
+fn list_reasons(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Changes) -> Vec<Note> {
+    changes.all().map(|change| describe_change(view, job, priced, changes, change)).collect()
 }
 
-/// Returns what somebody changed before usage or age moved the priority.
-fn made_before(view: &View<'_>, job: &Job, priced: &PricedJob) -> Option<EarlierChange> {
+/// Returns the last change before usage or age alone changed the priority. Returns `None` if that was the submission
+/// or a load.
+fn explain_earlier_change(view: &View<'_>, job: &Job, priced: &PricedJob) -> Option<EarlierChange> {
     let (changes, when) = priced.earlier?;
     if [Change::Submitted, Change::Loaded].into_iter().any(|change| changes.has(change)) {
         return None;
     }
-    Some(EarlierChange { reason: join(&made(view, job, priced, changes))?, when })
+    Some(EarlierChange { reason: join_notes(&list_reasons(view, job, priced, changes))?, when })
 }
 
-fn changed(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Changes, change: Change) -> Note {
+fn describe_change(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Changes, change: Change) -> Note {
     let bank = || view.bank_of(job.association()).map_or(String::new(), |bank| format!(" {bank}"));
     match change {
         Change::Submitted => note("submitted", "it is the first since the job was submitted"),
@@ -284,7 +285,7 @@ fn changed(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Changes, cha
             note("urgency", format!("the job's urgency was changed from {former} to {}", priced.urgency))
         }
         Change::Jobspec => note("jobspec", "the job's jobspec was updated"),
-        Change::Weights => changed_weights(view, changes),
+        Change::Weights => describe_weight_change(view, changes),
         Change::ZeroScore => {
             note("zero-score", "a push changed what a score of 0 or less means (zero_score)")
         }
@@ -315,7 +316,7 @@ fn changed(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Changes, cha
     }
 }
 
-fn changed_weights(view: &View<'_>, changes: Changes) -> Note {
+fn describe_weight_change(view: &View<'_>, changes: Changes) -> Note {
     let factors = view.weighed.all().enumerate();
     let names: Vec<&str> =
         factors.filter(|(place, _)| changes.has_weight(*place)).map(|(_, (factor, _))| factor.name).collect();
@@ -330,19 +331,19 @@ fn changed_weights(view: &View<'_>, changes: Changes) -> Note {
     note("weight", text)
 }
 
-fn lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
+fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
     let by = i64::from(priced.exact.priority) - i64::from(priced.posted.priority);
     if by == 0 {
         return None;
     }
-    // Not the whole snapshot, which looks at every job: this is asked of many jobs in one turn.
+    // The whole snapshot would visit every job, and one request asks about many jobs.
     let (last, is_refreshing) = view.refresh.last_refresh();
     let right_to = last.and_then(|last| last.right_to);
     let depth = view.batches.ordered;
     let reason = if is_refreshing {
         note("refresh-under-way", "a refresh is under way")
     } else if !view.posted.is_stale(id) {
-        note("since-refresh", next_prices(view))
+        note("since-refresh", describe_next_posting(view))
     } else if right_to.is_some_and(|to| to < depth) {
         let text = format!("a refresh posts {} prices at most; the next one goes on", view.budget());
         note("budget", text)
@@ -355,13 +356,13 @@ fn lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
     Some(Lag { by, reason })
 }
 
-/// That a price changed since prices were posted, and what posts it.
-fn next_prices(view: &View<'_>) -> String {
+/// Describes that the current priority changed after the last posting, and when the next posting comes.
+fn describe_next_posting(view: &View<'_>) -> String {
     let refresh = view.settings.refresh;
     if !view.is_live() {
         "it changed since prices were last asked for; a push asks for all".to_owned()
     } else if refresh > 0.0 {
-        format!("it changed since the last refresh; they come every {}", super::span(refresh))
+        format!("it changed since the last refresh; they come every {}", super::format_span(refresh))
     } else {
         "it changed since the last refresh; the next comes with a push".to_owned()
     }

@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When limits let a held job go whoever starts meanwhile, and whenever.
+//! Computes when limits release a held job at the latest, for every order and time in which other jobs may start.
 //!
-//! With more room a job does not always go sooner: another may fit then that comes before it, and take more than there was more.
-//! So what may happen is enclosed between two ledgers. In the fullest whoever counts and does not run takes its place to run too, and
-//! gives back nothing; and so does each held job from when it may have gone before this one. In the emptiest none of these takes
-//! anything: who finds no room there finds none at all. Jobs that run end when their time is up, in both.
+//! More headroom does not always release a job sooner: another job that comes before it may then fit, and take more
+//! than was added. So the computation bounds the possible courses by two ledgers. In the fullest ledger, every
+//! counted job that does not run yet counts as running and never ends, and so does each held job as soon as it may
+//! have been released before the wanted one. In the emptiest ledger, none of these jobs counts. A job that exceeds a
+//! limit in the emptiest ledger exceeds it in every course. In both ledgers, running jobs end at their time limit.
 
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use crate::limits::{Demand, Grant, HoldSet, Ledger, Line, Phase, Released, Rule};
 use std::collections::BTreeSet;
 
-pub(super) struct Enclosed<'a> {
+pub(super) struct Bounds<'a> {
     book: &'a Book,
     association: AssociationId,
-    /// The job that is asked about.
+    /// The job whose release is wanted.
     wanted: JobId,
     fullest: Ledger,
     emptiest: Ledger,
-    /// Held jobs that find room in the emptiest, and that come after this one: where it fits it goes before them.
+    /// Held jobs that fit in the emptiest ledger and come after the wanted job. If the wanted job fits, it is
+    /// released before them.
     behind: Vec<JobId>,
-    /// Jobs that end, by time.
+    /// Jobs that end, by the bits of the time in seconds since the epoch.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
 }
 
-impl<'a> Enclosed<'a> {
-    /// `excerpt` knows the `counted` jobs of the association, and those that may go before `wanted`.
+impl<'a> Bounds<'a> {
+    /// Makes the bounds. `excerpt` holds the `counted` jobs of the association, each with the latest time of its end,
+    /// and the jobs that may be released before `wanted`.
     pub fn new(
         book: &'a Book,
         association: AssociationId,
@@ -34,31 +37,32 @@ impl<'a> Enclosed<'a> {
         excerpt: Ledger,
         counted: &[(JobId, Option<f64>)],
         now: f64,
-    ) -> Enclosed<'a> {
+    ) -> Bounds<'a> {
         let (mut fullest, mut emptiest) = (excerpt.clone(), excerpt);
         let mut ends = BTreeSet::new();
         for (id, by) in counted {
             if fullest.job(*id).is_some_and(|job| job.phase < Phase::Run) {
-                take_for_ever(&mut fullest, *id);
+                take_indefinitely(&mut fullest, *id);
             }
             match by {
                 Some(by) => {
                     ends.insert((by.max(now).to_bits(), *id));
                 }
-                // One that runs and has no time limit may end at any time.
+                // A running job without a time limit may end at any time.
                 None => {
                     emptiest.remove(*id);
                 }
             }
         }
-        Enclosed { book, association, wanted, fullest, emptiest, behind: Vec::new(), ends, now }
+        Bounds { book, association, wanted, fullest, emptiest, behind: Vec::new(), ends, now }
     }
 
-    /// When the job is released at the latest, if anybody can say, and if so many looks at held jobs tell: else none is left.
+    /// Returns the latest time of the release, in seconds since the epoch, or `None` if it is unknown. Subtracts the
+    /// visits of held jobs from `looks`, and returns `None` when `looks` reaches 0.
     pub fn latest(mut self, looks: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
-            *looks = looks.saturating_sub(self.note_who_fits());
+            *looks = looks.saturating_sub(self.note_fitting_jobs());
             let blocking = self.fullest.exceeded_by(self.book, self.wanted);
             if blocking.is_empty() {
                 return Some(at);
@@ -69,8 +73,9 @@ impl<'a> Enclosed<'a> {
                 self.emptiest.remove(*id);
             }
             if ended.len() > 1 {
-                // Which of them ends first nobody can say: between two of them others may fit, and this one not.
-                *looks = looks.saturating_sub(self.note_who_fits());
+                // These jobs may end in any order. Between two of their ends, other jobs may fit while the wanted one
+                // does not.
+                *looks = looks.saturating_sub(self.note_fitting_jobs());
                 *looks = looks.saturating_sub(self.let_overtake(blocking));
             }
             if *looks == 0 {
@@ -82,7 +87,7 @@ impl<'a> Enclosed<'a> {
         }
     }
 
-    /// The jobs that end next, all at one time.
+    /// Removes and returns the jobs that end next, all at one time, and sets `at` to that time.
     fn next_ends(&mut self, at: &mut f64) -> Option<Vec<JobId>> {
         let (end, first) = self.ends.pop_first()?;
         let mut ended = vec![first];
@@ -94,21 +99,22 @@ impl<'a> Enclosed<'a> {
         Some(ended)
     }
 
-    /// Held jobs that may have gone by now. Those that come before this one take their places. Says how many looks that took.
-    fn note_who_fits(&mut self) -> usize {
+    /// Finds held jobs that may have been released by now. Those that come before the wanted job count as running
+    /// from now on. Returns the number of visits.
+    fn note_fitting_jobs(&mut self) -> usize {
         let mut walk = self.emptiest.begin_scan(self.association, Line::All);
-        let place = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
-        let wanted = place(&self.fullest, self.wanted);
+        let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
+        let wanted = order(&self.fullest, self.wanted);
         while let Some(Released { id, is_free, .. }) =
             self.emptiest.release_next(self.book, &mut walk, &BTreeSet::new())
         {
             if !is_free {
                 continue;
             }
-            // Each by itself: it takes nothing from the others.
+            // Each job is tested by itself, without the others.
             self.emptiest.remove(id);
-            if place(&self.fullest, id) < wanted {
-                take_for_ever(&mut self.fullest, id);
+            if order(&self.fullest, id) < wanted {
+                take_indefinitely(&mut self.fullest, id);
             } else if id != self.wanted {
                 self.behind.push(id);
             }
@@ -116,8 +122,8 @@ impl<'a> Enclosed<'a> {
         walk.comparisons()
     }
 
-    /// Those that come after this one take their places too, but for such as every limit keeps back that may keep this one. Says at how
-    /// many that took a look.
+    /// Counts jobs behind the wanted one as running, unless each limit that may hold the wanted job also holds them.
+    /// Returns the number of visits.
     fn let_overtake(&mut self, blocking: HoldSet) -> usize {
         let Some(wanted) = self.fullest.job(self.wanted) else { return 0 };
         let (queue, size) = (wanted.queue.clone(), wanted.size);
@@ -128,7 +134,7 @@ impl<'a> Enclosed<'a> {
             let Some(job) = self.fullest.job(id) else { continue };
             let is_elsewhere = job.queue != queue && !of_queue.is_empty();
             if is_elsewhere || size.min_of(job.size) != size {
-                take_for_ever(&mut self.fullest, id);
+                take_indefinitely(&mut self.fullest, id);
             } else {
                 self.behind.push(id);
             }
@@ -137,8 +143,8 @@ impl<'a> Enclosed<'a> {
     }
 }
 
-/// The job counts as one in SCHED, and as one that runs.
-fn take_for_ever(ledger: &mut Ledger, id: JobId) {
+/// Counts the job in SCHED and as running, for the rest of the computation.
+fn take_indefinitely(ledger: &mut Ledger, id: JobId) {
     ledger.change(id, |job| {
         (job.grant, job.demand, job.is_queue_stopped) = (Grant::Given, Demand::ToRun, false);
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answer to `jobs`: pending and held jobs in short, in pages.
+//! The answer to `jobs`: pending and held jobs, briefly, in pages.
 
 use super::super::View;
 use super::super::posted::shown;
@@ -12,27 +12,27 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// So many jobs are looked at for one page.
+/// The most jobs that are visited for one page.
 const MOST_LOOKED_AT: usize = 4000;
 
-/// Which jobs are asked for.
+/// The filter of a request for jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobsWanted {
-    /// Those that come after this one.
+    /// Only jobs with higher ids.
     pub after: Option<JobId>,
-    /// These, and no others.
+    /// Only these jobs.
     pub ids: Option<Vec<JobId>>,
-    /// Those of this user.
+    /// Only jobs of this user.
     pub user: Option<UserId>,
-    /// Those that count in this bank.
+    /// Only jobs that count in this bank.
     pub bank: Option<String>,
-    /// Those of this queue.
+    /// Only jobs of this queue.
     pub queue: Option<String>,
-    /// So many at most.
+    /// The most jobs of a page.
     pub most: usize,
 }
 
-/// A pending or held job in short.
+/// A pending or held job, briefly.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ListedJob {
@@ -40,17 +40,17 @@ pub struct ListedJob {
     pub id: JobId,
     /// Its user.
     pub userid: UserId,
-    /// The bank it counts in; without one, the bank that it names.
+    /// The bank in which it counts; without an association, the bank of its jobspec.
     pub bank: Option<BankName>,
-    /// The queue it names.
+    /// The queue of its jobspec.
     pub queue: Option<QueueName>,
     /// `depend`, `priority` or `sched`.
     pub state: Word,
     /// The urgency of the posted priority, 0 to 31.
     pub urgency: Option<u8>,
-    /// The nodes it asks for.
+    /// The requested nodes.
     pub nodes: u64,
-    /// The cores it asks for.
+    /// The requested cores.
     pub cores: u64,
     /// When it was submitted, in seconds since the epoch.
     pub submitted: Option<f64>,
@@ -60,7 +60,7 @@ pub struct ListedJob {
     pub exact: Option<u32>,
     /// The name of the [`Outcome`](crate::priority::Outcome) of the posted priority.
     pub outcome: Option<Word>,
-    /// The place of the weights of the posted priority in [`JobsPage::weighings`].
+    /// The index of the weights of the posted priority in [`JobsPage::weighings`].
     pub weighing: Option<usize>,
     /// The values of the terms of the posted priority, in the order of [`JobsPage::terms`].
     pub values: Vec<f64>,
@@ -68,9 +68,9 @@ pub struct ListedJob {
     pub sum: Option<f64>,
     /// When the priority was posted, in seconds since the epoch.
     pub when: Option<f64>,
-    /// The limits that hold it now.
+    /// The limits that it exceeds now.
     pub holds: Vec<Word>,
-    /// Whether other plugins keep it in DEPEND.
+    /// True if other plugins block it in DEPEND.
     #[serde(rename = "kept")]
     pub is_kept: bool,
 }
@@ -95,25 +95,25 @@ pub struct JobsPage {
     pub jobs: Vec<ListedJob>,
     /// The job after which the next page begins; `None` if this is the last.
     pub next: Option<JobId>,
-    /// Of an empty page: whether the plugin knows the bank that was asked for.
-    #[serde(default = "yes")]
+    /// On an empty page: true if the plugin knows the bank of the request.
+    #[serde(default = "default_true")]
     pub has_bank: bool,
-    /// Of an empty page: whether the plugin knows the queue that was asked for.
-    #[serde(default = "yes")]
+    /// On an empty page: true if the plugin knows the queue of the request.
+    #[serde(default = "default_true")]
     pub has_queue: bool,
     /// Set while another priority plugin decides.
     pub overruled: Option<Overruled>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-/// What was worked out for one job and holds for others.
+/// Results that several jobs share.
 #[derive(Default)]
 struct Shared {
     rooms: HashMap<(AssociationId, Option<QueueName>), Room>,
-    /// The weights, by where they are.
+    /// The index of weights in [`JobsPage::weighings`], by their key.
     weighings: HashMap<usize, usize>,
 }
 
@@ -133,7 +133,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
         ..JobsPage::default()
     };
     let mut shared = Shared::default();
-    let (candidates, is_all) = candidates(view, wanted);
+    let (candidates, is_all) = list_candidates(view, wanted);
     let mut last = None;
     let mut is_full = false;
     for id in candidates {
@@ -144,7 +144,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
         last = Some(id);
         let Some(job) = view.ledger.job(id).filter(|job| job.phase < Phase::Run) else { continue };
         if is_wanted(view, job, wanted) {
-            let listed = as_listed(view, id, job, now, &mut page.weighings, &mut shared);
+            let listed = list_job(view, id, job, now, &mut page.weighings, &mut shared);
             page.jobs.push(listed);
         }
     }
@@ -155,14 +155,14 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
     page
 }
 
-/// Whether an association or a bank of the tree has this bank.
+/// Returns true if an association has this bank, or the tree contains it.
 fn knows_bank(view: &View<'_>, bank: &str) -> bool {
     let mut associations = view.book.associations(None).map(|(_, association)| association);
     associations.any(|association| association.bank.as_str() == bank) || view.standing.has_bank(bank)
 }
 
-/// The ids to look at, ascending, and whether these are all.
-fn candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
+/// Returns the ids of candidates in ascending order, and true if there are no others.
+fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
     let comes = |id: &JobId| wanted.after.is_none_or(|after| *id > after);
     if let Some(ids) = &wanted.ids {
         let mut ids: Vec<JobId> = ids.iter().copied().filter(comes).collect();
@@ -178,7 +178,8 @@ fn candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
             is_all = found.len() < MOST_LOOKED_AT;
         }
         Some(user) => {
-            // Of each list the first that come: whatever is left out comes after these.
+            // Each list contributes its first ids. Ids above the lowest end of a cut list are dropped, because ids
+            // between may be missing.
             let mut upto = None::<JobId>;
             let mut add = |ids: &mut dyn Iterator<Item = JobId>| {
                 let part: Vec<JobId> = ids.take(wanted.most + 1).collect();
@@ -186,8 +187,8 @@ fn candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
                     is_all = false;
                     let end = part.last().copied();
                     upto = match (upto, end) {
-                        (Some(one), Some(other)) => Some(one.min(other)),
-                        (one, other) => one.or(other),
+                        (Some(former), Some(end)) => Some(former.min(end)),
+                        (former, end) => former.or(end),
                     };
                 }
                 found.extend(part);
@@ -218,7 +219,7 @@ fn is_wanted(view: &View<'_>, job: &Job, wanted: &JobsWanted) -> bool {
         && wanted.queue.as_ref().is_none_or(is_queue)
 }
 
-fn as_listed(
+fn list_job(
     view: &View<'_>,
     id: JobId,
     job: &Job,
@@ -226,11 +227,11 @@ fn as_listed(
     weighings: &mut Vec<Vec<i64>>,
     shared: &mut Shared,
 ) -> ListedJob {
-    let price = view.posted.job_priority(id);
-    let price = price.as_ref();
-    let weighing = price.map(|price| {
-        *shared.weighings.entry(price.weighing_key()).or_insert_with(|| {
-            weighings.push(price.shown_weights());
+    let stored = view.posted.job_priority(id);
+    let posted = stored.as_ref();
+    let weighing = posted.map(|posted| {
+        *shared.weighings.entry(posted.weighing_key()).or_insert_with(|| {
+            weighings.push(posted.shown_weights());
             weighings.len() - 1
         })
     });
@@ -259,22 +260,22 @@ fn as_listed(
             Phase::Priority => "priority",
             Phase::New | Phase::Depend | Phase::Run | Phase::Cleanup => "depend",
         }),
-        urgency: price.map(|price| price.urgency),
+        urgency: posted.map(|posted| posted.urgency),
         nodes: job.size.nodes,
         cores: job.size.cores,
         submitted: job.submitted,
-        priority: price.map(|price| price.posted),
-        exact: price.map(|price| price.exact),
-        outcome: price.map(|price| Cow::Borrowed(price.made.outcome.name())),
+        priority: posted.map(|posted| posted.posted),
+        exact: posted.map(|posted| posted.exact),
+        outcome: posted.map(|posted| Cow::Borrowed(posted.made.outcome.name())),
         weighing,
-        values: price.map(|price| shown_values(&price.made, view.true_age(job, now))).unwrap_or_default(),
-        sum: price.filter(|price| price.made.is_by_terms()).map(|price| price.made.sum),
-        when: price.map(|price| price.when),
+        values: posted.map(|posted| show_values(&posted.made, view.true_age(job, now))).unwrap_or_default(),
+        sum: posted.filter(|posted| posted.made.is_by_terms()).map(|posted| posted.made.sum),
+        when: posted.map(|posted| posted.when),
         holds,
         is_kept: job.phase == Phase::Depend && job.keepers == Keepers::Others,
     }
 }
 
-fn shown_values(made: &Explanation, age: f64) -> Vec<f64> {
+fn show_values(made: &Explanation, age: f64) -> Vec<f64> {
     made.shown_terms(age).into_iter().map(|term| term.value).collect()
 }

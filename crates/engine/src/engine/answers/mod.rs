@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Answers to people and programs, computed from a [`View`](super::View). Nothing is changed here, and each answer follows from the
-//! same functions that decide.
+//! Answers to people and programs, computed from a [`View`](super::View). Answers change nothing. They call the
+//! functions that also make the decisions.
 //!
 //! The types of answers are the JSON of the plugin's methods: the plugin sends them, and the command reads them. A reader ignores
 //! fields that it does not know, so that the versions of plugin and command may differ. In types that an older plugin may send with
@@ -9,15 +9,16 @@
 //! | file | answer |
 //! |---|---|
 //! | `heading` | the members with which several answers begin |
-//! | `job` | `explain`: all about one job: its priority, the limits that hold it (`holds`), when they release it (`release`, `latest`), what else keeps it (`others`) |
-//! | `list` | pending and held jobs, in short |
-//! | `standing` | associations: fair-share, rank, limits, the way from the root |
-//! | `stats` | the whole instance, in numbers |
-//! | `snapshot` | all that is configured and counted, for `query` |
+//! | `job` | `explain`: priority, limits that hold the job (`holds`), time of its release (`release`, `latest`), other keepers (`others`) |
+//! | `list` | pending and held jobs, briefly |
+//! | `standing` | associations: fair-share, rank, limits, and the levels from the root |
+//! | `stats` | counts of the whole instance |
+//! | `snapshot` | all configuration and all counters, for `query` |
 //! | `check` | a recount of all live jobs |
 //! | `usages` | usage and fair-share of associations, and the live tree |
 //!
-//! An answer to a guest costs no more than what the guest is shown: indexes find the guest's jobs and associations.
+//! An answer to a guest costs time in proportion to its own size, because indexes find the guest's jobs and
+//! associations.
 
 mod check;
 mod heading;
@@ -58,8 +59,8 @@ pub(super) fn note(code: &'static str, text: impl Into<String>) -> Note {
     Note { code: Cow::Borrowed(code), text: text.into() }
 }
 
-/// A span of time, as people say it.
-fn span(seconds: f64) -> String {
+/// Formats a span of time with its two largest units, rounded up to seconds.
+fn format_span(seconds: f64) -> String {
     let whole = seconds.max(0.0).ceil().min(1e15) as u64;
     let (days, hours, minutes) = (whole / 86_400, whole / 3_600 % 24, whole / 60 % 60);
     match (days, hours, minutes) {
@@ -73,7 +74,7 @@ fn span(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn spans_as_people_say_them() {
+    fn a_span_is_shown_with_its_two_largest_units() {
         for (seconds, text) in [
             (-5.0, "0 s"),
             (0.2, "1 s"),
@@ -85,7 +86,7 @@ mod tests {
             (86_400.0, "1 d 0 h"),
             (2.0 * 86_400.0 + 5.0 * 3_600.0 + 59.0, "2 d 5 h"),
         ] {
-            assert_eq!(super::span(seconds), text);
+            assert_eq!(super::format_span(seconds), text);
         }
     }
 }

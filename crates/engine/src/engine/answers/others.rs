@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What keeps a job besides limits, and what would help it.
+//! The keepers that block a job besides limits, and suggestions for its user.
 
 use super::super::View;
 use super::super::{JobFacts, PricedJob, State};
 use super::holds::{HoldNow, MOST_LOOKED_AT};
 use super::job::Note;
 use super::release::{MOST_RIVALS, Release};
-use super::{note, span};
+use super::{format_span, note};
 use crate::accounts::AssociationId;
 use crate::engine::admission::unknown_association;
 use crate::ids::{JobId, QueueName, Word};
@@ -15,22 +15,22 @@ use crate::priority::{Outcome, URGENCY_HOLD};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// So many dependencies are named: whoever submits a job gives it as many as he likes.
+/// The most dependencies that an answer names. A user may submit a job with any number of them.
 const MOST_NAMED: usize = 20;
-/// So many banks and queues are tried.
+/// The most banks and queues that a suggestion tries.
 const MOST_TRIED: usize = 32;
 const BEGIN_TIME: &str = "begin-time=";
 
-/// Something besides limits that keeps a job where it is.
+/// A reason besides limits why a job does not run yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Keeper {
     /// A code for programs.
     pub cause: Word,
-    /// The same in a sentence.
+    /// The reason in a sentence.
     pub text: String,
-    /// The name of the dependency, if it is one and known.
+    /// The name of the dependency, if the keeper is one with a known name.
     pub name: Option<String>,
-    /// Until when, in seconds since the epoch; `None`: unknown.
+    /// When the job is no longer blocked, in seconds since the epoch; `None`: unknown.
     pub at: Option<f64>,
 }
 
@@ -41,9 +41,9 @@ impl Keeper {
     }
 }
 
-/// What a job on which another depends has to do first, by the name that Flux gives the dependency: in words, and the scheme that a
-/// user asks for.
-fn awaited(name: &str) -> Option<(JobId, &'static str, &'static str)> {
+/// Parses the name of a dependency on another job. Returns that job, the awaited action in words, and the scheme that
+/// users write in the jobspec.
+fn parse_awaited_job(name: &str) -> Option<(JobId, &'static str, &'static str)> {
     let (what, id) = name.split_once('=')?;
     let (does, scheme) = match what {
         "after-start" => ("start", "after"),
@@ -56,13 +56,13 @@ fn awaited(name: &str) -> Option<(JobId, &'static str, &'static str)> {
     Some((JobId::parse(id)?, does, scheme))
 }
 
-/// A dependency that another plugin put on a job.
-fn keeper_of_dependency(view: &View<'_>, name: &str) -> Keeper {
+/// Describes a dependency that another plugin added.
+fn describe_dependency(view: &View<'_>, name: &str) -> Keeper {
     let at = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
-    let (cause, text) = match (at, awaited(name)) {
+    let (cause, text) = match (at, parse_awaited_job(name)) {
         (Some(_), _) => ("begin-time", "it is not to begin before its time".to_owned()),
         (None, Some((id, does, scheme))) => {
-            let state = state_in_words(view, id);
+            let state = describe_state(view, id);
             ("dependency", format!("job {id} has to {does} first ({scheme}); job {id} {state}"))
         }
         (None, None) if name == "singleton" => {
@@ -74,8 +74,8 @@ fn keeper_of_dependency(view: &View<'_>, name: &str) -> Keeper {
     Keeper { name: Some(name.to_owned()), at, ..Keeper::plain(cause, text) }
 }
 
-/// What a job does now.
-fn state_in_words(view: &View<'_>, id: JobId) -> &'static str {
+/// Describes the present state of a job.
+fn describe_state(view: &View<'_>, id: JobId) -> &'static str {
     let Some(job) = view.ledger.job(id) else { return "is not active" };
     match job.phase {
         _ if job.is_held() => "is held by a limit",
@@ -88,13 +88,13 @@ fn state_in_words(view: &View<'_>, id: JobId) -> &'static str {
     }
 }
 
-/// How many dependencies of others keep a job beyond those that are named.
-pub(super) fn unnamed_keepers(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
+/// Returns the number of dependencies of other plugins that an answer does not name.
+pub(super) fn count_unnamed_keepers(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
     let names = view.subscriptions.names(facts.id).filter(|_| facts.state == State::Depend);
     names.map_or(0, |names| names.count().saturating_sub(MOST_NAMED))
 }
 
-pub(super) fn other_keepers(
+pub(super) fn list_keepers(
     view: &View<'_>,
     id: JobId,
     job: &Job,
@@ -107,7 +107,7 @@ pub(super) fn other_keepers(
     }
     if facts.state == State::Depend {
         if let Some(names) = view.subscriptions.names(id) {
-            found.extend(names.outstanding().take(MOST_NAMED).map(|name| keeper_of_dependency(view, name)));
+            found.extend(names.outstanding().take(MOST_NAMED).map(|name| describe_dependency(view, name)));
         }
         if found.is_empty() && job.keepers == Keepers::Others {
             found.push(Keeper::plain("dependency", "another plugin keeps it; by which name is not known"));
@@ -127,15 +127,15 @@ pub(super) fn other_keepers(
     } else if priced.is_some_and(|priced| priced.posted.outcome == Outcome::HeldByScore) {
         found.push(Keeper::plain("score", "the sum of its terms is 0 or less: such jobs do not run here"));
     }
-    // At priority 0 no scheduler is asked for it.
+    // At priority 0 Flux withdraws its request to the scheduler.
     if found.is_empty() && facts.state == State::Sched && !job.is_awaiting() {
         found.push(Keeper::plain("resources", "it is waiting for resources"));
     }
     found
 }
 
-/// What would help, best first.
-pub(super) fn suggestions(
+/// Returns suggestions, best first.
+pub(super) fn list_suggestions(
     view: &View<'_>,
     job: &Job,
     facts: &JobFacts<'_>,
@@ -153,13 +153,13 @@ pub(super) fn suggestions(
         found.push(note("ask", "its fair-share grows as its association's usage decays; or ask the site"));
     }
     if let Some(latest) = release.latest.filter(|_| !holds.is_empty()) {
-        found.push(note("wait", format!("waiting {} is enough", span(latest - now))));
+        found.push(note("wait", format!("waiting {} is enough", format_span(latest - now))));
     }
     if let [hold] = holds
         && let Some(first) = hold
             .frees
             .iter()
-            .find(|one| hold.used.saturating_sub(one.amount).saturating_add(hold.needed) <= hold.cap)
+            .find(|freeing| hold.used.saturating_sub(freeing.amount).saturating_add(hold.needed) <= hold.cap)
         && is_released_by_end(view, id, job, hold, first.id)
     {
         found.push(note("cancel", format!("the end of job {} makes room", first.id)));
@@ -174,17 +174,17 @@ pub(super) fn suggestions(
         }
     }
     if let Some(association) = job.association().filter(|_| !holds.is_empty()) {
-        found.extend(other_bank(view, association, job, facts));
-        found.extend(other_queue(view, association, job, id));
+        found.extend(suggest_bank(view, association, job, facts));
+        found.extend(suggest_queue(view, association, job, id));
     }
-    if holds.iter().any(HoldNow::is_for_ever) {
+    if holds.iter().any(HoldNow::exceeds_whole_cap) {
         found.push(note("ask", "ask the site for a higher limit"));
     }
     found
 }
 
-/// Whether the end of `other` alone has a held job released: other held jobs may come before it. What is shared with other
-/// associations is not known.
+/// Returns true if the end of `other` alone releases the held job `id`. Other held jobs may come before it. Returns
+/// false if other associations share a limit, because their jobs are not simulated.
 fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
     let Some(association) = job.association().filter(|_| !hold.is_shared()) else { return false };
     if view.ledger.counts_under_scopes(association, job.queue.as_ref()) {
@@ -203,12 +203,12 @@ fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, oth
     released.contains(&id)
 }
 
-fn has_room(view: &View<'_>, association: AssociationId, queue: Option<&QueueName>, job: &Job) -> bool {
+fn has_headroom(view: &View<'_>, association: AssociationId, queue: Option<&QueueName>, job: &Job) -> bool {
     view.ledger.exceeded(&view.book, association, queue, job.size).is_empty()
 }
 
-/// Another bank of the user that takes the job, and in which nothing would hold it.
-fn other_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts<'_>) -> Option<Note> {
+/// Returns another bank of the user that accepts the job, and in which no limit holds it.
+fn suggest_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts<'_>) -> Option<Note> {
     let permits =
         |queue: &QueueName, other: AssociationId| view.forbidden_queue(other, Some(queue.as_str())).is_none();
     let mut banks = view.book.associations_of(job.user).filter(|(other, _)| *other != own).take(MOST_TRIED);
@@ -217,18 +217,18 @@ fn other_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts<'
             && !record.is_full(view.ledger.usage(*other).map_or(0, |usage| usage.active_jobs))
             && job.queue.as_ref().is_none_or(|queue| permits(queue, *other))
             && view.forbidden_project(*other, facts.project).is_none()
-            && has_room(view, *other, job.queue.as_ref(), job)
+            && has_headroom(view, *other, job.queue.as_ref(), job)
     })?;
     let (bank, id) = (&bank.bank, facts.id);
     Some(note("bank", format!("bank {bank} has room for it: flux update {id} bank={bank}")))
 }
 
-/// Another queue in which nothing would hold it.
-fn other_queue(view: &View<'_>, own: AssociationId, job: &Job, id: JobId) -> Option<Note> {
+/// Returns another queue in which no limit holds the job.
+fn suggest_queue(view: &View<'_>, own: AssociationId, job: &Job, id: JobId) -> Option<Note> {
     let queues = view.book.association(own)?.queues.iter();
     let mut queues = queues.filter(|queue| job.queue.as_ref() != Some(queue)).take(MOST_TRIED);
     let known = |queue: &QueueName| view.book.queue(queue.as_str()).is_some();
-    let queue = queues.find(|queue| known(queue) && has_room(view, own, Some(queue), job))?;
+    let queue = queues.find(|queue| known(queue) && has_headroom(view, own, Some(queue), job))?;
     job.queue.as_ref()?;
     Some(note("queue", format!("queue {queue} has room for it: flux update {id} queue={queue}")))
 }

@@ -1,55 +1,57 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When limits let a held job go: at the latest, and if all started that may. For this its association's jobs start at once and end one
-//! after another, in a part of the ledger that was taken out for it, and after each whoever may go is released by the rule by which
-//! that happens.
+//! Computes when limits release a held job: at the latest, and if all jobs started at once. For the second, a copy of
+//! the association's part of the ledger starts all its jobs at once and ends them one after another. After each end,
+//! the release rule of the engine releases held jobs.
 
 use super::super::View;
 use super::holds::{HoldNow, MOST_LOOKED_AT};
 use super::job::Note;
-use super::latest::Enclosed;
-use super::{note, span};
+use super::latest::Bounds;
+use super::{format_span, note};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::{Demand, Grant, Job, Keepers, Ledger, Phase};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Held jobs that are looked at because they may go before.
+/// The most held jobs that may come before a job. With more, the time is unknown.
 pub(super) const MOST_RIVALS: usize = 500;
-/// Looks at held jobs, over all ends of jobs after each of which somebody may go. Each end may have all of them looked at, and whoever
-/// submitted them chooses their sizes so that it does: a thousand ends of five hundred took a tenth of a second, in which nobody else is
-/// served. Nobody plans by what comes after so much.
+/// The most visits of held jobs, over all ends of jobs. Each end may visit all held jobs if their sizes are chosen for that:
+/// a thousand ends of five hundred jobs took 0.1 s, in which the job manager does nothing else. Beyond this the time is
+/// unknown.
 const MOST_LOOKS: usize = 40_000;
 
 /// When a job is released, in seconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Release {
-    /// At the latest, if running jobs end at their time limit and no other job comes: none is submitted, and none let go by others.
+    /// At the latest, if running jobs end at their time limit, no job is submitted, and no other plugin releases a
+    /// job.
     pub latest: Option<f64>,
     /// The conditions of `latest`, or why it is unknown.
     #[serde(rename = "latest_reason", default)]
     pub reason: Note,
-    /// The time, if all released and pending jobs started at once.
+    /// The time if all released and pending jobs started at once.
     pub if_started: Option<f64>,
 }
 
-/// What is to happen.
-struct Course<'a> {
+/// A simulation in which all jobs start at once.
+struct Simulation<'a> {
     view: View<'a>,
     association: AssociationId,
     ledger: Ledger,
-    /// Jobs that start now, one after another: each start may let others go before the next one takes its place to run.
+    /// Jobs that start now, one after another. After each start, held jobs may be released before the next one counts
+    /// as running.
     starting: BTreeSet<JobId>,
-    /// Jobs that end, by time.
+    /// Jobs that end, by the bits of the time in seconds since the epoch.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
 }
 
-impl Course<'_> {
+impl Simulation<'_> {
     fn begin(&mut self, counted: &[(JobId, Option<f64>)]) {
         for (id, by) in counted {
             match by {
-                Some(by) => self.ends_at(*id, *by),
+                Some(by) => self.note_end(*id, *by),
                 None => {
                     self.starting.insert(*id);
                 }
@@ -57,11 +59,11 @@ impl Course<'_> {
         }
     }
 
-    fn ends_at(&mut self, id: JobId, end: f64) {
+    fn note_end(&mut self, id: JobId, end: f64) {
         self.ends.insert((end.max(self.now).to_bits(), id));
     }
 
-    /// A job that may starts, and ends when its time is up. Says whether it does.
+    /// Starts a job, and notes its end if it has a time limit. Returns false if the job cannot start.
     fn start(&mut self, id: JobId, at: f64) -> bool {
         let may = |job: &&Job| job.phase < Phase::Run && job.demand == Demand::ToRun;
         let Some(job) = self.ledger.job(id).filter(may) else { return false };
@@ -71,12 +73,13 @@ impl Course<'_> {
             job.grant = Grant::None;
         });
         if duration > 0.0 {
-            self.ends_at(id, at + duration);
+            self.note_end(id, at + duration);
         }
         true
     }
 
-    /// Has the next one start that does. Says whether somebody may go now who could not before: by that, or as room was given back.
+    /// Starts the next job that can start. Returns true if that start, or headroom given back before (`gave_room`),
+    /// may release another job.
     fn start_next(&mut self, at: f64, gave_room: bool) -> bool {
         while let Some(next) = self.starting.pop_first() {
             if self.start(next, at) || gave_room {
@@ -86,8 +89,9 @@ impl Course<'_> {
         false
     }
 
-    /// When the job is released; `None` if it is not for all that can be foreseen, or if so many looks do not tell: then none is left.
-    fn until_free(mut self, wanted: JobId, looks: &mut usize) -> Option<f64> {
+    /// Returns the time of the release of `wanted` in seconds since the epoch, or `None` if it is unknown. Subtracts
+    /// the visits of held jobs from `looks`, and returns `None` when `looks` reaches 0.
+    fn find_release(mut self, wanted: JobId, looks: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
             loop {
@@ -102,7 +106,7 @@ impl Course<'_> {
                 let mut gave_room = false;
                 for id in freed {
                     if self.ledger.job(id).is_some_and(|job| job.keepers == Keepers::Others) {
-                        // It stays in DEPEND, and reserves nothing.
+                        // The job stays in DEPEND and reserves nothing.
                         self.ledger.change(id, |job| job.grant = Grant::Blocked);
                         gave_room = true;
                     } else {
@@ -125,7 +129,7 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
     if holds.is_empty() && !job.is_held() {
         return none(note("free", "no limit holds it"));
     }
-    if let Some(hold) = holds.iter().find(|hold| hold.is_for_ever()) {
+    if let Some(hold) = holds.iter().find(|hold| hold.exceeds_whole_cap()) {
         let HoldNow { limit, cap, needed, measure, .. } = hold;
         return none(note(
             "never",
@@ -153,31 +157,31 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
     let is_cut = counted.len() > MOST_LOOKED_AT;
     let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
     let excerpt = || view.ledger.excerpt(association, jobs());
-    // Of those that were left out each has to be known to end later; of whom that is not known comes last.
+    // The jobs that were left out must be known to end later. Jobs with an unknown end come last.
     let last = view.ledger.counted(association).next_back();
     let are_known = !is_cut || last.is_some_and(|(_, by)| by.is_some());
     let mut looks = MOST_LOOKS;
     let latest = (are_known && job.is_held())
-        .then(|| Enclosed::new(&view.book, association, id, excerpt(), &counted, now))
-        .and_then(|enclosed| enclosed.latest(&mut looks));
+        .then(|| Bounds::new(&view.book, association, id, excerpt(), &counted, now))
+        .and_then(|bounds| bounds.latest(&mut looks));
     let is_cut = is_cut || looks == 0;
     let if_started = |looks: &mut usize| {
         let (starting, ends) = (BTreeSet::new(), BTreeSet::new());
         let mut ledger = excerpt();
-        // Jobs of stopped queues start at once too.
+        // The jobs of stopped queues start at once too.
         for id in jobs() {
             ledger.change(id, |job| job.is_queue_stopped = false);
         }
-        let mut course = Course { view: *view, association, ledger, starting, ends, now };
-        course.begin(&counted);
-        course.until_free(id, looks)
+        let mut simulation = Simulation { view: *view, association, ledger, starting, ends, now };
+        simulation.begin(&counted);
+        simulation.find_release(id, looks)
     };
     let if_started = if is_cut { latest } else { if_started(&mut looks) };
-    // Whoever starts, and whenever: it is not later than that.
+    // The latest time bounds the time for every order of starts.
     let if_started = if looks == 0 { latest } else { if_started };
     let reason = match latest {
         Some(latest) => {
-            let after = span(latest - now);
+            let after = format_span(latest - now);
             let text =
                 format!("released within {after} if jobs run to their time limit and no other job comes");
             note("bounded", text)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answer to `standing`: associations with their usage, limits and rank, and the levels of the tree above them, as far as the
-//! site lets the caller see them.
+//! The answer to `standing`: associations with their usage, limits and rank, and the levels of the tree above them.
+//! The site decides how much of the tree guests see.
 
 use super::super::{Shared, View};
 use super::heading::Heading;
-use super::holds::scope;
+use super::holds::scope_kind;
 use crate::accounts::{Association, AssociationId, Target};
 use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
 use crate::limits::{Holding, ScopeUsage};
@@ -14,28 +14,28 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// So many siblings are shown of one level.
+/// The most siblings of one level that are shown.
 const MOST_SIBLINGS: usize = 200;
-/// Beyond so many of them no further association comes on a page: who has many banks asks for the next one.
+/// The most siblings of a page. A page with more gets no further association.
 const MOST_SIBLINGS_OF_PAGE: usize = 2000;
-/// The same of limits: there are some on each queue.
+/// The most limits of a page. Each queue has some.
 const MOST_LIMITS_OF_PAGE: usize = 2000;
-/// Among so many of them those are sought that stand first.
+/// The most siblings that are compared to find the first.
 const MOST_COMPARED: usize = 2000;
 
-/// What of the tree may be seen by who is not the instance owner.
+/// The part of the tree that a guest may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// An association's own numbers.
+    /// Only the association's own numbers.
     Own,
-    /// The banks above it, and their siblings.
+    /// Also the banks above it, and their siblings.
     Banks,
-    /// All of it.
+    /// The whole tree.
     All,
 }
 
 impl Open {
-    /// Its name.
+    /// Returns the name of the variant.
     pub fn name(self) -> &'static str {
         match self {
             Open::Own => "own",
@@ -45,18 +45,18 @@ impl Open {
     }
 }
 
-/// Which associations are asked for.
+/// The filter of a request for associations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingsWanted {
-    /// Those of this user.
+    /// Only associations of this user.
     pub user: Option<UserId>,
-    /// In this bank.
+    /// Only associations in this bank.
     pub bank: Option<String>,
-    /// Those that come after this user and bank.
+    /// Only associations after this user and bank.
     pub after: Option<(UserId, String)>,
-    /// So many at most.
+    /// The most associations of a page.
     pub most: usize,
-    /// What of the tree is shown.
+    /// The part of the tree that is shown.
     pub open: Open,
 }
 
@@ -68,7 +68,7 @@ pub struct Standings {
     pub heading: Heading,
     /// The options of the ranking policy, if there is a tree.
     pub options: Option<BTreeMap<String, String>>,
-    /// What guests see of the tree: `own`, `banks`, or `all`.
+    /// The part of the tree that guests see: `own`, `banks`, or `all`.
     pub public: Option<Word>,
     /// The half-life of usage in seconds; `None` without a tree or without decay.
     pub half_life: Option<f64>,
@@ -95,15 +95,15 @@ pub struct StandingsPage {
 pub struct LimitShown {
     /// The dependency's name.
     pub limit: Word,
-    /// Whose jobs count together: `association`, `queue` (those of the association in one queue), `bank`, or `user`.
+    /// The limit scope: `association`, `queue` (the jobs of the association in one queue), `bank`, or `user`.
     pub scope: Word,
     /// The name of the scope, as in `[[fairshare.limits]]`; `None` for a limit in the record of an association or a queue.
     pub name: Option<String>,
-    /// The queue, if it is a limit of one.
+    /// The queue, if the limit applies to one.
     pub queue: Option<QueueName>,
-    /// What it counts, such as `jobs`, `nodes` or `cores`.
+    /// The measure, such as `jobs`, `nodes` or `cores`.
     pub measure: Word,
-    /// Of which jobs: `active`, `running`, `scheduled`, or `both`.
+    /// The stage: `active`, `running`, `scheduled`, or `both`.
     pub stage: Word,
     /// In use, reservations excluded; `None` if the caller may not see it.
     pub used: Option<u64>,
@@ -114,10 +114,10 @@ pub struct LimitShown {
     pub cap: Option<u64>,
 }
 
-/// A place among all associations.
+/// The rank of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankShown {
-    /// 1 for the first.
+    /// The place; 1 is the first.
     pub place: usize,
     /// The number of ranked associations.
     pub of: usize,
@@ -142,40 +142,41 @@ pub struct Sibling {
     /// Its shares.
     #[serde(with = "crate::ids::shares")]
     pub shares: Shares,
-    /// Its part of the shares of all siblings, 0 to 1.
+    /// Its fraction of the shares of all siblings, 0 to 1.
     pub shares_part: Option<f64>,
     /// Its usage at the time of the answer.
     pub usage: f64,
-    /// Its part of the usage of all siblings, 0 to 1.
+    /// Its fraction of the usage of all siblings, 0 to 1.
     pub usage_part: Option<f64>,
     /// The value by which siblings are compared, if it is finite: JSON has no infinity.
     pub value: Option<f64>,
-    /// Whether that value is infinite.
+    /// True if that value is infinite.
     #[serde(rename = "infinite")]
     pub is_infinite: bool,
 }
 
-/// One level on the way from the root to an association.
+/// One level of the path from the root to an association.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LevelShown {
-    /// The node itself.
+    /// The node of the path.
     #[serde(flatten)]
     pub node: Sibling,
-    /// Whether the association loses most on this level.
+    /// True if the association loses the most on this level.
     #[serde(rename = "worst")]
     pub is_worst: bool,
-    /// The usage at which its part of the usage is its part of the shares.
+    /// The usage at which its fraction of the usage equals its fraction of the shares.
     pub even_usage: Option<f64>,
-    /// When its usage has decayed to that, if the others go on, in seconds since the epoch.
+    /// When its usage has decayed to `even_usage` while the usage of the siblings does not change, in seconds since
+    /// the epoch.
     pub even_at: Option<f64>,
-    /// Its siblings, the most deserving first.
+    /// Its siblings, the one with the highest value first.
     pub siblings: Vec<Sibling>,
     /// The number of siblings that the caller may see.
     pub siblings_total: usize,
 }
 
-/// The jobs of an association, counted.
+/// The number of jobs of an association, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AssociationJobs {
@@ -189,9 +190,9 @@ pub struct AssociationJobs {
     pub pending: u64,
     /// Running jobs.
     pub running: u64,
-    /// The nodes that running jobs were given. Each of several jobs that share a node counts it.
+    /// The nodes of running jobs. If several jobs share a node, each counts it.
     pub nodes: u64,
-    /// The cores that running jobs were given.
+    /// The cores of running jobs.
     pub cores: u64,
 }
 
@@ -203,13 +204,13 @@ pub struct AssociationStanding {
     pub userid: UserId,
     /// The bank.
     pub bank: BankName,
-    /// Whether it is the default bank of the user.
+    /// True if it is the default bank of the user.
     #[serde(rename = "default")]
     pub is_default: bool,
-    /// Whether it may submit jobs.
+    /// True if it may submit jobs.
     #[serde(rename = "active")]
     pub is_active: bool,
-    /// Whether a push removed it; its live jobs still count in it.
+    /// True if a push removed it. Its live jobs still count in it.
     #[serde(rename = "removed")]
     pub is_removed: bool,
     /// The fair-share in the priorities of its jobs.
@@ -228,12 +229,13 @@ pub struct AssociationStanding {
     pub limits: Vec<LimitShown>,
     /// Its rank, if it has one.
     pub rank: Option<RankShown>,
-    /// The way from the root to it.
+    /// The levels of the path from the root to it.
     pub levels: Vec<LevelShown>,
 }
 
-/// The siblings of a node that may be seen, without itself, and how many there are. Of very many users those around it.
-fn visible(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>, usize) {
+/// Returns the siblings of `node` that may be seen, and their total number. If there are very many, returns those
+/// next to `node`.
+fn visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>, usize) {
     let Some(parent) = tree.parent(node) else { return (Vec::new(), 0) };
     let is_shown = |other: &NodeId| *other != node && (with_users || tree.kind(*other) == NodeKind::Bank);
     let total = tree.children(parent).filter(is_shown).count();
@@ -276,7 +278,7 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
                 page.associations.last().map(|last: &AssociationStanding| (last.userid, last.bank.clone()));
             return false;
         }
-        let standing = standing_of(view, id, record, wanted.open, now);
+        let standing = show_association(view, id, record, wanted.open, now);
         siblings += standing.levels.iter().map(|level| level.siblings.len()).sum::<usize>();
         limits += standing.limits.len();
         page.associations.push(standing);
@@ -300,7 +302,7 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
     page
 }
 
-fn standing_of(
+fn show_association(
     view: &View<'_>,
     id: AssociationId,
     record: &Association,
@@ -331,16 +333,16 @@ fn standing_of(
             nodes: run.nodes(),
             cores: run.cores(),
         },
-        limits: limits_of(view, id, record, open),
+        limits: show_limits(view, id, record, open),
         rank: node.and_then(|node| rank_of(view, node)),
-        levels: node.map(|node| levels(view, node, open, now)).unwrap_or_default(),
+        levels: node.map(|node| show_levels(view, node, open, now)).unwrap_or_default(),
     }
 }
 
-fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Open) -> Vec<LimitShown> {
+fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: Open) -> Vec<LimitShown> {
     let mut shown = vec![LimitShown {
         limit: Cow::Borrowed("max-active-jobs"),
-        scope: scope(None, None),
+        scope: scope_kind(None, None),
         name: None,
         queue: None,
         measure: Cow::Borrowed("jobs"),
@@ -349,30 +351,31 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
         reserved: Some(0),
         cap: record.max_active_jobs.finite_cap(),
     }];
-    let show = |pressure: &Holding, queue: Option<&QueueName>| LimitShown {
-        limit: Cow::Borrowed(pressure.hold.name()),
-        scope: scope(None, queue),
+    let show = |holding: &Holding, queue: Option<&QueueName>| LimitShown {
+        limit: Cow::Borrowed(holding.hold.name()),
+        scope: scope_kind(None, queue),
         name: None,
         queue: queue.cloned(),
-        measure: Cow::Borrowed(pressure.amount.measure.name()),
-        stage: Cow::Borrowed(pressure.amount.stage.which()),
-        used: Some(pressure.used.saturating_sub(pressure.reserved)),
-        reserved: Some(pressure.reserved),
-        cap: pressure.limit.finite_cap(),
+        measure: Cow::Borrowed(holding.amount.measure.name()),
+        stage: Cow::Borrowed(holding.amount.stage.which()),
+        used: Some(holding.used.saturating_sub(holding.reserved)),
+        reserved: Some(holding.reserved),
+        cap: holding.limit.finite_cap(),
     };
     let own = view.ledger.pressures(&view.book, id, None);
-    shown.extend(own.iter().filter(|it| it.queue.is_none()).map(|it| show(it, None)));
+    shown.extend(own.iter().filter(|holding| holding.queue.is_none()).map(|holding| show(holding, None)));
     let used = view.ledger.usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
     let mut queues: Vec<&QueueName> = record.queues.iter().chain(used).collect();
     queues.sort_unstable();
     queues.dedup();
     for queue in queues {
         let of_queue = view.ledger.pressures(&view.book, id, Some(queue));
-        let is_shown = |it: &LimitShown| it.cap.is_some() || it.used > Some(0) || it.reserved > Some(0);
-        let of_queue = of_queue.iter().filter(|it| it.queue.as_ref() == Some(queue));
-        shown.extend(of_queue.map(|it| show(it, Some(queue))).filter(is_shown));
+        let is_shown =
+            |limit: &LimitShown| limit.cap.is_some() || limit.used > Some(0) || limit.reserved > Some(0);
+        let of_queue = of_queue.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
+        shown.extend(of_queue.map(|holding| show(holding, Some(queue))).filter(is_shown));
     }
-    // What all in a bank have in use is what others use.
+    // The use of a bank's limit reveals the use by other users.
     let is_open =
         |target: &Target| open != Open::Own || !matches!(target, Target::Bank(_) | Target::EachBank);
     let over_scopes = view.ledger.scope_usages_on(record.user, &record.bank);
@@ -382,7 +385,7 @@ fn limits_of(view: &View<'_>, id: AssociationId, record: &Association, open: Ope
             used: is_open(&limit.target)
                 .then(|| used.unwrap_or_default().saturating_sub(reserved.unwrap_or_default())),
             reserved: reserved.filter(|_| is_open(&limit.target)),
-            scope: scope(Some(&limit.target), limit.queue.as_ref()),
+            scope: scope_kind(Some(&limit.target), limit.queue.as_ref()),
             name: Some(limit.target.name()),
             queue: limit.queue,
             measure: Cow::Borrowed(limit.amount.measure.name()),
@@ -400,7 +403,7 @@ pub(in crate::engine) fn rank_of(shared: &Shared, node: NodeId) -> Option<RankSh
     Some(RankShown { place, of: ranking.ranked(), before, tied })
 }
 
-fn levels(view: &View<'_>, node: NodeId, open: Open, now: f64) -> Vec<LevelShown> {
+fn show_levels(view: &View<'_>, node: NodeId, open: Open, now: f64) -> Vec<LevelShown> {
     let (Some(tree), Some(ranking)) = (view.standing.tree(), view.standing.ranking()) else {
         return Vec::new();
     };
@@ -450,7 +453,7 @@ fn show_level(
     let even_at = even_at.map(|(even, half_life)| now + (used / even).log2() * half_life);
     let (mut siblings, total) = match open {
         Open::Own => (Vec::new(), 0),
-        Open::Banks | Open::All => visible(tree, level.node, open == Open::All),
+        Open::Banks | Open::All => visible_siblings(tree, level.node, open == Open::All),
     };
     siblings.sort_by_cached_key(|node| Reverse(ranking.value(tree, *node).map_or(0, f64::to_bits)));
     siblings.truncate(MOST_SIBLINGS);

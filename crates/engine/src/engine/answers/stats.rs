@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answer to `stats`: the whole instance in numbers, for monitoring. To compute it the engine visits every live job; only the
-//! instance owner may ask.
+//! The answer to `stats`: counts of the whole instance, for monitoring. The engine visits every live job to compute
+//! it, so guests may not ask for it.
 
 use super::super::{LastRefresh, View};
 use super::heading::Heading;
@@ -20,7 +20,7 @@ pub struct Stats {
     pub heading: Heading,
     /// The version of the plugin.
     pub version: Option<Word>,
-    /// When data last came, in seconds since the epoch.
+    /// The time of the last data, in seconds since the epoch.
     pub updated: Option<f64>,
     /// Associations in force.
     pub associations: usize,
@@ -28,13 +28,14 @@ pub struct Stats {
     pub queues: usize,
     /// Live jobs by state.
     pub jobs: JobCounts,
-    /// By limit, the number of held jobs that exceed it now.
+    /// The number of held jobs that exceed each limit now.
     pub held_by_limit: BTreeMap<Word, u64>,
-    /// Pending jobs by bank and queue, with the nodes and cores they ask for.
+    /// Pending jobs by bank and queue, with the requested nodes and cores.
     pub pending: Vec<Load>,
-    /// Held jobs, likewise.
+    /// Held jobs by bank and queue, with the requested nodes and cores.
     pub held: Vec<Load>,
-    /// Running jobs by bank and queue, with the nodes and cores they were given. Each of several jobs that share a node counts it.
+    /// Running jobs by bank and queue, with the nodes and cores that they got. If several jobs share a node, each
+    /// counts it.
     pub running: Vec<Load>,
     /// The banks of the tree.
     pub banks: Vec<BankStats>,
@@ -42,11 +43,11 @@ pub struct Stats {
     pub refresh: RefreshStats,
     /// Pushes.
     pub push: PushStats,
-    /// Calls of the methods that every user may call, by method.
+    /// The number of calls of each method that every user may call.
     pub requests: BTreeMap<Word, RequestStats>,
-    /// Requests that wait to be answered.
+    /// The number of delayed and parked requests.
     pub waiting_requests: usize,
-    /// Associations whose counters differ from a recount, if one was asked for.
+    /// The number of associations whose counters differ from a recount, if the request asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<usize>,
 }
@@ -63,7 +64,7 @@ pub struct JobCounts {
     pub pending: u64,
     /// Jobs that a limit of ours holds.
     pub held: u64,
-    /// Jobs of users without data.
+    /// Jobs without an association.
     pub waiting: u64,
     /// Jobs in DEPEND that no limit of ours holds.
     pub blocked: u64,
@@ -98,24 +99,25 @@ pub struct BankStats {
     /// Its shares.
     #[serde(with = "crate::ids::shares")]
     pub shares: Shares,
-    /// Its part of the shares of all siblings, 0 to 1.
+    /// Its fraction of the shares of all siblings, 0 to 1.
     pub shares_part: f64,
-    /// Its part of the whole site, 0 to 1.
+    /// Its fraction of the shares of the site, 0 to 1.
     pub promised: f64,
     /// Its usage at the time of the answer.
     pub usage: f64,
-    /// Its part of the usage of all siblings, 0 to 1.
+    /// Its fraction of the usage of all siblings, 0 to 1.
     pub usage_part: f64,
-    /// Its part of the usage of the site, 0 to 1.
+    /// Its fraction of the usage of the site, 0 to 1.
     pub delivered: f64,
-    /// Its fair-share, if the policy gives banks one.
+    /// Its fair-share, if the ranking policy computes one for banks.
     pub fairshare: Option<f64>,
     /// The number of associations right below it.
     pub associations: usize,
 }
 
 impl BankStats {
-    /// Returns its share over its usage, both as parts of all siblings; infinite if it has used nothing, `None` without a share.
+    /// Returns its fraction of the shares divided by its fraction of the usage: infinite without usage, `None`
+    /// without shares.
     pub fn level(&self) -> Option<f64> {
         match (self.shares_part, self.usage_part) {
             (0.0, _) => None,
@@ -131,25 +133,25 @@ impl BankStats {
 pub struct RefreshStats {
     /// Refreshes that have ended.
     pub total: u64,
-    /// The time that they took, in seconds.
+    /// The time that all of them took, in seconds.
     pub seconds_total: f64,
-    /// The priorities that they posted.
+    /// The number of priorities that they posted.
     pub touched_total: u64,
     /// The last one.
     pub last: Option<LastRefreshStats>,
-    /// Whether one is in progress.
+    /// True if a refresh is in progress.
     pub under_way: bool,
     /// Pending jobs whose posted priority is stale.
     pub lagging: usize,
 }
 
-/// The last refresh.
+/// The last refresh, with its cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LastRefreshStats {
     /// The time that it took, in seconds.
     pub seconds: Option<f64>,
-    /// What it did.
+    /// The result.
     #[serde(flatten)]
     pub refresh: LastRefresh,
 }
@@ -160,7 +162,7 @@ pub struct LastRefreshStats {
 pub struct PushStats {
     /// Pushes.
     pub total: u64,
-    /// The time that they took, in seconds.
+    /// The time that all of them took, in seconds.
     pub seconds_total: f64,
     /// The last one.
     pub last: Option<LastPush>,
@@ -200,7 +202,7 @@ enum JobState {
 }
 
 impl JobState {
-    fn of_job(job: &Job) -> JobState {
+    fn from_job(job: &Job) -> JobState {
         match job.phase {
             Phase::Run => JobState::Running,
             Phase::Cleanup => JobState::Ending,
@@ -254,7 +256,7 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     let mut jobs = JobCounts::default();
     for (id, job) in view.ledger.jobs() {
         let place = || (view.bank_of(job.association()).or_else(|| job.bank.clone()), job.queue.clone());
-        let state = JobState::of_job(job);
+        let state = JobState::from_job(job);
         jobs.add(state);
         match state {
             JobState::Running => {
@@ -303,11 +305,11 @@ fn bank_stats(view: &View<'_>, now: f64) -> Vec<BankStats> {
     let scale = view.standing.scale();
     let plain = |scaled: f64| scale.map_or(scaled, |scale| scale.plain(scaled, now));
     let site = ranking.usage(tree, tree.root());
-    let part = |one: f64, all: f64| if all > 0.0 { one / all } else { 0.0 };
+    let part = |amount: f64, all: f64| if all > 0.0 { amount / all } else { 0.0 };
     let mut promised: BTreeMap<usize, f64> = BTreeMap::new();
     let mut below: BTreeMap<usize, f64> = BTreeMap::new();
     let mut banks = Vec::new();
-    // Each comes after the bank above it.
+    // A bank comes after its parent.
     for node in tree.banks() {
         let parent = tree.parent(node);
         let usage = ranking.usage(tree, node);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The usage and fair-share of associations, and the live tree, page by page.
+//! The usage and fair-share of associations, and the live tree, in pages.
 
 use super::super::View;
 use super::super::refresh::Used;
@@ -8,7 +8,7 @@ use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, UserId};
 use crate::standing::TreePage;
 
-/// What associations have used as of an instant, and where the next page begins.
+/// Returns a page of the usage of associations at `now`, and the key after which the next page begins.
 pub fn usages(view: &View<'_>, wanted: &PageWanted, now: f64) -> (Vec<Used>, Option<(UserId, BankName)>) {
     let first = wanted.user.map(|user| (user, String::new()));
     let after = wanted.after.as_ref().max(first.as_ref()).map(|(user, bank)| (*user, bank.as_str()));
