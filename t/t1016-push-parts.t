@@ -83,7 +83,7 @@ test_expect_success 'a policy_update in one message replaces an open push' '
 '
 test_expect_success 'a push without parts for the time limit expires' '
 	begin "{\"expires\":1}" && sleep 1.5 &&
-	mf rejects policy_commit "it was given up, since no part came for too long" "{\"push\":$push}"
+	mf rejects policy_commit "it expired, because no part came in time" "{\"push\":$push}"
 '
 test_expect_success 'a dry run replies with the changes that a commit would make' '
 	mf query >before && begin "{\"dry_run\":true}" && part "{associations: []} + $rest" && commit >reply &&

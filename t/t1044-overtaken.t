@@ -60,7 +60,7 @@ test_expect_success 'an overtaken job keeps headroom of its user, and explain na
 	own=$(gpu 5001 large debug 1) && held_by $own max-run-sched-gpus-user &&
 	holds $own ".[0] | .used == 14 and .limit_is == 16 and .kept_for == $(flux job id $wide) and (.frees | length) == 1" &&
 	holds $own ".[0].frees[0].id == $(flux job id $big)" &&
-	holds $own ".[0].text | test(\"the 2 left are kept for job .*, which 100 jobs have overtaken\")"
+	holds $own ".[0].text | test(\"the remaining 2 are kept for job .*, which 100 jobs have overtaken\")"
 '
 test_expect_success 'an overtaken job keeps headroom of its bank when its user has headroom' '
 	cancel $big && ended $big && running $own && is_state DEPEND $wide && set -- $others && cancel $1 && ended $1 &&

@@ -47,7 +47,7 @@ impl Deferred {
 impl Drop for Deferred {
     fn drop(&mut self) {
         if !self.is_answered {
-            let text = c"the plugin that was asked is gone; ask again";
+            let text = c"the plugin was removed; try again";
             // SAFETY: the job manager's handle outlives all plugins, the message is alive, the text is copied.
             unsafe { sys::flux_respond_error(self.flux, self.msg, ENOSYS, text.as_ptr()) };
         }
@@ -71,7 +71,7 @@ pub(super) unsafe fn decode<'a>(
     let caller = unsafe { Caller::from_message(msg) };
     let caller =
         caller.map_err(|error: Error| RequestError { errno: error.errno, text: error.to_string() })?;
-    let unreadable = || RequestError { errno: EPROTO, text: "the payload is no text in UTF-8".to_owned() };
+    let unreadable = || RequestError { errno: EPROTO, text: "the payload is not UTF-8 text".to_owned() };
     if decoded < 0 {
         return Err(unreadable());
     }

@@ -177,7 +177,7 @@ impl<J: Jobtap> Instance<J> {
         self.faults.leave();
         if result.is_none() {
             let text = format!(
-                "{}: internal error in {what}; its answer is the safe one; jobs are compared with Flux's",
+                "{}: internal error in {what}; the plugin gives the safe answer and compares its jobs with Flux's",
                 J::title()
             );
             self.plugin.log(LogLevel::Error, &text);

@@ -140,7 +140,7 @@ fn an_abandoned_push_expires() {
     site.host.advance(2.5);
     let before = site.query();
     let text = site.text("policy_commit", &json!({"push": begun["push"]}));
-    assert!(text.contains("it was given up, since no part came for too long"), "{text}");
+    assert!(text.contains("it expired, because no part came in time"), "{text}");
     assert_eq!(site.query(), before);
 }
 

@@ -29,7 +29,9 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
         let is_held = !request.caller.is_privileged() && plugin.engine.view(is_held) == Some(true);
         held += usize::from(is_held);
         if is_held && held > MOST_HELD {
-            let text = format!("one request explains {MOST_HELD} held jobs: ask for this one by itself");
+            let text = format!(
+                "one request explains at most {MOST_HELD} held jobs; ask for this job in a request of its own"
+            );
             refused.push(Refused { id, reason: note("later", text) });
             continue;
         }
@@ -51,7 +53,7 @@ fn explain_job(
     caller: Caller,
     id: JobId,
 ) -> Result<Result<Why, Note>, RequestError> {
-    let unknown = || note("unknown", "no active job has this id: it has ended, or never was".to_owned());
+    let unknown = || note("unknown", "no active job has this id".to_owned());
     let Some(user) = plugin.engine.view(|view| view.user_of(id)).ok_or_else(busy)? else {
         return Ok(Err(unknown()));
     };

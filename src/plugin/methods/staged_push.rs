@@ -132,7 +132,7 @@ pub fn abort(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&s
 pub fn expire(plugin: &MfPriority, host: Host<'_, MfPriority>) {
     let Ok(mut parts) = plugin.parts.try_borrow_mut() else { return };
     let was_open = parts.is_open();
-    parts.end("it was given up, since no part came for too long; begin again");
+    parts.end("it expired, because no part came in time; begin again");
     drop(parts);
     if was_open {
         let _ = plugin.drive(host, None, Event::PolicyAbort);

@@ -138,7 +138,7 @@ fn show_hold(view: &View<'_>, association: AssociationId, holding: Holding, now:
     if let Some(job) = kept_for {
         let left = cap.saturating_sub(used);
         text.push_str(&format!(
-            "; the {left} left are kept for job {job}, which {OVERTAKEN} jobs have overtaken"
+            "; the remaining {left} are kept for job {job}, which {OVERTAKEN} jobs have overtaken"
         ));
     }
     let mut hold = HoldNow {

@@ -278,8 +278,8 @@ fn describe_change(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Chan
     match change {
         Change::Submitted => note("submitted", "it is the first since the job was submitted"),
         Change::Loaded => note("loaded", "it is the first since the plugin was loaded or Flux restarted"),
-        Change::Data => note("data", "a push brought the association that the job had waited for"),
-        Change::Released => note("released", "a limit had held the job, and released it"),
+        Change::Data => note("data", "a push brought the job's association"),
+        Change::Released => note("released", "the limits that held the job released it"),
         Change::Urgency => {
             let former = changes.former_urgency().unwrap_or_default();
             note("urgency", format!("the job's urgency was changed from {former} to {}", priced.urgency))
@@ -310,9 +310,9 @@ fn describe_change(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Chan
             note("fairshare", format!("a push changed the fair-share of its user in bank{}", bank()))
         }
         Change::SiteNodes => note("site-nodes", "the number of nodes of the site changed"),
-        Change::Usage => note("usage", "usage moved: a refresh of live fair-share posted it"),
-        Change::Turn => note("turn", "its turn among the jobs of its association changed"),
-        Change::Age => note("age", "the job has been eligible for longer: its age counts more"),
+        Change::Usage => note("usage", "updated by a live fair-share refresh"),
+        Change::Turn => note("turn", "the job's turn among the jobs of its association changed"),
+        Change::Age => note("age", "the job's age grew"),
     }
 }
 
@@ -345,13 +345,11 @@ fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
     } else if !view.posted.is_stale(id) {
         note("since-refresh", describe_next_posting(view))
     } else if right_to.is_some_and(|to| to < depth) {
-        let text = format!("a refresh posts {} prices at most; the next one goes on", view.budget());
+        let text =
+            format!("a refresh posts at most {} priorities; the next refresh continues", view.budget());
         note("budget", text)
     } else {
-        note(
-            "same-order",
-            format!("the order is the same: it changes no place among the first {depth} jobs of the queue"),
-        )
+        note("same-order", format!("the order of the first {depth} jobs of the queue is the same"))
     };
     Some(Lag { by, reason })
 }
@@ -360,10 +358,10 @@ fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
 fn describe_next_posting(view: &View<'_>) -> String {
     let refresh = view.settings.refresh;
     if !view.is_live() {
-        "it changed since prices were last asked for; a push asks for all".to_owned()
+        "it changed after the last posting; a push posts all priorities".to_owned()
     } else if refresh > 0.0 {
-        format!("it changed since the last refresh; they come every {}", super::format_span(refresh))
+        format!("it changed after the last refresh; a refresh comes every {}", super::format_span(refresh))
     } else {
-        "it changed since the last refresh; the next comes with a push".to_owned()
+        "it changed after the last refresh; the next refresh comes with a push".to_owned()
     }
 }

@@ -60,7 +60,7 @@ fn parse_awaited_job(name: &str) -> Option<(JobId, &'static str, &'static str)> 
 fn describe_dependency(view: &View<'_>, name: &str) -> Keeper {
     let at = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
     let (cause, text) = match (at, parse_awaited_job(name)) {
-        (Some(_), _) => ("begin-time", "it is not to begin before its time".to_owned()),
+        (Some(_), _) => ("begin-time", "its begin time has not come".to_owned()),
         (None, Some((id, does, scheme))) => {
             let state = describe_state(view, id);
             ("dependency", format!("job {id} has to {does} first ({scheme}); job {id} {state}"))
@@ -69,7 +69,7 @@ fn describe_dependency(view: &View<'_>, name: &str) -> Keeper {
             let text = "an earlier job of its user with the same name has to end first (singleton)";
             ("dependency", text.to_owned())
         }
-        (None, None) => ("dependency", format!("another plugin keeps it: {name}")),
+        (None, None) => ("dependency", format!("another plugin blocks it: {name}")),
     };
     Keeper { name: Some(name.to_owned()), at, ..Keeper::plain(cause, text) }
 }
@@ -79,8 +79,8 @@ fn describe_state(view: &View<'_>, id: JobId) -> &'static str {
     let Some(job) = view.ledger.job(id) else { return "is not active" };
     match job.phase {
         _ if job.is_held() => "is held by a limit",
-        Phase::New | Phase::Depend => "waits for dependencies of its own",
-        Phase::Priority => "waits for its priority",
+        Phase::New | Phase::Depend => "is blocked by dependencies of its own",
+        Phase::Priority => "has no priority yet",
         Phase::Sched if job.demand == Demand::Resting => "is pending at priority 0",
         Phase::Sched => "is pending",
         Phase::Run => "is running",
@@ -110,7 +110,10 @@ pub(super) fn list_keepers(
             found.extend(names.outstanding().take(MOST_NAMED).map(|name| describe_dependency(view, name)));
         }
         if found.is_empty() && job.keepers == Keepers::Others {
-            found.push(Keeper::plain("dependency", "another plugin keeps it; by which name is not known"));
+            found.push(Keeper::plain(
+                "dependency",
+                "another plugin blocks it; the name of the dependency is unknown",
+            ));
         }
     }
     if job.association().is_none() {
@@ -123,9 +126,9 @@ pub(super) fn list_keepers(
         found.push(Keeper::plain("association", text));
     }
     if facts.urgency == URGENCY_HOLD {
-        found.push(Keeper::plain("urgency", "its urgency is 0: it is not to run"));
+        found.push(Keeper::plain("urgency", "its urgency is 0, so it does not run"));
     } else if priced.is_some_and(|priced| priced.posted.outcome == Outcome::HeldByScore) {
-        found.push(Keeper::plain("score", "the sum of its terms is 0 or less: such jobs do not run here"));
+        found.push(Keeper::plain("score", "the sum of its terms is 0 or less, and the site holds such jobs"));
     }
     // At priority 0 Flux withdraws its request to the scheduler.
     if found.is_empty() && facts.state == State::Sched && !job.is_awaiting() {
@@ -147,7 +150,7 @@ pub(super) fn list_suggestions(
     let mut found = Vec::new();
     let id = facts.id;
     if facts.urgency == URGENCY_HOLD {
-        found.push(note("urgency", format!("flux job urgency {id} 16 lets it go on")));
+        found.push(note("urgency", format!("flux job urgency {id} 16 allows it to run")));
     }
     if others.iter().any(|keeper| keeper.cause == "score") {
         found.push(note("ask", "its fair-share grows as its association's usage decays; or ask the site"));
@@ -162,14 +165,14 @@ pub(super) fn list_suggestions(
             .find(|freeing| hold.used.saturating_sub(freeing.amount).saturating_add(hold.needed) <= hold.cap)
         && is_released_by_end(view, id, job, hold, first.id)
     {
-        found.push(note("cancel", format!("the end of job {} makes room", first.id)));
+        found.push(note("cancel", format!("the end of job {} frees enough headroom", first.id)));
     }
     for hold in holds {
         let left = hold.cap.saturating_sub(hold.used);
         if hold.needed > 1 && left > 0 && hold.kept_for.is_none() {
             found.push(note(
                 "smaller",
-                format!("{} holds no job of up to {left} {}", hold.limit, hold.measure),
+                format!("{} does not hold a job of at most {left} {}", hold.limit, hold.measure),
             ));
         }
     }
@@ -220,7 +223,7 @@ fn suggest_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts
             && has_headroom(view, *other, job.queue.as_ref(), job)
     })?;
     let (bank, id) = (&bank.bank, facts.id);
-    Some(note("bank", format!("bank {bank} has room for it: flux update {id} bank={bank}")))
+    Some(note("bank", format!("bank {bank} has headroom for it: flux update {id} bank={bank}")))
 }
 
 /// Returns another queue in which no limit holds the job.
@@ -230,5 +233,5 @@ fn suggest_queue(view: &View<'_>, own: AssociationId, job: &Job, id: JobId) -> O
     let known = |queue: &QueueName| view.book.queue(queue.as_str()).is_some();
     let queue = queues.find(|queue| known(queue) && has_headroom(view, own, Some(queue), job))?;
     job.queue.as_ref()?;
-    Some(note("queue", format!("queue {queue} has room for it: flux update {id} queue={queue}")))
+    Some(note("queue", format!("queue {queue} has headroom for it: flux update {id} queue={queue}")))
 }

@@ -133,24 +133,25 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
         let HoldNow { limit, cap, needed, measure, .. } = hold;
         return none(note(
             "never",
-            format!("it takes {needed} {measure}, and {limit} is {cap}: only a higher limit frees it"),
+            format!("it needs {needed} {measure}, and {limit} is {cap}: only a higher limit releases it"),
         ));
     }
     if let Some(hold) = holds.iter().find(|hold| hold.is_shared()) {
-        let text =
-            format!("{} is shared with others: who goes first is decided when there is room", hold.limit);
+        let text = format!(
+            "other associations share {}: the order of releases is decided when there is headroom",
+            hold.limit
+        );
         return none(note("shared", text));
     }
     let Some(association) = job.association().filter(|association| !view.ledger.is_unread(*association))
     else {
-        return none(note("unread", "eventlogs are still being read: until then nobody is released"));
+        return none(note("unread", "eventlogs are still being read, and no job is released before"));
     };
     if view.ledger.counts_under_scopes(association, job.queue.as_ref()) {
-        let text =
-            "it counts under limits over banks or users too: who goes first is decided when there is room";
+        let text = "it also counts under limits over banks or users: the order of releases is decided when there is headroom";
         return none(note("shared", text));
     }
-    let many = || note("many", "too many jobs come before it to work out when");
+    let many = || note("many", "too many jobs come before it to compute the time");
     let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return none(many()) };
     let counted: Vec<(JobId, Option<f64>)> =
         view.ledger.counted(association).take(MOST_LOOKED_AT + 1).collect();
@@ -187,11 +188,12 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
             note("bounded", text)
         }
         None if is_cut => many(),
-        None if job.keepers == Keepers::Others => {
-            note("others", "others keep it too: its turn comes when they let it go")
-        }
+        None if job.keepers == Keepers::Others => note(
+            "others",
+            "another plugin blocks it too, and the time when it is no longer blocked is unknown",
+        ),
         None if has_unstarted(view, &counted) || !rivals.is_empty() => {
-            note("needs-start", "jobs before it have to start first, and nobody can say when")
+            note("needs-start", "jobs before it must start first, and their start times are unknown")
         }
         None => note("no-time-limit", "jobs in its way have no time limit"),
     };

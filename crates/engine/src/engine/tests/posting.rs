@@ -166,9 +166,10 @@ fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
     let jobs = [8, 7, 8, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(runs);
     host.now += 300.0;
-    for (touched, lagging, right_to, reason) in
-        [(1, 3, 2, "a refresh posts 1 prices at most"), (1, 2, 1000, "the order is the same")]
-    {
+    for (touched, lagging, right_to, reason) in [
+        (1, 3, 2, "a refresh posts at most 1 priorities"),
+        (1, 2, 1000, "the order of the first 1000 jobs of the queue is the same"),
+    ] {
         host.refresh(0.0);
         let last = host.engine.view().live_snapshot().last.unwrap();
         assert_eq!((last.touched, last.lagging, last.right_to), (touched, lagging, Some(right_to)));
@@ -186,11 +187,11 @@ fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
 fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
     let refreshed = |refresh| Settings { refresh, ..Settings::default() };
     for (settings, text) in [
-        (refreshed(40.0), "it changed since the last refresh; they come every 40 s"),
-        (refreshed(0.0), "it changed since the last refresh; the next comes with a push"),
+        (refreshed(40.0), "it changed after the last refresh; a refresh comes every 40 s"),
+        (refreshed(0.0), "it changed after the last refresh; the next refresh comes with a push"),
         (
             Settings { live: false, ..refreshed(40.0) },
-            "it changed since prices were last asked for; a push asks for all",
+            "it changed after the last posting; a push posts all priorities",
         ),
     ] {
         let mut host = live(Policy::Classic);

@@ -128,7 +128,7 @@ fn the_explanation_of_an_unsubscribed_job_is_true() {
         (outcome.is_held, outcome.holds.len(), outcome.release.reason.code.as_ref()),
         (false, 0, "free")
     );
-    assert!(outcome.others[0].text.contains("by which name is not known"));
+    assert!(outcome.others[0].text.contains("the name of the dependency is unknown"));
     satisfy(&mut host, &[kept]);
     let outcome = why(&host, kept);
     let holds: Vec<&str> = outcome.holds.iter().map(|hold| hold.limit.as_ref()).collect();

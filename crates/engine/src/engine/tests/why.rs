@@ -411,8 +411,8 @@ fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
     assert_eq!(why(&host, last).others[0].text, text);
     for (name, text) in [
         ("singleton", "an earlier job of its user with the same name has to end first (singleton)"),
-        ("site=17", "another plugin keeps it: site=17"),
-        ("after-success=academy-cobra--x", "another plugin keeps it: after-success=academy-cobra--x"),
+        ("site=17", "another plugin blocks it: site=17"),
+        ("after-success=academy-cobra--x", "another plugin blocks it: after-success=academy-cobra--x"),
     ] {
         let id = host.submit(HostJob::new(7).after(name)).unwrap();
         assert_eq!(why(&host, id).others[0].text, text);

@@ -38,7 +38,7 @@ fn why_suggests_the_steps_that_would_release_a_held_job() {
     };
     assert_eq!(helps(&host, held), ["cancel", "queue"]);
     let answer = why(&host, held);
-    assert!(answer.helps[1].text.contains("queue q2 has room"), "{}", answer.helps[1].text);
+    assert!(answer.helps[1].text.contains("queue q2 has headroom"), "{}", answer.helps[1].text);
     assert_eq!((answer.is_held, answer.carries.len(), answer.duration), (true, 1, Some(3600.0)));
     assert_eq!(why(&host, first).duration, Some(3600.0));
     assert!(!why(&host, first).is_held && why(&host, first).others.is_empty());

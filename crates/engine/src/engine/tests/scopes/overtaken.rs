@@ -51,7 +51,7 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     let hold = why(&host, own).holds.remove(0);
     assert_eq!((hold.kept_for, hold.used, hold.cap), (Some(wide), 14, 16));
     let text = format!(
-        "14 of 16 running and scheduled gpus of user 7 over all banks are in use; this job takes 1; the 2 left are kept \
+        "14 of 16 running and scheduled gpus of user 7 over all banks are in use; this job takes 1; the remaining 2 are kept \
                         for job {wide}, which 100 jobs have overtaken"
     );
     assert_eq!(hold.text, text);
