@@ -254,7 +254,20 @@ impl Head {
                 too_deep = middle;
             }
         }
-        (self.least(enough), enough)
+        let touch =
+            if enough == 0 && depth > 0 { self.list_toward_first(budget) } else { self.least(enough) };
+        (touch, enough)
+    }
+
+    /// Lists the part of the jobs for depth 1 that `budget` allows, so that a later plan has fewer to post and ends with the correct first
+    /// job. The jobs with the lowest posted priorities come first, because the order of the other jobs then stays as it is.
+    fn list_toward_first(&self, budget: usize) -> Vec<PendingJob> {
+        let mut touch = self.least(0);
+        let behind = find_jobs_behind(self.jobs.get(1..).unwrap_or_default(), self.fewest(1).limit);
+        let mut behind: Vec<PendingJob> = behind.filter(|job| !job.is_urgent()).copied().collect();
+        behind.sort_unstable_by_key(|job| std::cmp::Reverse(job.by_posted()));
+        touch.extend(behind.into_iter().take(budget.saturating_sub(touch.len())));
+        touch
     }
 }
 

@@ -154,6 +154,26 @@ fn queues_share_a_budget_and_each_is_correct_to_a_depth() {
     assert!(both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false }).touch.is_empty());
 }
 
+/// 100 jobs at the head of a queue must fall behind job 200, and each plan may post 30.
+#[test]
+fn a_first_place_that_needs_more_posts_than_the_budget_is_correct_after_several_plans() {
+    let mut pending = Pending::default();
+    for id in 0..100 {
+        pending.put(None, job(id, 1_000 - id as u32, 500 - id as u32), ());
+    }
+    pending.put(None, job(200, 600, 600), ());
+    for (left, correct_depth, lowest) in
+        [(70, Some(0), 99), (40, Some(0), 69), (10, Some(0), 39), (0, None, 9)]
+    {
+        let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
+        let last = plan.touch.iter().map(|(id, _)| id.0).max();
+        assert_eq!((plan.stale, plan.correct_depth, last), (left, correct_depth, Some(lowest)));
+        for &(id, priority) in &plan.touch {
+            pending.set_posted(id, priority, ());
+        }
+    }
+}
+
 /// In one queue job 2 must overtake job 1. In a queue of its own job 2 is first anyway.
 #[test]
 fn a_moved_job_is_compared_with_its_new_queue() {
@@ -196,7 +216,7 @@ fn incomparable_priorities_do_not_stay_in_the_head() {
         ("all jobs that fell", &fell, 2, 3, vec![1, 2, 3], None),
         ("no job, to keep the head before the others", &fell, 2, 2, vec![], None),
         ("a job that changes places", &one_passed, 2, 2, vec![2], None),
-        ("too many jobs change places", &reversed, 2, 1, vec![], Some(0)),
+        ("too many jobs change places: the last of them", &reversed, 2, 1, vec![2], Some(0)),
         ("held jobs come first", &held, 2, 1, vec![3], Some(0)),
     ] {
         let plan = pending(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
