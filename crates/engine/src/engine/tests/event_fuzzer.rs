@@ -269,9 +269,9 @@ fn variant_name(value: &impl std::fmt::Debug) -> String {
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
-/// Lives through the history that the bytes choose.
-fn live_through(input: &[u8]) -> Vec<u64> {
-    let mut of = Choices(input);
+/// Runs the history that the bytes choose, checks the engine after each event, and returns the features of the history.
+fn run_history(input: &[u8]) -> Vec<u64> {
+    let mut choices = Choices(input);
     let batches = Batches {
         ordered: choices.pick(&[1000, 0, 1, usize::MAX]),
         posted: choices.pick(&[2000, 0, 1]),
@@ -279,7 +279,7 @@ fn live_through(input: &[u8]) -> Vec<u64> {
         ..FEW
     };
     let mut engine = Engine::with_batches(batches);
-    let mut told = StageOracle::default();
+    let mut oracle = StageOracle::default();
     let mut open: Vec<Effect> = Vec::new();
     let mut features = Vec::new();
     let mut now = NOW;
