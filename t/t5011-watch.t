@@ -55,7 +55,7 @@ test_expect_success 'an edit by flux account reaches the plugin within seconds' 
 	MF_WAIT=10 eventually plugin_has 5004 max_active_jobs 77 && eventually said "the database changed"
 '
 test_expect_success 'sync --watch reports an ended job and its effects in one line' '
-	id=$(mf submit 5001 --run 0.5s) && ended $id && eventually said "1 job ended; usage of 1 association changed; 2 fair-shares changed; sent"
+	id=$(mf submit 5001 --run 0.5s) && ended $id && eventually said "1 job ended; 1 usage changed; 2 fair-shares changed; sent generation"
 '
 test_expect_success 'the ended job is in the database' 'test "$(sql "SELECT bank FROM jobs")" = A'
 test_expect_success 'the ended job counts as usage' '

@@ -102,12 +102,13 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// Sends all of it, and says what was sent.
 pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
-    send_data(push, &read(push)?)
+    let data = read(push)?;
+    Ok(deliver(push, &data)?.told(&data))
 }
 
-/// Sends what was read before.
-pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<String, Failure> {
-    Ok(deliver(push, data)?.told(data))
+/// Sends `data`. Returns the generation that the plugin has then, or `None` if the plugin does not report it.
+pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<Option<u64>, Failure> {
+    Ok(deliver(push, data)?.changes.map(|changes| changes.generation))
 }
 
 /// What came of a push.

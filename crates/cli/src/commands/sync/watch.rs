@@ -48,11 +48,13 @@ fn step(
     if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
         // Until it is accepted, who knows what the plugin has.
         let is_other = says_other(sent.take(), &data);
-        let pushed = push::send_data(&push, &data)?;
+        let generation = push::send_data(&push, &data)?;
         *sent = Some(data);
         // What is sent anew only because time passed is no news.
         if is_other || !matches!(cause, Cause::Time | Cause::Jobs | Cause::Database) {
-            news.push(pushed);
+            news.push(
+                generation.map_or("sent".to_owned(), |generation| format!("sent generation {generation}")),
+            );
         }
     }
     // What somebody edits reaches the plugin also while usage can't be counted.
@@ -96,7 +98,7 @@ fn news(done: &super::done::Done) -> Vec<String> {
     if let Some(plan) = &done.usage {
         let (boundaries, changed) = (plan.tally.boundaries, plan.changes.usages.len());
         add(boundaries, format!("{boundaries} period boundary crossed"));
-        add(changed, format!("usage of {} changed", count(changed, "association")));
+        add(changed, format!("{} changed", count(changed, "usage")));
     }
     if let Some(ranked) = &done.ranked {
         let changed = ranked.changes.len();
