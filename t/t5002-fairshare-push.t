@@ -18,11 +18,11 @@ test_expect_success 'flux account makes a database with its own weights and prio
 '
 test_expect_success 'push fails without the plugin and says how to check' '
 	test_must_fail flux fairshare push -p $DB >push.out 2>&1 &&
-	grep "job-manager.mf_priority.rec_update" push.out && grep "is the plugin loaded?" push.out
+	grep "job-manager.mf_priority.rec_update" push.out && grep "shows whether the plugin is loaded" push.out
 '
 test_expect_success 'push -v lists the number of records that the plugin accepted' '
 	load_plugin && flux fairshare push -p $DB -v >push.out &&
-	grep "^sent 4 associations, 1 queue, 2 projects, 3 banks, 4 factors, the config; the database does not know the instance owner ($(id -un)): sent a record without limits" push.out
+	grep "^sent 4 associations, 1 queue, 2 projects, 3 banks, 4 factors, the config; the database has no record of the instance owner ($(id -un)): sent one without limits" push.out
 '
 test_expect_success 'push gives the plugin the same records as flux account-priority-update' '
 	records >ours && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && records >none && ! test_cmp none ours &&

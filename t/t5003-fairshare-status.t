@@ -22,9 +22,9 @@ test_expect_success 'status of a plugin without data shows no associations and a
 '
 test_expect_success 'status shows generation and recount of our plugin' '
 	if mf check >check.out 2>&1; then
-		test_set_prereq OURS && grep "^data          generation 0, nothing was pushed yet" out && grep "^check         no drift: 0 jobs of 0 associations" out
+		test_set_prereq OURS && grep "^data          generation 0, no push yet" out && grep "^check         no drift: 0 jobs of 0 associations" out
 	else
-		grep "flux-accounting.s own" out && grep "^check         this plugin has none" out
+		grep "flux-accounting.s own" out && grep "^check         this plugin has no recount" out
 	fi
 '
 test_expect_success 'status counts associations, banks, queues and projects after a push' '
@@ -59,7 +59,7 @@ test_expect_success 'status -u refuses a user without a record' '
 	test_expect_code 1 status -u 4999 2>err && grep "the plugin has no user \"4999\"" err
 '
 test_expect_success 'status -b refuses a bank without associations' '
-	test_expect_code 1 status -b Z 2>err && grep "the plugin has nobody in a bank \"Z\"" err
+	test_expect_code 1 status -b Z 2>err && grep "the plugin has no association in bank \"Z\"" err
 '
 test_expect_success OURS 'status shows the version of our plugin' '
 	status >out && cat out &&

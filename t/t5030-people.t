@@ -110,8 +110,8 @@ test_expect_success 'why names the limit that holds a job, and the time of its r
 test_expect_success 'why refuses the job of another user and a job that does not exist' '
 	says_no 1 5002 why $one && grep "is not yours: only its owner, the instance owner and admins may ask" err &&
 	says_no 1 own why ƒ9999999 && grep "no active job has this id" err &&
-	says_no 2 own why ƒ0OIl && grep "is no job id" err &&
-	says_no 2 own why $one bob && grep "is no job id: two jobs or two users can be compared" err
+	says_no 2 own why ƒ0OIl && grep "is not a job id" err &&
+	says_no 2 own why $one bob && grep "is not a job id: name two jobs, or two users" err
 '
 test_expect_success 'why names the level of the tree that decides between two jobs' '
 	asks own why $three $two --color=never >out && cat out && grep "^Fair-share decides: with its values exchanged" out &&
@@ -129,7 +129,7 @@ test_expect_success 'the order of the jobs is reversed if the values of these tw
 '
 test_expect_success 'standing prints rank, limits as bars and the time until the usage is even' '
 	asks 5002 standing --color=never >out && cat out && head -1 out | grep "^5002 in bank A (the default bank)" &&
-	grep "^3rd of 3: 2 go before you" out && grep -e "has used more than its share" -e "is back at its share" out &&
+	grep "^3rd of 3: 2 are ahead of you" out && grep -e "has used more than its share" -e "is back at its share" out &&
 	asks 5001 standing >out && grep "max-running-jobs-user-limit  *1  *1  *jobs" out && grep "\[==========\]" out &&
 	asks own standing 5001/A --json >out && is out ".associations | length == 1 and .[0].userid == 5001 and .[0].user == \"5001\"" &&
 	says_no 1 5002 standing 5001 && grep "only the instance owner and admins may" err &&

@@ -58,7 +58,7 @@ test_expect_success UPSTREAM 'migrate lists the jobs that the other plugin would
 	held_2 5002 && late=$kept && place=$taker &&
 	flux fairshare limit set user user5004 run-nodes=1 -p $DB >out && flux fairshare push -p $DB &&
 	wide=$(mf submit 5004 -N 1) && running $wide && scope=$(mf submit 5004 -N 1) && held_by $scope max-run-nodes-user &&
-	fate_is $held2 "held on" && fate_is $late "ended when there is room" && fate_is $scope "waits for ever" &&
+	fate_is $held2 "stays held" && fate_is $late "ended when there is headroom" && fate_is $scope "waits forever" &&
 	test_expect_code 1 migrate >out && cat out && grep "2 of 3 jobs would be lost: flux fairshare migrate --to-upstream" out
 '
 test_expect_success UPSTREAM 'guests may not call hand_over and rest' '
@@ -68,8 +68,8 @@ test_expect_success UPSTREAM 'rest leaves a job at another urgency than 0 held' 
 	mf rpc rest "{\"ids\":[$(flux job id $late)]}" >out && grep "\"left\":\[$(flux job id $late)\]" out && settled && is_state DEPEND $late
 '
 test_expect_success UPSTREAM 'migrate --to-upstream moves the jobs that would be lost to SCHED at urgency 0, and the other job stays held' '
-	migrate --to-upstream >let-go.sh 2>err && cat err let-go.sh && grep "2 jobs rest at urgency 0" err && scheduled $late && scheduled $scope && settled &&
-	is_state SCHED $late $scope && prio_is $late 0 && prio_is $scope 0 && is_state DEPEND $held2 && migrate && fate_is $held2 "held on"
+	migrate --to-upstream >let-go.sh 2>err && cat err let-go.sh && grep "2 jobs are parked at urgency 0" err && scheduled $late && scheduled $scope && settled &&
+	is_state SCHED $late $scope && prio_is $late 0 && prio_is $scope 0 && is_state DEPEND $held2 && migrate && fate_is $held2 "stays held"
 '
 test_expect_success UPSTREAM 'the other plugin takes over all jobs' '
 	to_theirs && settled && all_there $held1 $held2 $late $place $scope $wide $after && is_state RUN $held1 $place $wide &&
@@ -80,8 +80,8 @@ test_expect_success UPSTREAM 'the other plugin releases the job that it holds, a
 '
 test_expect_success UPSTREAM 'a job waits forever if the site skips migrate --to-upstream, migrate reports the job, and our plugin releases it' '
 	to_ours && cancel_all && held_2 5002 && to_theirs && settled && is_state DEPEND $kept &&
-	test_expect_code 1 migrate >out && cat out && grep "$kept.*waits for ever.*max-running-jobs-user-limit.2" out &&
-	test_must_fail migrate --to-upstream 2>err && grep "is flux-accounting.s already" err &&
+	test_expect_code 1 migrate >out && cat out && grep "$kept.*waits forever.*max-running-jobs-user-limit.2" out &&
+	test_must_fail migrate --to-upstream 2>err && grep "flux-accounting.s plugin is already loaded" err &&
 	to_ours && cancel $taker && running $kept
 '
 test_expect_success UPSTREAM 'migrate --to-upstream --all protects every held job, even if headroom appears before the change' '
@@ -93,19 +93,19 @@ test_expect_success UPSTREAM 'an interrupted migrate --to-upstream is reported, 
 	to_ours && cancel_all && take=$(mf submit 5002) && running $take && held=$(mf submit 5002 -u 21) && held_by $held max-running-jobs-user-limit && rm -f let-go.sh &&
 	relay --rename job-manager.mf_priority.rest job-manager.mf_priority.resX &&
 	test_expect_code 2 flux fairshare migrate --to-upstream --all --uri "$through" >>let-go.sh 2>err; rc=$?; end_relay; cat err; test $rc = 0 &&
-	grep "1 job rests at urgency 0; keep the script" err && is_state DEPEND $held &&
+	grep "1 job is parked at urgency 0; keep the script" err && is_state DEPEND $held &&
 	migrate --to-upstream --all >>let-go.sh && scheduled $held && migrate --to-upstream --all >>let-go.sh && cat let-go.sh &&
 	sh let-go.sh && running $held && test "$(flux jobs -n -o "{urgency}" $held)" = 21 && cancel_all
 '
 test_expect_success UPSTREAM 'migrate --to-upstream leaves a held and blocked job as it is, and the other plugin holds it on' '
 	run=$(mf submit 5002) && running $run && kept=$(mf submit 5002 -d keep:x) && held_by $kept max-running-jobs-user-limit && settled &&
-	test_expect_code 1 migrate --to-upstream --all >let-go.sh 2>err && cat err && grep "$kept: held on .*others keep it too" err && ! grep "$kept" let-go.sh &&
+	test_expect_code 1 migrate --to-upstream --all >let-go.sh 2>err && cat err && grep "$kept: stays held .*other plugins block it too" err && ! grep "$kept" let-go.sh &&
 	to_theirs && settled && cancel $run && ended $run && freed_from $kept max-running-jobs-user-limit && drop $kept keep=x && running $kept && never $kept exception
 '
 test_expect_success UPSTREAM 'migrate reports a blocked job that the other plugin would end' '
 	to_ours && cancel_all && run=$(mf submit 5002) && running $run && kept=$(mf submit 5002 -d keep:x) && held_by $kept max-running-jobs-user-limit &&
 	cancel $run && ended $run && freed_from $kept max-running-jobs-user-limit && settled && migrate && run=$(mf submit 5002) && running $run &&
-	fate_is $kept "ended when there is room" && test_expect_code 1 migrate >out && cat out && grep "1 job of these others keep too" out &&
+	fate_is $kept "ended when there is headroom" && test_expect_code 1 migrate >out && cat out && grep "1 job of these is blocked by other plugins too" out &&
 	drop $kept keep=x && held_by $kept max-running-jobs-user-limit.2 && migrate --to-upstream >let-go.sh && scheduled $kept && to_theirs && settled &&
 	cancel $run && ended $run && sh let-go.sh && running $kept && never $kept exception && cancel_all
 '

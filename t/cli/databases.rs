@@ -149,7 +149,7 @@ fn dry_run_lists_moved_users_and_writes_nothing() {
     );
     assert!(
         text.ends_with(
-            "3 of 4 associations would move, 1 stay (1 of them only gain digits); nothing was written\n"
+            "3 of 4 associations would change, 1 would not (1 of these only gain digits); nothing was written\n"
         ),
         "{text}"
     );
@@ -229,7 +229,7 @@ fn push_names_the_defaults_of_newer_columns() {
     assert_eq!(ran.status, 0);
     assert_eq!(ran.out, "would send 4 associations, 0 queues, 0 projects, 3 banks, 4 factors, the config\n");
     for part in [
-        "an old schema; sent for what it lacks: ",
+        "old schema; sent these defaults for missing columns: ",
         "association_table.max_cores: 2147483647",
         "queue_table.max_sched_jobs: 2147483647",
         "priority_factor_weight_table: the plugin's default weights",

@@ -19,11 +19,11 @@ fn why_two_under_a_rank_policy() {
     let expected = "\
 bob in bank phys is ahead of ann in bank chem (weighted-walk)
 
-  bob in bank phys: 3rd of 4: 2 go before bob; fair-share 0.500000
-  ann in bank chem: 4th of 4: 3 go before ann; fair-share 0.250000
+  bob in bank phys: 3rd of 4: 2 are ahead of bob; fair-share 0.500000
+  ann in bank chem: 4th of 4: 3 are ahead of ann; fair-share 0.250000
 
 The first bank above both is root.
-What counts is right below it: bank phys against bank chem.
+Right below it, bank phys is compared with bank chem.
 
   bank phys has 300 of 400 shares (75.00 %)
   and 100 of the 1,000 used (10.00 %), most by bob 100 (100.00 %)
@@ -37,7 +37,7 @@ What counts is right below it: bank phys against bank chem.
 
 What would change it:
   bank chem would come before bank phys with 2,701 shares instead of 100, or with less than 33.33 used instead of 900.
-  To see all that it moves: flux fairshare what-if --shares chem=2701
+  To see all effects: flux fairshare what-if --shares chem=2701
 ";
     assert_eq!(ran.ok(), expected);
     let json = fairshare(["why", "bob", "ann/chem", "--tree", &path, "--json"]).json();
@@ -56,17 +56,22 @@ fn why_one_says_where_most_was_lost() {
     let ran = fairshare(["why", "ann", "--tree", &path]);
     let text = ran.ok();
     assert!(
-        text.contains("ann in bank chem is 4th of 4: 3 go before ann; fair-share 0.250000 (weighted-walk)\n"),
+        text.contains(
+            "ann in bank chem is 4th of 4: 3 are ahead of ann; fair-share 0.250000 (weighted-walk)\n"
+        ),
         "{text}"
     );
-    assert!(text.contains("Most was lost at bank chem:\n  bank chem has 100 of 400 shares"), "{text}");
+    assert!(
+        text.contains("The fair-share is lowered most at bank chem:\n  bank chem has 100 of 400 shares"),
+        "{text}"
+    );
     assert!(
         text.contains(
-            "ann in bank phys is 1st of 4: nobody goes before ann, tied with 1 other; fair-share 1.000000"
+            "ann in bank phys is 1st of 4: no one is ahead of ann, tied with 1 other; fair-share 1.000000"
         ),
         "both banks of ann: {text}"
     );
-    assert!(text.contains("Nothing was lost"), "{text}");
+    assert!(text.contains("No level has used more than its share."), "{text}");
 }
 
 #[test]
@@ -79,7 +84,10 @@ fn why_under_a_formula_policy_gives_both_chains() {
         text.starts_with("cat in bank phys is ahead of bob in bank phys (pbs, the formula's factor)\n"),
         "{text}"
     );
-    assert!(text.contains("Each fair-share is made by the numbers on its own way from the root:"), "{text}");
+    assert!(
+        text.contains("Each fair-share is computed from the levels on its own path from the root:"),
+        "{text}"
+    );
     // perc 1/4; tree usage: phys 0.1, bob 0.1 + (0.1 - 0.1) / 3, cat 0 + 0.1 / 3
     assert!(text.contains("(tree usage 0.100000 / target 0.250000)"), "{text}");
     assert!(text.contains("(tree usage 0.033333 / target 0.250000)"), "{text}");
@@ -245,7 +253,7 @@ fn why_compares_only_ranked_users() {
         let text = ran.ok();
         let head = "ann in bank chem is inactive and is not ranked: there is nothing to compare\n";
         assert!(text.starts_with(head), "{policy}: {text}");
-        for verdict in ["comes before", "is ahead", "deserving", "Equal"] {
+        for verdict in ["comes before", "is ahead of ann", "is ahead of bob in", "deserving", "Equal"] {
             assert!(!text.contains(verdict), "{policy}: {text}");
         }
         let ran = fairshare(["why", "cat", "ann/chem", "--tree", &path, "--policy", policy]);
@@ -258,10 +266,7 @@ fn why_compares_only_ranked_users() {
     let json = fairshare(["why", "bob", "ann/phys", "--tree", &path, "--json"]).json();
     assert_eq!(json["verdict"], "second");
     let ran = fairshare(["why", "cat", "--tree", &path]);
-    assert!(
-        ran.ok().ends_with("An inactive user is not ranked: there is nothing to lose or to win.\n"),
-        "{ran:?}"
-    );
+    assert!(ran.ok().ends_with("An inactive user is not ranked.\n"), "{ran:?}");
     let ran = fairshare(["why", "ann/chem", "--tree", &path, "--set", "inactive_usage=ignore"]);
     let last = ran.ok().lines().find(|line| line.starts_with("    ann ")).expect("ann");
     assert_eq!(last.split_whitespace().collect::<Vec<_>>(), ["ann", "1", "-", "900", "-"]);

@@ -336,7 +336,7 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
     ));
     assert_eq!(counted_until(&site), [END + 300.0; 4]);
     // `sync` recounts from the records and sets the watermarks; the cleared bank stays cleared.
-    assert!(sync(&site, END + 400.0, &[]).err.contains("counted anew"));
+    assert!(sync(&site, END + 400.0, &[]).err.contains("all usage was recounted"));
     assert_eq!(counted_until(&site), cleared);
     site.sql("DROP TABLE fairshare_usage_marks");
     assert_eq!(counted_until(&site), [END + 300.0; 4], "whatever counted them, it was not `sync`");

@@ -286,9 +286,12 @@ fn errors_name_their_cause() {
         let found = complaint(&path, more);
         assert!(found.contains(told), "{more}: {found}");
     }
-    assert!(complaint(&bare, "").contains("--nodes: how large is the cluster?"));
+    assert!(
+        complaint(&bare, "")
+            .contains("--nodes is missing: the history does not say how large the cluster is")
+    );
     let nothing = file("simulate_nothing", "; MaxProcs: 4\n");
-    assert!(complaint(&nothing, "").ends_with("there is no job in it\n"));
+    assert!(complaint(&nothing, "").ends_with("it has no jobs\n"));
     let text = file("simulate_text", "hello\n");
     assert!(complaint(&text, "--nodes 3").contains("line 1: expected 18 numbers"));
     assert!(complaint("/nowhere/at/all", "").contains("/nowhere/at/all"));

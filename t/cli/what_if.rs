@@ -194,7 +194,7 @@ fn even_again_is_when_it_is_said_to_be() {
     let ran = fairshare(["why", "ann", "-p", site.path()]);
     let text = ran.ok();
     assert!(
-        text.contains("Beside what the others used 20,000 node-hours would be the share of bank A. Its usage is back there in 23 days ("),
+        text.contains("Given the usage of its siblings, the share of bank A is 20,000 node-hours. Its usage is back there in 23 days ("),
         "{text}"
     );
     let level = |time: &str| {
@@ -230,14 +230,11 @@ fn a_meaningless_question_is_refused() {
         (&[], "nothing is different: give --shares, --usage, --add-user, --policy or --in"),
         (&["--shares", "z=1"], "no user or bank \"z\""),
         (&["--shares", "u=1"], "u is in several banks: say u/a or u/b"),
-        (&["--usage", "a+=1"], "a is a bank: what it used is what those below it used"),
-        (
-            &["--usage", "u/a+=1nh"],
-            "--usage: this tree does not say that its usage is of nodes: give it as the tree counts, without nh",
-        ),
+        (&["--usage", "a+=1"], "a is a bank: its usage is the sum of its users' usage; name a user"),
+        (&["--usage", "u/a+=1nh"], "--usage: this tree has no unit of usage: give the amount without nh"),
         (&["--add-user", "v/z"], "no bank \"z\""),
         (&["--add-user", "u/a"], "user \"u\" is twice in bank \"a\""),
-        (&["--in", "7d"], "--in: the tree does not say how fast usage is forgotten; --half-life 7d would"),
+        (&["--in", "7d"], "--in: the tree has no half-life; give one, like --half-life 7d"),
         (&["--in", "7d", "--half-life", "7d", "--idle", "z"], "no user or bank \"z\""),
     ];
     for (arguments, text) in rows {
@@ -264,7 +261,7 @@ fn show_reports_stale_stored_values() {
     site.sql("UPDATE association_table SET job_usage = 0 WHERE username = 'ann'");
     let ran = fairshare(["show", "-p", site.path()]);
     assert!(ran.ok().contains("4 of 4 fair-shares stored differ from what is shown here"), "{ran:?}");
-    assert!(ran.ok().contains("\"flux fairshare update\" stores this"), "{ran:?}");
+    assert!(ran.ok().contains("\"flux fairshare update\" stores these"), "{ran:?}");
     assert_eq!(fairshare(["show", "-p", site.path(), "--json"]).json()["stale"], 4);
     let plain = fairshare(["show", "-p", site.path(), "--no-header"]);
     assert_eq!(plain.ok().lines().count(), 7, "{plain:?}");

@@ -14,14 +14,14 @@ use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use fairshare::{NodeDetail, NodeId, NodeKind, Options, Policy, Ranking, Ties, Tree};
 use fairshare_import::{Claim, Claimant, Quantity, SLURM_FORMULAS};
 
-/// Compare the values in a document with ours: how many agree, and which do not
+/// Compare the values that Slurm, PBS or flux-accounting computed with ours
 ///
-/// A document of Slurm or PBS holds what that system computed itself: FairShare and LevelFS in sshare's output, the
-/// percentages, the usages of groups and, where "pbsfs -g" follows the table for each node, fairshare_tree_usage in PBS's. A
-/// database of flux-accounting holds fair-shares. Each is compared with ours to its last printed digit; what differs by no
-/// more than the usages printed as whole numbers leave open agrees, and is counted apart. A FairShare of 0 that Slurm had not
-/// computed yet is not compared, and counted apart. Unless --policy or --set says
-/// otherwise, the rules that the system may use are tried, and the one that agrees best is reported.
+/// The document or database contains values that the other system computed: FairShare and LevelFS in sshare's output;
+/// percentages, group usages and (after the table, from "pbsfs -g" for each node) fairshare_tree_usage in pbsfs's output;
+/// fair-shares in flux-accounting's database. Each value is compared with ours to its last printed digit. A difference that can
+/// come from usages printed as whole numbers counts as agreement, and its number is reported. A FairShare of 0 that Slurm had
+/// not computed yet is not compared, and reported. Without --policy and --set, all rules that the system may use are tried, and
+/// the one that agrees best is reported.
 ///
 /// Exit status 1 means that not all agree.
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// In the table, show this many of those that differ, the worst first; 0 is all
+    /// In the table, show this many differences, the largest first; 0 is all
     #[arg(
         long,
         value_name = "NUMBER",
@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if all { Answer::Yes } else { Answer::No })
 }
 
-const HOLDS_NOTHING: &str = "holds nothing that the system it comes from had computed: \"sshare -a -l -P\", \"sshare -a --json\" and \
+const HOLDS_NOTHING: &str = "has no values that the other system computed: \"sshare -a -l -P\", \"sshare -a --json\" and \
     pbsfs print such values";
 
 /// What to say of `number` FairShares that Slurm prints as 0 before it has computed them.
@@ -281,7 +281,7 @@ fn print(
         notes.push(format!("{quantity}: {agree} of {of} agree"));
     }
     if rounded > 0 {
-        notes.push(format!("{rounded} of them as near as usages printed as whole numbers can tell"));
+        notes.push(format!("{rounded} of them agree within the rounding of usages printed as whole numbers"));
     }
     if uncomputed > 0 {
         notes.push(format!("not compared: {}", not_computed(uncomputed)));

@@ -13,15 +13,15 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
 
-/// Compare policies on the same tree: who gains, who loses, how much the orders differ
+/// Compare policies on the same tree: gains, losses, and how much the orders differ
 ///
-/// With two, everyone who gains or loses and the sums below each bank. With more, or none named, which is all of them,
-/// everyone's place by each, and for each bank the mean of the places below it.
+/// Of two policies, shows each user that gains or loses places, and sums for each bank. Of more, or of all if none is named, shows
+/// each user's place by each policy, and for each bank the mean of the places below it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The policies, the present one first; all unless given
+    /// The policies, the present one first [default: all]
     #[arg(
         long,
         value_name = "FIRST,SECOND",
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     policies: Vec<Policy>,
     #[command(flatten)]
     rules: Rules,
-    /// In the table, show this many winners and as many losers, or of several policies whom they differ most on; 0 is all
+    /// In the table, show this many winners and as many losers, or the users with the largest differences; 0 is all
     #[arg(
         long,
         value_name = "NUMBER",

@@ -30,7 +30,7 @@ enum Action {
 /// Exit status 1 means that Flux or the plugin would refuse the files.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What is to be done
+    /// The action
     #[arg(value_enum)]
     action: Action,
     /// Configuration files, or directories of them

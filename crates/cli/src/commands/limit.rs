@@ -25,9 +25,9 @@ Measures:
 
 Examples:
   flux fairshare limit set user '*' run-gpus=16      every user, over all banks
-  flux fairshare limit set bank '*' run-gpus=96      every bank that has no bank below it
-  flux fairshare limit set bank small run-gpus=4     this bank, in place of the limit on every bank
-  flux fairshare limit unset bank small run-gpus     the limit on every bank holds again
+  flux fairshare limit set bank '*' run-gpus=96      every bank without banks below it
+  flux fairshare limit set bank small run-gpus=4     this bank, instead of the limit on every bank
+  flux fairshare limit unset bank small run-gpus     the limit on every bank applies again
   flux fairshare limit set bank physics --queue batch run-nodes=64  jobs of one queue only";
 
 /// What is to be done.
@@ -37,38 +37,39 @@ enum Action {
     Show,
     /// Set limits
     Set,
-    /// Take limits back
+    /// Remove limits
     Unset,
 }
 
-/// Show, set or take back limits on GPUs, whole banks, and users over all their banks
+/// Show, set or remove limits on GPUs, whole banks, and users over all their banks
 ///
-/// They are kept in the database, in a table of their own that flux-accounting's tools leave alone, and are sent by push.
-/// A queue's max_nodes and max_cores, which "flux account edit-queue" sets, are shown among them: limits on the bank above
-/// all, in that queue, on run-sched-nodes and run-sched-cores. The lower one counts where both are set.
-/// Tables [[fairshare.limits]] of Flux's configuration are listed too, if the instance answers; set and unset leave them alone.
-/// A bank's jobs are its own and those of all banks below it. Jobs that would exceed a limit are held until there is room;
-/// where it is shared, the job that would have the highest priority goes first. A job that asks for more nodes, cores or
-/// GPUs than there may ever be is refused when it is submitted.
+/// The database keeps these limits in a table of its own, which flux-accounting's tools do not change; push sends them. A
+/// queue's max_nodes and max_cores, which "flux account edit-queue" sets, are listed as limits of the root bank in that queue on
+/// run-sched-nodes and run-sched-cores; if both are set, the lower one counts. Tables [[fairshare.limits]] of Flux's
+/// configuration are listed too, if the instance answers; set and unset do not change them.
+///
+/// A bank's jobs include those of all banks below it. Jobs that would exceed a limit are held until there is headroom; if jobs
+/// of several users share a limit, the job that would have the highest priority goes first. A job that asks for more nodes,
+/// cores or GPUs than a limit allows at all is rejected at submission.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MEASURES, after_long_help = MEASURES)]
 pub(crate) struct Args {
-    /// What is to be done
+    /// The action
     #[arg(value_enum, default_value = "show")]
     action: Action,
-    /// On whom: association, bank or user
+    /// The scope: association, bank or user
     #[arg(value_name = "SCOPE", value_parser = ["association", "bank", "user"])]
     scope: Option<String>,
-    /// USER/BANK, a bank or a user; * is each for which nothing else is said
+    /// USER/BANK, a bank or a user; * is each one without a limit of its own
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// What, and how much of it; to take back, what
+    /// The measures and their limits; for unset, the measures alone
     #[arg(value_name = "MEASURE=VALUE")]
     measures: Vec<String>,
-    /// Only of jobs in this queue
+    /// Count only jobs in this queue
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
-    /// Count what running jobs were given, not what they asked for
+    /// Count the resources that running jobs were allocated, not those they asked for
     #[arg(long)]
     given: bool,
     #[command(flatten)]
@@ -86,7 +87,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         return show(args);
     }
     let (Some(scope), Some(name)) = (&args.scope, &args.name) else {
-        return Err(Failure::Message("on whom? A scope and a name are missing".to_owned()));
+        return Err(Failure::Message(
+            "SCOPE and NAME are missing, as in: flux fairshare limit set user ann run-jobs=8".to_owned(),
+        ));
     };
     let mut database = args.wait.open(args.database.found(), Access::Write)?;
     let snapshot = database.snapshot().map_err(failure)?;
@@ -122,7 +125,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let limits = limits.into_iter().map(|limit| Listed { limit, source: "database" });
     print(args, limits.collect()).map_err(after_storing)?;
     if changes && args.output.is_table() {
-        remark("the plugin follows at the next push");
+        remark("Takes effect at the next push");
     }
     Ok(Answer::Yes)
 }
@@ -138,7 +141,7 @@ fn show(args: &Args) -> Outcome {
         Ok(limits) => limits,
         Err(failure) if args.database.is_given() || configured.is_empty() => return Err(failure),
         Err(failure) => {
-            remark(format_args!("warning: {failure}; these are the limits of Flux's configuration alone"));
+            remark(format_args!("warning: {failure}; only the limits of Flux's configuration are listed"));
             Vec::new()
         }
     };
@@ -221,11 +224,11 @@ fn user(id: &str) -> String {
 /// The limits that are to be set.
 fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Failure> {
     if args.measures.is_empty() {
-        return Err(Failure::Message("how much of what? MEASURE=VALUE is missing".to_owned()));
+        return Err(Failure::Message("MEASURE=VALUE is missing, as in run-nodes=16".to_owned()));
     }
     let target = target(scope, name)?;
     if args.queue.is_some() && scope == "user" {
-        return Err(Failure::Message("--queue: a user's limits hold over all queues".to_owned()));
+        return Err(Failure::Message("--queue: limits of scope user count jobs of all queues".to_owned()));
     }
     let known = measures();
     let one = |text: &String| {
@@ -242,7 +245,7 @@ fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Fail
             return Err(Failure::Message(format!("unknown measure \"{measure}\"{near}")));
         }
         if target.has_in_records(args.queue.is_some(), measure) {
-            let text = format!("{measure}: of associations \"flux account edit-user\" sets this");
+            let text = format!("{measure}: \"flux account edit-user\" sets this limit of associations");
             return Err(Failure::Message(text));
         }
         let wrong = || Failure::Message(format!("{measure}: expected an integer from 0, got \"{value}\""));

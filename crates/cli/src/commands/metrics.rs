@@ -22,27 +22,27 @@ use fairshare_engine::engine::answers::{Standings, Stats};
 
 /// Print metrics of the whole instance as OpenMetrics text, once, into a file, or over HTTP
 ///
-/// For Prometheus: served on a loopback address, or as a file for node_exporter's textfile collector, which is replaced as a
-/// whole. etc/grafana/ has a dashboard over them, etc/prometheus/ alert rules. Names of users are left out unless asked for. Only
-/// the instance owner may ask; to anybody else "flux fairshare standing --json" says his own numbers.
+/// For Prometheus: served on a loopback address, or written to a file for node_exporter's textfile collector. etc/grafana/ has a
+/// dashboard, etc/prometheus/ alert rules. User names are left out without --users. Only the instance owner may read metrics;
+/// other users get their own numbers from "flux fairshare standing --json".
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Write to this file, at once and as a whole; a link is replaced, not followed
+    /// Write to this file atomically; a link is replaced, not followed
     #[arg(long, value_name = "FILE", conflicts_with = "listen", value_hint = clap::ValueHint::FilePath)]
     textfile: Option<PathBuf>,
-    /// With --textfile: go on, and write it anew this often
+    /// With --textfile: keep running, and rewrite the file this often
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "textfile", conflicts_with = "listen")]
     every: Option<Duration>,
     /// Serve http://ADDRESS/metrics; the address is one of this machine alone, like 127.0.0.1:9909
     #[arg(long, value_name = "ADDRESS", value_parser = listen::loopback)]
     listen: Option<SocketAddr>,
-    /// Over how long promised and delivered shares are compared, as far as the command has been running
+    /// The time over which promised and delivered shares are compared, at most the time that the command has run
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_duration)]
     window: Duration,
-    /// Also metrics of each association, under its user's name
+    /// Also print metrics of each association, with its user's name
     #[arg(long)]
     users: bool,
-    /// Most banks, and pairs of bank and queue, that get labels of their own
+    /// How many banks, and pairs of bank and queue, get labels of their own at most
     #[arg(long, value_name = "NUMBER", default_value = "500")]
     most: usize,
     #[command(flatten)]
@@ -144,7 +144,7 @@ impl PolledPlugin<'_> {
 fn owners(refusal: Refusal) -> Failure {
     match refusal {
         Refusal::No(text) => Failure::Message(format!(
-            "{text}: metrics are of the whole instance, and its owner's alone; \"flux fairshare standing --json\" says your own numbers"
+            "{text}: only the instance owner may read metrics; \"flux fairshare standing --json\" shows your own numbers"
         )),
         refusal => refusal.into(),
     }

@@ -18,28 +18,31 @@ use crate::ui::words::Words;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::Stats;
 
-/// Before going back to flux-accounting's plugin: which held jobs it would lose, and how it loses none
+/// Before you go back to flux-accounting's plugin: list the held jobs that it would lose, and save them
 ///
-/// That plugin goes on holding a job whose names are plain and whose limits are still full when it is loaded. A name such as
-/// max-running-jobs-user-limit.2, one of a limit on GPUs or a whole bank, or one of a limit that has room by then, it never
-/// takes off: the job would wait for ever; and a job whose plain name was used up it ends when there is room. With
-/// --to-upstream each such job gets urgency 0 and loses its names: it rests in SCHED, where no plugin touches it. What is
-/// printed then is a shell script that gives each its urgency back: keep it, run it when the other plugin is in place, and remove
-/// it then. Begin with no such script, and add to it with >>: run again, this says nothing of the jobs that rest already.
+/// flux-accounting's plugin continues to hold a job only if it knows each dependency of the job and their limits are still
+/// reached when it is loaded. It never removes a numbered dependency such as max-running-jobs-user-limit.2, one of a limit on
+/// GPUs or a whole bank, or one of a limit that has headroom by then: the job waits forever. If a dependency was used before
+/// on a job, that plugin ends the job when there is headroom.
 ///
-/// Jobs that other plugins keep in DEPEND too can't rest: without their names they would stay there, and that plugin would add one that
-/// holds nothing, and end them. They are told, and left as they are; run this again when the others have let them go.
+/// With --to-upstream each such job gets urgency 0 and loses its dependencies: it is parked in SCHED, where no plugin changes it.
+/// The output is a shell script that restores the urgencies: keep it, run it after the other plugin is loaded, and delete it
+/// then. Start with no such script and append with >>: a second run does not list the jobs that are parked already.
 ///
-/// With flux-accounting's plugin loaded, says which jobs it has lost.
+/// A job that other plugins block in DEPEND too can't be parked: without its dependencies it would stay in DEPEND, where
+/// flux-accounting's plugin would add a dependency without effect and end the job. Such jobs are listed and left unchanged;
+/// run this again when the other plugins have released them.
 ///
-/// Exit status 1 means that there are such jobs, or that some can't rest. Without data the plugin does not know which jobs it
-/// holds: that is an error, and "flux fairshare push" comes first.
+/// With flux-accounting's plugin loaded, lists the jobs that it has lost.
+///
+/// Exit status 1 means that there are such jobs, or that some can't be parked. If the plugin has no data, it does not know
+/// which jobs it holds: this is an error, and "flux fairshare push" has to be run first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Have those that would be lost rest at urgency 0, and print what lets them go again
+    /// Park the jobs that would be lost at urgency 0, and print a script that restores their urgencies
     #[arg(long)]
     to_upstream: bool,
-    /// All held jobs that nobody else keeps: so it does not matter which jobs end before the other plugin is loaded
+    /// Park all held jobs that no other plugin blocks, so that jobs that end before the other plugin is loaded make no difference
     #[arg(long, requires = "to_upstream")]
     all: bool,
     #[command(flatten)]
@@ -76,10 +79,10 @@ impl HeldJob {
     /// What the other plugin makes of it, in words.
     fn fate(&self) -> &str {
         match self.fate.as_str() {
-            "held" => "held on",
-            "stranded" => "waits for ever",
-            "ended" => "ended when there is room",
-            "released" => "not held any more",
+            "held" => "stays held",
+            "stranded" => "waits forever",
+            "ended" => "ended when there is headroom",
+            "released" => "no longer held",
             other => other,
         }
     }
@@ -94,9 +97,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
     if !is_ours(&flux)? {
         if args.to_upstream {
-            return Err(Failure::Message(
-                "the plugin that is loaded is flux-accounting's already".to_owned(),
-            ));
+            return Err(Failure::Message("flux-accounting's plugin is already loaded".to_owned()));
         }
         return print(args, &flux, "lost", lost(&flux)?);
     }
@@ -112,7 +113,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let words = Words::of(&flux, 0.0);
     for job in &kept {
         remark(format_args!(
-            "{}: {} if that plugin is loaded now: others keep it too, and no rest saves it before they let it go",
+            "{}: {} if that plugin is loaded now: other plugins block it too, and it can't be parked before they release it",
             words.job(job.id),
             job.fate()
         ));
@@ -137,13 +138,13 @@ fn has_data(flux: &Flux) -> Result<(), Failure> {
     let stats: Stats = ask(flux, "stats", &json!({}))?;
     if stats.heading.generation == 0 {
         return Err(Failure::Message(format!(
-            "{NO_DATA}; before that it does not know which jobs its limits hold. Push, then run this again"
+            "{NO_DATA}; without data it does not know which jobs its limits hold. Push, then run this again"
         )));
     }
     if stats.jobs.waiting > 0 {
         let jobs = count(usize::try_from(stats.jobs.waiting).unwrap_or(usize::MAX), "job");
         remark(format_args!(
-            "{jobs} of users without data are not among those below: whether a limit holds them shows when their users' \
+            "{jobs} of users without data are not listed: the plugin does not know whether a limit holds them until the users' \
              records are pushed; \"flux fairshare status\" names the users"
         ));
     }
@@ -208,7 +209,7 @@ fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
 fn rest(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
     let words = Words::of(flux, 0.0);
     say("#!/bin/sh")?;
-    say("# Lets jobs go that rest since flux-accounting's plugin was to be loaded.")?;
+    say("# Restores the urgencies of jobs that were parked before flux-accounting's plugin was loaded.")?;
     let mut resting = Vec::new();
     for job in &jobs {
         let (id, urgency) = (words.job(job.id), job.urgency.unwrap_or(16));
@@ -242,7 +243,7 @@ fn rest(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
         for left in left.filter_map(Value::as_u64) {
             let id = words.job(left);
             remark(format_args!(
-                "{id}: its names were left on it: it is not held any more, others keep it too, or its urgency has changed"
+                "{id}: its dependencies were not removed: it is no longer held, other plugins block it too, or its urgency has changed"
             ));
         }
     }
@@ -256,8 +257,8 @@ fn rest(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
 
 fn rested(jobs: usize) -> String {
     match jobs {
-        1 => "1 job rests".to_owned(),
-        jobs => format!("{} rest", count(jobs, "job")),
+        1 => "1 job is parked".to_owned(),
+        jobs => format!("{} are parked", count(jobs, "job")),
     }
 }
 
@@ -267,7 +268,7 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HeldJob>) -> Out
     let beyond_help = jobs.iter().filter(|job| job.is_beyond_help(false)).count();
     let note = match (key, lost) {
         ("held", 0) => format!(
-            "{} held by limits; flux-accounting's plugin would hold on to them",
+            "{} held by limits; flux-accounting's plugin would continue to hold them",
             count(jobs.len(), "job")
         ),
         ("held", _) => format!(
@@ -276,7 +277,7 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HeldJob>) -> Out
         ),
         (_, 0) => "flux-accounting's plugin has lost no job".to_owned(),
         _ => format!(
-            "{} wait for ever: load this plugin again and push, which lets them go when there is room; and go back with \
+            "{} waiting forever: load this plugin again and push, which releases them when there is headroom; then go back with \
              migrate --to-upstream --all",
             count(lost, "job")
         ),
@@ -297,14 +298,15 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HeldJob>) -> Out
             column("id", "JobId", Style::Text),
             column("user", "User", Style::Text),
             column("bank", "Bank", Style::Text),
-            column("fate", "There it is", Style::Text),
+            column("fate", "Under flux-accounting's plugin", Style::Text),
             column("names", "Held by", Style::Text),
         ],
         rows: Box::new(rows),
     };
     let kept = (beyond_help > 0).then(|| {
-        let text = format!("{} of these others keep too: no rest saves", count(beyond_help, "job"));
-        format!("{text} {} before they let go", if beyond_help == 1 { "it" } else { "them" })
+        let (verb, they) = if beyond_help == 1 { ("is", "it") } else { ("are", "they") };
+        let jobs = count(beyond_help, "job");
+        format!("{jobs} of these {verb} blocked by other plugins too: {they} can't be parked before those release {}", if beyond_help == 1 { "it" } else { "them" })
     });
     args.output.print(Report {
         rows,

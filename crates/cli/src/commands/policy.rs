@@ -14,14 +14,14 @@ use crate::ui::suggest::did_you_mean;
 use fairshare::{Options, Policy};
 use fairshare_accounting::store::{Access, SitePolicy, Snapshot};
 
-/// Show or choose the policy of the site: the rule that makes fair-shares, and its options
+/// Show or choose the ranking policy of the site and its options
 ///
-/// The choice is kept in the database, and show, update, sync, why, what-if and push follow it unless --policy or --set say
-/// otherwise. flux-accounting's own tools keep it and go on ranking by weighted-walk. Without a name and options it is
-/// shown. A policy by which the database can't be ranked is refused.
+/// The database stores the choice; show, update, sync, why, what-if and push use it unless --policy or --set is given.
+/// flux-accounting's own tools leave it in place and always rank by weighted-walk. Without a name and options, prints the
+/// choice. Refuses a policy that can't rank the database.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The rule from now on: weighted-walk, fair-tree, classic, depth-oblivious or pbs
+    /// The new policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs
     #[arg(value_name = "POLICY", value_parser = fingers::policy)]
     policy: Option<Policy>,
     #[command(flatten)]
@@ -30,10 +30,10 @@ pub(crate) struct Args {
     wait: Wait,
     #[command(flatten)]
     rules: Rules,
-    /// Options that go back to their defaults
+    /// Reset these options to their defaults
     #[arg(long, value_name = "NAME", help_heading = "Rules")]
     unset: Vec<String>,
-    /// All options go back to their defaults
+    /// Reset all options to their defaults
     #[arg(long, action = ArgAction::SetTrue, conflicts_with = "unset", help_heading = "Rules")]
     reset: bool,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     print(args, &site).map_err(after_storing)?;
     if site != before && args.output.is_table() {
         remark(
-            "fair-shares follow at the next \"flux fairshare update\" or \"sync\", the plugin at the next push",
+            "Takes effect on fair-shares at the next \"flux fairshare update\" or \"sync\", and in the plugin at the next push",
         );
     }
     Ok(Answer::Yes)

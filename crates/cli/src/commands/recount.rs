@@ -13,7 +13,7 @@ use crate::ui::rows::{Cell, Rows, Style, column};
 use fairshare_accounting::pipeline::{Difference, Recount};
 use fairshare_accounting::store::Access;
 
-/// Count all usage anew from the records, and show where the stored usage differs
+/// Recount all usage from the job records, and show where the stored usage differs
 ///
 /// Counts by the exact rule, as far back as usage is kept, and compares. If the next "flux fairshare sync" stores the recounted
 /// usage, the difference is due. Other differences come from faults of flux-accounting's programs, from edits of the database,
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// The time it is, in seconds since the epoch
+    /// The current time, in seconds since the epoch
     #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
     now: Option<f64>,
     /// Store the recounted usage
@@ -104,7 +104,7 @@ fn print(args: &Args, recount: &Recount, half_life: f64) -> Result<(), Failure> 
         count(ledger.accounts.len(), "association"),
         count(recount.associations.len(), "association"),
         count(recount.banks.len(), "bank"),
-        if args.write { "was put right" } else { "differs; nothing was written" }
+        if args.write { "was corrected" } else { "differs; nothing was written" }
     ));
     args.output.print(Report {
         facts: vec![

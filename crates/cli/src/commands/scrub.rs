@@ -14,21 +14,21 @@ const WEEK: f64 = 604_800.0;
 
 /// Remove the records of jobs that ended long ago
 ///
-/// Does what "flux account scrub-old-jobs" does, but never removes a record whose half-life period is still kept: usage can
-/// be recounted from what stays.
+/// Does what "flux account scrub-old-jobs" does, but keeps each record whose half-life period still counts, so that usage can be
+/// recounted from the remaining records.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Remove what is older than this many weeks
+    /// Remove records older than this many weeks
     #[arg(value_name = "WEEKS", default_value_t = 26.0, value_parser = weeks)]
     weeks: f64,
     #[command(flatten)]
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// The time it is, in seconds since the epoch
+    /// The current time, in seconds since the epoch
     #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
     now: Option<f64>,
-    /// Remove nothing; say what would be
+    /// Remove nothing; show what would be removed
     #[arg(short = 'n', long)]
     dry_run: bool,
 }

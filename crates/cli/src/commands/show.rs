@@ -21,9 +21,9 @@ use fairshare::{NodeId, NodeKind, Policy, Ranking, Tree};
 
 /// Show the tree: shares, usage and fair-share of every bank and user
 ///
-/// Shows the live tree of the plugin where that answers and neither a database nor a document is named; otherwise the database. The
-/// line above the table says which. Computes the fair-shares afresh and changes nothing. Siblings come in the order of their
-/// fair-share, the most deserving first.
+/// Shows the live tree of the plugin if the plugin answers and neither a database nor a document is named; otherwise the database.
+/// The line above the table says which. Recomputes the fair-shares and changes nothing. Siblings are sorted by fair-share, the
+/// highest first.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = columns::help())]
 pub(crate) struct Args {
@@ -33,10 +33,10 @@ pub(crate) struct Args {
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// Only these users, with the banks above them
+    /// Show only these users, and the banks above them
     #[arg(short, long, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
     user: Vec<String>,
-    /// Only these banks and what is below them, with the banks above
+    /// Show only these banks, all banks and users below them, and the banks above
     #[arg(
         short,
         long,
@@ -47,13 +47,13 @@ pub(crate) struct Args {
         help_heading = "Selection"
     )]
     bank: Vec<String>,
-    /// Only users, no banks, as sshare has it
+    /// Show only users, no banks, like sshare -U
     #[arg(short = 'U', long, alias = "Users", help_heading = "Selection")]
     users_only: bool,
-    /// Everybody, which is so anyway: sshare needs to be told
+    /// All users, which is the default; accepted for users of sshare
     #[arg(short = 'a', long, hide = true)]
     all: bool,
-    /// Only this many levels below the root
+    /// Show only this many levels below the root
     #[arg(short, long, value_name = "LEVELS", help_heading = "Selection")]
     depth: Option<usize>,
     /// Order of siblings: name, list (as the input has them), pbs-walk (as PBS's scheduler compares them) or a column;
@@ -67,13 +67,13 @@ pub(crate) struct Args {
         help_heading = "Output"
     )]
     sort: String,
-    /// More columns; says who is under-served and who over-served
+    /// Show more columns, among them whether a user is above or below its share
     #[arg(short, long, help_heading = "Output")]
     long: bool,
     /// Columns by name or title, separated by commas; --help lists them
     #[arg(short = 'o', long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Output")]
     columns: Vec<String>,
-    /// No line of titles
+    /// Print no header
     #[arg(short = 'n', long, alias = "noheader", conflicts_with = "json", help_heading = "Output")]
     no_header: bool,
     #[command(flatten)]
@@ -160,9 +160,9 @@ impl Args {
                 if self.policy.given().is_none() { String::new() } else { format!(" --policy {policy}") };
             let differ = if stale == 1 { "differs" } else { "differ" };
             notes.push(format!(
-                "{} of {} stored {differ} from what is shown here; a plugin without live fair-share goes by what is stored. \
-                 \"flux fairshare update{with}\" stores this, with --dry-run it shows who would move; then \"flux fairshare \
-                 push\" sends it.",
+                "{} of {} stored {differ} from what is shown here; a plugin without live fair-share uses the stored ones. \
+                 \"flux fairshare update{with}\" stores these, --dry-run shows the changes; then \"flux fairshare \
+                 push\" sends them.",
                 number(stale),
                 count(ranking.ranked(), "fair-share"),
             ));

@@ -19,9 +19,9 @@ use fairshare_engine::engine::answers::Explained;
 
 /// Watch banks, standings, pending and held jobs on the whole screen
 ///
-/// Three pages: banks with their share against their usage, jobs held by each limit and what refreshes cost; standings; pending jobs
-/// with their terms. Keys: 1 2 3 or Tab choose a page, s sorts by the next column, r reverses, / filters, Enter says why a job
-/// waits, p pauses, ? lists all keys, q leaves. The instance owner sees all of it, others what the site shows them.
+/// Three pages: banks with shares and usage, jobs held by each limit and the cost of refreshes; standings; pending jobs with their
+/// terms. Keys: 1 2 3 or Tab choose a page, s sorts by the next column, r reverses, / filters, Enter explains why a job is waiting,
+/// p pauses, ? lists all keys, q quits. The instance owner sees all data, other users the part that the site shows them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Ask the plugin this often, like 5s
@@ -35,7 +35,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     if !(stdout().is_terminal() && stdin().is_terminal()) {
-        let text = "top needs a terminal; \"flux fairshare metrics\", \"jobs\" and \"standing\" print the same for programs";
+        let text =
+            "top needs a terminal; programs can use \"flux fairshare metrics\", \"jobs\" and \"standing\"";
         return Err(Failure::Message(text.to_owned()));
     }
     let flux = args.instance.connect()?;

@@ -20,7 +20,7 @@ use fairshare_accounting::store::{Access, SitePolicy};
 ///
 /// Does what "flux account-update-fshare" does. Everything is read, computed and written in one transaction: whatever
 /// happens, the database holds the old values or the new ones. Only rows that change are written, with full precision.
-/// Inactive associations keep the value they have. Prints nothing unless on a terminal or asked to.
+/// Inactive associations keep their values. Prints nothing, unless it runs on a terminal or with --verbose.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write nothing; show whose fair-share would change
@@ -44,7 +44,7 @@ pub(crate) struct Args {
         help_heading = "Output"
     )]
     limit: usize,
-    /// Say what was done, also when not on a terminal
+    /// Say what was done, even if not on a terminal
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
     #[command(flatten)]
@@ -117,7 +117,7 @@ fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
     }
     let unmoved = ranking.ranked() - moves;
     notes.push(format!(
-        "{moves} of {} would move, {unmoved} stay ({digits} of them only gain digits); nothing was written",
+        "{moves} of {} would change, {unmoved} would not ({digits} of these only gain digits); nothing was written",
         count(ranking.ranked(), "association")
     ));
     let mut facts = facts(ranking.policy(), ranking.options());

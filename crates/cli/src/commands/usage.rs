@@ -21,24 +21,24 @@ use fairshare_accounting::pipeline::report::{self, Query, Unknown, Usage, Used};
 use fairshare_accounting::store::Access;
 use fairshare_client::user_name;
 
-/// Show who used how much: node, core and GPU hours out of the records of ended jobs
+/// Show node, core and GPU hours of users, banks, projects or days, from the records of ended jobs
 ///
-/// Of a job that began before --since or ended after --until, the part in between counts; with --whole a job counts whole
-/// where it ended, as in "flux account view-usage-report". --by period shows instead what the usage of an association is
-/// made of now, when each part decays and when it is forgotten.
+/// A job counts for its part between --since and --until; with --whole it counts completely at the time of its end, as in
+/// "flux account view-usage-report". --by period shows instead the parts of each association's current usage by half-life
+/// period, when each part decays and when it expires.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// From when on: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
+    /// The beginning: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Up to when
+    /// The end, in the same forms
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// What to add up by
+    /// Group usage by this
     #[arg(long, value_name = "WHAT", default_value = "association")]
     by: By,
     /// Only this user; may be given several times
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Only this bank and those below it; may be given several times
     #[arg(short, long, value_name = "NAME")]
     bank: Vec<String>,
-    /// Count a job whole where it ended
+    /// Count each job completely at the time of its end
     #[arg(long)]
     whole: bool,
     /// Show this many in the table, 0 is all
@@ -259,7 +259,7 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
     let limit = limit(args);
     let mut notes: Vec<String> = more(rows.len(), limit).into_iter().collect();
     notes.push(format!(
-        "at each boundary {} of a usage is left; the next is at {}",
+        "usage is multiplied by {} at each period boundary; the next is at {}",
         settings.decay,
         moment(bins_of.start(-1), zone)
     ));

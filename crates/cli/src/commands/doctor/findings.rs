@@ -115,7 +115,7 @@ pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
     found.extend(unknown.iter().map(|UnknownColumn { table, column, default, rows }| {
         Finding::notice(
             "unknown-columns",
-            format!("{rows} rows of {table} have a {column}, which this version does not know: nobody enforces it"),
+            format!("{rows} rows of {table} have a {column}, which this version does not know: it is not enforced"),
             format!(
                 "install a version that knows it, or put the default back: sqlite3 DATABASE \"UPDATE {table} SET {column} = {default}\""
             ),
@@ -126,7 +126,7 @@ pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
     found.extend(
         Finding::action(
             "no-shares",
-            "banks without shares: whoever is in them goes behind everybody else",
+            "banks without shares: their users rank behind all others",
             "flux account edit-bank NAME --shares=N",
         )
         .about(without_shares.map(|bank| bank.bank.clone())),
@@ -181,39 +181,39 @@ fn of_users(data: &PolicyData) -> Vec<Finding> {
     [
         Finding::action(
             "no-default-bank",
-            "users whose default bank is none of theirs: their jobs without a bank are refused",
+            "users without an association in their default bank: their jobs that name no bank are rejected",
             "flux account edit-user NAME --default-bank=BANK",
         )
         .about(strays),
         Finding::action(
             "refused-in-all-queues",
-            "associations of which every queue is unknown: their jobs in a queue are refused",
+            "associations whose queues are all unknown: their jobs in a queue are rejected",
             "flux account edit-user NAME --bank=BANK --queues=QUEUES, or flux account add-queue QUEUE",
         )
         .about(all.iter().filter(in_none).map(whom)),
         Finding::notice(
             "unknown-queues",
-            "queues that no queue_table has",
+            "queues of associations that the queue table lacks",
             "flux account add-queue QUEUE, or flux account edit-user NAME --bank=BANK --delete-queue=QUEUE",
         )
         .about(strange),
         Finding::action(
             "unknown-projects",
-            "default projects that are not there: jobs without a project are refused",
+            "default projects that do not exist: jobs that name no project are rejected",
             "flux account add-project PROJECT, or flux account edit-user NAME --default-project=PROJECT",
         )
         .about(lost),
         Finding::action(
             "same-id",
             "users of a bank with the same user id: jobs of that id are those of the user listed last; flux-accounting stores 65534 or \
-             4294967295 for a user whom the system does not know",
+             4294967295 for a user that the system does not know",
             "flux account edit-user NAME --userid=ID && flux account sync-userids && flux fairshare push; \"id -u NAME\" prints the ID \
-             of a user whom the system knows",
+             of a user that the system knows",
         )
         .about(one_id.map(|record| format!("{}: {}", whom(record), record.userid))),
         Finding::notice(
             "disabled-users",
-            "users who are disabled in all their banks: they can submit nothing; what they submitted before runs",
+            "users that are disabled in all their banks: they can submit no jobs; jobs that they submitted before still run",
             "nothing, if that is meant; flux account add-user --username=NAME --bank=BANK enables one again",
         )
         .about(disabled.filter_map(|all| all.first()).map(|record| whom(record))),
@@ -250,7 +250,7 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
     );
     let lets_nobody = Finding::action(
         "queues-for-nobody",
-        "queues with a limit that no job can keep to",
+        "queues with a limit of 0 or less, which no job can meet",
         format!(
             "flux account edit-queue QUEUE --LIMIT=N (max-running-jobs, max-nodes-per-assoc, max-sched-jobs, \
              max-sched-nodes-per-assoc, max-sched-cores-per-assoc, max-nodes, max-cores; {UNLIMITED}: no limit)"
@@ -299,7 +299,7 @@ fn of_limit_tables(data: &PolicyData) -> Vec<Finding> {
     let one = |(scope, name, queue): (String, String, String)| {
         let unset = mending::unset_limit(&scope, &name, &queue);
         let place = if queue.is_empty() { String::new() } else { format!(" in queue {queue}") };
-        let text = format!("a limit on {scope} {name}{place}, which is not there: it holds nobody");
+        let text = format!("a limit on {scope} {name}{place}, which does not exist: the limit holds no jobs");
         Finding::action("lost-limits", text, format!("{unset}, or correct the name"))
     };
     all.into_iter().map(one).collect()
@@ -351,13 +351,13 @@ fn of_weights(data: &PolicyData) -> Vec<Finding> {
             edit,
         )
         .only_if(widest > 0.0 && width("fairshare") < widest * UNSEEN),
-        Finding::action("negative-fairshare", "fair-share has a negative weight: who used most goes first", edit)
+        Finding::action("negative-fairshare", "fair-share has a negative weight: the heaviest users go first", edit)
             .only_if(fairshare.is_some_and(|record| record.weight < 0)),
         Finding::notice("weights-too-small", "factors that are swamped by another: they decide ties at most", edit)
             .about(hidden.map(|(name, ..)| (*name).to_owned())),
         Finding::action(
             "priorities-clamp",
-            format!("scores reach {highest:.0}, and priorities end at {TOP:.0}: jobs above are all alike"),
+            format!("scores reach {highest:.0}, and priorities end at {TOP:.0}: jobs above that all get the same priority"),
             edit,
         )
         .only_if(highest > TOP),
@@ -408,7 +408,7 @@ pub(super) fn of_instance(
             return found;
         }
         let load = load_command(others.first().map(|name| name.as_str()));
-        let text = "no priority plugin is loaded: no limit holds, fair-share does not count";
+        let text = "no priority plugin is loaded: no limit is enforced, and fair-share has no effect";
         found.push(Finding::action("not-loaded", text, format!("{load} && flux fairshare push")));
         return found;
     };
@@ -469,15 +469,15 @@ pub(super) fn of_instance(
                     remedy.unwrap_or_else(|| "correct the record, then: flux fairshare push".to_owned());
                 Finding::action("push-refused", format!("the plugin would refuse a push: {what}"), remedy)
             }),
-            Finding::action("not-pushed", "associations that the database has and the plugin has not", push)
+            Finding::action("not-pushed", "associations of the database that the plugin lacks", push)
                 .about(missing),
             edits.filter(|_| !is_missing).map(|edits| {
-                let text = format!("the plugin does not have what the database says: {edits}");
+                let text = format!("the plugin lacks changes of the database: {edits}");
                 Finding::action("not-pushed", text, push)
             }),
             Finding::action(
                 "not-removed",
-                format!("the plugin has {gone} associations that the database has not"),
+                format!("the plugin has {gone} associations that the database lacks"),
                 push,
             )
             .only_if(data.is_some() && gone > 1 && edits.is_none()),
@@ -540,7 +540,7 @@ fn of_queues(instance: &Instance, data: &PolicyData) -> Vec<Finding> {
     };
     let strange = Finding::notice(
         "queues-not-in-flux",
-        "queues that the queue table has and Flux has not",
+        "queues of the queue table that Flux lacks",
         "flux account delete-queue QUEUE, or add the queue to [queues] of Flux's configuration",
     )
     .about(strange);

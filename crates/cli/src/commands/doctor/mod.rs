@@ -20,25 +20,25 @@ use findings::{Books, Finding, Weight, of_books, of_instance};
 use instance::Instance;
 use refusals::{of_commands, unreadable};
 
-/// Look the database and the plugin over for what goes wrong quietly, and say what to do about each
+/// Check the database and the plugin for silent problems, and say what to do about each
 ///
-/// It runs what "push -n", "update -n" and "sync -n" run and reports what they would refuse. It finds users without a default
-/// bank, banks without shares, limits that hold everything, limits on banks and queues that are not there, weights that can't
-/// matter, usage that nobody counts any more, a plugin that is not loaded or has old data, a second priority plugin, edits that
-/// were not pushed, and a configuration on disk with which Flux would not start. Where Flux does not answer, the database alone
-/// is looked at, and that is said.
+/// Runs the checks of "push -n", "update -n" and "sync -n" and reports what they would refuse. Finds users without a default
+/// bank, banks without shares, limits that hold all jobs, limits on banks and queues that do not exist, weights that have no
+/// effect, usage that is no longer counted, a plugin that is not loaded or has old data, a second priority plugin, edits that
+/// were not pushed, and a configuration on disk with which Flux would not start. If Flux does not answer, doctor says so and
+/// checks the database alone.
 ///
-/// Exit status 1 means that something wants action; notices alone do not.
+/// Exit status 1 means that a problem needs action; notices alone do not.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// The Flux instance; otherwise the enclosing or the system's
+    /// The Flux instance [default: the enclosing one, or the system's]
     #[arg(long, value_name = "URI")]
     uri: Option<String>,
-    /// Data and usage are old after so many hours
+    /// Report data and usage older than this many hours
     #[arg(long, value_name = "HOURS", default_value_t = 2.0)]
     stale: f64,
     /// Print a JSON document

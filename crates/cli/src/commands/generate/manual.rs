@@ -13,7 +13,7 @@ const PATH: &str = "path";
 
 const FILES: &[Entry] = &[(
     store::DEFAULT_PATH,
-    "The accounting database, unless an option or the environment names another, or flux-accounting was built for one.",
+    "The accounting database, unless an option or the environment names another, or flux-accounting was built with another default.",
 )];
 
 /// What the environment says to commands that have an option.
@@ -22,41 +22,32 @@ const ENVIRONMENT: &[(&str, Entry)] = &[
         PATH,
         (
             database::VARIABLE,
-            "The accounting database, unless -p names one; else it is flux-accounting's own default.",
+            "The accounting database, unless -p names one. If neither does, flux-accounting's default.",
         ),
     ),
-    (
-        "uri",
-        (
-            "FLUX_URI",
-            "The instance that is spoken to, unless --uri names one; where neither is given, the system's.",
-        ),
-    ),
+    ("uri", ("FLUX_URI", "The Flux instance, unless --uri names one. If neither does, the system instance.")),
     (
         "color",
         (
             "NO_COLOR, CLICOLOR, CLICOLOR_FORCE",
-            "Unless --color says it: no colours and no bars where NO_COLOR is set to anything but nothing or CLICOLOR is 0; both also \
-             into files and pipes where CLICOLOR_FORCE is set.",
+            "Used without --color. No colours and no bars if NO_COLOR is not empty or CLICOLOR is 0; colours and bars also in files and \
+             pipes if CLICOLOR_FORCE is set.",
         ),
     ),
-    (
-        "color",
-        ("COLUMNS", "The width of tables and text, before what the terminal says, and where there is none."),
-    ),
+    ("color", ("COLUMNS", "The width of tables and text; overrides the width of the terminal.")),
     (
         "no_pager",
         (
             "FLUX_FAIRSHARE_PAGER, PAGER, LESS",
-            "What shows output that is longer than the terminal; less if neither says, with the options FRX if LESS is not set; cat or \
-             nothing is none.",
+            "The pager for output that is longer than the terminal; the default is less, with the options FRX if LESS is not set. cat or \
+             an empty value turns the pager off.",
         ),
     ),
     (
         "color",
         (
             "LC_ALL, LC_CTYPE, LANG",
-            "Lines of the tree and blocks of bars are drawn where the letters are those of UTF-8.",
+            "The tree and the bars are drawn with box characters if the encoding is UTF-8.",
         ),
     ),
 ];
@@ -94,39 +85,45 @@ pub(super) fn sections(command: &Command) -> Vec<(&'static str, Vec<Entry>)> {
 pub(super) fn examples(command: &str) -> &'static [Entry] {
     match command {
         "show" => &[
-            ("flux fairshare show", "The whole site, the most deserving first."),
-            ("flux fairshare show -l -u ann,ben", "All about two users, with the banks above them."),
-            ("flux fairshare show -b physics -d 2 --sort -usage", "Who in a bank used least."),
-            ("sshare -a -l -P | flux fairshare show --tree -", "A Slurm site's tree, by Slurm's rule."),
+            ("flux fairshare show", "The whole site, the highest fair-share first."),
+            ("flux fairshare show -l -u ann,ben", "All columns of two users and of the banks above them."),
+            (
+                "flux fairshare show -b physics -d 2 --sort -usage",
+                "The children of a bank, the lowest usage first.",
+            ),
+            ("sshare -a -l -P | flux fairshare show --tree -", "A Slurm site's tree, ranked as Slurm does."),
             (
                 "flux fairshare show --tree resource_group --usage usages",
-                "A PBS site's tree, by its rule; usages holds what pbsfs printed.",
+                "A PBS site's tree, ranked as PBS does; the file usages holds the output of pbsfs.",
             ),
         ],
         "why" => &[
             (
                 "flux fairshare why ƒ2YSTvBdGM",
-                "Why a job waits, until when at the latest, and what would help.",
+                "Why a job is waiting, until when at the latest, and what would help.",
             ),
-            ("flux fairshare why ƒ2YSTvBdGM ƒ2YTUcv7Ub", "Which of two jobs goes first, and by what."),
-            ("flux fairshare why ann", "Where ann's fair-share was lost."),
+            (
+                "flux fairshare why ƒ2YSTvBdGM ƒ2YTUcv7Ub",
+                "Which of two jobs goes first, and which term decides.",
+            ),
+            ("flux fairshare why ann", "Which level of the tree lowers ann's fair-share."),
             ("flux fairshare why ann ben/physics", "Why one of them is ahead of the other."),
         ],
         "what-if" => &[
-            ("flux fairshare what-if --shares chem=20", "Who would move if a bank had other shares."),
+            ("flux fairshare what-if --shares chem=20", "Which users would move if a bank had other shares."),
             (
                 "flux fairshare what-if --usage ann+=5000nh --add-user ben/chem=2 --policy fair-tree",
                 "Several changes at once, by another ranking policy.",
             ),
             (
                 "flux fairshare what-if --in 3w --idle ann",
-                "How ann's fair-share recovers while she rests and the others go on as they did.",
+                "How ann's fair-share recovers while ann is idle and the others continue as before.",
             ),
         ],
         "simulate" => &[
             (
                 "flux fairshare simulate --trace FluxAccounting.db --nodes 512 --cores-per-node 96 --policy weighted-walk,fair-tree",
-                "What the jobs on record would have waited for under two policies.",
+                "How long the recorded jobs would have waited under two policies.",
             ),
             (
                 "flux fairshare simulate --trace HPC2N-2002-2.2-cln.swf.gz --sweep half-life=1d,7d,28d --sweep refresh=30,300 --csv",
@@ -137,19 +134,19 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
             ("flux fairshare compare", "Everyone's place under every policy, and the mean for each bank."),
             (
                 "flux fairshare compare --policies weighted-walk,fair-tree",
-                "Who would gain and who would lose under Slurm's rule.",
+                "Gains and losses under Slurm's policy.",
             ),
         ],
         "report" => &[
             ("flux fairshare report -o report.html", "The site as a page, to open in a browser or to send."),
             (
                 "sshare -a -l -P | flux fairshare report --tree - --half-life 7d -o report.html",
-                "That of a Slurm site; when usage is even again needs to know how fast it is forgotten.",
+                "The page of a Slurm site; the half-life predicts when usage is back at the share.",
             ),
-            ("flux fairshare report --json", "What the page shows, for programs."),
+            ("flux fairshare report --json", "The numbers of the page, for programs."),
         ],
         "update" => &[
-            ("flux fairshare update --dry-run", "Who would move, and how far."),
+            ("flux fairshare update --dry-run", "Which users would move, and how far."),
             (
                 "flux fairshare update && flux fairshare push",
                 "Store the fair-shares, and send them to the plugin.",
@@ -159,7 +156,7 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
             ("flux fairshare jobs", "Your pending jobs, a column for each term of their priorities."),
             (
                 "flux fairshare jobs -A -S -fairshare,id -n",
-                "Everybody's, by the factor fair-share, the largest first, not weighed.",
+                "All users' jobs with unweighted factors, sorted by fair-share, the largest first.",
             ),
             ("flux fairshare jobs -w", "The weights."),
             (
@@ -172,10 +169,10 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
                 "flux fairshare standing",
                 "Where you stand, your limits, and when your usage is back at your share.",
             ),
-            ("flux fairshare standing -l", "The same, with what is beside each level of the tree."),
-            ("flux fairshare standing -A", "For the owner of the instance: a line for everybody."),
+            ("flux fairshare standing -l", "The same, with the siblings of each level of the tree."),
+            ("flux fairshare standing -A", "For the owner of the instance: one line per association."),
         ],
-        "top" => &[("flux fairshare top -d 2s", "The instance as it goes; q leaves.")],
+        "top" => &[("flux fairshare top -d 2s", "A live view of the instance; q quits.")],
         "metrics" => &[
             (
                 "flux fairshare metrics --listen 127.0.0.1:9909",
@@ -187,47 +184,53 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
             ),
         ],
         "doctor" => &[
-            ("flux fairshare doctor", "What is wrong, whom it harms, what to do."),
+            ("flux fairshare doctor", "Problems, the users and banks they affect, and what to do."),
             (
                 "flux fairshare doctor --json",
-                "The same for a monitoring system; exit status 1 if something is to be done.",
+                "The same for a monitoring system; exit status 1 if a problem needs action.",
             ),
         ],
         "config" => &[
-            ("flux fairshare config check /etc/flux/system/conf.d", "Whether Flux would start with it."),
+            (
+                "flux fairshare config check /etc/flux/system/conf.d",
+                "Whether Flux would start with these files.",
+            ),
             ("flux fairshare config check new.toml --json", "The same of one file, for programs."),
         ],
         "migrate" => &[
             ("flux fairshare migrate", "Which held jobs flux-accounting's plugin would lose, or has lost."),
             (
                 "flux fairshare migrate --to-upstream --all >>let-go.sh",
-                "Before going back: all held jobs rest at urgency 0; \"sh let-go.sh\" lets them go when the other plugin is loaded.",
+                "Before you go back: parks all held jobs at urgency 0; \"sh let-go.sh\" restores their urgencies when the other plugin is loaded.",
             ),
         ],
         "status" => &[
-            ("flux fairshare status", "What the plugin knows, whom it holds and by which limit."),
-            ("flux fairshare status -u ann", "Her associations: counters beside limits."),
+            ("flux fairshare status", "The plugin's data, and how many jobs each limit holds."),
+            ("flux fairshare status -u ann", "ann's associations, with counters and limits."),
         ],
         "check-import" => &[
             (
                 "sshare -a -l -P | flux fairshare check-import --tree -",
-                "How many of Slurm's FairShare and LevelFS ours equal.",
+                "How many of Slurm's FairShare and LevelFS values agree with ours.",
             ),
             (
                 "(pbsfs; pbsfs -g ann; pbsfs -g ben) | flux fairshare check-import --tree -",
-                "The same of PBS's percentages, usages of groups and two users' tree usages.",
+                "The same for PBS's percentages, group usages and two users' tree usages.",
             ),
         ],
         "push" => &[
             ("flux fairshare push -v", "Send the database to the plugin of the instance."),
-            ("flux account export-json | flux fairshare push -p -", "Send what another program made of it."),
+            (
+                "flux account export-json | flux fairshare push -p -",
+                "Send the document that another program printed.",
+            ),
         ],
         "sync" => &[
             ("flux fairshare sync --dry-run", "Whose usage and fair-share would change."),
             ("flux fairshare sync --watch", "For a service: act when jobs end or the database changes."),
             (
                 "flux fairshare sync --only fetch --only usage",
-                "For a site that ranks and pushes by other programs.",
+                "For a site that ranks and pushes with other programs.",
             ),
         ],
         "usage" => &[
@@ -243,17 +246,20 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
         ],
         "recount" => &[
             ("flux fairshare recount", "Where the stored usage differs from the records."),
-            ("flux fairshare recount --write && flux fairshare update && flux fairshare push", "Mend it."),
+            (
+                "flux fairshare recount --write && flux fairshare update && flux fairshare push",
+                "Correct the stored usage.",
+            ),
         ],
         "scrub" => &[
             ("flux fairshare scrub --dry-run 26", "How many records ended more than 26 weeks ago."),
-            ("flux fairshare scrub 26", "Remove those that no half-life period needs."),
+            ("flux fairshare scrub 26", "Remove the records among them that no half-life period needs."),
         ],
         "policy" => &[
             ("flux fairshare policy", "The policy of the site and its options."),
             (
                 "flux fairshare policy fair-tree && flux fairshare update && flux fairshare push",
-                "Change to Slurm's rule; \"flux fairshare compare\" shows beforehand who gains and who loses.",
+                "Change to Slurm's policy; \"flux fairshare compare\" shows gains and losses beforehand.",
             ),
             ("flux fairshare policy --set inactive_usage=ignore", "Change an option."),
         ],
@@ -264,7 +270,7 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
             ("flux fairshare why ann ben", "Why one of them is ahead of the other."),
             (
                 "flux fairshare update && flux fairshare push",
-                "What a timer runs to keep priorities up to date.",
+                "The commands of a timer that keeps priorities up to date.",
             ),
         ],
         _ => &[],

@@ -35,57 +35,59 @@ pub(super) const PAGE: &[Part] = &[
          by itself while jobs run.",
     ),
     Text(
-        "Without data jobs wait in PRIORITY. After a reload or a restart the plugin goes by what it remembers of the last \
-         push, if it was one of flux-fairshare's; otherwise it waits for the next.",
+        "Without data, jobs wait in PRIORITY. After a reload or a restart the plugin uses its snapshot of the last push, if \
+         flux-fairshare sent that; otherwise it waits for the next push.",
     ),
     Section("LOADING"),
-    Text("What is given at load goes before what the configuration says. Any other option refuses the load."),
+    Text(
+        "Options given at load override the configuration. With an unknown option the plugin is not loaded.",
+    ),
     Entry(
         "config",
-        "A document as \"flux account export-json\" prints it, to begin with. Of its own \"config\" deny_unknown_queues \
-         (true or false) and zero_score (\"hold\" or \"floor\") are known.",
+        "A document as \"flux account export-json\" prints it, used until the first push. Its \"config\" may set deny_unknown_queues \
+         (true or false) and zero_score (\"hold\" or \"floor\").",
     ),
     Entry("any key of SETTINGS", "For instance refresh=10, or a table as JSON."),
     Section("SETTINGS"),
     Text(
-        "The table [fairshare] of Flux's configuration; \"flux config reload\" puts it in force. If a key is unknown or \
-         a value is invalid, the whole table is rejected, and the message names the key. Durations are seconds, or a number with ms, s, m, h or d.",
+        "The table [fairshare] of Flux's configuration; \"flux config reload\" applies it. An unknown key or an invalid value \
+         is rejected, naming the key; the whole table is ignored. Durations are seconds, or a number with ms, s, m, h or d.",
     ),
     Settings,
     Section("LIMITS"),
     Text(
         "flux-accounting's limits come with its data. Limits on GPUs, whole banks, and users over all their banks come from \
-         flux-fairshare-limit(1), or from tables [[fairshare.limits]]; where a push speaks of the same, the push counts.",
+         flux-fairshare-limit(1), or from tables [[fairshare.limits]]; if both set the same limit, the push counts.",
     ),
     Entry("scope", "\"association\", \"bank\" or \"user\"."),
     Entry(
         "name",
-        "UID/BANK, a bank, or a user's id; \"*\" is each for which nothing else is said, of banks each that has none below it.",
+        "UID/BANK, a bank, or a user's id. \"*\" is each one without a limit of its own; for banks, each such bank without banks below.",
     ),
-    Entry("queue", "Of associations and banks: only jobs in this queue."),
+    Entry("queue", "With scope association or bank: only jobs in this queue count."),
     Entry(
         "counts",
-        "\"asked\", or \"given\": whether running jobs count what they asked for or what they got.",
+        "\"asked\" or \"given\": whether running jobs count the resources they asked for or those they were allocated.",
     ),
     Entry(
         "run-jobs, run-nodes, run-cores, run-gpus, sched-..., run-sched-...",
-        "The limits: on jobs that run, that the scheduler has, or both.",
+        "The limits, on jobs in RUN, in SCHED, or in both.",
     ),
-    Section("WHAT HOLDS A JOB"),
+    Section("HELD JOBS"),
     Text(
         "A job in DEPEND carries one dependency for each limit that it would exceed: max-run-jobs-queue, \
          max-sched-jobs-queue-limit, max-sched-nodes-queue-limit, max-sched-cores-queue-limit, max-resources-queue, \
          max-running-jobs-user-limit, max-sched-jobs-user-limit, max-resources-user-limit, and for limits of the section above \
-         max-MEASURE-SCOPE. Flux honours no name twice on a job: where one was taken off before, the next is numbered, as in \
-         max-sched-jobs-user-limit.2. A job that is past DEPEND when a limit comes to concern it is held in \
-         PRIORITY, or in SCHED at priority 0.",
+         max-MEASURE-SCOPE. Flux accepts each name once per job: if it was removed before, the next one is numbered, as in \
+         max-sched-jobs-user-limit.2. A job that has left DEPEND before a limit applies to it is held in PRIORITY, or in SCHED at \
+         priority 0.",
     ),
     Section("METHODS"),
     Text(
         "Under job-manager.mf_priority. For the instance owner: rec_update, rec_q_update, rec_proj_update, rec_bank_update, \
          rec_fac_update, rec_config_update and reprioritize, as flux-accounting's tools call them; policy_update, policy_begin, \
-         policy_part, policy_commit, policy_abort; associations, prices, usages, stats, check, hand_over, rest. For everybody, \
-         about himself: explain, standing, jobs.",
+         policy_part, policy_commit, policy_abort; associations, prices, usages, stats, check, hand_over, rest. For all users, \
+         about their own jobs and associations: explain, standing, jobs.",
     ),
     Section("EXAMPLES"),
     Lines(

@@ -10,23 +10,27 @@ use fairshare_engine::ids::Word;
 
 /// Columns of every job: definition, its letter in sprio's formats, what it is.
 const COLUMNS: [(Column<'static>, char, &str); 17] = [
-    (column("id", "JobId", Style::Text), 'i', "the job's id, as Flux shows it"),
-    (column("user", "User", Style::Text), 'u', "whose it is"),
-    (column("bank", "Bank", Style::Text), 'o', "the bank it counts in"),
-    (column("queue", "Queue", Style::Text), 'r', "its queue"),
-    (column("priority", "Priority", Style::Count), 'Y', "the priority that Flux has"),
+    (column("id", "JobId", Style::Text), 'i', "the job id"),
+    (column("user", "User", Style::Text), 'u', "the user"),
+    (column("bank", "Bank", Style::Text), 'o', "the bank"),
+    (column("queue", "Queue", Style::Text), 'r', "the queue"),
+    (column("priority", "Priority", Style::Count), 'Y', "the posted priority"),
     (column("state", "State", Style::Text), ' ', "depend, priority or sched"),
-    (column("urgency", "Urgency", Style::Id), 'N', "its urgency, 0 to 31"),
-    (column("nodes", "Nodes", Style::Count), ' ', "nodes it asks for"),
-    (column("cores", "Cores", Style::Count), ' ', "cores it asks for"),
-    (column("submitted", "Submitted", Style::Text), ' ', "when it was submitted"),
-    (column("sum", "Sum", Style::Term), ' ', "the sum of the terms, before it is rounded"),
-    (column("outcome", "Outcome", Style::Text), ' ', "what became of the sum"),
-    (column("exact", "Exact", Style::Count), ' ', "today's priority, where another was posted before"),
-    (column("when", "Priced", Style::Text), ' ', "when the priority was worked out"),
+    (column("urgency", "Urgency", Style::Id), 'N', "the urgency, 0 to 31"),
+    (column("nodes", "Nodes", Style::Count), ' ', "requested nodes"),
+    (column("cores", "Cores", Style::Count), ' ', "requested cores"),
+    (column("submitted", "Submitted", Style::Text), ' ', "the submit time"),
+    (column("sum", "Sum", Style::Term), ' ', "the sum of the terms, before rounding"),
+    (column("outcome", "Outcome", Style::Text), ' ', "how the sum became the priority"),
+    (column("exact", "Exact", Style::Count), ' ', "the current priority, if it differs from the posted one"),
+    (column("when", "Set", Style::Text), ' ', "when the priority was posted"),
     (column("holds", "Held by", Style::Text), ' ', "the limits that hold it now"),
-    (column("kept", "Kept", Style::Text), ' ', "whether something else than our limits keeps it"),
-    (column("userid", "UserId", Style::Id), ' ', "whose it is, as a number"),
+    (
+        column("kept", "Blocked", Style::Text),
+        ' ',
+        "whether something other than this plugin's limits blocks it",
+    ),
+    (column("userid", "UserId", Style::Id), ' ', "the user id"),
 ];
 
 /// What it means if a term is left out.
@@ -142,11 +146,9 @@ impl Columns {
         let mut chosen = Vec::new();
         for part in text.split('%').skip(1) {
             let part = part.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-            let letter = part.chars().next().ok_or("a % is followed by a letter, as in sprio's formats")?;
+            let letter = part.chars().next().ok_or("expected a letter behind %, as in sprio's formats")?;
             let found = self.letter(letter);
-            chosen.push(found.ok_or_else(|| {
-                format!("%{letter} of sprio's formats has nothing that it could mean here")
-            })?);
+            chosen.push(found.ok_or_else(|| format!("%{letter} of sprio's formats has no column here"))?);
         }
         Ok(chosen)
     }
@@ -243,7 +245,7 @@ pub(super) fn help() -> String {
         text.push_str(&format!("  {:<22}{what}{letter}\n", column.key));
     }
     text.push_str(
-        "  fairshare, age, ..    a term: factor times weight, with -n the factor alone; with _term behind it where another column has its name\n",
+        "  fairshare, age, ..    a term: factor times weight, or with -n the factor alone; named NAME_term if another column is named NAME\n",
     );
     text
 }

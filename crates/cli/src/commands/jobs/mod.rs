@@ -26,41 +26,41 @@ use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 
 /// Show the priorities of pending jobs and the terms that they are made of
 ///
-/// The values are those that the plugin worked with when it set each priority, not what today's settings would make: the terms
-/// of a job sum to its priority. Users see their own jobs, the instance owner sees everybody's.
+/// Shows the values from which the plugin computed each posted priority, even if settings have changed since: the terms of a job
+/// sum to its priority. Users see their own jobs, the instance owner sees all jobs.
 ///
-/// Exit status 1 means that there is no such bank or queue, or that a job that was asked for is not pending or belongs to another user.
+/// Exit status 1 means that there is no such bank or queue, or that a named job is not pending or belongs to another user.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = columns::help())]
 pub(crate) struct Args {
-    /// The jobs of these users, by name or number; "all" is everybody
+    /// The jobs of these users, by name or number; "all" is every user
     #[arg(short, long, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
     user: Vec<String>,
-    /// Everybody's jobs, as far as the caller may see them; the instance owner needs no -A
+    /// The jobs of all users that you may see; the default for the instance owner
     #[arg(short = 'A', long, conflicts_with = "user", help_heading = "Selection")]
     all: bool,
     /// The jobs in these queues
     #[arg(short, long, value_name = "QUEUE", value_delimiter = ',', help_heading = "Selection")]
     queue: Vec<String>,
-    /// The jobs that count in these banks
+    /// The jobs in these banks
     #[arg(short, long, value_name = "BANK", value_delimiter = ',', help_heading = "Selection")]
     bank: Vec<String>,
-    /// These jobs, in any form in which Flux writes their ids
+    /// These jobs; ids may have any form that Flux accepts
     #[arg(short, long, value_name = "IDS", value_delimiter = ',', help_heading = "Selection")]
     jobs: Vec<String>,
-    /// The factors as they are, before they are weighed
+    /// Show factors without their weights
     #[arg(short, long)]
     normalized: bool,
-    /// The weights in place of jobs
+    /// Show the weights instead of jobs
     #[arg(short, long, conflicts_with_all = ["chosen", "order", "long"])]
     weights: bool,
-    /// More columns
+    /// Show more columns
     #[arg(short, long)]
     long: bool,
-    /// These columns, or one of sprio's formats
+    /// Show these columns; names, or a format of sprio
     #[arg(short = 'o', long = "format", value_name = "COLUMNS")]
     chosen: Option<String>,
-    /// Sort by columns; with a - before it, the largest first
+    /// Sort by these columns; with a leading -, the largest first
     #[arg(
         short = 'S',
         long = "sort",
@@ -69,7 +69,7 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     order: String,
-    /// No line of titles
+    /// Print no header
     #[arg(long)]
     noheader: bool,
     #[command(flatten)]
@@ -130,7 +130,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// A job's id in any of Flux's forms.
 pub(super) fn id(flux: &Flux, text: &str) -> Result<u64, String> {
-    flux.parse_job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is no job id"))
+    flux.parse_job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is not a job id"))
 }
 
 /// Whether the caller owns the instance, and so sees everybody's jobs.
@@ -356,7 +356,10 @@ fn notes(rows: &[&ListedJob]) -> Vec<String> {
             .push(format!("{} without a priority yet; \"flux fairshare why JOBID\" says why.", is(unpriced)));
     }
     if late > 0 {
-        notes.push(format!("Of {} the exact priority is another by now (-l shows it).", count(late, "job")));
+        notes.push(format!(
+            "The posted priority of {} is stale (-l shows the current one).",
+            count(late, "job")
+        ));
     }
     notes
 }

@@ -30,29 +30,29 @@ use preview::Preview;
 /// Send the database to the priority plugin
 ///
 /// Does what "flux account-priority-update" does: associations, queues, projects, banks, factors, config and the instance
-/// owner's record, then reprioritize, each answer checked. The owner gets a record of their own only if the database has
-/// none for them. This project's mf_priority plugin takes over all of it or nothing, what the database does not list is
-/// removed, and it never works on more than a part at a time; flux-accounting's is sent piece by piece.
+/// owner's record, then reprioritize; each answer is checked. If the database has no record of the instance owner, push adds one.
+/// This project's mf_priority plugin takes over all data or none, removes records that the database lacks, and handles other
+/// requests between the parts of a push. To flux-accounting's plugin, push sends one record table after the other.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// The Flux instance; otherwise the enclosing or the system's
+    /// The Flux instance [default: the enclosing one, or the system's]
     #[arg(long, value_name = "URI")]
     uri: Option<String>,
-    /// Change nothing; say what would be sent, and what the plugin would do
+    /// Change nothing; show what would be sent, and what the plugin would do
     ///
-    /// Where an instance with this project's plugin runs, the plugin is asked: how many pending jobs would get another
-    /// priority, the ten that would move most, whose jobs would end and why, who would be removed while jobs of theirs
-    /// live. Without one the database is judged as the plugin would judge it.
+    /// If this project's plugin is loaded, it answers how many pending jobs would get another priority, which ten jobs would
+    /// move most, which jobs would end and why, and which associations with jobs would be removed. Otherwise the command
+    /// checks the database as the plugin would.
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Say what was sent
     #[arg(short, long)]
     verbose: bool,
-    /// The same as JSON; what changed, or would, is null if the plugin does not tell
+    /// Print the result as JSON; the changes are null if the plugin does not report them
     #[arg(long)]
     json: bool,
 }
@@ -69,7 +69,7 @@ pub(super) struct Push<'a> {
     pub(super) found: &'a Found,
     /// How long to wait for others.
     pub(super) wait: Wait,
-    /// The Flux instance; otherwise the enclosing or the system's.
+    /// The Flux instance [default: the enclosing one, or the system's].
     pub(super) uri: Option<&'a str>,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Sends all of it, and says what was sent.
+/// Sends the database, and says what was sent.
 pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
     let data = read(push)?;
     Ok(deliver(push, &data)?.told(&data))
@@ -146,7 +146,7 @@ impl Sent {
     fn told(&self, data: &PolicyData) -> String {
         let owner = self.owner.as_ref().map_or(String::new(), |owner| {
             format!(
-                "; the database does not know the instance owner ({}): sent a record without limits",
+                "; the database has no record of the instance owner ({}): sent one without limits",
                 owner.bank
             )
         });
@@ -196,7 +196,10 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
     };
     if !data.notes.is_empty() {
         let notes = data.notes.join(", ");
-        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", path.display()));
+        remark(format_args!(
+            "{}: old schema; sent these defaults for missing columns: {notes}",
+            path.display()
+        ));
     }
     for note in mending::lost(&data.lost_limits) {
         remark(format_args!("{}: {note}", path.display()));
@@ -315,7 +318,7 @@ impl Sending<'_> {
             self.send("rec_update", std::slice::from_ref(owner))?;
         }
         if !self.data.limits.is_empty() {
-            remark("flux-accounting's plugin knows none of the limits that \"flux fairshare limit\" shows");
+            remark("flux-accounting's plugin ignores the limits that \"flux fairshare limit\" shows");
         }
         self.request("reprioritize", "{}")
     }
@@ -335,7 +338,7 @@ impl Sending<'_> {
                         if let Some(text) = in_a_job(self.flux) {
                             return Err(Failure::Message(text));
                         }
-                        "; is the plugin loaded? \"flux jobtap list\" tells"
+                        "; \"flux jobtap list\" shows whether the plugin is loaded"
                     }
                     FluxError::Request { errno, .. } if *errno == libc::EPERM => {
                         "; only the instance owner may push"

@@ -61,7 +61,7 @@ impl Preview {
         let mut lines = vec![
             format!("the plugin would take it: {}", self.changes.words()),
             format!(
-                "of {} {} would get another priority, {} would stand elsewhere in {}",
+                "of {} {} would get another priority, {} would move in {}",
                 count(self.pending, "pending job"),
                 self.repriced,
                 self.moved,
@@ -89,7 +89,7 @@ impl Preview {
             let Removed { userid, bank, jobs } = association;
             let jobs = count(usize::try_from(*jobs).unwrap_or(usize::MAX), "live job");
             format!(
-                "user {} in {} would be removed with {jobs}, which go on",
+                "user {} in {} would be removed with {jobs}, which continue",
                 user_or_id(*userid),
                 printable(bank)
             )

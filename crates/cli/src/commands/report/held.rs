@@ -71,7 +71,8 @@ pub(super) fn ask(instance: &InstanceArg, input: &Input) -> HeldJobs {
     match answer(instance) {
         Ok(Some(answer)) => HeldJobs::Answer(answer),
         Ok(None) => HeldJobs::Unknown(
-            "The plugin has no data: nothing was pushed since it was loaded, and all jobs wait.".to_owned(),
+            "The plugin has no data: nothing was pushed since it was loaded, and all jobs are waiting."
+                .to_owned(),
         ),
         Err(failure) => HeldJobs::Unknown(format!("No plugin answered: {failure}.")),
     }

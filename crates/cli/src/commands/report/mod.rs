@@ -32,12 +32,11 @@ use data::{Document, Made};
 use fairshare::{Policy, Ranking};
 use outlook::Forgetting;
 
-/// Write a report of the site: one page of HTML that needs nothing else, to look at in a browser
+/// Write a report of the site as a single HTML page
 ///
-/// Shares and usage of all banks and users as a picture to walk through, everyone's standing, what other policies would change,
-/// what was used when, for each user when the usage is even with the share again, and, where the plugin answers, which limits
-/// hold how many jobs. The page is one file without scripts or pictures from elsewhere and makes no connections; names in it
-/// are text, whatever they contain. The database is only read.
+/// Shows shares and usage of all banks and users as a picture, the rank of each user, the effects of other policies, usage over
+/// time, when each user's usage is back at the share, and, if the plugin answers, how many jobs each limit holds. The page is
+/// one file, loads nothing from the network, and escapes all names. The database is only read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -46,10 +45,10 @@ pub(crate) struct Args {
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// How fast usage is forgotten, like 7d, where the tree does not say; a database does
+    /// The half-life of usage, like 7d, if the tree has none; a database has one
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
     half_life: Option<Duration>,
-    /// The file, which is replaced as a whole; - is standard output. A link is refused
+    /// The file, which is replaced atomically; - is standard output. A link is refused
     #[arg(
         short,
         long,
@@ -59,10 +58,10 @@ pub(crate) struct Args {
         help_heading = "Output"
     )]
     output: Option<PathBuf>,
-    /// What the page is called
+    /// The title of the page
     #[arg(long, value_name = "TEXT", default_value = "Fair-share report", help_heading = "Output")]
     title: String,
-    /// The data alone, as a JSON document
+    /// Print only the data, as a JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
     /// Do not ask the plugin which jobs are held

@@ -38,8 +38,8 @@ use fairshare_simulate::{Means, Measures, Scheduler, Trace, replay};
 
 const SWEEPS: &str = "\
 Keys of --sweep:
-  policy, half-life, zero-score  how fair-shares are made, and what a score of 0 means
-  refresh, accrual, age-max, ...  whatever [fairshare] of Flux's configuration sets
+  policy, half-life, zero-score  how fair-shares are computed, and what a score of 0 means
+  refresh, accrual, age-max, ...  any setting of [fairshare] in Flux's configuration
   weights.FACTOR  of fairshare, queue, bank, urgency, age, size
   max-running-jobs, max-nodes, ...  on every association, in place of its own
   limits.SCOPE.MEASURE  as by \"flux fairshare limit set\" for each, such as limits.user.run-cores
@@ -50,13 +50,13 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// Replay a job history under other policies, weights, half-lives, limits and refresh intervals
 ///
-/// The plugin's own engine makes priorities, live usage, limits and releases; Flux and the cluster are played. Jobs come when
-/// they came, run as long as they ran, and are planned with the time they asked for. It begins with nobody having used
-/// anything. The cluster is a number of cores: where on it jobs lie makes no difference.
+/// The plugin's own engine computes priorities and live usage, applies limits and releases jobs; Flux and the cluster are simulated.
+/// Jobs are submitted when they were, run as long as they did, and are scheduled with the time limit they asked for. At the
+/// beginning no one has used anything. The cluster is a number of cores, without a topology.
 ///
-/// A trace in the Standard Workload Format brings its users, its groups as banks and its queues, all with equal shares, unless
-/// --path or --tree names a site; there 17 is the user with that id, or the one called 17 or user17, in the bank of that
-/// group's name or in the default one. Of one that came back, only the line for the whole counts.
+/// A trace in the Standard Workload Format defines its users, its groups as banks, and its queues, all with equal shares. If
+/// --path or --tree names a site, user 17 of the trace is the site's user with id 17 or named 17 or user17, in the bank named
+/// like the group or else in the default bank. If the trace lists a resumed job in parts, only its summary line counts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SWEEPS, after_long_help = SWEEPS)]
 pub(crate) struct Args {
@@ -65,25 +65,25 @@ pub(crate) struct Args {
     trace: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// Nodes of the cluster, unless the trace tells
+    /// Nodes of the cluster, if the trace does not say
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=10_000_000), help_heading = "Cluster")]
     nodes: Option<u64>,
-    /// Cores of each node, unless the trace tells
+    /// Cores of each node, if the trace does not say
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Cluster")]
     cores_per_node: Option<u32>,
     /// Jobs get whole nodes
     #[arg(long, help_heading = "Cluster")]
     whole_nodes: bool,
-    /// Who starts: fcfs, in the order of priority alone; easy, also whoever delays the first by nothing
+    /// The scheduler: fcfs starts jobs in the order of priority; easy also starts jobs that do not delay the first
     #[arg(long, value_name = "NAME", default_value = "easy", value_parser = scenarios::scheduler, help_heading = "Cluster")]
     scheduler: Scheduler,
-    /// With easy: so many pending jobs behind the first are looked at
+    /// With easy: how many pending jobs behind the first may be backfilled
     #[arg(long, value_name = "NUMBER", default_value_t = 1000, help_heading = "Cluster")]
     backfill_depth: usize,
-    /// A rule that makes fair-shares; may be given several times [default: the site's]
+    /// A ranking policy; may be given several times [default: the site's]
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = fingers::policy, help_heading = "Rules")]
     policy: Vec<Policy>,
-    /// Another rule, or several to try; of several such options all combinations are tried
+    /// A setting and its values; if given several times, all combinations are simulated
     #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Rules")]
     sweep: Vec<Sweep>,
     #[command(flatten)]
@@ -91,13 +91,13 @@ pub(crate) struct Args {
     /// How many scenarios run at once [default: as many as there are cores]
     #[arg(long, value_name = "NUMBER", help_heading = "Output")]
     threads: Option<NonZeroUsize>,
-    /// What the second table shows; with --csv, print this in place of the scenarios
+    /// The groups of the second table; with --csv, print these instead of the scenarios
     #[arg(long, value_name = "WHAT", help_heading = "Output")]
     by: Option<GroupBy>,
-    /// Write also a page of HTML that shows all of it in a browser; the file is replaced as a whole, and a link is refused
+    /// Also write an HTML page with all results; the file is replaced atomically, and a link is refused
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     report: Option<PathBuf>,
-    /// What the page is called
+    /// The title of the page
     #[arg(
         long,
         value_name = "TEXT",
@@ -161,14 +161,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     )];
     if let Some(Means { between, run, cores }) = means {
         let (between, run) = (print::span(between), print::span(run));
-        before.push(format!("One came every {between}, and ran {run} on {cores:.1} cores, on average."));
+        before.push(format!("On average a job came every {between} and ran {run} on {cores:.1} cores."));
     }
     if skipped > 0 {
-        let text = format!(
-            "{} of which the trace does not tell how long or on what they ran",
-            count(skipped, "job")
-        );
-        before.push(format!("Left out: {text}."));
+        before
+            .push(format!("Left out: {} without a run time or a size in the trace.", count(skipped, "job")));
     }
     if let Some(report) = &args.report {
         progress.phase("writing", || 0);
@@ -206,7 +203,7 @@ fn history(args: &Args, progress: &mut Progress) -> Result<(History, Common), Fa
     }
     let history = read::history(&args.trace, size, args.input.wait())?;
     let Some(nodes) = args.nodes.or(history.nodes).or(history.cores) else {
-        let text = "--nodes: how large is the cluster? The history does not tell";
+        let text = "--nodes is missing: the history does not say how large the cluster is";
         return Err(Failure::Message(text.to_owned()));
     };
     let told = history.cores.filter(|_| args.nodes.is_none() && args.cores_per_node.is_none());

@@ -204,8 +204,8 @@ pub(super) fn print(
     }
     if people {
         report.notes = vec![
-            "Wait and slowdown: the mean, and what 50, 95 and 99 % of the jobs do not exceed. Jain: how evenly banks got \
-             what they were promised, 1 is best. Behind: the longest that a job was overtaken by later ones of its size."
+            "Wait and slowdown: mean, and 50th, 95th and 99th percentiles. Jain: how evenly banks got their promised shares; \
+             1 is best. Behind: the longest time for which later jobs of the same size overtook a job."
                 .to_owned(),
         ];
     }

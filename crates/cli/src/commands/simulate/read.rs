@@ -64,7 +64,7 @@ pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Fa
         }
     }
     if history.trace.jobs().is_empty() {
-        return Err(at(path, &"there is no job in it"));
+        return Err(at(path, &"it has no jobs"));
     }
     history.trace.sort();
     Ok(history)

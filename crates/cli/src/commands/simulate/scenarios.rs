@@ -180,7 +180,7 @@ pub(super) struct Plan {
 pub(super) fn product(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failure> {
     let many = sweeps.iter().map(|sweep| sweep.values.len()).try_fold(1usize, usize::checked_mul);
     if many.is_none_or(|many| many > MOST) {
-        return Err(Failure::Message(format!("--sweep: these are more than {MOST} scenarios")));
+        return Err(Failure::Message(format!("--sweep: more than {MOST} scenarios; give fewer values")));
     }
     for (at, sweep) in sweeps.iter().enumerate() {
         if sweeps.iter().skip(at + 1).any(|other| other.key == sweep.key) {

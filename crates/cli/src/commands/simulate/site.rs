@@ -24,7 +24,9 @@ pub(super) fn of_database(database: &mut Database, rules: &Rules, now: f64) -> R
     let mut data = snapshot.policy_data(now).map_err(failure)?;
     let options = rules.over(snapshot.site_policy().map_err(failure)?)?;
     let Some(tree) = &mut data.tree else {
-        return Err(Failure::Message("the database's banks and associations are no tree".to_owned()));
+        return Err(Failure::Message(
+            "the banks and associations of the database do not form a tree".to_owned(),
+        ));
     };
     tree.options = options.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Ok(data)

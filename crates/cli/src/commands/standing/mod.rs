@@ -24,23 +24,23 @@ use fairshare_engine::engine::answers::{AssociationStanding, Standings};
 
 /// Show where you stand, your limits and how much of them is used
 ///
-/// For each of the associations: the place among all and how many go before, the fair-share, the levels of the tree that made it
-/// with what is beside them, the jobs, each limit that is set as a bar, and when usage has decayed back to the share if idle. How
-/// much of the tree is shown of others is for the site to say. The instance owner may name anybody, or ask for all.
+/// For each of your associations: its place among all and how many are ahead of it, its fair-share, the levels of the tree above
+/// it with their siblings, its jobs, a bar for each limit that is set, and when its usage is back at its share if it is idle.
+/// The site decides how much of the tree users may see. The instance owner may name any user, or list all associations.
 ///
-/// Exit status 1 means that there is no such association, or that it is not for him who asks.
+/// Exit status 1 means that there is no such association, or that you may not see it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Whose, by name or number, with /BANK if in several; otherwise who asks
+    /// The user, by name or number, with /BANK if in several banks [default: yourself]
     #[arg(value_name = "USER[/BANK]")]
     user: Option<String>,
-    /// Only the association in this bank
+    /// Show only the association in this bank
     #[arg(short, long, value_name = "BANK", help_heading = "Selection")]
     bank: Option<String>,
-    /// A line for each association of the site
+    /// Print one line per association of the site
     #[arg(short = 'A', long, conflicts_with = "user", help_heading = "Selection")]
     all: bool,
-    /// Also the siblings of each level
+    /// Also show the siblings of each level
     #[arg(short, long)]
     long: bool,
     #[command(flatten)]
@@ -110,7 +110,7 @@ fn nobody(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>)
         Some(user) => format!("{} has no association{bank}", words.user(user)),
         None if args.all => "the plugin has no associations".to_owned(),
         None => format!(
-            "you ({}) have no association{bank}: ask those who keep the accounts of this site",
+            "you ({}) have no association{bank}: ask the administrators of this site",
             words.user(caller())
         ),
     }

@@ -97,7 +97,8 @@ impl Teller<'_> {
         }
         self.table(rows, &["bar"], out)?;
         if unlimited > 0 {
-            self.item(&format!("{} without a limit", count(unlimited, "count")), out)?;
+            let verb = if unlimited == 1 { "is" } else { "are" };
+            self.item(&format!("{} {verb} not set", count(unlimited, "other limit")), out)?;
         }
         Ok(())
     }
@@ -139,7 +140,7 @@ impl Teller<'_> {
             column("usage_part", "Used", Style::Percent),
             column("value", "Value", Style::Ratio),
             column("bar", "Usage|Share", Style::Bar(BAR)),
-            column("even_at", "Even if idle", Style::Text),
+            column("even_at", "Back at share (if idle)", Style::Text),
         ];
         Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
     }
@@ -174,14 +175,17 @@ impl Teller<'_> {
         writeln!(out)?;
         let worst = association.levels.iter().find(|level| level.is_worst);
         if let Some(worst) = worst {
-            let text = format!("< Most is lost at {}.", self.node(&worst.node.name, &worst.node.kind));
+            let text = format!(
+                "< The fair-share is lowered most at {}.",
+                self.node(&worst.node.name, &worst.node.kind)
+            );
             self.line(&text, out)?;
         }
         if is_alone(standing) {
-            self.line("This site shows nobody but yourself.", out)?;
+            self.line("This site shows users only their own numbers.", out)?;
         }
         if let Some(half_life) = standing.half_life {
-            self.line(&format!("Of what was used half is forgotten every {}.", duration(half_life)), out)?;
+            self.line(&format!("Usage decays by half every {}.", duration(half_life)), out)?;
         }
         let above: Vec<&LevelShown> =
             association.levels.iter().filter(|level| level.even_at.is_some()).collect();
@@ -198,13 +202,11 @@ impl Teller<'_> {
                         .is_some_and(|(used, share)| used > share)
                 });
                 match beyond {
-                    None => {
-                        self.line("No level has used more than its share: there is nothing to wait for.", out)
-                    }
+                    None => self.line("No level has used more than its share.", out),
                     Some(level) => {
                         let name = self.node(&level.node.name, &level.node.kind);
                         let text = format!(
-                            "{name} has used more than its share. That does not change by waiting as long as those beside it use nothing."
+                            "{name} has used more than its share, and stays above it as long as its siblings use nothing."
                         );
                         self.line(&text, out)
                     }
@@ -216,7 +218,7 @@ impl Teller<'_> {
                     _ => format!("everyone below {}", level.node.name),
                 };
                 let text = format!(
-                    "With {who} idle from now on and the others going on as they did, usage is back at its share {}.",
+                    "If {who} is idle from now on and all others continue as before, usage is back at its share {}.",
                     self.words.when(at)
                 );
                 self.line(&text, out)
@@ -241,9 +243,9 @@ fn place(association: &AssociationStanding, standing: &Standings, who: &str) -> 
     match association.rank {
         Some(rank) => {
             let ahead = match rank.before {
-                0 => "nobody goes before".to_owned(),
-                1 => "1 goes before".to_owned(),
-                more => format!("{} go before", number(more)),
+                0 => "no one is ahead of".to_owned(),
+                1 => "1 is ahead of".to_owned(),
+                more => format!("{} are ahead of", number(more)),
             };
             let tied = match rank.tied {
                 0 => String::new(),
@@ -254,11 +256,11 @@ fn place(association: &AssociationStanding, standing: &Standings, who: &str) -> 
             with(format!("{place} of {}: {ahead} {who}{tied}", number(rank.of)))
         }
         None if association.is_removed => {
-            "Removed: what still runs goes on counting here, nothing new is accepted.".to_owned()
+            "Removed: running jobs still count here; new jobs are rejected.".to_owned()
         }
-        None if !association.is_active => with("Inactive: not ranked, nothing new is accepted".to_owned()),
+        None if !association.is_active => with("Inactive: not ranked; new jobs are rejected".to_owned()),
         None if !standing.heading.live => {
-            with("No place: the plugin keeps no tree here, fair-shares are as they were pushed".to_owned())
+            with("No place: the plugin has no tree, so fair-shares stay as pushed".to_owned())
         }
         None => with("No place yet".to_owned()),
     }

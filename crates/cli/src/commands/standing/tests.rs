@@ -25,9 +25,12 @@ fn screens(name: &str, document: Value, long: bool, caller: u32) -> String {
 #[test]
 fn screens_of_standings() {
     let text = screens("standing", standing(), false, 5001);
-    assert!(text.contains("11th of 18: 10 go before you, tied with 1 other; fair-share 0.421053."), "{text}");
+    assert!(
+        text.contains("11th of 18: 10 are ahead of you, tied with 1 other; fair-share 0.421053."),
+        "{text}"
+    );
     let text = screens("standing-long", standing(), true, 0);
-    assert!(text.contains("11th of 18: 10 go before ann"), "{text}");
+    assert!(text.contains("11th of 18: 10 are ahead of ann"), "{text}");
     // With public = "own" a bank's limit is shown, and not what others use of it.
     let mut own = standing();
     let of = &mut own["associations"][0];
@@ -44,8 +47,5 @@ fn screens_of_standings() {
     (of["rank"], of["levels"], of["limits"]) = (Value::Null, json!([]), json!([]));
     pushed["live"] = json!(false);
     let text = screens("standing-pushed", pushed, false, 5001);
-    assert!(
-        text.contains("No place: the plugin keeps no tree here") && text.contains("No limit is set."),
-        "{text}"
-    );
+    assert!(text.contains("No place: the plugin has no tree") && text.contains("No limit is set."), "{text}");
 }

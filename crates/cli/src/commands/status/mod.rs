@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// The associations in these banks
     #[arg(short, long, value_name = "BANK", value_delimiter = ',', help_heading = "Selection")]
     bank: Vec<String>,
-    /// The Flux instance; otherwise the enclosing or the system's
+    /// The Flux instance [default: the enclosing one, or the system's]
     #[arg(long, value_name = "URI")]
     uri: Option<String>,
     #[command(flatten)]
@@ -142,7 +142,7 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
         state.generation.map(|generation| format!("generation {generation}")).into_iter().collect();
     match (age(state), state.generation) {
         (Some(age), _) => data.push(format!("{} old", HumanDuration(age))),
-        (None, Some(0)) => data.push("nothing was pushed yet".to_owned()),
+        (None, Some(0)) => data.push("no push yet".to_owned()),
         (None, _) => data.push("age not known".to_owned()),
     }
     line("data", data.join(", "))?;
@@ -203,7 +203,7 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
         line("priority", overruled.sentence(&f58(overruled.job.0)))?;
     }
     match check {
-        None => line("check", "this plugin has none".to_owned()),
+        None => line("check", "this plugin has no recount".to_owned()),
         Some(check) if check.drift.is_empty() => line(
             "check",
             format!("no drift: {} jobs of {} associations recounted", check.jobs, check.associations),
@@ -240,7 +240,7 @@ fn select<'a>(args: &Args, state: &'a State) -> Result<Vec<(u32, &'a Association
     }
     for bank in &args.bank {
         if !selected.iter().any(|(_, association)| association.bank_name == *bank) {
-            return Err(format!("the plugin has nobody in a bank \"{bank}\""));
+            return Err(format!("the plugin has no association in bank \"{bank}\""));
         }
     }
     Ok(selected)
@@ -248,7 +248,7 @@ fn select<'a>(args: &Args, state: &'a State) -> Result<Vec<(u32, &'a Association
 
 fn userid(name: &str) -> Result<u32, String> {
     let id = name.parse().ok().or_else(|| user_id(name));
-    id.ok_or_else(|| format!("no user \"{name}\" on this machine; a number would do as well"))
+    id.ok_or_else(|| format!("no user \"{name}\" on this machine; use the user id"))
 }
 
 fn print(

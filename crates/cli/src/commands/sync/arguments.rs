@@ -12,31 +12,31 @@ use crate::site::input::{PolicyArg, Rules, Wait, seconds};
 use crate::ui::output::OutputArgs;
 use fairshare_accounting::pipeline::Rule;
 
-/// Fetch ended jobs, count usage, rank, and push, as one
+/// Fetch ended jobs, count usage, rank and push, in one step
 ///
 /// Does what "flux account-fetch-job-records", "account-update-usage", "account-update-fshare" and
-/// "account-priority-update" do one after the other. All that is stored is stored in one transaction: whatever happens,
-/// the database is as before or as after. Prints nothing unless there is something to be said, on a terminal, or asked to.
+/// "account-priority-update" do one after the other. Stores everything in one transaction: if sync fails, the database is
+/// unchanged. Prints only warnings, unless it runs on a terminal or with --verbose.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) database: DatabaseArg,
     #[command(flatten)]
     pub(super) wait: Wait,
-    /// The Flux instance; otherwise the enclosing or the system's
+    /// The Flux instance [default: the enclosing one, or the system's]
     #[arg(long, value_name = "URI", help_heading = "Input")]
     pub(super) uri: Option<String>,
-    /// Also take the jobs of a job archive, as flux-core wrote it before 0.40
+    /// Also read the jobs of a job archive, which flux-core wrote before 0.40
     #[arg(short, long, value_name = "ARCHIVE", help_heading = "Input")]
     pub(super) copy: Option<PathBuf>,
-    /// Do only this; may be given several times
+    /// Do only this step; may be given several times
     #[arg(long, value_name = "STEP")]
     pub(super) only: Vec<Step>,
-    /// Stay, and do it when jobs ended or the database changed
+    /// Keep running, and sync when jobs have ended or the database has changed
     ///
-    /// Ended jobs are taken up every SECONDS (30 unless given), a change of the database within a second or two. It outlives
-    /// a restart of Flux and a database that is locked or replaced. SIGHUP makes it sync and push at once, SIGTERM end.
-    /// systemd is told when it is ready and that it is alive; there is a line for each change.
+    /// Looks for ended jobs every SECONDS (default: 30), and notices a change of the database within two seconds. Continues
+    /// after a restart of Flux, and if the database is locked or replaced. SIGHUP syncs and pushes at once; SIGTERM ends it.
+    /// Notifies systemd that it is ready and alive, and logs one line per change.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -46,17 +46,17 @@ pub(crate) struct Args {
         conflicts_with_all = ["only", "copy", "now", "dry_run"]
     )]
     pub(super) watch: Option<Duration>,
-    /// The rule that makes usage of jobs: exact or flux-accounting
+    /// The rule that counts usage: exact or flux-accounting
     ///
-    /// exact counts each job once, in the half-life period in which it ended, whenever its record comes, and lets all
-    /// usage decay at every boundary. flux-accounting stores what "flux account-update-usage" would, to the last digit.
+    /// exact counts each job once, in the half-life period in which it ended, however late its record arrives, and decays all
+    /// usage at every period boundary. flux-accounting stores what "flux account-update-usage" would, to the last digit.
     #[arg(long, value_name = "RULE", default_value = "exact", help_heading = "Rules")]
     pub(super) usage_rule: Rule,
     #[command(flatten)]
     pub(super) policy: PolicyArg,
     #[command(flatten)]
     pub(super) rules: Rules,
-    /// The time it is, in seconds since the epoch; for tests and recounts
+    /// The current time, in seconds since the epoch; for tests and recounts
     #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
     pub(super) now: Option<f64>,
     /// Store and send nothing; show what would change
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// With --dry-run: show this many in the table, 0 is all
     #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]
     pub(super) limit: usize,
-    /// Say what was done, also when not on a terminal
+    /// Say what was done, even if not on a terminal
     #[arg(short, long, help_heading = "Output")]
     pub(super) verbose: bool,
     #[command(flatten)]

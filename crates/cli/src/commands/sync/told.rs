@@ -19,11 +19,11 @@ use fairshare_engine::ids::f58;
 pub(super) fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     let mut say = |text: String| note(format!("{}: {text}", args.database.path().display()));
     if let Some(why) = tally.recounted {
-        say(format!("all usage was counted anew from {}: {why}", count(tally.counted, "record")));
+        say(format!("all usage was recounted from {}: {why}", count(tally.counted, "record")));
     }
     if tally.repaired > 0 {
         say(format!(
-            "a past that flux-accounting had counted twice was taken out of the usage of {}",
+            "usage that flux-accounting had counted twice was removed from {}",
             count(tally.repaired, "association")
         ));
     }
@@ -39,14 +39,14 @@ pub(super) fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     for (userid, bank, jobs) in &tally.unplaced {
         let place = if bank.is_empty() { "a default bank".to_owned() } else { format!("bank {bank}") };
         say(format!(
-            "{} of user {} count nowhere yet: no association in {place}",
+            "{} of user {} not counted yet: no association in {place}",
             count(*jobs, "record"),
             u32::try_from(*userid).map_or_else(|_| userid.to_string(), user_or_id)
         ));
     }
     if tally.from_the_future > 0 {
         say(format!(
-            "{} of jobs that ended in a period to come count in the present one: is the clock right?",
+            "{} of jobs that ended in a future period count in the present one: check the clock",
             count(tally.from_the_future, "record")
         ));
     }

@@ -91,7 +91,7 @@ impl Forecast {
                 UsageDecay::Bins { pace: Pace { due, ..pace }, bins }
             }
             _ => {
-                let text = "--in: the tree does not say how fast usage is forgotten; --half-life 7d would";
+                let text = "--in: the tree has no half-life; give one, like --half-life 7d";
                 return Err(Failure::Message(text.to_owned()));
             }
         };
@@ -222,11 +222,9 @@ impl Followed {
     /// What was taken for granted.
     pub(super) fn assumption(&self, idle: &[String]) -> String {
         match idle {
-            [] => "Usage decays, and nobody adds any.".to_owned(),
-            [one] => format!("{one} adds nothing; what the others add makes up for what of theirs decays."),
-            _ => {
-                "Those named add nothing; what the others add makes up for what of theirs decays.".to_owned()
-            }
+            [] => "Usage decays, and no user adds any.".to_owned(),
+            [one] => format!("{one} adds no usage; the others replace the decayed usage."),
+            _ => "The named users add no usage; the others replace the decayed usage.".to_owned(),
         }
     }
 

@@ -63,7 +63,7 @@ fn shares(text: &str) -> Result<fairshare::Shares, String> {
         count => count
             .parse()
             .map(fairshare::Shares::Count)
-            .map_err(|_| format!("\"{count}\" is no number of shares")),
+            .map_err(|_| format!("\"{count}\" is not a number of shares")),
     }
 }
 
@@ -94,7 +94,7 @@ impl FromStr for Used {
                 .parse()
                 .ok()
                 .filter(|number: &f64| number.is_finite() && *number >= 0.0)
-                .ok_or_else(|| format!("\"{amount}\" is no usage; {expected}"))
+                .ok_or_else(|| format!("\"{amount}\" is not a usage; {expected}"))
         };
         let amount = match (amount.strip_suffix("nh"), amount.strip_suffix('%')) {
             (Some(hours), _) => Amount::NodeHours(number(hours)?),
@@ -174,7 +174,7 @@ impl Used {
             Amount::Part(part) => now * part,
             Amount::NodeHours(hours) if unit == Unit::NodeSeconds => hours * 3600.0,
             Amount::NodeHours(_) => {
-                return Err("this tree does not say that its usage is of nodes: give it as the tree counts, without nh".to_owned());
+                return Err("this tree has no unit of usage: give the amount without nh".to_owned());
             }
         };
         Ok(match self.how {
@@ -212,7 +212,7 @@ fn one_user(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
     match found.as_slice() {
         [leaf] => Ok(*leaf),
         [] if tree.bank(name).is_some_and(|bank| tree.kind(bank) == NodeKind::Bank) => {
-            Err(unknown(&format!("{name} is a bank: what it used is what those below it used")))
+            Err(unknown(&format!("{name} is a bank: its usage is the sum of its users' usage; name a user")))
         }
         [] => {
             let known = tree.leaves().chain(tree.banks()).map(|node| tree.name(node));

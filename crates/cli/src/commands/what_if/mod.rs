@@ -21,11 +21,11 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
 use fairshare::NodeId;
 
-/// Show who would move if something were different; nothing is changed
+/// Show which users would move if shares, usage, users or the policy were different; changes nothing
 ///
-/// All changes are made at once, on the tree that show prints: the fair-shares are those that update would store if the
-/// database were so. Without --in time stands still. With it usage decays as the database says, or by --half-life: that of
-/// those named by --idle, while all others go on as they did, or everyone's if nobody is named.
+/// Makes all changes at once, on the tree that show prints, and computes the fair-shares that update would store then. Without
+/// --in, time does not advance. With --in, usage decays by the half-life of the database or of --half-life: that of the users and
+/// banks named by --idle, while all others continue as before, or without --idle the usage of all users.
 #[derive(Debug, clap::Args)]
 // The list that goes with a resource_group file makes room for the usage that is different.
 #[command(mut_arg("usage", |list| list.long("usages")))]
@@ -36,24 +36,24 @@ pub(crate) struct Args {
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// Other shares of a bank, or of a user with /BANK if in several
+    /// Other shares of a bank, or of a user, with /BANK if in several banks
     #[arg(long, value_name = "NAME=SHARES", value_delimiter = ',', help_heading = "Changes")]
     shares: Vec<Shares>,
     /// More, less or another usage of a user: alice+=5000nh, alice-=20%, alice/chem=0
     ///
-    /// nh are node-hours, where usage is of nodes; % is of what the user has; without a unit it is what the tree counts.
+    /// nh means node-hours, if usage counts nodes; % is a part of the user's usage; without a unit, the tree's own unit.
     #[arg(long = "usage", value_name = "USER+=USAGE", value_delimiter = ',', help_heading = "Changes")]
     used: Vec<Used>,
-    /// A new user, with one share unless said, who has used nothing
+    /// A new user without usage, with one share by default
     #[arg(long, value_name = "USER/BANK[=SHARES]", value_delimiter = ',', help_heading = "Changes")]
     add_user: Vec<NewUser>,
-    /// After so much time, like 7d, 36h or "2 weeks"
+    /// After this time, like 7d, 36h or "2 weeks"
     #[arg(long = "in", value_name = "DURATION", value_parser = parse_duration, help_heading = "Changes")]
     later: Option<Duration>,
-    /// With --in: who runs nothing meanwhile, a user or a bank; of one user the way there is shown
+    /// With --in: users or banks that are idle meanwhile; for a single user, each step is shown
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "later", help_heading = "Changes")]
     idle: Vec<String>,
-    /// With --in: how fast usage is forgotten, like 7d, where the tree does not say; a database does
+    /// With --in: the half-life of usage, like 7d, if the tree has none; a database has one
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "later", help_heading = "Changes")]
     half_life: Option<Duration>,
     /// In the table, show this many winners and as many losers; 0 is all
@@ -140,7 +140,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 impl Args {
     fn in_words(&self, later: Duration) -> String {
         let who = match self.idle.as_slice() {
-            [] => "nobody runs anything".to_owned(),
+            [] => "all users idle".to_owned(),
             names => format!("{} idle", names.join(", ")),
         };
         format!("{} later, {who}", duration(later.as_secs_f64()))

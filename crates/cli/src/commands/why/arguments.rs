@@ -8,19 +8,19 @@ use crate::site::input::{Input, PolicyArg, Rules};
 use crate::ui::figures::parse_duration;
 use crate::ui::screen::ScreenArgs;
 
-/// Explain why a job waits, or a user's or a bank's fair-share, or why one is ahead of another, in words and numbers
+/// Explain why a job is waiting, a user's or a bank's fair-share, or why one is ahead of another
 ///
-/// Of a job, which may be named in any form in which Flux writes its id: what its priority is made of, which limits hold it now and
-/// until when at the latest, what else keeps it, and what would help. Of two jobs: the term that decides, or the level of the
-/// tree. The answers are the plugin's own: everybody may ask for his own jobs, the instance owner for all. Names of users that
-/// look like ids are taken for users.
+/// One job: the terms of its priority, the limits that hold it now and until when at the latest, other reasons why it is waiting,
+/// and what would help. Two jobs: the term, or the level of the tree, that decides. A job id may have any form that Flux
+/// accepts. The plugin answers: users may ask about their own jobs, the instance owner about all jobs. If a text could be a
+/// user or a job id, it is a user.
 ///
-/// Of users and banks: the live tree of the plugin is explained where that answers and neither a database nor a document is named;
+/// Users and banks: if the plugin answers and neither a database nor a document is named, this explains the plugin's live tree;
 /// otherwise the database. The first line says which.
 ///
-/// For one: the levels from the root down, where most was lost, who is just ahead, what would change it, and when usage has
-/// decayed back to the share. For two: the first bank above both, the two nodes right below it, and which shares and whose
-/// usage made the values that decide.
+/// One user or bank: the levels from the root down, the level that lowers the fair-share most, the next user or bank ahead, what
+/// would change the order, and when usage is back at the share. Two: the first bank above both, the two nodes right below that
+/// bank, and the shares and usage that decide.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job; or the user, with /BANK if in several; or a bank
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
-    /// How fast usage is forgotten, like 7d, where the tree does not say; a database does
+    /// The half-life of usage, like 7d, if the tree has none; a database has one
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
     pub(super) half_life: Option<Duration>,
     #[command(flatten)]

@@ -45,7 +45,7 @@ impl Site<'_> {
         let place = siblings.iter().position(|(node, _)| *node == bank).map(|at| at + 1);
         match (self.tree.parent(bank), place) {
             (Some(_), _) if !self.tree.is_active(bank) => {
-                let text = "is inactive: nobody below it is ranked, whatever its shares";
+                let text = "is inactive: no user below it is ranked, whatever its shares";
                 self.line(&format!("{who} {text} ({})", self.policy), out)?;
             }
             (Some(above), Some(place)) => {
@@ -56,21 +56,19 @@ impl Site<'_> {
                     out,
                 )?;
             }
-            _ => {
-                self.line(&format!("{who} is the root: what is below it competes ({})", self.policy), out)?
-            }
+            _ => self.line(&format!("{who} is the root of the tree ({})", self.policy), out)?,
         }
         writeln!(out)?;
         self.middle(bank, explanation, out)?;
         if siblings.len() > 1 {
             writeln!(out)?;
-            self.heading("Beside it:", out)?;
+            self.heading("Siblings:", out)?;
             self.list(&siblings, place, out)?;
         }
         let members = self.sorted(self.tree.children(bank).collect());
         if !members.is_empty() {
             writeln!(out)?;
-            self.heading("Below it:", out)?;
+            self.heading("Right below it:", out)?;
             self.list(&members, None, out)?;
         }
         let ahead = place.and_then(|place| siblings.get(place.checked_sub(2)?));
@@ -85,20 +83,20 @@ impl Site<'_> {
         let lost = lost(explanation);
         self.chain(explanation, lost.map(|level| level.node), out)?;
         if self.policy.initial_usage(self.ranking.options()).is_some_and(|usage| usage > 0.0) {
-            self.item("(usage without what PBS starts everyone with, which no sum contains)", out)?;
+            self.item("(usage without PBS's initial usage, which no sum contains)", out)?;
         }
         writeln!(out)?;
         let is_bank = self.tree.kind(node) == NodeKind::Bank;
         match lost {
             Some(level) => {
-                self.heading(&format!("Most was lost at {}:", self.who(level.node)), out)?;
+                self.heading(&format!("The fair-share is lowered most at {}:", self.who(level.node)), out)?;
                 self.level(level, out)
             }
             None if explanation.levels.last().is_some_and(|level| self.goes_first(level)) => {
                 let Some(level) = explanation.levels.last() else { return Ok(()) };
                 self.level(level, out)
             }
-            None if is_bank => self.line("Nothing was lost: no level used more than its share.", out),
+            None if is_bank => self.line("No level has used more than its share.", out),
             None if self.ranking.rank(node).is_none() => {
                 let dead = |bank: &NodeId| !self.tree.is_active(*bank);
                 let above = std::iter::successors(self.tree.parent(node), |bank| self.tree.parent(*bank));
@@ -106,9 +104,9 @@ impl Site<'_> {
                     Some(bank) => format!("{} is inactive, and so is everyone below it", self.who(bank)),
                     None => "An inactive user is not ranked".to_owned(),
                 };
-                self.line(&format!("{whose}: there is nothing to lose or to win."), out)
+                self.line(&format!("{whose}."), out)
             }
-            None => self.line("Nothing was lost: no level used more than its share.", out),
+            None => self.line("No level has used more than its share.", out),
         }
     }
 

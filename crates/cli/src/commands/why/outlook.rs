@@ -70,10 +70,7 @@ impl Site<'_> {
         self.heading("What would change it:", out)?;
         self.item(&self.overtaking(&low, &high, change), out)?;
         if let (Some(shares), Some(text)) = (change.shares, self.argument(low.node)) {
-            self.item(
-                &format!("To see all that it moves: flux fairshare what-if --shares {text}={shares}"),
-                out,
-            )?;
+            self.item(&format!("To see all effects: flux fairshare what-if --shares {text}={shares}"), out)?;
         }
         Ok(())
     }
@@ -149,10 +146,10 @@ impl Site<'_> {
         writeln!(out)?;
         self.line(
             &format!(
-                "Beside what the others used {} would be the share of {}. Its usage is back there {when}, {idle} while the \
-                 others go on as they did.",
-                self.unit.amount(even),
+                "Given the usage of its siblings, the share of {} is {}. Its usage is back there {when}, {idle} while the \
+                 others continue as before.",
                 self.who(level.node),
+                self.unit.amount(even),
             ),
             out,
         )

@@ -37,9 +37,9 @@ impl Site<'_> {
             return "inactive, without a fair-share".to_owned();
         };
         let ahead = match place - 1 {
-            0 => "nobody goes before".to_owned(),
-            1 => "1 goes before".to_owned(),
-            more => format!("{} go before", number(more)),
+            0 => "no one is ahead of".to_owned(),
+            1 => "1 is ahead of".to_owned(),
+            more => format!("{} are ahead of", number(more)),
         };
         let tied = match self.ranking.tied_with(node) {
             0 => String::new(),
@@ -140,7 +140,7 @@ impl Site<'_> {
             Cell::Number(level.counted.0),
             part(level.counted.0, level.counted.1),
             level.value.map_or(Cell::None, |value| Cell::Text(self.value_of(level, value))),
-            if lost { Cell::Text("<- most lost here".to_owned()) } else { Cell::None },
+            if lost { Cell::Text("<- lowered most here".to_owned()) } else { Cell::None },
         ]);
         row
     }
@@ -184,7 +184,7 @@ impl Site<'_> {
             let (part, used, all) = (percent(used / all), self.unit.figure(used), self.unit.amount(all));
             self.item(&format!("and {used} of the {all} used ({part}){users}"), out)?;
         } else {
-            self.item("and nothing was used here by anyone", out)?;
+            self.item("and no one has used anything at this level", out)?;
         }
         if self.goes_first(level) {
             let bank = self.name(self.tree.parent(level.node).unwrap_or(self.tree.root())).into_owned();
@@ -198,7 +198,7 @@ impl Site<'_> {
             (Some(_), Some(value)) => {
                 let served = match served(detail) {
                     Some("has no shares") => "it has no shares".to_owned(),
-                    Some(served @ "over-served") => self.screen.paint(BAD, served),
+                    Some(served @ ("over-served" | "above its share")) => self.screen.paint(BAD, served),
                     Some(served) => self.screen.paint(GOOD, served),
                     None => String::new(),
                 };

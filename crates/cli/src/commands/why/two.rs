@@ -106,12 +106,12 @@ impl Site<'_> {
     fn what_counts(&self, comparison: &Comparison, fork: (Level, Level), decisive: (Level, Level)) -> String {
         let (one, other) = (self.who(fork.0.node), self.who(fork.1.node));
         if comparison.decisive.0.node == comparison.fork.0.node {
-            return format!("What counts is right below it: {one} against {other}.");
+            return format!("Right below it, {one} is compared with {other}.");
         }
         let value = fork.0.value.map(|value| self.value(value)).unwrap_or_default();
         format!(
-            "Right below it {one} and {other} are equal ({} {value}), so what is below them competes as one list. What counts \
-             is {} against {}.",
+            "Right below it {one} and {other} are equal ({} {value}), so their children compete as one list. In that list, {} is \
+             compared with {}.",
             self.value_name(),
             self.who(decisive.0.node),
             self.who(decisive.1.node)
@@ -127,7 +127,7 @@ impl Site<'_> {
         swapped: bool,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        self.line("Each fair-share is made by the numbers on its own way from the root:", out)?;
+        self.line("Each fair-share is computed from the levels on its own path from the root:", out)?;
         let mut sides = [(a, &comparison.chains.0), (b, &comparison.chains.1)];
         if swapped {
             sides.reverse();
@@ -203,7 +203,7 @@ impl Site<'_> {
         let (more, less) = (self.value(more), self.value(less));
         let compared = match more == less {
             true => format!("The {name} of the one is more than that of the other"),
-            false if more == "unused" => format!("Who used nothing goes before {name} {less}"),
+            false if more == "unused" => format!("A node without usage is ahead of any with {name} {less}"),
             false => format!("{more} is more than {less}"),
         };
         format!("{compared}: {} comes before {}.", whole(high), whole(low))

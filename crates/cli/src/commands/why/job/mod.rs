@@ -69,8 +69,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         ids.push(id.ok_or_else(|| {
             let text = printable(text);
             Failure::Message(match texts.len() {
-                1 => format!("\"{text}\" is no job id"),
-                _ => format!("\"{text}\" is no job id: two jobs or two users can be compared"),
+                1 => format!("\"{text}\" is not a job id"),
+                _ => format!("\"{text}\" is not a job id: name two jobs, or two users"),
             })
         })?);
     }
@@ -108,7 +108,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         _ => {
             return Err(Failure::Message(
-                "the plugin explained another number of jobs than it was asked for".to_owned(),
+                "the plugin did not answer for each job; \"flux fairshare doctor\" compares the versions"
+                    .to_owned(),
             ));
         }
     }

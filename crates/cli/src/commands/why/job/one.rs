@@ -17,12 +17,11 @@ impl Teller<'_> {
         writeln!(out)?;
         match &job.posted {
             Some(price) => self.price(job, price, explained, out)?,
-            None if job.state == "run" => self.line("It has no priority: it runs.", out)?,
-            None if job.state == "sched" && job.is_held => self
-                .line("It is held in SCHED at priority 0: it gets another when there is room for it.", out)?,
-            None => {
-                self.line("It has no priority yet: it gets one as soon as nothing keeps it any more.", out)?
+            None if job.state == "run" => self.line("It has no priority, because it is running.", out)?,
+            None if job.state == "sched" && job.is_held => {
+                self.line("It is held in SCHED at priority 0 until its limits have headroom.", out)?
             }
+            None => self.line("It has no priority yet: it gets one when nothing holds or blocks it.", out)?,
         }
         if !job.holds.is_empty() || !job.carries.is_empty() {
             writeln!(out)?;
@@ -31,7 +30,7 @@ impl Teller<'_> {
         if !job.others.is_empty() {
             writeln!(out)?;
             self.heading(
-                if job.holds.is_empty() { "What keeps it:" } else { "What keeps it besides:" },
+                if job.holds.is_empty() { "Why it is waiting:" } else { "Why else it is waiting:" },
                 out,
             )?;
             for other in &job.others {
@@ -63,17 +62,17 @@ impl Teller<'_> {
         let who = self.who(job);
         let by = |text: &str| format!("{who} {text}");
         match (job.state.as_ref(), job.holds.as_slice(), job.others.as_slice()) {
-            ("run", ..) => by("runs"),
+            ("run", ..) => by("is running"),
             ("cleanup", ..) => by("is ending"),
             (_, [hold], _) => format!("{who} is held by {}", hold.limit),
             (_, [_, _, ..], _) => format!("{who} is held by {}", count(job.holds.len(), "limit")),
             (_, [], [other, ..]) if other.cause == "resources" => by("is waiting for resources"),
-            (_, [], [other, ..]) => format!("{who} waits: {}", self.words.named(&other.text)),
+            (_, [], [other, ..]) => format!("{who} is waiting: {}", self.words.named(&other.text)),
             ("sched", ..) if job.is_held => by("is about to be released"),
-            ("sched", ..) => by("waits for the scheduler"),
-            ("priority", ..) => by("waits for its priority"),
+            ("sched", ..) => by("is waiting for the scheduler"),
+            ("priority", ..) => by("is waiting for its priority"),
             ("depend", ..) if !job.carries.is_empty() => by("is about to be released"),
-            _ => by("waits"),
+            _ => by("is waiting"),
         }
     }
 
@@ -119,11 +118,11 @@ impl Teller<'_> {
             self.table(terms(price), &[], out)?;
         }
         let outcome = match price.made.outcome.as_ref() {
-            "held-by-score" => "A sum of 0 or less is no priority: its score holds the job.",
-            "raised" => "A sum of 0 or less is raised to 1 here.",
-            "lowered" => "It is cut to the most that a job may have that is not expedited.",
-            "held-by-urgency" => "Urgency 0 holds the job: nothing else counts.",
-            "expedited" => "Urgency 31 puts the job ahead of all others: nothing else counts.",
+            "held-by-score" => "The sum is 0 or less, which holds the job.",
+            "raised" => "The sum is 0 or less, so this site raises the priority to 1.",
+            "lowered" => "The sum is cut to the highest priority of a job that is not expedited.",
+            "held-by-urgency" => "Urgency 0 holds the job, whatever its other factors.",
+            "expedited" => "Urgency 31 puts the job ahead of all others, whatever its other factors.",
             _ => "",
         };
         if !outcome.is_empty() {
@@ -131,7 +130,7 @@ impl Teller<'_> {
         }
         if let Some(turn) = &job.turn {
             let text = format!(
-                "Users take turns: it is the {} of its association, which counts with the fair-share {:.6}.",
+                "Users take turns: this is the {} job of its association, and its priority uses the fair-share {:.6}.",
                 ordinal(turn.number),
                 turn.fairshare
             );
@@ -144,9 +143,9 @@ impl Teller<'_> {
                 .as_ref()
                 .map(|lag| format!(" ({:+}): {}", lag.by, lag.reason.text))
                 .unwrap_or_default();
-            self.line(&format!("As of now it would be {}{lag}", number(exact.priority)), out)?;
+            self.line(&format!("The current priority is {}{lag}", number(exact.priority)), out)?;
         } else if policy.is_some() {
-            self.line("That is exact as of now.", out)?;
+            self.line("The priority is up to date.", out)?;
         }
         Ok(())
     }
@@ -165,7 +164,7 @@ impl Teller<'_> {
         for hold in &job.holds {
             self.item(&format!("{}: {}", hold.limit, self.words.named(&hold.text)), out)?;
             if !hold.frees.is_empty() {
-                self.item("Jobs that take up this limit, the first to end first:", out)?;
+                self.item("Jobs that count toward this limit, in the order of their ends:", out)?;
                 self.table(self.frees(hold), &[], out)?;
             }
             self.and_more(hold.frees.len(), hold.frees_total, out)?;
@@ -174,9 +173,8 @@ impl Teller<'_> {
             job.carries.iter().map(String::as_str).filter(|name| !holds(job, name)).collect();
         if !gone.is_empty() {
             let text = format!(
-                "Among its dependencies Flux still shows {}, which {} it no longer: a dependency stays until the job is released.",
-                gone.join(", "),
-                if gone.len() == 1 { "holds" } else { "hold" }
+                "Flux still lists {} as a dependency, though the limit no longer holds the job: it stays until the release.",
+                gone.join(", ")
             );
             self.line(&text, out)?;
         }
@@ -186,7 +184,7 @@ impl Teller<'_> {
         }
         match (job.release.latest, &job.release.reason) {
             (Some(latest), _) => {
-                let text = "if jobs run to their limits and no other job comes";
+                let text = "if jobs run to their time limits and no other job is submitted";
                 self.line(
                     &format!("It is released at the latest {}, {text}.", self.words.when(latest)),
                     out,
@@ -200,7 +198,7 @@ impl Teller<'_> {
             .if_started
             .filter(|started| job.release.latest.is_none_or(|latest| latest != *started))
         {
-            let text = format!("If all jobs before it started now: {}.", self.words.when(started));
+            let text = format!("If all jobs before it start now: {}.", self.words.when(started));
             self.line(&text, out)?;
         }
         Ok(())
@@ -216,7 +214,7 @@ impl Teller<'_> {
             .frees
             .iter()
             .map(|free| {
-                let by = free.by.map_or("nobody can say".to_owned(), |by| self.words.when(by));
+                let by = free.by.map_or("unknown".to_owned(), |by| self.words.when(by));
                 vec![
                     Cell::Text(self.words.job(free.id.0)),
                     Cell::Text(free.state.to_string()),

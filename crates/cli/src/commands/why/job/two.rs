@@ -67,11 +67,15 @@ fn about_queues(a: &Why, b: &Why) -> Option<String> {
     let parts: Vec<String> = [a, b].into_iter().filter_map(part).collect();
     let scheduled = |job: &Why| job.parent_queue.clone().or_else(|| job.queue.clone());
     if scheduled(a) == scheduled(b) {
-        return Some(format!("Both stand in one order: {}.", parts.join(", and ")));
+        return Some(format!("Both are scheduled in one order: {}.", parts.join(", and ")));
     }
     a.one_queue_list.map(|is_one| match is_one {
-        true => format!("Both stand in one order: the scheduler keeps queues {one} and {other} in one list."),
-        false => format!("The scheduler orders queues {one} and {other} apart: here their priorities are compared, not their turns."),
+        true => format!(
+            "Both are scheduled in one order: the scheduler keeps queues {one} and {other} in one list."
+        ),
+        false => format!(
+            "The scheduler orders queues {one} and {other} separately: this compares only the priorities."
+        ),
     })
 }
 
@@ -91,13 +95,13 @@ impl Teller<'_> {
     ) -> io::Result<()> {
         let (ahead, behind) = ordered(a, b, verdict);
         if a.id == b.id {
-            return self.line(&format!("{} is the same job as itself.", self.who(a)), out);
+            return self.line(&format!("{} is named twice: there is nothing to compare.", self.who(a)), out);
         }
         let (first, second) = (self.who(ahead), self.who(behind));
         if verdict.cause == Cause::Neither {
             self.heading(&format!("Neither {first} nor {second} can run now"), out)?;
         } else {
-            self.heading(&format!("{first} goes before {second}"), out)?;
+            self.heading(&format!("{first} is ahead of {second}"), out)?;
         }
         if let Some(cause) = self.cause(ahead, behind, verdict) {
             self.line(&cause, out)?;
@@ -130,7 +134,7 @@ impl Teller<'_> {
         };
         if fork(ahead) || fork(behind) {
             writeln!(out)?;
-            self.line("The priorities are those that Flux has; as of now they would be:", out)?;
+            self.line("These are the posted priorities. The current priorities are:", out)?;
             for job in [ahead, behind] {
                 if let Some(exact) = &job.exact {
                     self.item(&format!("{}: {}", self.words.job(job.id.0), number(exact.priority)), out)?;
@@ -164,8 +168,8 @@ impl Teller<'_> {
             Cause::Held | Cause::Neither => return None,
             Cause::Runs => format!("{first} has started already."),
             Cause::Unpriced => format!("{second} has no priority yet."),
-            Cause::Urgency if behind.urgency == 0 => format!("The urgency decides: that of {second} is 0, which holds it."),
-            Cause::Urgency => format!("The urgency decides: that of {first} is 31, which puts it ahead of all."),
+            Cause::Urgency if behind.urgency == 0 => format!("The urgency decides: {second} has urgency 0, which holds it."),
+            Cause::Urgency => format!("The urgency decides: {first} has urgency 31, which puts it ahead of all."),
             Cause::Score(terms) => format!(
                 "The score of {second} is 0, which holds it. {} it.",
                 self.decide(ahead, terms, "decides", "decide")
@@ -176,7 +180,7 @@ impl Teller<'_> {
                 if terms.len() == 1 { "its" } else { "their" }
             ),
             Cause::Weights => {
-                "The factors alone would not make this difference: the weights were others when one of the two was priced.".to_owned()
+                "The factors do not explain the order: the weights changed after one of the two priorities was computed.".to_owned()
             }
             Cause::Id => format!("Their priorities are equal: {first} was submitted first."),
         })
@@ -231,10 +235,10 @@ impl Teller<'_> {
         ]);
         let columns = vec![
             column("name", "Term", Style::Text),
-            column("one_value", "Factor", Style::Fraction),
-            column("other_value", "and its", Style::Fraction),
-            column("one", "First", Style::Term),
-            column("other", "Second", Style::Term),
+            column("one_value", "Factor 1", Style::Fraction),
+            column("other_value", "Factor 2", Style::Fraction),
+            column("one", "Product 1", Style::Term),
+            column("other", "Product 2", Style::Term),
             column("difference", "Difference", Style::Signed),
         ];
         Rows { key: "terms", columns, rows: Box::new(rows.into_iter()) }
@@ -252,18 +256,17 @@ impl Teller<'_> {
             let turn = |job: &Why| job.turn.as_ref().map(|turn| ordinal(turn.number));
             return match (turn(ahead), turn(behind)) {
                 (Some(one), Some(other)) => self.line(
-                    &format!("Both are of the same association, whose jobs take turns: the one is its {one}, the other its {other}."),
+                    &format!("Both belong to one association, whose jobs take turns: these are its {one} and its {other} job."),
                     out,
                 ),
-                _ => self.line("Both are of the same association: its fair-share was another when the one of them was priced.", out),
+                _ => self.line("Both belong to one association: its fair-share changed after one of the two priorities was computed.", out),
             };
         }
         let Some((one, other)) = standings else {
-            return self.line("Where their associations part in the tree is not known here.", out);
+            return self.line("The level of the tree at which their associations differ is unknown.", out);
         };
         let Some((at, side)) = parting(&one.levels, &other.levels) else {
-            let text = "The plugin keeps no tree of its own: where the fair-shares were computed, \"flux fairshare why USER1 USER2\" \
-                        says how they came about.";
+            let text = "The plugin has no tree: run \"flux fairshare why USER1 USER2\" on the machine that computes the fair-shares.";
             return self.line(text, out);
         };
         let (Some(mine), Some(theirs)) = (one.levels.get(at), other.levels.get(at)) else { return Ok(()) };
@@ -271,14 +274,14 @@ impl Teller<'_> {
         let below = above.map_or_else(|| "the root".to_owned(), |level| format!("bank {}", level.node.name));
         let (mine_is, theirs_is) = (node(mine), node(theirs));
         let text = match side {
-            Some(Side::First) => format!(
-                "In the tree they part right below {below}, and there it is decided: {mine_is} comes before {theirs_is}."
-            ),
+            Some(Side::First) => {
+                format!("The tree decides right below {below}: {mine_is} comes before {theirs_is}.")
+            }
             Some(Side::Second) => format!(
-                "In the tree they part right below {below}. There {theirs_is} would come before {mine_is} as of now: the fair-shares are of before."
+                "Their paths in the tree part right below {below}. There {theirs_is} comes before {mine_is} by now, but the posted priorities use older fair-shares."
             ),
             None => format!(
-                "In the tree they part right below {below}, where {mine_is} and {theirs_is} are equal: what is below them decides."
+                "Their paths in the tree part right below {below}, where {mine_is} and {theirs_is} are equal: the levels below decide."
             ),
         };
         self.line(&text, out)?;
@@ -287,7 +290,7 @@ impl Teller<'_> {
             association.rank.map(|rank| format!("{} of {}", ordinal(rank.place), number(rank.of)))
         };
         if let (Some(one), Some(other)) = (place(one), place(other)) {
-            self.line(&format!("Their associations are the {one} and the {other}."), out)?;
+            self.line(&format!("Their associations rank {one} and {other}."), out)?;
         }
         Ok(())
     }
