@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare check-import`: how many of the values that another system computed ours equal.
+//! `flux fairshare check-import`: compares the values that another system computed with ours.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// One value of theirs beside ours.
+/// A value of the other system and our value for the same node and quantity.
 struct Pair {
     node: NodeId,
     quantity: Quantity,
@@ -57,12 +57,12 @@ struct Pair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ValueMatch {
     Equal,
-    /// As near as usages can tell that were cut to whole numbers.
+    /// The difference can come from usages that were printed as whole numbers.
     WithinRounding,
     Different,
 }
 
-/// What one rule comes to.
+/// The comparison under one policy and its options.
 struct Tried {
     policy: Policy,
     options: Options,
@@ -109,14 +109,14 @@ pub(super) fn run(args: &Args) -> Outcome {
 const HOLDS_NOTHING: &str = "has no values that the other system computed: \"sshare -a -l -P\", \"sshare -a --json\" and \
     pbsfs print such values";
 
-/// What to say of `number` FairShares that Slurm prints as 0 before it has computed them.
+/// Describes `number` FairShares that Slurm prints as 0 before it has computed them.
 fn not_computed(number: usize) -> String {
     let values =
         if number == 1 { "1 FairShare of 0".to_owned() } else { format!("{number} FairShares of 0") };
     format!("{values} that Slurm had not computed yet: it does so once in PriorityCalcPeriod (5 minutes)")
 }
 
-/// The rules to try: the one asked for, or those that the system may have used.
+/// Returns the policies and options to try: the one in `args`, or those that the system may have used.
 fn candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
     let options = loaded.options;
     let policies = match (args.policy.given(), loaded.policy) {
@@ -135,7 +135,7 @@ fn candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
     candidates
 }
 
-/// What the document claims, or the database stores, with the node that each value belongs to.
+/// Returns the values that the document claims or the database stores, each with its node.
 fn claims(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
     let tree = &loaded.tree;
     if loaded.claims.is_empty() {
@@ -198,9 +198,9 @@ fn verdict(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> 
     }
     let off = (ours - claim.value).abs();
     let single = matches!(claim.quantity, Quantity::TreePercentage | Quantity::TreeUsage);
-    // A hair beyond the half: the printed number is itself one of those that a double can be.
+    // Slightly more than half a unit, because the printed number is itself rounded to a double.
     let unit = claim.half_unit * 1.000_001 + if single { SINGLE } else { 1e-12 } * ours.abs().max(1.0);
-    // What is not a number, or infinite on one side only, is far off.
+    // NaN, or infinity on one side only, is a difference.
     if !off.is_finite() {
         ValueMatch::Different
     } else if off <= unit {
@@ -212,8 +212,8 @@ fn verdict(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> 
     }
 }
 
-/// How far ours may be off because usages were printed as whole numbers: each up to one unit too small, sums of them up to
-/// one unit each.
+/// Returns by how much our value may differ because usages were printed as whole numbers. Each usage may be up to one unit too
+/// small.
 fn rounding(
     tree: &Tree,
     ranking: &Ranking,
@@ -230,7 +230,7 @@ fn rounding(
             let level = detail.level_fs.filter(|level| level.is_finite()).unwrap_or(0.0);
             level * (per(detail.usage) + per(above))
         }
-        // A rank is a count: there is nothing between two of them.
+        // A rank-based fair-share does not depend on the rounding of usages.
         Quantity::FairShare if ranking.policy().is_rank() => 0.0,
         Quantity::FairShare => {
             detail.fairshare.unwrap_or(0.0) * std::f64::consts::LN_2 * 2.0 * per(root) * share

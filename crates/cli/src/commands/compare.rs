@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare compare`: what another policy would change.
+//! `flux fairshare compare`: compares ranking policies on the same tree.
 
 use crate::fingers;
 use crate::outcome::{Answer, Failure, Outcome};
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     for policy in policies {
         match rank(source, &loaded.tree, policy, &options) {
             Ok(ranking) => rankings.push(ranking),
-            // Nobody asked for this one.
+            // Without --policies, a policy that can't rank this tree is only noted.
             Err(error) if args.policies.is_empty() => notes.push(format!("without {policy}: {error}")),
             Err(error) => return Err(error),
         }
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Every policy, the one of the system that the tree comes from first.
+/// Returns all policies, first the one of the system that the tree comes from.
 fn all(loaded: &Loaded) -> Vec<Policy> {
     let others = Policy::ALL.into_iter().filter(|policy| *policy != loaded.policy);
     std::iter::once(loaded.policy).chain(others).collect()
@@ -193,7 +193,7 @@ fn many(
     Ok(Answer::Yes)
 }
 
-/// Per node: of a bank the number of ranked associations below it, and the sum of their places by each policy.
+/// Returns, by node index, the number of ranked associations below a bank and the sum of their places by each policy.
 fn mean_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
     let mut sums = vec![(0, Vec::new()); tree.len()];
     for bank in tree.banks() {
@@ -207,7 +207,7 @@ fn mean_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> V
     for (leaf, users, places) in list.iter().map(of_leaf) {
         add(tree.parent(leaf), users, &places, &mut sums);
     }
-    // Each before what is below it, so backwards each is complete when its turn comes.
+    // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
     let banks: Vec<NodeId> = tree.banks().collect();
     for bank in banks.into_iter().rev() {
         let Some((users, places)) = sums.get(bank.index()).cloned() else { continue };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare config check`: whether Flux and the plugin would accept a configuration, before either reads it.
+//! `flux fairshare config check`: checks whether Flux and the plugin would accept a configuration.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,6 @@ use crate::ui::printable::{printable, printable_json};
 use crate::ui::suggest::did_you_mean;
 use fairshare_protocol::document;
 
-/// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
     /// Say whether Flux and the plugin would accept the files
@@ -45,11 +44,11 @@ pub(crate) struct Args {
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) file: PathBuf,
-    /// The key, as far as the parser tells; empty for a file that can't be parsed.
+    /// The key, as far as it is known; empty for a file that can't be parsed.
     pub(super) key: String,
-    /// What the file has there.
+    /// The value in the file.
     pub(super) value: Value,
-    /// What is wrong, with the key, the value and the allowed values.
+    /// The fault, with the key, the value and the allowed values.
     pub(super) text: String,
     pub(super) remedy: String,
 }
@@ -128,7 +127,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
     Ok(faults)
 }
 
-/// What to do about a fault that the plugin names.
+/// Returns the remedy for a fault that the plugin reports.
 fn remedy(text: &str, has_queues: bool) -> String {
     if let Some((place, known)) = text.split_once(": unknown key; known are ") {
         let typed = place.rsplit('.').next().unwrap_or(place);
@@ -144,7 +143,7 @@ fn remedy(text: &str, has_queues: bool) -> String {
     "correct the value, or remove the key for its default (flux-fairshare-plugin(7))".to_owned()
 }
 
-/// The files that Flux reads of a path: of a directory all *.toml in the order of their names.
+/// Returns the files that Flux reads for `path`: the file itself, or all *.toml in a directory in the order of their names.
 fn of_argument(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.metadata().map_err(|error| unreadable(path, &error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -153,7 +152,7 @@ fn of_argument(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for entry in entries {
         let file = entry.map_err(|error| unreadable(path, &error))?.file_name();
-        // As the pattern *.toml, which a leading dot does not match.
+        // The pattern *.toml does not match a leading dot.
         let name = file.to_string_lossy();
         if name.ends_with(".toml") && !name.starts_with('.') {
             files.push(path.join(file));
@@ -186,7 +185,7 @@ fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, String> {
     table.into_iter().map(|(key, value)| Ok((key, json_of(value)?))).collect()
 }
 
-/// A value of TOML as Flux turns it into JSON.
+/// Converts a TOML value to JSON as Flux does.
 fn json_of(value: toml::Value) -> Result<Value, String> {
     Ok(match value {
         toml::Value::String(text) => Value::String(text),
@@ -205,7 +204,7 @@ fn json_of(value: toml::Value) -> Result<Value, String> {
     })
 }
 
-/// Merges a table into another as Flux does: tables key by key, of any other value the later one counts.
+/// Merges `from` into `to` as Flux does: tables key by key; any other value is replaced.
 fn merge(to: &mut Map<String, Value>, from: &Map<String, Value>) {
     for (key, value) in from {
         match (to.get_mut(key), value) {

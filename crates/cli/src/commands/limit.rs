@@ -30,7 +30,6 @@ Examples:
   flux fairshare limit unset bank small run-gpus     the limit on every bank applies again
   flux fairshare limit set bank physics --queue batch run-nodes=64  jobs of one queue only";
 
-/// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
     /// List the limits
@@ -180,7 +179,7 @@ fn of_database(args: &Args) -> Result<Vec<Listed>, Failure> {
     Ok(stored.chain(of_queues).collect())
 }
 
-/// The limits of tables `[[fairshare.limits]]`, which the plugin has checked. Users of these stand there by id.
+/// Returns the limits of the tables `[[fairshare.limits]]`, which the plugin has checked. The tables name users by id.
 fn of_configuration(tables: &[Map<String, Value>]) -> Vec<Listed> {
     let measures = measures();
     let mut limits = Vec::new();
@@ -216,12 +215,12 @@ fn of_configuration(tables: &[Map<String, Value>]) -> Vec<Listed> {
     limits
 }
 
-/// The name of a user, or the id if it has none.
+/// Returns the name of the user with this id, or the id if the user is unknown.
 fn user(id: &str) -> String {
     id.parse().map_or_else(|_| id.to_owned(), user_or_id)
 }
 
-/// The limits that are to be set.
+/// Parses the limits to set. It is an error if a measure, value or scope is invalid.
 fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Failure> {
     if args.measures.is_empty() {
         return Err(Failure::Message("MEASURE=VALUE is missing, as in run-nodes=16".to_owned()));
@@ -262,7 +261,7 @@ fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Fail
     args.measures.iter().map(one).collect()
 }
 
-/// The target, whichever id its user has.
+/// Parses scope and name. Any user gets the id 0, because only the form is checked.
 fn target(scope: &str, name: &str) -> Result<Target, Failure> {
     let with_id = match (scope, name.split_once('/')) {
         (_, _) if name == "*" => name.to_owned(),
@@ -276,7 +275,7 @@ fn target(scope: &str, name: &str) -> Result<Target, Failure> {
     Target::parse(scope, &with_id).map_err(Failure::Message)
 }
 
-/// A limit on nobody would hold nobody, and nobody would notice.
+/// Returns an error if the database lacks the target or the queue: such a limit would never hold a job.
 fn exists(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Result<(), Failure> {
     let is_there = match (scope, name.split_once('/')) {
         (_, _) if name == "*" => true,

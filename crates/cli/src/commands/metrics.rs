@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare metrics`: the instance in numbers for a monitoring system, as OpenMetrics text.
+//! `flux fairshare metrics`: metrics of the instance as OpenMetrics text.
 
 use std::io::{self, IsTerminal, Write, stdout};
 use std::net::{SocketAddr, TcpListener};
@@ -49,15 +49,15 @@ pub(crate) struct Args {
     instance: InstanceArg,
 }
 
-/// A recount looks at every job: it is not asked for more often.
+/// The least time between two recounts, because a recount visits every job.
 const BETWEEN_RECOUNTS: Duration = Duration::from_secs(300);
 
-/// The plugin, asked again and again.
+/// The connection to the plugin, and the state between two polls.
 struct PolledPlugin<'a> {
     args: &'a Args,
     flux: Option<Flux>,
     window: Window,
-    /// When it last recounted, and what came of it.
+    /// The time and the drift of the last recount.
     recount: Option<(Instant, Option<usize>)>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if let Some(address) = args.listen {
         let listener =
             TcpListener::bind(address).map_err(|error| failure(format_args!("{address}: {error}")))?;
-        // What is wrong from the beginning is said at once.
+        // If the first request fails, the command ends with its error.
         source.ask()?;
         remark(format_args!("serving http://{}/metrics", listener.local_addr()?));
         let error = listen::serve(&listener, || Ok(source.text_or_down()));
@@ -94,18 +94,18 @@ pub(super) fn run(args: &Args) -> Outcome {
     put(&text)?;
     while let Some(every) = args.every {
         std::thread::sleep(every.max(Duration::from_secs(1)));
-        // Whoever ends here leaves a file that says "up 1" for ever; a disk that is full now has room later.
+        // Continues after a failure: the old file would say "up 1" indefinitely, and a full disk may have space later.
         put(&source.text_or_down()).unwrap_or_else(remark);
     }
     Ok(Answer::Yes)
 }
 
 impl PolledPlugin<'_> {
-    /// The metrics, or the one that says that there are none: an alert goes by it.
+    /// Returns the metrics, or `up 0` alone if the plugin does not answer, which triggers an alert.
     fn text_or_down(&mut self) -> String {
         self.ask().unwrap_or_else(|failure| {
             remark(failure);
-            // Whatever broke, the next question begins anew.
+            // The next poll reconnects.
             self.flux = None;
             exposition::text(&families::down())
         })
@@ -140,7 +140,7 @@ impl PolledPlugin<'_> {
     }
 }
 
-/// To those who may not ask, what they may.
+/// Adds the command that a guest may use to a refusal.
 fn owners(refusal: Refusal) -> Failure {
     match refusal {
         Refusal::No(text) => Failure::Message(format!(

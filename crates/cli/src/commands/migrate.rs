@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare migrate`: what another plugin would lose of the jobs that this one holds, and how it loses none.
+//! `flux fairshare migrate`: lists the held jobs that flux-accounting's plugin would lose, and parks them.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -59,7 +59,7 @@ struct HeldJob {
     bank: Option<String>,
     urgency: Option<i64>,
     names: Vec<String>,
-    /// Others keep it too.
+    /// True if other plugins block it too.
     #[serde(default)]
     kept: bool,
     fate: String,
@@ -76,7 +76,7 @@ impl HeldJob {
         self.fate != "held"
     }
 
-    /// What the other plugin makes of it, in words.
+    /// Returns in words what would happen to the job under flux-accounting's plugin.
     fn fate(&self) -> &str {
         match self.fate.as_str() {
             "held" => "stays held",
@@ -87,7 +87,7 @@ impl HeldJob {
         }
     }
 
-    /// Whether it would have to rest, and can't.
+    /// Returns true if the job would have to be parked, and can't.
     fn is_beyond_help(&self, all: bool) -> bool {
         self.kept && (all || self.is_lost())
     }
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let would_rest = |job: &HeldJob| !job.kept && (args.all || job.is_lost());
     let rested = rest(&flux, jobs.into_iter().filter(would_rest).collect())?;
-    // Of some it turns out only now that others keep them.
+    // For some jobs the plugin finds only now that others block them.
     let kept: Vec<HeldJob> = held(&flux)?.into_iter().filter(|job| job.is_beyond_help(args.all)).collect();
     let words = Words::of(&flux, 0.0);
     for job in &kept {
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if kept.is_empty() { rested } else { Answer::No })
 }
 
-/// Whether the plugin is ours, which alone can be asked this; it is an error if there is none.
+/// Returns true if this project's plugin is loaded, and false if flux-accounting's is. It is an error if neither is.
 fn is_ours(flux: &Flux) -> Result<bool, Failure> {
     match flux.rpc("job-manager.mf_priority.hand_over", "{}") {
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) if loaded(flux)?.is_some() => Ok(false),
@@ -133,7 +133,7 @@ fn is_ours(flux: &Flux) -> Result<bool, Failure> {
     }
 }
 
-/// Refuses to speak of held jobs where the plugin can't know them. Users without data are named.
+/// Returns an error if the plugin has no data, and so does not know which jobs are held. Warns about jobs of users without data.
 fn has_data(flux: &Flux) -> Result<(), Failure> {
     let stats: Stats = ask(flux, "stats", &json!({}))?;
     if stats.heading.generation == 0 {
@@ -164,7 +164,7 @@ fn held(flux: &Flux) -> Result<Vec<HeldJob>, Failure> {
     }
 }
 
-/// Jobs in DEPEND by names of limits of which flux-accounting's plugin does not know.
+/// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin does not know.
 fn lost(flux: &Flux) -> Result<Vec<HeldJob>, Failure> {
     const DEPEND: u64 = 2;
     let name = loaded(flux)?.unwrap_or_default();
@@ -181,7 +181,7 @@ fn lost(flux: &Flux) -> Result<Vec<HeldJob>, Failure> {
     Ok(jobs.iter().filter_map(|job| lost_job(job, &known)).collect())
 }
 
-/// By id of a job the names that flux-accounting's plugin knows that it carries.
+/// The dependencies that flux-accounting's plugin knows, by job id.
 type Known<'a> = HashMap<&'a str, &'a Value>;
 
 fn lost_job(job: &Value, known: &Known<'_>) -> Option<HeldJob> {
@@ -205,7 +205,7 @@ fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
     serde_json::from_str(&answer.unwrap_or_default()).map_err(failure)
 }
 
-/// Has jobs rest. What lets a job go is printed before anything is done to it.
+/// Parks jobs at urgency 0. Prints the command that restores a job's urgency before it changes the job.
 fn rest(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
     let words = Words::of(flux, 0.0);
     say("#!/bin/sh")?;
@@ -232,7 +232,7 @@ fn rest(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
     let named: Vec<u64> = resting.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
     for ids in named.chunks(1000) {
         let answer: Value = ask(flux, "rest", &json!({ "ids": ids })).map_err(|refusal| {
-            // Whoever overwrites the script now loses the urgencies.
+            // If the script were overwritten now, the urgencies would be lost.
             remark(format_args!(
                 "{} at urgency 0; keep the script, and run this again with >> to add to it",
                 rested(resting.len())

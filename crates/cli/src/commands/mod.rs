@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Scrub(scrub::Args),
     Compare(compare::Args),
     Report(report::Args),
-    // Left alone, clap counts options that have a default among those that must be given.
+    // clap's own usage line would list options with a default as required.
     #[command(override_usage = "flux fairshare why [OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]")]
     Why(why::Args),
     WhatIf(what_if::Args),

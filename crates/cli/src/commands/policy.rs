@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare policy`: which rule the site goes by.
+//! `flux fairshare policy`: shows or changes the ranking policy of the site.
 
 use clap::ArgAction;
 
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::Yes);
     }
     let before = snapshot.site_policy();
-    // A choice that can't be read must not keep anybody from making another.
+    // A stored policy that can't be read can still be replaced.
     let before = match (before, args.policy, args.reset) {
         (Err(_), Some(_), true) => SitePolicy::default(),
         (before, ..) => before.map_err(failure)?,
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// The site's choice with what was asked for in its place.
+/// Returns `before` with the changes of `args`.
 fn chosen(args: &Args, before: SitePolicy) -> Result<SitePolicy, Failure> {
     let policy = args.policy.unwrap_or(before.policy);
     let defaults = Options::default();
@@ -89,11 +89,11 @@ fn chosen(args: &Args, before: SitePolicy) -> Result<SitePolicy, Failure> {
     Ok(SitePolicy { policy, options })
 }
 
-/// Ranks by it, so that nothing is stored by which the next run would fail.
+/// Ranks the database by `site`, so that no policy is stored with which the next run would fail.
 fn try_out(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Result<(), Failure> {
     let path = args.database.path();
     let stored = snapshot.tree(site.options.inactive_usage, &mut |_| ()).map_err(failure)?;
-    // A site may choose before it has banks.
+    // A site may choose a policy before it has banks.
     let Ok(tree) = stored.builder.build() else { return Ok(()) };
     match tree.rank(site.policy, &site.options) {
         Ok(_) => Ok(()),

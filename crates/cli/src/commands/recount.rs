@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare recount`: counts all usage from the records, and compares the result with the stored usage.
+//! `flux fairshare recount`: recounts all usage from the records and compares it with the stored usage.
 
 use crate::clock::{instant, now};
 use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};

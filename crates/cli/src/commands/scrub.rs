@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare scrub`: old job records go.
+//! `flux fairshare scrub`: removes old job records.
 
 use crate::clock::{instant, now};
 use crate::outcome::{Answer, Outcome, after_storing, failure};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare show`: the tree with every number of a policy.
+//! `flux fairshare show`: prints the tree with shares, usage and fair-shares.
 
 use std::collections::HashSet;
 
@@ -120,9 +120,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         let node = view.node(node, depth);
         chosen.iter().map(|chosen| (chosen.value)(&node)).collect::<Vec<Cell>>()
     };
-    // What was asked for by name is never left out.
+    // Columns that are selected by name are never left out.
     let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
-    // What the plugin has in force is of its last refresh.
+    // Only a database can be stale: its pace is known.
     let stale = loaded.pace.map(|_| stale(tree, &ranking, stored));
     let mut facts = facts(policy, &options);
     facts.extend(stale.map(|stale| ("stale", stale.into())));
@@ -149,7 +149,7 @@ impl Args {
         chosen.iter().any(|chosen| chosen.column.key == "walk")
     }
 
-    /// What a person should know about the table.
+    /// Returns the notes below the table.
     fn notes(&self, policy: Policy, ranking: &Ranking, stale: Option<usize>) -> Vec<String> {
         let mut notes = Vec::new();
         if self.columns.is_empty() {
@@ -191,7 +191,7 @@ fn choose(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<Cho
     Ok(chosen)
 }
 
-/// The nodes asked for and all above them; `None` is all. The error says who is not there.
+/// Returns the selected nodes and all banks above them, or `None` for all nodes. The error names a user or bank that does not exist.
 fn select(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, String> {
     let tree = &loaded.tree;
     if args.user.is_empty() && args.bank.is_empty() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare top`: the instance as it goes, on the whole screen.
+//! `flux fairshare top`: a live view of the instance on the whole screen.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Err(Failure::Message(text.to_owned()));
     }
     let flux = args.instance.connect()?;
-    // Before the screen is taken over: an error is to be read.
+    // Asks before it switches to the full screen, so that an error stays visible.
     let first = gather::gather(&flux)?;
     let screen = args.screen.screen();
     let look = TerminalLook { colour: screen.colour, ellipsis: screen.ellipsis() };
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// What `why JOBID` prints, as lines.
+/// Returns the lines that `why JOBID` prints.
 fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
     let explained: Explained = match ask(flux, "explain", &json!({"jobs": [id]})) {
         Ok(explained) => explained,

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
         return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
     }
-    // A setting that is none is told before anything is read.
+    // Rejects invalid settings before the database is opened.
     args.rules.over(SitePolicy::default())?;
     let path = args.database.path();
     let mut progress = Progress::start();
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut ranked =
         Ranked::new(&snapshot, policy, &options, &mut |done| progress.at(done)).map_err(mending::failed)?;
     if args.dry_run {
-        // Whoever reads what is printed takes as long as they like, and nobody can write while a snapshot is open.
+        // Closes the snapshot before printing: an open snapshot blocks writers, and a pager may stay open for long.
         drop(snapshot);
         drop(database);
         drop(progress);
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     snapshot.commit().map_err(failure)?;
     drop(progress);
     if args.verbose || stderr().is_terminal() {
-        // Stored is stored: a standard error that takes no more makes no failure of it.
+        // The fair-shares are stored: a closed standard error is not a failure.
         let _ = writeln!(
             stderr(),
             "{}: {} ranked by {policy}, {} changed",
@@ -98,7 +98,7 @@ fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
     let digits = changes.len();
     changes.retain(|change| change.distance().abs() > ROUNDING);
     let digits = digits - changes.len();
-    // Ties in the order of the tree.
+    // Equal changes are in the order of the tree.
     changes.sort_by(|a, b| b.distance().abs().total_cmp(&a.distance().abs()).then(a.node.cmp(&b.node)));
     let moves = changes.len();
     let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };

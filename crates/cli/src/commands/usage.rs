@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare usage`: who used how much, and what an association's usage is made of.
+//! `flux fairshare usage`: usage from job records, and the parts of an association's current usage.
 
 use clap::ValueEnum;
 use jiff::civil::DateTime;
@@ -67,7 +67,7 @@ enum By {
     Period,
 }
 
-/// How wide a bar is.
+/// Cells of a bar.
 const BAR: usize = 24;
 const HOUR: f64 = 3600.0;
 
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// True, and said, if somebody or something was asked for that is not there.
+/// Prints the users and banks that do not exist. Returns true if there are any.
 fn names_nobody(args: &Args, unknown: &Unknown) -> bool {
     let named = |what: &'static str, names: &[String]| {
         for name in names {
@@ -198,22 +198,22 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
     })
 }
 
-/// How many rows are shown.
+/// Returns the number of rows to show.
 fn limit(args: &Args) -> usize {
     if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX }
 }
 
-/// What to say of rows that are not shown.
+/// Returns the note about rows that are not shown.
 fn more(rows: usize, limit: usize) -> Option<String> {
     (rows > limit).then(|| format!("and {} more (--limit 0 shows all)", rows - limit))
 }
 
-/// What bars and parts go by.
+/// Returns the usage that bars and parts show, in node-seconds.
 fn weight(used: &Used) -> f64 {
     used.nodes
 }
 
-/// What associations' usage is made of.
+/// Prints the current usage of associations by half-life period.
 fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Outcome {
     let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
@@ -224,7 +224,7 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
     let bins_of = StoredPeriods::read(&snapshot, present).map_err(failure)?;
     drop(snapshot);
     drop(database);
-    // It would write over what is said from here on.
+    // Ends the progress line before other output.
     drop(progress);
     if names_nobody(args, &Unknown::find(&ledger, &args.user, &args.bank)) {
         return Ok(Answer::No);
@@ -305,14 +305,14 @@ fn seconds(when: &Zoned) -> f64 {
     when.timestamp().as_microsecond() as f64 / 1e6
 }
 
-/// The day of an instant, and when it ends.
+/// Returns the day that contains `instant`, and the end of that day in seconds since the epoch.
 fn day(instant: f64, zone: &TimeZone) -> (String, f64) {
     let Some(when) = zoned(instant, zone) else { return (String::new(), f64::INFINITY) };
     let end = when.tomorrow().and_then(|next| next.start_of_day());
     (when.strftime("%Y-%m-%d").to_string(), end.map_or(f64::INFINITY, |end| seconds(&end)))
 }
 
-/// What was typed for a time.
+/// Parses a time: seconds since the epoch, a date, or how long before `present`. Returns seconds since the epoch.
 fn instant(text: &str, present: f64, zone: &TimeZone) -> Result<f64, String> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Ok(seconds);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is wrong with a site, from what its database and its plugin say: one row for each kind of trouble.
+//! The checks of `doctor`: problems of the database and of the instance, one finding for each kind of problem.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,36 +18,36 @@ use fairshare_protocol::records::{AssociationRecord, FactorRecord, QueueRecord, 
 
 /// The highest priority of a job that is not expedited.
 const TOP: f64 = 4_294_967_294.0;
-/// Names that are told of one kind of trouble.
+/// Names that are listed for one finding.
 const MOST: usize = 5;
-/// A factor whose whole range moves a score by less than this part of another's can't be seen.
+/// A factor has no visible effect if its range is less than this part of the widest range.
 const UNSEEN: f64 = 1e-3;
 /// Flux's own priority plugin, which it loads first.
 const DEFAULT_PLUGIN: &str = ".priority-default";
-/// By so many seconds two clocks may differ.
+/// Difference between two clocks that is tolerated, in seconds.
 const CLOCK: f64 = 60.0;
 
-/// Whether something has to be done.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Weight {
-    /// Somebody is harmed.
+    /// Users or jobs are affected.
     Action,
-    /// It may be meant.
+    /// It may be intended.
     Notice,
 }
 
-/// One kind of trouble.
+/// One kind of problem.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Finding {
-    /// Its name.
+    /// The name that `doctor --json` reports.
     pub code: &'static str,
     pub weight: Weight,
-    /// What is wrong.
+    /// The problem.
     pub text: String,
-    /// What to do.
+    /// The command or action that solves it.
     pub remedy: String,
-    /// Whom it is about: the first ones, and how many there are.
+    /// The first affected users, banks or queues; `count` is the number of all.
     pub whom: Vec<String>,
     pub count: usize,
 }
@@ -62,7 +62,7 @@ impl Finding {
         Finding { weight: Weight::Notice, ..Finding::action(code, text, remedy) }
     }
 
-    /// Of these; none if there are none.
+    /// Returns the finding for these names, or `None` if there are none.
     fn about(self, whom: impl IntoIterator<Item = String>) -> Option<Finding> {
         let mut whom: Vec<String> = whom.into_iter().collect();
         let count = whom.len();
@@ -75,11 +75,11 @@ impl Finding {
     }
 }
 
-/// What the database says.
+/// The data of the database that the checks use.
 pub(super) struct Books {
     pub data: PolicyData,
     pub pace: Pace,
-    /// When `sync` or `usage` last counted, where the exact rule is in use.
+    /// Time of the last count of usage, if the exact rule is in use.
     pub counted: Option<f64>,
     /// Columns that this version does not know and that hold other than their defaults.
     pub unknown: Vec<UnknownColumn>,
@@ -106,7 +106,7 @@ fn hours(seconds: f64) -> String {
     format!("{:.1} hours", seconds / 3600.0)
 }
 
-/// Trouble that the database alone shows.
+/// Returns the problems of the database. `stale` is the age in seconds from which usage is old.
 pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
     let Books { data, pace, counted, unknown } = books;
     let mut found = of_users(data);
@@ -139,7 +139,7 @@ pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
             "flux fairshare sync, and see whether flux-fairshare-sync runs: systemctl status flux-fairshare-sync",
         )
     }));
-    // What is stored as the end of a period is the beginning of the present one, but for a site's first.
+    // The stored end of a period is the start of the present period, except in a site's first period.
     let behind = pace.boundary.map(|boundary| now - boundary - pace.period).filter(|behind| *behind > stale);
     found.extend(behind.map(|behind| {
         Finding::action(
@@ -224,7 +224,7 @@ fn of_users(data: &PolicyData) -> Vec<Finding> {
 }
 
 fn of_limits(data: &PolicyData) -> Vec<Finding> {
-    // By this value flux-accounting's own tests have jobs fail.
+    // flux-accounting ends jobs with this value, as its tests show.
     let is_broken = |record: &&AssociationRecord| record.active != 0 && record.max_running_jobs == -1;
     let nothing = |record: &&AssociationRecord| {
         record.active != 0
@@ -265,7 +265,7 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
         .collect()
 }
 
-/// Limits on banks and users that are not there, and in queues that are not there: they count nobody's jobs.
+/// Returns limits on banks, users or queues that do not exist: such limits count no jobs.
 fn of_limit_tables(data: &PolicyData) -> Vec<Finding> {
     let has_bank = |bank: &str| data.banks.iter().any(|record| record.bank == bank);
     let has_queue = |queue: &str| queue.is_empty() || data.queues.iter().any(|record| record.queue == queue);
@@ -305,7 +305,7 @@ fn of_limit_tables(data: &PolicyData) -> Vec<Finding> {
     all.into_iter().map(one).collect()
 }
 
-/// From which to which score each factor may move a job: its value lies between 0 or the lowest and the highest of the site.
+/// Returns the lowest and the highest term of each factor: the factor's value is between 0 or the site's lowest and the site's highest.
 fn ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
     let span = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)))
@@ -367,7 +367,7 @@ fn of_weights(data: &PolicyData) -> Vec<Finding> {
     .collect()
 }
 
-/// Trouble that the instance shows.
+/// Returns the problems of the instance.
 pub(super) fn of_instance(
     instance: &Instance,
     data: Option<&PolicyData>,
@@ -395,7 +395,7 @@ pub(super) fn of_instance(
     }
     let check = instance.loaded.as_ref().and_then(|loaded| loaded.check.as_ref());
     let overruled = check.and_then(|check| check.overruled).filter(|_| others.is_empty());
-    // A plugin that answers after ours and whose name is not known to be that of a priority plugin.
+    // The last plugin of the list may give priorities even if its name does not show it.
     let is_ours = |name: &String| Some(name.as_str()) == ours;
     let last = instance.plugins.last().filter(|last| !is_ours(last));
     if let (Some(overruled), Some(last)) = (overruled, last) {
@@ -426,7 +426,7 @@ pub(super) fn of_instance(
         data.iter().flat_map(|data| &data.associations).map(|it| (it.userid, it.bank.as_str())).collect();
     let of_pair = |(user, bank): &(i64, &str)| format!("{} in {bank}", called(*user));
     let missing = wanted.difference(&known).filter(|_| has_data).map(of_pair);
-    // The instance owner's record is made up where the database has none.
+    // A push adds a record of the instance owner if the database has none, so one more is normal.
     let gone = known.difference(&wanted).count();
     let drift = check.as_ref().map_or(0, |check| check.drift.len());
     let version = state.version.clone().unwrap_or_default();
@@ -495,12 +495,12 @@ pub(super) fn of_instance(
     found
 }
 
-/// Whether a plugin of this name gives priorities.
+/// Returns true if a plugin of this name gives priorities.
 fn is_priority(name: &str) -> bool {
     name.starts_with("mf_priority") || name == DEFAULT_PLUGIN
 }
 
-/// Jobs that wait for data of their users. Without any data that is no fault of the users' records.
+/// Returns the finding about jobs that wait for data of their users, if the plugin has data at all.
 fn of_waiting(state: &State, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> Option<Finding> {
     let waiting = state.waiting.filter(|waiting| *waiting > 0 && has_data)?;
     let (known, unknown): (Vec<u32>, Vec<u32>) =
@@ -519,7 +519,7 @@ fn of_waiting(state: &State, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> 
     }))
 }
 
-/// Queues that only Flux or only the queue table has.
+/// Returns queues that exist only in Flux or only in the queue table.
 fn of_queues(instance: &Instance, data: &PolicyData) -> Vec<Finding> {
     let stored: BTreeSet<String> = data.queues.iter().map(|queue| queue.queue.clone()).collect();
     if instance.queues.is_empty() || stored.is_empty() {

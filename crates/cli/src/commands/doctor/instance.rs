@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the instance says: its plugins, its queues, its configuration on disk, and what a push would change.
+//! Reads the state of the instance: plugins, queues, configuration on disk, and the effects of a push.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,31 +17,31 @@ use fairshare_accounting::store::PolicyData;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::Check;
 
-/// What the instance says.
+/// The state of the instance.
 #[derive(Default)]
 pub(super) struct Instance {
     /// The job manager's plugins, in the order in which Flux calls them.
     pub plugins: Vec<String>,
-    /// What the priority plugin says of itself, if one is loaded.
+    /// The state of the priority plugin, if one is loaded.
     pub loaded: Option<LoadedPlugin>,
-    /// That the instance is that of a job, in words, and without a priority plugin.
+    /// A message if the instance belongs to a job and has no priority plugin.
     pub of_job: Option<String>,
     /// The named queues of Flux's configuration; empty if there are none.
     pub queues: BTreeSet<String>,
-    /// Why the configuration on disk would be refused; also one fault if it can't be read.
+    /// Faults of the configuration on disk; a single fault if it can't be read.
     pub refused: Vec<Fault>,
-    /// What the plugin says to a push of the database, in words: what would change, or why it refuses.
+    /// The plugin's answer to a dry push of the database, in words: the changes, or the reason of a refusal.
     pub push: Option<Result<String, String>>,
 }
 
-/// What the plugin says of itself.
+/// The state and the recount of the loaded plugin.
 pub(super) struct LoadedPlugin {
     pub state: State,
     pub check: Option<Check>,
 }
 
 impl Instance {
-    /// Asks the instance. `data` is what the database would have pushed, if it can be read.
+    /// Connects to the instance and reads its state. `data` is the data of a push, if the database can be read.
     pub(super) fn ask(
         uri: Option<&str>,
         push: &Push<'_>,
@@ -69,7 +69,7 @@ impl Instance {
     }
 }
 
-/// Faults of the configuration that the next start of this instance reads.
+/// Returns the faults of the configuration files that this instance reads at its next start.
 fn on_disk(flux: &Flux) -> Vec<Fault> {
     let path = flux.attribute("config.path").unwrap_or_default();
     if path.is_empty() {
@@ -82,7 +82,7 @@ fn on_disk(flux: &Flux) -> Vec<Fault> {
     })
 }
 
-/// What a push would change, in words; `None` if nothing.
+/// Describes the changes of a push, or returns `None` if there are none.
 fn differences(preview: &Value) -> Option<String> {
     let kinds = [
         ("association", preview),

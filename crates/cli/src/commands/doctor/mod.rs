@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare doctor`: what is wrong with the site, and what to do about it.
+//! `flux fairshare doctor`: finds silent problems of the site, and prints remedies.
 
 mod findings;
 mod instance;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if wants { Answer::No } else { Answer::Yes })
 }
 
-/// Reads the database, and runs on it what push, update and sync would run; what they would refuse is added to `findings`.
+/// Reads the database and runs the checks of push, update and sync on it. Adds a refusal to `findings`.
 fn books(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<Books> {
     let found = args.database.found();
     match read(args, now) {
@@ -96,7 +96,7 @@ fn read(args: &Args, now: f64) -> Result<(Option<Books>, Option<Finding>), Store
     let refused = of_commands(&snapshot, now);
     let data = match snapshot.policy_data(now) {
         Ok(data) => data,
-        // What is wrong with the rows is told already.
+        // The refusal already describes the faulty rows.
         Err(_) if refused.is_some() => return Ok((None, refused)),
         Err(error) => return Err(error),
     };
@@ -104,7 +104,7 @@ fn read(args: &Args, now: f64) -> Result<(Option<Books>, Option<Finding>), Store
     Ok((Some(Books { data, pace: snapshot.pace()?, counted, unknown }), refused))
 }
 
-/// The commands in a remedy that read the database, with its name where an option gave it.
+/// Adds the path of the database to the commands of a remedy, if an option named the database.
 fn of_database(remedy: &str, found: &Found) -> String {
     let path = quote_for_shell(&found.path.display().to_string());
     let remedy = remedy.replace("sqlite3 DATABASE ", &format!("sqlite3 {path} "));

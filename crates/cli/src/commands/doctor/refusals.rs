@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What `push -n`, `update -n` and `sync -n` would refuse.
+//! Checks whether push, update and sync would refuse the database.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan, Rule};
 use fairshare_accounting::store::{Reason, Snapshot, StoreError, quote_for_shell};
 
-/// Runs the steps of the three commands on what is stored. Returns the first refusal.
+/// Runs the checks of the three commands on the stored data. Returns the first refusal.
 pub(super) fn of_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Finding> {
     if let Err(fault) = rank(snapshot) {
         return Some(refused("push, update and sync refuse", &fault, snapshot.path()));
@@ -48,7 +48,7 @@ fn refused(who: &str, fault: &Failure, path: &Path) -> Finding {
     Finding::action("refused", format!("{who} the database: {what}"), remedy)
 }
 
-/// A database that can't be opened or read.
+/// Returns the finding about a database that can't be opened or read.
 pub(super) fn unreadable(error: &StoreError, by: Option<&str>) -> Finding {
     let file = quote_for_shell(&error.path.display().to_string());
     let by = by.map_or(String::new(), |by| format!(" ({by})"));

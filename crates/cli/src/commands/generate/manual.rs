@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a manual page says that no definition of an argument does: files, environment, examples.
+//! Sections of manual pages other than the arguments: files, environment, examples.
 
 use clap::Command;
 
@@ -16,7 +16,7 @@ const FILES: &[Entry] = &[(
     "The accounting database, unless an option or the environment names another, or flux-accounting was built with another default.",
 )];
 
-/// What the environment says to commands that have an option.
+/// Environment variables of commands that have an option.
 const ENVIRONMENT: &[(&str, Entry)] = &[
     (
         PATH,
@@ -52,25 +52,25 @@ const ENVIRONMENT: &[(&str, Entry)] = &[
     ),
 ];
 
-/// The text for exit status 1; `usual` for most commands, `None` for those that never exit with 1.
+/// Returns the text for exit status 1: `usual` for most commands, `None` for those that never exit with 1.
 pub(super) fn no<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
     match command {
         "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"
         | "top" | "metrics" | "report" => None,
-        // Their descriptions say it.
+        // Their descriptions explain it.
         "doctor" | "status" | "check-import" | "migrate" | "config" => Some("see above"),
         _ => Some(usual),
     }
 }
 
-/// Whether a command has an option, or one that is shown below it.
+/// Returns true if the command or one of its visible subcommands has the option.
 fn has(command: &Command, option: &str) -> bool {
     let mut below = command.get_subcommands().filter(|command| !command.is_hide_set());
     command.get_arguments().any(|argument| argument.get_id() == option)
         || below.any(|command| has(command, option))
 }
 
-/// The sections of a command's page.
+/// Returns the sections of a command's page.
 pub(super) fn sections(command: &Command) -> Vec<(&'static str, Vec<Entry>)> {
     let files = if has(command, PATH) { FILES } else { &[] };
     let environment = ENVIRONMENT.iter().filter(|(option, _)| has(command, option));
@@ -263,7 +263,7 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
             ),
             ("flux fairshare policy --set inactive_usage=ignore", "Change an option."),
         ],
-        // Its help has them.
+        // Its help has examples.
         "limit" => &[],
         "flux-fairshare" => &[
             ("flux fairshare show", "The site's tree with everyone's fair-share."),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The manual page of the plugin: how it is loaded, and all that a site can set.
+//! The manual page of the plugin: loading and settings.
 
 /// A part of the page.
 pub(super) enum Part {
@@ -7,9 +7,9 @@ pub(super) enum Part {
     Section(&'static str),
     /// A paragraph.
     Text(&'static str),
-    /// What something is called, and what it is.
+    /// A term and its description.
     Entry(&'static str, &'static str),
-    /// Lines that stay as they are.
+    /// Preformatted lines.
     Lines(&'static str),
     /// An entry for each setting.
     Settings,
@@ -17,10 +17,10 @@ pub(super) enum Part {
 
 use Part::{Entry, Lines, Section, Settings, Text};
 
-/// The name of the page.
+
 pub(super) const NAME: &str = "flux-fairshare-plugin";
 
-/// All of it, from top to bottom.
+/// The parts of the page.
 pub(super) const PAGE: &[Part] = &[
     Section("NAME"),
     Text("flux-fairshare-plugin - fair-share priorities and limits in Flux's job manager (mf_priority.so)"),

@@ -58,7 +58,7 @@ fn write(directory: &Path, definition: fn() -> Command) -> io::Result<()> {
     let script = script_of(Shell::Bash, definition).replace(&looked_up, &entered);
     fs::write(completions.join(format!("{PROGRAM}.bash")), script + shells::BASH)?;
     let zsh = script_of(Shell::Zsh, definition);
-    // The last thing it does is to answer: what it answers with has to be there before.
+    // The script ends with the call that completes, so the functions are inserted before it.
     let (body, tail) = zsh.rsplit_once("\nif [ ").unwrap_or((&zsh, ""));
     let body = body.replacen(shells::ZSH_HEAD.0, shells::ZSH_HEAD.1, 1);
     let tail = tail.replacen(shells::ZSH_TAIL.0, shells::ZSH_TAIL.1, 1);
@@ -80,7 +80,7 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
-/// One page. What follows the options in the help becomes sections.
+/// Writes the page of a command. Texts after the options in the help become sections.
 fn page(command: &Command, name: &str, directory: &Path, definition: fn() -> Command) -> io::Result<()> {
     let source = format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION"));
     let man = clap_mangen::Man::new(command.clone()).title(name).source(source);
@@ -150,7 +150,7 @@ plugins = [
 #[fairshare]
 "#;
 
-/// The page of the plugin, which is no command.
+/// Writes the page of the plugin.
 fn plugin_page(directory: &Path) -> io::Result<()> {
     let name = manual_plugin::NAME;
     let mut text = format!(".TH {name} 7 \"\" \"{PROGRAM} {}\"\n", env!("CARGO_PKG_VERSION"));
@@ -169,7 +169,7 @@ fn plugin_page(directory: &Path) -> io::Result<()> {
 /// A heading and the (key, text) below it.
 type Section = (String, Vec<(String, String)>);
 
-/// The sections of a text of `Title:` and lines of `  key  text`.
+/// Parses a text of `Title:` lines and `  key  text` lines.
 fn sections(text: &str) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     for line in text.lines() {
@@ -184,13 +184,13 @@ fn sections(text: &str) -> Vec<Section> {
     sections
 }
 
-/// Text for a manual page: no character of it is a request or an escape.
+/// Escapes text for a manual page.
 fn roff(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
-/// The definitions as completions need them: the program under its one-word name, for the scripts take what is completed
-/// apart at spaces; nothing that is hidden; and for each value what may be typed.
+/// Returns the definitions for completions: the program with its one-word name, because the scripts split the command line at
+/// spaces; without hidden commands; and with the possible values of arguments.
 fn completed(definition: fn() -> Command) -> Command {
     let command = definition();
     let mut columns: Vec<PossibleValue> = Vec::new();
@@ -224,7 +224,7 @@ fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
                 .flat_map(|first| others(*first).map(move |second| format!("{first},{second}")));
             pairs.map(PossibleValue::new).collect()
         }
-        // What can only be pushed is no tree.
+        // This format has no tree.
         "format" => {
             let no_tree = Format::ExportJson.to_string();
             Format::VARIANTS.iter().filter(|name| **name != no_tree).map(PossibleValue::new).collect()
@@ -235,7 +235,7 @@ fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
             let walk = PossibleValue::new("pbs-walk").help("as PBS's scheduler compares them");
             columns.iter().cloned().chain([list, walk]).collect()
         }
-        // A name, a number: no file, at least.
+        // Other values are not files.
         _ => return argument.value_hint(ValueHint::Other),
     };
     argument.value_parser(PossibleValuesParser::new(values))

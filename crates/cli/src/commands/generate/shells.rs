@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Completion of `flux fairshare` in shells, where what is completed is the command `flux`: each script gets a hook into
-//! the completion of `flux` that answers below `fairshare` and passes everything else on.
+//! Completion of `flux fairshare`. Shells complete the command `flux`, so each script hooks into the completion of `flux`, handles
+//! `fairshare`, and passes all other commands on.
 
-/// Flux's own script offers nothing below a command that it does not know. It is loaded when it is first needed, as the
-/// package bash-completion does, and would then register itself: the hook takes its place again.
+/// Flux's own script does not complete unknown commands. bash-completion loads that script on first use, and the script then
+/// registers itself, so the hook registers again.
 pub(super) const BASH: &str = r#"
 _flux_fairshare_below_flux() {
     local at
@@ -29,11 +29,11 @@ _flux_fairshare_below_flux() {
 complete -F _flux_fairshare_below_flux flux
 "#;
 
-/// How the script for zsh begins, and how it does so that `flux`, too, finds it.
+/// The first line of the zsh script, and its replacement, which also registers it for `flux`.
 pub(super) const ZSH_HEAD: (&str, &str) = ("#compdef flux-fairshare\n", "#compdef flux-fairshare flux\n");
 
-/// Flux has no completion for zsh of its own; if somebody else's is there, it goes on answering. Found through `fpath`, the
-/// script is read at the first completion and has to answer that as well.
+/// Flux has no zsh completion. If another one is registered for `flux`, the hook calls it. A script in `fpath` is loaded at the first
+/// completion and has to handle that one too.
 pub(super) const ZSH: &str = r#"
 _flux-fairshare_below_flux() {
     local -i at
@@ -57,13 +57,13 @@ if [[ ${_comps[flux]:-} != _flux-fairshare_below_flux ]]; then
 fi
 "#;
 
-/// The line of the script for zsh that answers the first completion, and how it does so for `flux`.
+/// The line of the zsh script that handles the first completion, and its replacement, which also handles `flux`.
 pub(super) const ZSH_TAIL: (&str, &str) = (
     "    _flux-fairshare \"$@\"\nelse",
     "    if [[ $service == flux ]]; then _flux-fairshare_below_flux \"$@\"; else _flux-fairshare \"$@\"; fi\nelse",
 );
 
-/// What fish would offer for `flux-fairshare`, it offers below `flux fairshare`.
+/// Makes fish complete `flux fairshare` like `flux-fairshare`.
 pub(super) const FISH: &str = r#"
 function __fish_flux_fairshare_below_flux
     set -l words (commandline -opc)

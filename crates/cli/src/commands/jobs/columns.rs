@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The columns of `flux fairshare jobs`: those of every job, and one for each term.
+//! The columns of `flux fairshare jobs`: fixed columns, and one for each term of the priority.
 
 use crate::plugin::jobs::weight;
 use crate::ui::rows::{Cell, Column, Style, column};
@@ -8,7 +8,7 @@ use crate::ui::words::Words;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 use fairshare_engine::ids::Word;
 
-/// Columns of every job: definition, its letter in sprio's formats, what it is.
+/// The fixed columns: definition, letter in sprio's formats, help text.
 const COLUMNS: [(Column<'static>, char, &str); 17] = [
     (column("id", "JobId", Style::Text), 'i', "the job id"),
     (column("user", "User", Style::Text), 'u', "the user"),
@@ -33,10 +33,10 @@ const COLUMNS: [(Column<'static>, char, &str); 17] = [
     (column("userid", "UserId", Style::Id), ' ', "the user id"),
 ];
 
-/// What it means if a term is left out.
+/// The note if a table leaves out a term.
 pub(super) const PARTS: &str = "the terms that are shown do not sum to the priority";
 
-/// What a table gives up where it is too wide, the first first.
+/// Columns that a table leaves out if it is too wide, the first ones first.
 pub(super) const GIVE_UP: &[&str] = &[
     "submitted",
     "userid",
@@ -57,31 +57,31 @@ pub(super) const GIVE_UP: &[&str] = &[
     "state",
 ];
 
-/// Letters of sprio's formats for terms: as they are normalized, weighted, and of which name here.
+/// sprio's letters for a term: normalized, weighted, and the name of the term here.
 const SPRIO: [(char, char, &str); 4] =
     [('f', 'F', "fairshare"), ('a', 'A', "age"), ('j', 'J', "size"), ('p', 'P', "queue_term")];
 
 /// A column chosen for output.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ChosenColumn {
-    /// One of every job, by its place in the table.
+    /// A fixed column, by its index.
     Fixed(usize),
-    /// A term, by its place; weighted or not.
+    /// A term, by its index; true if weighted.
     Term(usize, bool),
 }
 
-/// All columns that there are under these terms.
+/// All columns for a list of terms.
 pub(super) struct Columns {
     terms: Vec<Word>,
-    /// The terms' keys: as they are named, but no two columns are.
+    /// The key of each term: its name, or NAME_term if a fixed column has that name.
     keys: Vec<String>,
     titles: Vec<String>,
-    /// Whether a term is shown as its value, not as its product, unless somebody says it.
+    /// True if terms are shown without their weights by default.
     normalized: bool,
 }
 
 impl Columns {
-    /// The columns under the terms of an answer.
+    /// Creates the columns for the terms of an answer.
     pub(super) fn new(terms: &[Word], normalized: bool) -> Columns {
         let key = |term: &Word| match is_fixed(term) {
             true => format!("{term}_term"),
@@ -94,7 +94,7 @@ impl Columns {
             match term.as_ref() {
                 "fairshare" => "FairShare".to_owned(),
                 "age_offset" => "AgeOffset".to_owned(),
-                // No two columns have one title.
+                // Titles are unique.
                 term if is_fixed(term) => format!("By{title}"),
                 _ => title,
             }
@@ -107,12 +107,12 @@ impl Columns {
         }
     }
 
-    /// The terms' own columns.
+    /// Returns the columns of all terms.
     pub(super) fn of_terms(&self) -> impl Iterator<Item = ChosenColumn> {
         (0..self.terms.len()).map(|term| ChosenColumn::Term(term, !self.normalized))
     }
 
-    /// The columns of a list of names, or of one of sprio's formats.
+    /// Parses a list of column names, or a format of sprio.
     pub(super) fn parse(&self, text: &str) -> Result<Vec<ChosenColumn>, String> {
         if text.contains('%') {
             return self.parse_sprio(text);
@@ -120,7 +120,7 @@ impl Columns {
         text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(|name| self.find(name)).collect()
     }
 
-    /// The column of this name or title.
+    /// Returns the column with this name, title or letter of sprio.
     pub(super) fn find(&self, name: &str) -> Result<ChosenColumn, String> {
         let is_called = |text: &str| text.eq_ignore_ascii_case(name);
         let fixed = COLUMNS.iter().position(|(column, ..)| is_called(column.key) || is_called(column.title));
@@ -141,7 +141,7 @@ impl Columns {
         Err(format!("unknown column \"{name}\"; known are {}{near}", known.join(", ")))
     }
 
-    /// sprio's `%.15i %Y %F`; widths say nothing to us.
+    /// Parses a format like sprio's `%.15i %Y %F`; widths are ignored.
     fn parse_sprio(&self, text: &str) -> Result<Vec<ChosenColumn>, String> {
         let mut chosen = Vec::new();
         for part in text.split('%').skip(1) {
@@ -170,7 +170,7 @@ impl Columns {
         COLUMNS.iter().map(|(column, ..)| column.key).chain(self.keys.iter().map(String::as_str))
     }
 
-    /// How a column is printed.
+    /// Returns key, title and style of a column.
     pub(super) fn column(&self, chosen: &ChosenColumn) -> Column<'_> {
         match chosen {
             ChosenColumn::Fixed(at) => {
@@ -189,7 +189,7 @@ fn is_fixed(name: &str) -> bool {
     COLUMNS.iter().any(|(column, ..)| column.key == name)
 }
 
-/// The value of a column of a job.
+/// Returns the cell of a column in the row of a job.
 pub(super) fn cell(
     chosen: &ChosenColumn,
     row: &ListedJob,
@@ -250,7 +250,7 @@ pub(super) fn help() -> String {
     text
 }
 
-/// Whether it is the column of ids.
+/// Returns true for the column of job ids.
 pub(super) fn is_id(chosen: &ChosenColumn) -> bool {
     *chosen == ChosenColumn::Fixed(0)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare jobs`: what makes the priorities of pending jobs, a column per term.
+//! `flux fairshare jobs`: the terms of the priorities of pending jobs.
 
 mod columns;
 #[cfg(test)]
@@ -105,7 +105,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             && users.as_ref().is_none_or(|users| users.contains(&row.userid.0))
     });
     if page.generation == 0 {
-        // Jobs wait all the same: an empty list would say that there are none.
+        // Jobs wait for data: an empty list would suggest that there are none.
         remark(NO_DATA);
         return Ok(Answer::No);
     }
@@ -128,17 +128,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::No)
 }
 
-/// A job's id in any of Flux's forms.
+/// Parses a job id in any form that Flux accepts.
 pub(super) fn id(flux: &Flux, text: &str) -> Result<u64, String> {
     flux.parse_job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is not a job id"))
 }
 
-/// Whether the caller owns the instance, and so sees everybody's jobs.
+/// Returns true if the caller owns the instance, and so sees all jobs.
 fn is_owner(flux: &Flux) -> bool {
     flux.attribute("security.owner").is_ok_and(|owner| owner.parse() == Ok(caller()))
 }
 
-/// Banks and queues that were asked for and do not exist, in words.
+/// Returns a message for each bank and queue in `args` that does not exist.
 fn unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String>, Failure> {
     let is_listed =
         |name: &str, of: fn(&ListedJob) -> Option<&str>| page.jobs.iter().any(|row| of(row) == Some(name));
@@ -171,7 +171,7 @@ fn unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String
     Ok(unknown)
 }
 
-/// What is said where no job is listed.
+/// Returns the message for an empty list.
 fn none(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<'_>) -> String {
     let of = match users {
         Some([user]) if *user == caller() && args.user.is_empty() => " of yours".to_owned(),
@@ -189,7 +189,7 @@ fn none(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<'_>) -
     format!("No pending jobs{of}{}{}.", within("bank", &args.bank), within("queue", &args.queue))
 }
 
-/// Whose jobs; `None` is anybody's that may be seen.
+/// Returns the users whose jobs are selected, or `None` for all jobs that the caller may see.
 fn users(args: &Args, is_owner: bool) -> Result<Option<Vec<u32>>, String> {
     if args.all || args.user.iter().any(|user| user == "all") {
         return Ok(None);
@@ -200,7 +200,7 @@ fn users(args: &Args, is_owner: bool) -> Result<Option<Vec<u32>>, String> {
     args.user.iter().map(|user| userid(user)).collect::<Result<_, _>>().map(Some)
 }
 
-/// What to ask for. The plugin knows of one user, bank and queue each; of several, all is asked for and chosen from.
+/// Builds the request. The plugin selects by one user, bank and queue each; several are selected from its whole answer.
 fn wanted(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String, Value> {
     let mut wanted = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
@@ -225,7 +225,7 @@ fn print(args: &Args, page: &JobsPage, words: &Words<'_>, none: &str) -> Result<
     Ok(args.output.print_as(report, look, Progress::none())?)
 }
 
-/// The weights that priorities were made of. They are of one kind, but for jobs that are still to be priced after a push.
+/// Returns the weights of the posted priorities: one row, or several while priorities are being updated after a push.
 fn weights<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<'a> {
     let terms: Vec<ChosenColumn> = columns.of_terms().collect();
     let mut shown: Vec<_> = terms.iter().map(|term| columns.column(term)).collect();
@@ -276,7 +276,7 @@ fn report<'a>(
     Ok(Report { facts, rows, notes, ..Report::default() })
 }
 
-/// The columns that nobody has to ask for: of terms, those that weigh something.
+/// Returns the default columns. Of the terms, only those with a weight are shown, unless `long` is set.
 fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<ChosenColumn> {
     let mut names = vec!["id", "user", "bank", "queue", "priority"];
     if long {
@@ -320,7 +320,7 @@ fn sort_keys(text: &str, columns: &Columns) -> Result<Vec<(ChosenColumn, bool)>,
     .collect()
 }
 
-/// As sprio sorts: the smallest first, unless backwards; what has no value is last in any case.
+/// Compares two rows as sprio does: the smallest first, or the largest if `reverse`; a row without a value is always last.
 fn ordered(
     chosen: &ChosenColumn,
     reverse: bool,
@@ -330,20 +330,20 @@ fn ordered(
     words: &Words<'_>,
 ) -> Ordering {
     let [first, second] = [a, b].map(|row| cell(chosen, row, page, words, false));
-    // Ids are written in a way that does not sort as they do.
+    // The F58 form of ids does not sort by number.
     let order = match columns::is_id(chosen) {
         true => a.id.cmp(&b.id),
         false => match (&first, &second) {
             (Cell::None, _) | (_, Cell::None) => return compare(&first, &second),
             (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-            // Of numbers that function has the largest first.
+            // `compare` sorts the largest number first.
             _ => compare(&first, &second).reverse(),
         },
     };
     if reverse { order.reverse() } else { order }
 }
 
-/// What the numbers do not say by themselves.
+/// Returns notes about held jobs, jobs without a priority, and stale priorities.
 fn notes(rows: &[&ListedJob]) -> Vec<String> {
     let held = rows.iter().filter(|row| !row.holds.is_empty()).count();
     let unpriced = rows.iter().filter(|row| row.priority.is_none()).count();

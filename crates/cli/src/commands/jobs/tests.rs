@@ -29,7 +29,7 @@ fn page() -> JobsPage {
     serde_json::from_value(jobs()).expect("a page")
 }
 
-/// What is printed on a screen so many columns wide.
+/// Returns the output on a screen of `width` columns.
 fn printed(text: &str, width: usize) -> String {
     let (args, page, screen, words) = (args(text), page(), screen(width), words());
     let columns = Columns::new(&page.terms, args.normalized);
@@ -68,7 +68,7 @@ fn ids(text: &str) -> Vec<String> {
 
 #[test]
 fn sorted_as_by_sprio() {
-    assert_eq!(ids(""), ["ƒ22", "ƒ21", "ƒ24", "ƒ23", "ƒ25"], "what has no priority comes last");
+    assert_eq!(ids(""), ["ƒ22", "ƒ21", "ƒ24", "ƒ23", "ƒ25"], "jobs without a priority come last");
     assert_eq!(ids("-S id"), ["ƒ21", "ƒ22", "ƒ23", "ƒ24", "ƒ25"]);
     assert_eq!(ids("-S -i"), ["ƒ25", "ƒ24", "ƒ23", "ƒ22", "ƒ21"]);
     assert_eq!(ids("-S user,-id"), ["ƒ25", "ƒ23", "ƒ21", "ƒ22", "ƒ24"]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The changes of a push, in numbers of records.
+//! The number of records that a push changes.
 
 use serde::{Deserialize, Serialize};
 
-/// How many records of a kind were added, changed and removed.
+/// Number of records of one kind that were added, changed and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Counts {
@@ -12,7 +12,7 @@ pub(crate) struct Counts {
     removed: u64,
 }
 
-/// What the plugin says a push has changed; at the top, in numbers of associations.
+/// The plugin's report of a push. The counts at the top level are those of associations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub(crate) struct Changes {
@@ -36,7 +36,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// The counts in words. Kinds of which nothing differs are not named, but for associations.
+    /// Describes the counts. Kinds without a change are left out, except for associations.
     pub(crate) fn words(&self) -> String {
         let Changes { added, changed, removed, unchanged, .. } = self;
         let mut text = format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare push`: send the accounting data to the priority plugin.
+//! `flux fairshare push`: sends the accounting data to the priority plugin.
 
 mod changes;
 mod parts;
@@ -63,11 +63,11 @@ struct Payload<'a, T: ?Sized> {
     data: &'a T,
 }
 
-/// What is sent, and where to.
+/// The source and the target of a push.
 pub(super) struct Push<'a> {
     /// The accounting database, or a document that stands for it.
     pub(super) found: &'a Found,
-    /// How long to wait for others.
+    /// How long to wait for a locked database.
     pub(super) wait: Wait,
     /// The Flux instance [default: the enclosing one, or the system's].
     pub(super) uri: Option<&'a str>,
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Sends the database, and says what was sent.
+/// Sends the database, and returns a description of the push.
 pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
     let data = read(push)?;
     Ok(deliver(push, &data)?.told(&data))
@@ -111,15 +111,15 @@ pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<Option<u64
     Ok(deliver(push, data)?.changes.map(|changes| changes.generation))
 }
 
-/// What came of a push.
+/// Result of a push.
 struct Sent {
     /// The instance owner's record, if the database had none.
     owner: Option<AssociationRecord>,
-    /// What the plugin says has changed; flux-accounting's does not tell.
+    /// The plugin's report; `None` for flux-accounting's plugin.
     changes: Option<Changes>,
 }
 
-/// What the plugin would do; `None` if there is nobody to ask, or it is flux-accounting's.
+/// Asks the plugin for the effects of a push. Returns `None` if no instance runs or the plugin is flux-accounting's.
 pub(super) fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>, Failure> {
     let flux = match Flux::connect(push.uri) {
         Ok(flux) => flux,
@@ -169,12 +169,12 @@ fn summary(data: &PolicyData) -> String {
     .join(", ")
 }
 
-/// What is there to be sent.
+/// Reads the data of a push.
 pub(super) fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
     read_for(push, false)
 }
 
-/// What is to be sent; of a dry run, judged as the plugin would.
+/// Reads the data of a push; for a dry run, also checks them as the plugin would.
 fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
     let path = push.found.path.as_path();
     let missing = |error: StoreError| mending::unopened(&error, push.found, Access::Write, false);
@@ -228,7 +228,7 @@ fn judge(path: &Path, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the plugin would warn of.
+/// Checks a site document as the plugin would, and returns the warnings.
 fn judged(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
     let place = path.display();
     let record = |index: usize| {
@@ -251,7 +251,7 @@ fn judged(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
 
 const ASSOCIATIONS: &str = "associations";
 
-/// What is said of `associations[3]`, with who that is: `record` knows user id and bank.
+/// Adds user and bank to a message about `associations[3]`. `record` returns user id and bank of an index.
 fn with_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> String {
     let index = || {
         let (_, rest) = said.split_once(ASSOCIATIONS)?;
@@ -259,13 +259,13 @@ fn with_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> 
     };
     let Some((userid, bank)) = index().and_then(record) else { return said.to_owned() };
     let name = userid.parse().ok().and_then(user_name).map_or(String::new(), |name| format!("{name}, "));
-    // A plugin may say it itself; the name of the user it can't.
+    // The plugin may have added user id and bank, but it does not know user names.
     let bare = said.rsplit_once(" (user ").map_or(said, |(bare, _)| bare);
     let bank = if bank.is_empty() { String::new() } else { format!(", bank {bank}") };
     format!("{bare} (user {name}{userid}{bank})")
 }
 
-/// A failure to reach the instance; where it is a refusal, with the reason.
+/// Describes a failed connection; if permission is missing, adds that only the instance owner may push.
 fn refused(error: FluxError) -> Failure {
     match error {
         FluxError::Connect { errno: libc::EACCES | libc::EPERM, .. } => {
@@ -275,7 +275,7 @@ fn refused(error: FluxError) -> Failure {
     }
 }
 
-/// The record of an instance owner whom the database does not know: practically no limits, a bank of their own.
+/// Returns a record of the instance owner, practically without limits and in a bank of its own, if the database has none.
 fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>, Failure> {
     const PLENTY: i64 = 1_000_000;
     let text = flux.attribute("security.owner").map_err(failure)?;
@@ -286,7 +286,7 @@ fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationReco
         return Ok(None);
     }
     let name = user_name(uid).unwrap_or(text);
-    // The plugin takes an owner's record without queues for one that may use all.
+    // In the plugin, an owner's record without queues permits all queues.
     Ok(Some(AssociationRecord {
         projects: "*".to_owned(),
         def_project: "*".to_owned(),
@@ -302,7 +302,7 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Piece by piece, as flux-accounting's plugin takes it.
+    /// Sends one record table after the other, as flux-accounting's plugin expects.
     fn all(&self, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
         let data = self.data;
         let associations = data.associations.iter().cloned().map(AssociationRecord::without_leaf);
@@ -352,7 +352,7 @@ impl Sending<'_> {
         }
     }
 
-    /// What the plugin said of a push in parts, of which nothing was accepted.
+    /// Adds the path, user and bank to the plugin's refusal of a push.
     fn told(&self, error: &Failure) -> Failure {
         Failure::Message(format!("{}: {}", self.path.display(), self.named(&error.to_string())))
     }
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_at_fault_is_named() {
+    fn a_refusal_names_the_user_and_the_bank() {
         let nobodys = |_| Some(("0".to_owned(), String::new()));
         assert_eq!(
             with_name("associations[3].bank: bad", nobodys),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_is_told_who_may_push() {
+    fn a_guest_gets_the_reason_of_a_refusal() {
         let told = |errno| refused(FluxError::Connect { errno, text: "no".to_owned() }).to_string();
         assert_eq!(told(libc::EPERM), "can't connect to Flux: no: only the instance owner may push");
         assert_eq!(told(libc::EACCES), "can't connect to Flux: no: only the instance owner may push");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sending a policy in parts: the plugin is never busy for long, and takes over all of it or nothing.
+//! Sends a site document in parts. The plugin commits all parts or none, and handles other requests between two parts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use fairshare_accounting::store::PolicyData;
 use fairshare_client::{Flux, FluxError};
 use fairshare_protocol::records::AssociationRecord;
 
-/// Records of one part: fewer than the plugin takes, since other requests come between two parts only.
+/// Records of one part: fewer than the plugin accepts, because other requests are handled only between parts.
 const RECORDS: usize = 500;
 
-/// An open push, and how large its parts may be.
+/// A staged push, and the greatest size of its parts.
 #[derive(Deserialize)]
 struct OpenPush {
     push: u64,
@@ -23,17 +23,17 @@ struct OpenPush {
     max_bytes: usize,
 }
 
-/// Sends all, the owner's record too. `None`: this plugin does not know of parts.
+/// Sends all records and the owner's. Returns `None` if the plugin does not accept parts.
 pub(crate) fn send(
     flux: &Flux,
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
 ) -> Result<Option<Changes>, Failure> {
-    // Whoever asked for a switch, at load or in another push, keeps it unless the database knows better.
+    // Switches that were set at load or by another push are kept unless the database sets them.
     put(flux, data, owner, r#"{"keep_config":true}"#)
 }
 
-/// The same without effect: what the plugin would do.
+/// Asks for the effects of a push without making it.
 pub(crate) fn ask(
     flux: &Flux,
     data: &PolicyData,
@@ -56,7 +56,7 @@ fn put<T: for<'de> Deserialize<'de>>(
     let push: OpenPush = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
     let sent = send_parts(flux, &push, data, owner);
     if sent.is_err() {
-        // The plugin has ended a push of which it refused a part, and forgets any other in a minute.
+        // The plugin has already ended a push if it refused a part; it drops any other after a minute.
         let _ = flux.rpc(&topic("policy_abort"), &json!({ "push": push.push }).to_string());
     }
     sent?;
@@ -99,7 +99,7 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Sends an array, also an empty one: the plugin must know that there is no more.
+    /// Sends an array, even if empty, so that the plugin removes all other records of this kind.
     fn array<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<(), Failure> {
         let size = self.push.max_records.clamp(1, RECORDS);
         let mut rest = records;
@@ -114,7 +114,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Sends records, in halves where they are too long for one part. One that is too long alone is the plugin's to refuse.
+    /// Sends records, and halves them if they are too long for one part. The plugin refuses a single record that is too long.
     fn chunk<T: Serialize>(&self, key: &str, records: &[T]) -> Result<(), Failure> {
         let payload = self.payload(key, records)?;
         if payload.len() <= self.push.max_bytes || records.len() < 2 {
@@ -151,7 +151,7 @@ fn refused(error: &FluxError) -> Failure {
     Failure::Message(format!("nothing was accepted: {error}{hint}"))
 }
 
-/// What was sent and what that changed, as `--json` shows it.
+/// Returns the document of `--json`: the records that were sent, and the changes.
 pub(crate) fn report(
     data: &PolicyData,
     owner: Option<&AssociationRecord>,

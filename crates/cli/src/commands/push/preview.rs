@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare push --dry-run`: what the plugin says it would do.
+//! `flux fairshare push --dry-run`: the plugin's preview of a push.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,18 +13,18 @@ use fairshare_engine::ids::f58;
 pub(crate) struct Preview {
     #[serde(flatten)]
     changes: Changes,
-    /// Pending jobs with a price.
+    /// Pending jobs with a priority.
     pending: usize,
-    /// How many would get another one.
+    /// Jobs that would get another priority.
     repriced: usize,
-    /// How many would stand elsewhere in their queues.
+    /// Jobs that would move in their queues.
     moved: usize,
-    /// Those that move most.
+    /// The jobs that would move most.
     moves: Vec<MovedJob>,
     /// Jobs that would end.
     rejected: Vec<Rejected>,
     rejected_count: usize,
-    /// Associations that would be removed while jobs of theirs live.
+    /// Associations with live jobs that would be removed.
     removed_with_jobs: Vec<Removed>,
     removed_with_jobs_count: usize,
 }
@@ -35,9 +35,9 @@ struct MovedJob {
     userid: u32,
     bank: Option<String>,
     queue: Option<String>,
-    /// Now, and then.
+    /// The present and the new priority.
     priority: [u32; 2],
-    /// In its queue, from 1.
+    /// The present and the new place in the queue, from 1.
     place: [usize; 2],
 }
 
@@ -56,7 +56,7 @@ struct Removed {
 }
 
 impl Preview {
-    /// The answer in words, a line each.
+    /// Returns the preview as lines of text.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![
             format!("the plugin would take it: {}", self.changes.words()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What was used when: the database's usage by half-life period, of each association, and added up for each bank.
+//! The database's usage by half-life period, of each association and summed for each bank.
 
 use serde::Serialize;
 
@@ -11,17 +11,17 @@ use fairshare::{NodeId, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Database, Pace};
 
-/// Numbers of all banks and periods together: nobody looks at more, and a page has to be loaded.
+/// Most numbers of all banks and periods together, which bounds the size of the page.
 const MOST: usize = 1_000_000;
-/// Numbers of all associations together.
+/// Most numbers of all associations and periods together.
 const MOST_OF_USERS: usize = 2_000_000;
 
-/// Recorded usage as it counts now, and when it was.
+/// Recorded usage by period, as it counts now.
 #[derive(Default)]
 pub(super) struct Bins {
-    /// By place of the association: (period, usage), the present period is 0.
+    /// By index of the association: (period, usage); the present period is 0.
     of: Vec<Vec<(i64, f64)>>,
-    /// By place of the association: how many periods are kept, empty ones too.
+    /// By index of the association: the number of periods that are kept, with empty ones.
     kept: Vec<u32>,
     /// When the present period began.
     began: f64,
@@ -35,18 +35,18 @@ pub(super) struct BankBins {
     from: Vec<Number>,
     /// Seconds in a period.
     length: Number,
-    /// By period and bank: what it and all below it used in that period, before any of it was forgotten.
+    /// By period and bank: usage of all associations below the bank in that period, before decay.
     banks: Vec<Vec<Number>>,
-    /// By period and association: what counts of it now; empty where that would be too much for a page.
+    /// By period and association: the usage that counts now; empty if a page would be too large.
     users: Vec<Vec<Number>>,
 }
 
 impl Bins {
-    /// Those of the database; associations that came or went since the tree was read are left out.
+    /// Reads the usage of the database. Leaves out associations that were added or removed after the tree was read.
     pub(super) fn read(mut database: Database, loaded: &Loaded, now: f64) -> Result<Bins, Failure> {
         let (tree, Some(pace)) = (&loaded.tree, loaded.pace) else { return Ok(Bins::default()) };
         let snapshot = database.snapshot().map_err(failure)?;
-        // Counting may be late: what is called the present period is then an older one.
+        // If counting is late, the stored present period is an older one.
         let began = StoredPeriods::read(&snapshot, now)
             .map_or_else(|_| pace.next_boundary(now) - pace.period, |stored| stored.start(0));
         let pace = Pace { due: StoredPeriods::count_due(&snapshot, now), ..pace };
@@ -71,28 +71,28 @@ impl Bins {
         Ok(Bins { of, kept, began, pace: Some(pace) })
     }
 
-    /// By association: how many periods are kept; empty without a database.
+    /// Returns the number of periods that are kept, by association; empty without a database.
     pub(super) fn kept(&self) -> &[u32] {
         &self.kept
     }
 
-    /// How those of an association are forgotten.
+    /// Returns the decay of an association's usage.
     pub(super) fn pace_of(&self, leaf: NodeId) -> Option<Pace> {
         let pace = self.pace?;
         Some(Pace { periods: self.kept.get(leaf.index()).copied().unwrap_or(pace.periods), ..pace })
     }
 
-    /// How they are forgotten.
+    /// Returns the decay of the database's usage.
     pub(super) fn pace(&self) -> Option<Pace> {
         self.pace
     }
 
-    /// Those of an association.
+    /// Returns (period, usage) of an association.
     pub(super) fn of(&self, leaf: NodeId) -> &[(i64, f64)] {
         self.of.get(leaf.index()).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// All of them for the page; `None` where nothing is recorded.
+    /// Returns the usage for the page, or `None` if no usage is recorded.
     pub(super) fn document(&self, tree: &Tree) -> Option<BankBins> {
         let pace = self.pace?;
         let last = self.of.iter().flatten().map(|(period, _)| *period).max()?;
@@ -101,7 +101,7 @@ impl Bins {
         let periods = all.min((MOST / banks.max(1)).max(1));
         let mut sums = vec![vec![0.0; banks]; periods];
         let place = |bank: NodeId| bank.index() - self.of.len();
-        // A boundary that leaves nothing leaves no trace of what there was before it either.
+        // With a decay factor of 0, the usage before a boundary can't be restored.
         let kept = |period: i64| pace.factor.powi(i32::try_from(period).unwrap_or(i32::MAX));
         for (leaf, bins) in tree.leaves().zip(&self.of) {
             for (period, usage) in bins {
@@ -115,7 +115,7 @@ impl Bins {
                 }
             }
         }
-        // Each bank before those below it, so backwards each is complete when its turn comes.
+        // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
         let order: Vec<NodeId> = tree.banks().collect();
         for row in &mut sums {
             for bank in order.iter().rev() {

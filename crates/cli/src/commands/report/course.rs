@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What was used hour by hour, day by day, week by week or month by month: out of the records of ended jobs, each spread
-//! evenly over the time that it ran.
+//! Usage per hour, day, week or month, from the records of ended jobs. The usage of each job is spread evenly over its run time.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +13,14 @@ use fairshare::Tree;
 use fairshare_accounting::pipeline::charges::{Charge, Charges};
 use fairshare_accounting::store::Database;
 
-/// So many steps are shown, the newest ones: more are too thin to be seen.
+/// Most steps that are shown, the newest ones: more would be too thin.
 const MOST: usize = 400;
-/// Numbers of all associations together: triples of these.
+/// Most numbers of all associations together, three per association and step.
 const MOST_OF_USERS: usize = 300_000;
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 24.0 * HOUR;
 
-/// How long the steps are, by how long a time is shown.
+/// The step for a time span up to this length in seconds.
 const STEPS: [(f64, TimeStep); 4] = [
     (4.0 * DAY, TimeStep::Hour),
     (120.0 * DAY, TimeStep::Day),
@@ -42,19 +41,19 @@ pub(super) enum TimeStep {
 #[derive(Debug, Serialize)]
 pub(super) struct Course {
     step: TimeStep,
-    /// What each step is called where the page was made.
+    /// The label of each step, in the time zone of the machine.
     labels: Vec<String>,
     /// When each step began, and when the last one ended.
     from: Vec<Number>,
-    /// By step and bank: what jobs of it and of all below it used.
+    /// By step and bank: usage of all jobs in the bank and below it.
     banks: Vec<Vec<Number>>,
-    /// Association, step, usage; and so on. `null` where that would be too much for a page.
+    /// Triples of association, step and usage; `null` if a page would be too large.
     users: Option<Vec<Number>>,
 }
 
 impl Course {
-    /// That of the database's jobs; `None` where it keeps none, or none of them count anything. Associations that came or went
-    /// since the tree was read are left out.
+    /// Reads the jobs of the database. Returns `None` if there are none with usage. Leaves out associations that were added or
+    /// removed after the tree was read.
     pub(super) fn read(
         mut database: Database,
         tree: &Tree,
@@ -79,7 +78,7 @@ impl Course {
         Ok(Course::of(&jobs, tree, zone))
     }
 
-    /// That of these jobs, by place of the association.
+    /// Creates the course of these jobs, each with the index of its association.
     fn of(jobs: &[(usize, Charge)], tree: &Tree, zone: &TimeZone) -> Option<Course> {
         let begin = jobs.iter().map(|(_, job)| job.from).filter(|from| *from > 0.0).reduce(f64::min)?;
         let end = jobs.iter().map(|(_, job)| job.to).reduce(f64::max)?;
@@ -95,7 +94,7 @@ impl Course {
                 *sum += usage;
             }
         }
-        // Each bank before those below it, so backwards each is complete when its turn comes.
+        // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
         let order: Vec<_> = tree.banks().collect();
         for row in &mut banks {
             for bank in order.iter().rev() {
@@ -118,7 +117,7 @@ impl Course {
     }
 }
 
-/// What was used by association and step.
+/// Returns usage by (association, step).
 fn spread(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f64> {
     let mut cells = BTreeMap::new();
     for (leaf, job) in jobs {
@@ -138,7 +137,7 @@ fn spread(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f
 }
 
 impl TimeStep {
-    /// The steps that hold a time: what each is called, and where they meet. Days are those of the zone.
+    /// Returns labels and edges of the steps from `begin` to `end`, in seconds since the epoch. Days are those of the zone.
     fn cut(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
         let mut at = self.start(&zoned(begin, zone)?)?;
         let (mut labels, mut edges) = (Vec::new(), vec![seconds(&at)]);
@@ -166,7 +165,7 @@ impl TimeStep {
         }
     }
 
-    /// When the step began that holds an instant.
+    /// Returns the start of the step that contains `at`.
     fn start(self, at: &Zoned) -> Option<Zoned> {
         match self {
             TimeStep::Hour => {
@@ -236,7 +235,7 @@ mod tests {
             assert_eq!(edges.len(), many + 1);
             assert!(edges[0] <= at(begin) && edges[many] >= at(end), "{begin}");
         }
-        // The night on which an hour is left out has a day of 23.
+        // The day on which daylight saving time begins has 23 hours.
         let (_, edges) =
             TimeStep::Day.cut(at("2026-03-29T00:00"), at("2026-03-29T12:00"), &zone()).expect("steps");
         assert_eq!(edges[1] - edges[0], 23.0 * HOUR);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the report shows, as a value: columns of numbers, because there may be a hundred thousand of each.
+//! The data of the report, in columns, because there may be a hundred thousand associations.
 //!
-//! Banks and associations are named by their places, banks in the order of the tree (the root first, each before those below
-//! it), associations by bank and name.
+//! Banks and associations are referred to by index: banks in the order of the tree (a bank before its children), associations by
+//! bank and name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,29 +22,29 @@ use crate::site::stale::stale;
 use crate::ui::figures::Unit;
 use fairshare::{NodeId, Policy, Ranking, Shares, Tree};
 
-/// All that is shown.
+/// The document of the report.
 #[derive(Debug, Serialize)]
 pub(super) struct Document<'a> {
-    /// The version of this form.
+    /// The version of the document's format.
     format: u32,
     program: &'static str,
     pub(super) title: String,
-    /// The name of the file that it comes from.
+    /// The file name of the database or document.
     source: String,
-    /// Seconds since 1970.
-    /// Where the numbers come from, as a sentence; `null` for a document.
+    /// The source of the numbers, as a sentence; `null` for a document.
     head: Option<String>,
+    /// Seconds since the epoch.
     generated: Number,
     unit: &'static str,
     policy: &'static str,
-    /// Whether fair-shares are places among all, or what a formula says.
+    /// True if fair-shares are ranks, false if they are values of a formula.
     by_rank: bool,
     options: Value,
     ranked: usize,
-    /// Stored fair-shares that differ from those shown; `null` where none are stored.
+    /// Number of stored fair-shares that differ from those shown; `null` if none are stored.
     stale: Option<usize>,
     policies: Vec<Compared>,
-    /// Policies that this tree can't be ranked by, and why.
+    /// Policies that can't rank this tree, and the reason.
     without: BTreeMap<&'static str, String>,
     forgetting: Option<ForgettingDocument>,
     banks: Banks<'a>,
@@ -54,7 +54,7 @@ pub(super) struct Document<'a> {
     held: Option<HeldJobs>,
 }
 
-/// A policy beside the one that counts.
+/// The ranking under a policy, compared with the site's policy.
 #[derive(Debug, Serialize)]
 struct Compared {
     policy: &'static str,
@@ -64,27 +64,27 @@ struct Compared {
 
 #[derive(Debug, Serialize)]
 struct ForgettingDocument {
-    /// By a half-life all the time; else at boundaries.
+    /// Continuous decay with this half-life; otherwise usage decays at period boundaries.
     half_life: Option<Number>,
     period: Option<Number>,
     factor: Option<Number>,
-    /// Periods kept, of a bank; each association's own are among `users`.
+    /// Periods that are kept for banks; those of associations are in `users`.
     periods: Option<u32>,
-    /// Boundaries that passed and that nobody counted yet.
+    /// Boundaries that have passed and are not counted yet.
     due: Option<u32>,
     next: Option<Number>,
 }
 
-/// What banks and associations have in common.
+/// Columns of banks and associations.
 #[derive(Debug, Default, Serialize)]
 struct Nodes<'a> {
     name: Vec<&'a str>,
-    /// `null` is the parent's.
+    /// `null` for `fairshare=parent`.
     shares: Vec<Option<u64>>,
-    /// The part of the siblings' shares.
+    /// Part of the shares of the node and its siblings.
     share: Vec<Number>,
     usage: Vec<Number>,
-    /// The part of the siblings' usage.
+    /// Part of the usage of the node and its siblings.
     part: Vec<Number>,
     fairshare: Vec<Option<Number>>,
 }
@@ -103,24 +103,24 @@ struct Users<'a> {
     #[serde(flatten)]
     nodes: Nodes<'a>,
     bank: Vec<usize>,
-    /// By policy, as in `policies`: the place of each, 1 goes first, 0 has none.
+    /// By policy, in the order of `policies`: the place of each association from 1, or 0 if it is not ranked.
     places: Vec<Vec<usize>>,
-    /// How many periods of usage are kept; empty without a database.
+    /// Periods of usage that are kept; empty without a database.
     periods: Vec<u32>,
-    /// Where most was lost: a bank by its place, -1 the association itself, `null` nowhere.
+    /// The level that lowers the fair-share most: index of a bank, -1 for the association itself, `null` for none.
     lost: Vec<Option<i64>>,
-    /// What that level would have to have used to be even.
+    /// The usage at which that level would have its share.
     even_usage: Vec<Option<Number>>,
-    /// In how many seconds it is.
+    /// Seconds until the level's usage has decayed to that.
     even_in: Vec<Option<Number>>,
 }
 
-/// What the document is made of besides the tree.
+/// The input of the document, except for the tree.
 pub(super) struct Made<'a> {
     pub(super) title: String,
     pub(super) source: &'a Path,
     pub(super) now: f64,
-    /// The one that counts first.
+    /// The site's policy is the first.
     pub(super) rankings: &'a [Ranking],
     pub(super) without: Vec<(Policy, String)>,
     pub(super) bins: &'a Bins,
@@ -130,7 +130,7 @@ pub(super) struct Made<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Adds up and compares.
+    /// Creates the document. Returns `None` if there is no ranking.
     pub(super) fn new(loaded: &'a Loaded, made: Made<'a>) -> Option<Document<'a>> {
         let Made { title, source, now, rankings, without, bins, course, forgetting, held } = made;
         let tree = &loaded.tree;

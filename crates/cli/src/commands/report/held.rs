@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the plugin answers: which limits hold how many jobs, and whose.
+//! Asks the plugin how many jobs each limit holds, and lists held jobs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,37 +16,36 @@ use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob, Stats};
 use fairshare_engine::ids::{BankName, QueueName, Word};
 
-/// No more pending jobs are asked for.
+/// Most pending jobs that are requested.
 const MOST: usize = 20_000;
-/// No more of those held are listed.
+/// Most held jobs that are listed.
 const LISTED: usize = 1000;
 
-/// The answer, or why there is none.
+/// The plugin's answer, or the reason why there is none.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HeldJobs {
-    /// What is held.
     Answer(HeldJobsAnswer),
-    /// Why nothing is known.
+    /// The reason, as a sentence.
     Unknown(String),
 }
 
-/// What is held.
+/// The held jobs.
 #[derive(Debug, Serialize)]
 pub(super) struct HeldJobsAnswer {
-    /// When the plugin said so.
+    /// Time of the plugin's answer, in seconds since the epoch.
     when: Number,
-    /// Whether it is about everybody's jobs, or those of who asked.
+    /// True if the answer covers all jobs, false if only the caller's.
     everybody: bool,
     running: Option<u64>,
     pending: u64,
     held: u64,
-    /// The limits that hold most come first.
+    /// Held jobs by limit, the largest number first.
     by_limit: Vec<(Word, u64)>,
     /// By bank: pending and held jobs.
     by_bank: Vec<(String, u64, u64)>,
     jobs: Vec<HeldJobRow>,
-    /// Held jobs that are not among those.
+    /// Number of held jobs that are not listed.
     more: u64,
 }
 
@@ -63,7 +62,7 @@ struct HeldJobRow {
     holds: Vec<Word>,
 }
 
-/// Asks. The page is as good without the answer, so whatever prevents it is only said there.
+/// Asks the plugin. A failure is only noted on the page, because the rest of the page does not depend on the answer.
 pub(super) fn ask(instance: &InstanceArg, input: &Input) -> HeldJobs {
     if input.is_document() && instance.uri.is_none() {
         return HeldJobs::Unknown("The tree comes from a document: no plugin was asked.".to_owned());
@@ -93,7 +92,7 @@ fn told(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> HeldJobsAnswer {
     of(stats, page, &Words::of(flux, page.now))
 }
 
-/// The same from answers.
+/// Creates the summary from the plugin's answers.
 pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> HeldJobsAnswer {
     let held: Vec<&ListedJob> = page.jobs.iter().filter(|row| !row.holds.is_empty()).collect();
     let by_limit: BTreeMap<Word, u64> = match stats {
@@ -127,7 +126,7 @@ pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> H
     }
 }
 
-/// By bank, where the plugin does not count them itself from the jobs that it told.
+/// Counts pending and held jobs by bank, from `stats`, or from the listed jobs if the caller may not read `stats`.
 fn by_bank(stats: Option<&Stats>, page: &JobsPage) -> Vec<(String, u64, u64)> {
     let mut banks: HashMap<String, (u64, u64)> = HashMap::new();
     let mut add = |bank: &Option<BankName>, pending: u64, held: u64| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare report`: the site as one page of HTML, for people who look on and for those who decide.
+//! `flux fairshare report`: the site as a single HTML page.
 //!
-//! `data.rs` says what is shown: a value, from the tree and its rankings, which `--json` prints as it is. `bins.rs` is what
-//! was used when as it is counted, `course.rs` as jobs used it, `outlook.rs` when a usage is even with its share, `held.rs` what a plugin answers. The page's own
-//! parts are in `html/report/`; the rest of it, and the way into a file, is what all pages have in common.
+//! `data.rs` builds the document, which `--json` prints. `bins.rs` reads usage by half-life period, `course.rs` usage over time from
+//! job records. `outlook.rs` computes when usage is back at the share, and `held.rs` asks the plugin for held jobs. The page's
+//! templates are in `html/report/`; all pages share the other templates.
 
 mod bins;
 mod course;
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// The page, or the data alone.
+/// Returns the page, or with --json the document.
 fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failure> {
     let loaded = args.input.load(&args.rules, progress)?;
     let policy = args.policy.of(&loaded)?;
@@ -129,10 +129,10 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
     Ok(if args.json { printable_json(&data).into_owned() + "\n" } else { page.html(&data) })
 }
 
-/// Policies that a tree can't be ranked by, and why.
+/// Policies that can't rank a tree, and the reasons.
 type Refusals = Vec<(Policy, String)>;
 
-/// By every policy that this tree can be ranked by, and why by the others not; the one that counts is the first.
+/// Ranks the tree by `policy` first, then by all other policies; returns the reasons of those that can't rank the tree.
 fn rankings(
     args: &Args,
     loaded: &Loaded,

@@ -3,8 +3,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// A number as the document writes it: whole ones without a point, others with seven digits or as many as are before the
-/// point, none that JSON does not know.
+/// A number in the document: integers without a point, others with seven significant digits, and `null` for NaN and infinity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Number(pub(super) f64);
 
@@ -17,7 +16,7 @@ impl Serialize for Number {
         let digits = (6 - number.abs().log10().max(-400.0).floor() as i32).max(0);
         let scale = 10f64.powi(digits);
         let rounded = if scale.is_finite() { (number * scale).round() / scale } else { number };
-        // Beyond that not every whole number is one.
+        // Above this limit a double can't represent every integer.
         if rounded.fract() == 0.0 && rounded.abs() < 9e15 {
             return serializer.serialize_i64(rounded as i64);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When the usage of whoever lost most is even with its share, by the rule of `why`.
+//! Predicts when the usage of the level that lowers a fair-share most is back at its share, as `why` does.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::commands::why;
 use fairshare::{NodeId, Ranking, Tree};
 use fairshare_accounting::store::Pace;
 
-/// How usage is forgotten.
+/// The decay of usage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Forgetting {
     pub(super) half_life: Option<f64>,
@@ -16,24 +16,24 @@ pub(super) struct Forgetting {
 }
 
 impl Forgetting {
-    /// As it was said, or else as the database does.
+    /// Uses `half_life`, or else the periods of the database.
     pub(super) fn of(half_life: Option<Duration>, pace: Option<Pace>) -> Forgetting {
         Forgetting { half_life: half_life.map(|half_life| half_life.as_secs_f64()), pace }
     }
 }
 
-/// Where an association lost most, and when that is over.
+/// The level that lowers an association's fair-share most, and when its usage is back at its share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outlook {
     /// The level.
     pub(super) lost: NodeId,
-    /// What it would have to have used to be even, if that can be said.
+    /// The usage at which the level would have its share, if there is one.
     pub(super) even_usage: Option<f64>,
-    /// Seconds from now until its usage has come down to that, if it rests; `None` if that never happens or is not known.
+    /// Seconds until its usage has decayed to that if the level is idle; `None` if never or unknown.
     pub(super) even_in: Option<f64>,
 }
 
-/// The outlook of an association whose recorded usage is among these bins; `None` if no level of it used more than its share.
+/// Returns the outlook of an association, or `None` if no level has used more than its share.
 pub(super) fn of(
     tree: &Tree,
     ranking: &Ranking,
@@ -42,7 +42,7 @@ pub(super) fn of(
     forgetting: Forgetting,
     now: f64,
 ) -> Option<Outlook> {
-    // The other policies have no share that a usage could be even with; to explain them costs a look at all siblings.
+    // Under other policies usage is not compared with a share, and an explanation would visit all siblings.
     if !ranking.policy().is_rank() {
         return None;
     }

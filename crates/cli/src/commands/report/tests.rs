@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The data against figures made by hand and sums that the database adds up itself; names; files.
+//! Compares the document with figures made by hand and with sums by SQL; checks names and files.
 
 use std::path::Path;
 
@@ -17,8 +17,7 @@ use fairshare_engine::engine::answers::{JobsPage, Stats};
 
 const WEEK: i64 = 604_800;
 
-/// A database in a directory; users are (name, bank, shares, usage that counts now by period), half of which goes each week,
-/// the next time in a day.
+/// Creates a database. Users are (name, bank, shares, current usage by period); usage halves each week, next in one day.
 fn site(directory: &Path, banks: &[(&str, &str, i64)], users: &[(&str, &str, i64, &[f64])]) -> Connection {
     let database = Connection::open(directory.join("site.db")).expect("a database");
     let schema = "
@@ -53,7 +52,7 @@ fn site(directory: &Path, banks: &[(&str, &str, i64)], users: &[(&str, &str, i64
     database
 }
 
-/// What `flux fairshare report -p site.db` with more arguments writes.
+/// Returns the output of `flux fairshare report -p site.db` with the arguments `more`.
 fn report(directory: &Path, more: &[&str]) -> String {
     let database = directory.join("site.db");
     let start = ["flux-fairshare", "report", "--no-jobs", "-o", "-", "-p", database.to_str().expect("text")];
@@ -67,7 +66,7 @@ fn data(directory: &Path, more: &[&str]) -> Value {
     serde_json::from_str(&report(directory, &more)).expect("JSON")
 }
 
-/// Two banks of equal shares, three users: ann used three times as much as ben, together as much as cat.
+/// Two banks of equal shares and three users: ann has used 300, ben 100, and cat in the other bank 400.
 fn three(directory: &Path) -> Connection {
     site(
         directory,
@@ -98,7 +97,7 @@ fn the_figures_are_those_made_by_hand() {
     // The banks are even, so they count as one: ben (0.5 / 0.25) is before cat (1), cat before ann (0.5 / 0.75).
     assert_eq!(users["places"][0], json!([3, 1, 2]));
     assert_eq!(users["fairshare"], json!([0.3333333, 1, 0.6666667]));
-    // Ann lost most by herself. Beside ben's 100 half of the shares are 100 too: 300 are 150 in a day, and 75 a week later.
+    // ann's own level lowers the fair-share most. Given ben's 100, ann's share is 100: 300 are 150 in a day, and 75 a week later.
     assert_eq!(users["lost"], json!([-1, null, null]));
     assert_eq!(users["even_usage"], json!([100, null, null]));
     assert_eq!(users["even_in"], json!([86_400 + WEEK, null, null]));
@@ -112,7 +111,7 @@ fn a_bank_that_lost_most_is_named_and_its_usage_taken_for_new() {
     let banks = [("root", "", 1), ("A", "root", 1), ("B", "root", 3)];
     site(directory.path(), &banks, &[("ann", "A", 1, &[0.0, 900.0]), ("cat", "B", 1, &[300.0])]);
     let data = data(directory.path(), &[]);
-    // A quarter of the shares beside 300: even with 100. 900, 450, 225, 112.5: all is dropped the fourth time.
+    // A quarter of the shares, given 300 of the siblings: the share is 100. 900, 450, 225, 112.5; the fourth boundary drops all.
     assert_eq!(data["users"]["lost"], json!([1, null]));
     assert_eq!(data["users"]["even_usage"], json!([100, null]));
     assert_eq!(data["users"]["even_in"], json!([86_400 + 3 * WEEK, null]));
@@ -131,7 +130,7 @@ fn usage_by_period_and_bank_is_what_the_database_adds_up() {
     let began = NOW as i64 + 86_400 - WEEK;
     assert_eq!(usage["from"], json!([began, began - WEEK, began - 2 * WEEK]));
     assert_eq!(usage["users"], json!([[200, 0, 400], [100, 60, 0], [0, 40, 0]]));
-    // Half was forgotten at each boundary.
+    // Usage halves at each boundary.
     let sum = |period: i64, bank: &str| -> f64 {
         let sql = "SELECT coalesce(sum(value * (1 << period)), 0) FROM job_usage_per_association_table
                    WHERE period = ?1 AND (bank = ?2 OR ?2 = 'root')";
@@ -146,7 +145,7 @@ fn usage_by_period_and_bank_is_what_the_database_adds_up() {
     assert_eq!(usage["banks"][2][1], json!(160), "ben's 40 were 160");
 }
 
-/// What the last run of the exact rule remembered, as far as periods go.
+/// Stores the period of the last run of the exact rule.
 fn ran(database: &Connection, period_start: f64, period_end: f64) {
     database
         .execute_batch(&format!(
@@ -165,12 +164,12 @@ fn the_present_period_is_the_one_that_the_next_run_takes_it_for() {
     let database = three(directory.path());
     let (week, next) = (WEEK as f64, NOW + 86_400.0);
     let began = || data(directory.path(), &[])["usage"]["from"][0].as_f64().expect("a time");
-    // flux-accounting crossed a boundary since: what was remembered is of no more use.
+    // flux-accounting has crossed a boundary since, so the stored period is outdated.
     ran(&database, next - 3.0 * week, next - week);
     assert_eq!(began(), next - week);
     ran(&database, next - 2.0 * week, next);
     assert_eq!(began(), next - 2.0 * week);
-    // Nothing is remembered, and the boundaries of two half-lives were not made good.
+    // No period is stored, and the boundaries of two half-lives are not counted.
     database.execute_batch("DROP TABLE fairshare_usage_marks").expect("gone");
     let end = next - 3.0 * week;
     database.execute("UPDATE t_half_life_period_table SET end_half_life_period = ?1", [end]).expect("a time");
@@ -183,7 +182,7 @@ fn boundaries_that_nobody_counted_yet_are_part_of_what_is_to_come() {
     let database = three(directory.path());
     let next = NOW + 86_400.0;
     ran(&database, next - 2.0 * WEEK as f64, next);
-    // 300 are 150 as soon as somebody counts, and 75 in a day.
+    // 300 become 150 at the next count, and 75 in a day.
     let found = data(directory.path(), &[]);
     assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(86_400), &json!(1)));
     ran(&database, next - 3.0 * WEEK as f64, next);
@@ -191,7 +190,7 @@ fn boundaries_that_nobody_counted_yet_are_part_of_what_is_to_come() {
     assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(0), &json!(2)));
 }
 
-/// Five rows are more than the four of who has none yet: what is new is dropped at the fifth boundary.
+/// An association with five rows, more than the default of four, drops new usage at the fifth boundary.
 #[test]
 fn as_many_periods_are_kept_as_there_are_rows() {
     let new: &[f64] = &[30_000.0, 0.0, 0.0, 0.0, 0.0];
@@ -213,7 +212,7 @@ fn as_many_periods_are_kept_as_there_are_rows() {
     }
 }
 
-/// The tables and columns that counting jobs needs besides, and 40 jobs of whole cores over 30 hours.
+/// Adds the tables and columns for job records, and 40 jobs over 30 hours.
 const JOBS: &str = r#"
     ALTER TABLE association_table ADD COLUMN userid int DEFAULT 0;
     ALTER TABLE association_table ADD COLUMN default_bank text DEFAULT 'A';
@@ -310,7 +309,7 @@ fn names_never_leave_the_data() {
     let mut sorted = names;
     sorted.sort_unstable();
     assert_eq!(parsed["users"]["name"], json!(sorted));
-    // Besides the data, a page is the same whatever is in it.
+    // Except for the data, all pages are equal.
     let other = tempfile::tempdir().expect("a directory");
     three(other.path());
     let (_, plain) = taken_apart(&report(other.path(), &["--title", "plain"]));
@@ -328,7 +327,7 @@ fn numbers_are_short_and_json() {
         (-2.0, "-2"),
         (1.0 / 3.0, "0.3333333"),
         (12_345_678.9, "12345679"),
-        // An instant: not one of its seconds is lost.
+        // A time keeps full seconds.
         (1_763_862_401.4, "1763862401"),
         (1e-9 / 3.0, "3.333333e-10"),
         (5e-324, "5e-324"),
@@ -364,7 +363,7 @@ fn held_jobs_are_counted_by_limit_and_bank() {
         (&own["jobs"][1]["id"], &own["jobs"][1]["user"], &own["more"]),
         (&json!("ƒ2"), &json!("ann"), &json!(0))
     );
-    // The owner's plugin counts all, also those that were not told one by one.
+    // For the owner, the plugin also counts jobs that are not listed.
     let stats: Stats = serde_json::from_value(json!({
         "jobs": {"held": 7, "pending": 4, "running": 3}, "held_by_limit": {"max-run-jobs-queue": 7, "other": 0},
         "held": [{"bank": "chem", "jobs": 7}], "pending": [{"bank": "phys", "jobs": 4}]

@@ -3,11 +3,11 @@
 
 use fairshare_simulate::{Party, Trace};
 
-/// Longer than ten years no job runs, in seconds. While one does and a job that would fit waits behind another, the order is looked at
-/// at each refresh: ten years of 30 s take 11 s to replay, and 1e11 s would take an hour.
+/// Longest run time of a job, in seconds: ten years. While a job runs and another one is pending, each refresh sorts the pending
+/// jobs: ten years at a refresh of 30 s take 11 s to replay, and 1e11 s would take an hour.
 pub(super) const LONGEST_RUN: f64 = 10.0 * 365.25 * 86_400.0;
 
-/// How sizes are read.
+/// Options for the sizes of jobs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) cores_per_node: u32,
@@ -15,7 +15,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Nodes, cores and GPUs of a job of which only cores are known.
+    /// Returns nodes, cores and GPUs of a job with `cores` cores.
     pub(super) fn of_cores(self, cores: u32) -> [u32; 3] {
         self.rounded(cores.div_ceil(self.cores_per_node.max(1)), cores, 0)
     }
@@ -27,16 +27,16 @@ impl Size {
     }
 }
 
-/// What was read.
+/// A job history.
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) trace: Trace,
-    /// Of the cluster, where the history tells.
+    /// Nodes of the cluster, if the history states them.
     pub(super) nodes: Option<u64>,
     pub(super) cores: Option<u64>,
-    /// Jobs of which it is not told how long they ran, or on what.
+    /// Jobs without a run time or a size.
     pub(super) skipped: usize,
-    /// What jobs waited in truth: how many, and all together.
+    /// Number of jobs with a recorded wait, and the sum of these waits in seconds.
     pub(super) waits: (u64, f64),
 }
 

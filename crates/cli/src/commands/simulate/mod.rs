@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare simulate`: a job history replayed under other rules, on a cluster in virtual time.
+//! `flux fairshare simulate`: replays a job history under other settings, on a cluster in virtual time.
 
 mod history;
 mod page;
@@ -45,7 +45,7 @@ Keys of --sweep:
   limits.SCOPE.MEASURE  as by \"flux fairshare limit set\" for each, such as limits.user.run-cores
   scheduler  fcfs, easy";
 
-/// How often progress is looked at.
+/// Time between two updates of the progress line.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// Replay a job history under other policies, weights, half-lives, limits and refresh intervals
@@ -177,7 +177,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// How much there is in a history: whose jobs, when, and what they ran in all.
+/// Returns the extent of a history: users, banks, first and last submission, and core-seconds.
 fn extent(trace: &Trace) -> print::Facts {
     let (jobs, parties) = (trace.jobs(), trace.parties());
     let users: HashSet<_> = parties.iter().map(|party| party.user).collect();
@@ -191,10 +191,10 @@ fn extent(trace: &Trace) -> print::Facts {
     ]
 }
 
-/// The history, and the cluster that it is replayed on.
+/// Reads the history, and returns it with the cluster on which it is replayed.
 fn history(args: &Args, progress: &mut Progress) -> Result<(History, Common), Failure> {
     progress.phase("reading the history", || 0);
-    // A trace of cores alone tells of nodes in its first lines; sizes in nodes matter to limits and weights.
+    // If jobs have cores alone, the header of the trace defines the nodes; limits and weights need sizes in nodes.
     let mut size = Size { cores_per_node: args.cores_per_node.unwrap_or(1), whole_nodes: args.whole_nodes };
     if args.cores_per_node.is_none()
         && let (Some(nodes), Some(cores)) = read::cluster(&args.trace)?
@@ -212,7 +212,7 @@ fn history(args: &Args, progress: &mut Progress) -> Result<(History, Common), Fa
     Ok((history, common))
 }
 
-/// The site, as it was when nobody had used anything, and the history's jobs as those of it.
+/// Returns the site without usage, and assigns the jobs of the history to its associations.
 fn site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<PolicyData, Failure> {
     let begin = trace.jobs().first().map_or(0.0, |job| job.submit);
     let mut data = if args.input.is_given() {
@@ -235,7 +235,7 @@ fn site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<Polic
     Ok(data)
 }
 
-/// What each scenario comes to, in their order; as many at once as there are cores.
+/// Replays all scenarios in parallel and returns their measures in the order of `plans`.
 fn all(
     args: &Args,
     trace: &Trace,

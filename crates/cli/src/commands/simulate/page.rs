@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The page of simulations: the document that `--json` prints, in a frame that draws it.
+//! The HTML page of a simulation: the document that `--json` prints, and the script that draws it.
 
 use std::path::Path;
 
@@ -20,10 +20,10 @@ struct Data<'a> {
     simulation: &'a RawValue,
 }
 
-/// The page. It says nothing of when it was made, or where: the same history makes the same page.
+/// Returns the page. It has no date and no path, so that the same history makes the same page.
 pub(super) fn html(title: &str, trace: &Path, told: &[Told], facts: &Facts) -> std::io::Result<String> {
     let name = trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    // Whoever looks at the page need not know where on whose machine the trace is.
+    // The page may be published, so it does not show the directory of the trace.
     let named = |(key, value): &(&'static str, _)| match *key {
         "trace" => ("trace", json!(name)),
         key => (key, serde_json::Value::clone(value)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What simulations came to: a row for each scenario, and rows for its banks and sizes.
+//! Prints the results of simulations: a row for each scenario, and rows for its banks and job sizes.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use fairshare_simulate::{Group, Measures, Spread};
 
-/// What a table leaves out first where it is too wide.
+/// Columns that a table leaves out if it is too wide, the first ones first.
 const GIVE_UP: &[&str] = &[
     "refreshes",
     "slowdown_p50",
@@ -25,7 +25,7 @@ const GIVE_UP: &[&str] = &[
     "wait_p95",
 ];
 
-/// What is told apart below the scenarios.
+/// The groups of the second table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::AsRefStr)]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum GroupBy {
@@ -35,17 +35,17 @@ pub(super) enum GroupBy {
     Size,
 }
 
-/// What is told of all scenarios together.
+/// Facts about the whole simulation.
 pub(super) type Facts = Vec<(&'static str, Value)>;
 
-/// One scenario, and what it came to.
+/// A scenario and its measures.
 pub(super) struct Told {
     pub(super) name: String,
     pub(super) settings: Value,
     pub(super) measures: Measures,
 }
 
-/// Times and parts as people read them, or as numbers.
+/// Formats times and ratios for people or for programs.
 #[derive(Clone, Copy)]
 struct Form {
     people: bool,
@@ -163,8 +163,8 @@ fn of_groups(by: Option<GroupBy>) -> Vec<Column<'static>> {
     columns
 }
 
-/// What was found out: the facts, a row for each scenario, and rows for the groups of all. Programs that read JSON, pages among
-/// them, get both kinds of groups and numbers in full; a table and CSV those that were asked for.
+/// Returns the report: the facts, a row for each scenario, and rows for groups. If `by` is `None`, the groups are banks and
+/// sizes; if `people` is false, numbers have full precision.
 fn report(told: &[Told], mut facts: Facts, by: Option<GroupBy>, people: bool) -> Report<'_> {
     let form = Form { people };
     let settings: Vec<Value> =
@@ -183,7 +183,7 @@ fn report(told: &[Told], mut facts: Facts, by: Option<GroupBy>, people: bool) ->
     Report { facts, rows, more: Some(groups), ..Report::default() }
 }
 
-/// All of it as the JSON document that `--json` prints.
+/// Returns the JSON document that `--json` prints.
 pub(super) fn document(told: &[Told], facts: Facts) -> std::io::Result<Vec<u8>> {
     report(told, facts, None, false).into_json()
 }
@@ -212,7 +212,7 @@ pub(super) fn print(
     output.print_as(report, Look { give_up: GIVE_UP, ..Look::WHOLE }, progress)
 }
 
-/// A time in three digits and a unit.
+/// Formats seconds with about three digits and a unit.
 pub(super) fn span(seconds: f64) -> String {
     let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
     let (size, unit) = units.into_iter().find(|(size, _)| seconds >= *size * 1.5).unwrap_or((1.0, "s"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where a job history comes from: the jobs table of an accounting database, or a trace in the Standard Workload Format.
+//! Reads a job history: the jobs table of an accounting database, or a trace in the Standard Workload Format.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ use fairshare_accounting::store::{Access, PastJob};
 use fairshare_engine::ids::UserId;
 use fairshare_simulate::Party;
 
-/// What a file is.
+/// The kind of a file.
 enum HistoryFile {
     Database,
     Swf(Box<dyn BufRead>),
@@ -35,7 +35,7 @@ fn open(path: &Path) -> std::io::Result<HistoryFile> {
     })
 }
 
-/// True for an accounting database.
+/// Returns true for an accounting database.
 pub(super) fn is_database(path: &Path) -> Result<bool, Failure> {
     Ok(matches!(open(path).map_err(|error| at(path, &error))?, HistoryFile::Database))
 }
@@ -44,7 +44,7 @@ fn at(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Message(format!("{}: {error}", path.display()))
 }
 
-/// Nodes and cores of the cluster, as far as the first lines of a trace tell.
+/// Returns nodes and cores of the cluster, if the header of a trace states them.
 pub(super) fn cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure> {
     let HistoryFile::Swf(lines) = open(path).map_err(|error| at(path, &error))? else {
         return Ok((None, None));
@@ -52,7 +52,7 @@ pub(super) fn cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure
     Ok(swf::cluster(lines))
 }
 
-/// Reads all jobs, in the order of their submission.
+/// Reads all jobs, sorted by submit time.
 pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Failure> {
     let mut history = History::default();
     match open(path).map_err(|error| at(path, &error))? {
@@ -70,7 +70,7 @@ pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Fa
     Ok(history)
 }
 
-/// A record of the jobs table. One that names no bank is the user's default bank's.
+/// Adds a record of the jobs table. A record without a bank belongs to the user's default bank.
 fn record(job: &PastJob<'_>, size: Size, history: &mut History) {
     let ran = job.times.filter(|[_, run, end]| *run > 0.0 && (0.0..=LONGEST_RUN).contains(&(end - run)));
     let given = job.r.and_then(resources::count).filter(|given| given.cores > 0);
@@ -84,7 +84,7 @@ fn record(job: &PastJob<'_>, size: Size, history: &mut History) {
     let queue = named.queue.as_deref().filter(|queue| !queue.is_empty());
     let party = Party { user: UserId(user), bank: bank.into(), queue: queue.map(Into::into) };
     let walltime = job.requested.or(named.duration).unwrap_or(0.0);
-    // Without a limit it may run for ever; nothing can be planned behind it but what does not need its cores.
+    // Without a time limit the job may run indefinitely, so backfill can't use its cores.
     let walltime = if walltime > 0.0 { walltime } else { f64::INFINITY };
     let size = size.rounded(few(given.nodes), few(given.cores), few(given.gpus));
     history.push(party, submit, Some(run - submit), (end - run, walltime), size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Scenarios: what is swept over, and the product of it.
+//! Scenarios: the combinations of all swept settings.
 
 use std::str::FromStr;
 
@@ -16,28 +16,28 @@ use fairshare_protocol::document;
 use fairshare_protocol::records::FactorRecord;
 use fairshare_simulate::{Scenario, Scheduler};
 
-/// More would take too long for anybody.
+/// Most scenarios of one simulation.
 const MOST: usize = 10_000;
-/// Limits on each association that are in its record.
+/// Limits that are columns of an association's record.
 const RECORDS: [&str; 5] =
     ["max-running-jobs", "max-active-jobs", "max-sched-jobs", "max-nodes", "max-cores"];
-/// What `weights.` may be followed by.
+/// Factors that `weights.FACTOR` accepts.
 const FACTORS: [&str; 6] = ["fairshare", "queue", "bank", "urgency", "age", "size"];
-/// What `limits.` may be followed by.
+/// Scopes that `limits.SCOPE.MEASURE` accepts.
 const SCOPES: [&str; 3] = ["association", "bank", "user"];
 
-/// One rule that differs from scenario to scenario.
+/// A setting and its values, one for each scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sweep {
     pub(super) key: String,
     pub(super) values: Vec<Knob>,
 }
 
-/// A rule and its value.
+/// A setting and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Knob {
     pub(super) key: String,
-    /// As it was typed.
+    /// The value as typed.
     pub(super) text: String,
     what: What,
 }
@@ -72,7 +72,7 @@ impl FromStr for Sweep {
 }
 
 impl Sweep {
-    /// Over policies.
+    /// Creates a sweep over ranking policies.
     pub(super) fn policies(policies: &[Policy]) -> Sweep {
         let knob = |policy: &Policy| Knob {
             key: "policy".to_owned(),
@@ -126,7 +126,7 @@ impl Knob {
     }
 }
 
-/// `fcfs` or `easy`.
+/// Parses the name of a scheduler: `fcfs` or `easy`.
 pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
     match text.to_lowercase().as_str() {
         "fcfs" => Ok(Scheduler::Fcfs),
@@ -149,12 +149,12 @@ fn limit_on(key: &str, rest: &str, value: i64) -> Result<What, String> {
     }
 }
 
-/// What the plugin would read in its table of Flux's configuration.
+/// Parses a setting of `[fairshare]`.
 fn setting(key: &str, text: &str) -> Result<What, String> {
     let value =
         serde_json::from_str::<Value>(text).ok().filter(|value| value.is_number() || value.is_boolean());
     let value = value.unwrap_or_else(|| Value::from(text));
-    // It is asked now whether there is such a key and whether it takes that.
+    // Checks key and value before the first scenario runs.
     document::settings(&json!({ key: value }).to_string()).map_err(|error| {
         let own = "policy, scheduler, half-life, zero-score, weights.FACTOR, limits.SCOPE.MEASURE";
         match error.contains("unknown key") {
@@ -169,14 +169,14 @@ fn setting(key: &str, text: &str) -> Result<What, String> {
     Ok(What::Setting(value))
 }
 
-/// One combination: its knobs, and what it is called where several are compared.
+/// A combination of settings, and its name in the table.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) knobs: Vec<Knob>,
 }
 
-/// All combinations; the last sweep varies fastest.
+/// Returns all combinations; the last sweep varies fastest.
 pub(super) fn product(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failure> {
     let many = sweeps.iter().map(|sweep| sweep.values.len()).try_fold(1usize, usize::checked_mul);
     if many.is_none_or(|many| many > MOST) {
@@ -214,7 +214,7 @@ pub(super) fn product(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failu
     Ok(plans.into_iter().map(named).collect())
 }
 
-/// What all scenarios have in common.
+/// The parameters that all scenarios share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common {
     pub(super) scheduler: Scheduler,
@@ -224,7 +224,7 @@ pub(super) struct Common {
 }
 
 impl Plan {
-    /// The scenario on a site: what the plugin would make of a push of it.
+    /// Applies the settings to `site`, and returns the scenario that the engine would get from a push.
     pub(super) fn scenario(&self, site: &PolicyData, common: Common) -> Result<Scenario, String> {
         let mut data = site.clone();
         let mut table: Map<String, Value> = Map::new();
@@ -248,7 +248,7 @@ impl Plan {
 }
 
 impl What {
-    /// Changes what is pushed.
+    /// Applies the setting to the site document.
     fn change(&self, data: &mut PolicyData) {
         match self {
             What::Policy(policy) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The site that a history is replayed on, as a push would tell the plugin of it: a database's, a document's, or a flat one
-//! made of the history's own users and groups.
+//! The site document on which a history is replayed: from a database, from a tree document, or flat, from the users and groups
+//! of the history.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -13,12 +13,12 @@ use fairshare_protocol::records::{AssociationRecord, BankRecord, QueueRecord, UN
 use fairshare_simulate::{Party, Trace};
 
 const ROOT: &str = "root";
-/// Users of a document that have no number get one from here on.
+/// First user id for users of a document without a numeric name.
 const NUMBERED_FROM: i64 = 1_000_000_000;
-/// How fast usage is forgotten where nobody says: flux-accounting's default.
+/// The default half-life in seconds, as in flux-accounting.
 const HALF_LIFE: f64 = 604_800.0;
 
-/// The site of a database.
+/// Returns the site document of a database.
 pub(super) fn of_database(database: &mut Database, rules: &Rules, now: f64) -> Result<PolicyData, Failure> {
     let snapshot = database.snapshot().map_err(failure)?;
     let mut data = snapshot.policy_data(now).map_err(failure)?;
@@ -32,9 +32,9 @@ pub(super) fn of_database(database: &mut Database, rules: &Rules, now: f64) -> R
     Ok(data)
 }
 
-/// Finds shares in place of Slurm's `fairshare=parent`, which Flux does not have, as docs/migrate.md says: an account gets the sum
-/// of the shares right below it, so that everybody below keeps their part of the level above; a user gets the largest shares that a
-/// user of the account has, or 1 where none has any.
+/// Returns shares for nodes with Slurm's `fairshare=parent`, which Flux lacks (see docs/migrate.md). A bank gets the sum of the
+/// shares right below it, so that each child keeps its part of the level above. A user gets the largest shares of a user in the
+/// bank, or 1 if no user has shares.
 pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
     let mut most: HashMap<NodeId, u64> = HashMap::new();
     for leaf in tree.leaves() {
@@ -45,7 +45,7 @@ pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
     }
     let mut replaced = HashMap::new();
     let mut below: HashMap<NodeId, u64> = HashMap::new();
-    // Banks come before what is below them, so backwards the sum below each is complete.
+    // A bank comes before its children, so in reverse order the sum of the children is complete.
     for (node, _) in tree.walk_list_order().into_iter().rev() {
         let shares = match (tree.shares(node), tree.kind(node)) {
             (Shares::Count(shares), _) => shares,
@@ -65,7 +65,7 @@ pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
     replaced
 }
 
-/// The site of a document: it knows of no limits. Usage counts cores. `is_chosen`: somebody said by which policies it is ranked.
+/// Returns the site document of a tree document, without limits; usage counts cores. `is_chosen` is true if --policy is given.
 pub(super) fn of_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData, Failure> {
     let tree = &loaded.tree;
     let policy = if is_chosen { loaded.policy } else { loaded.decided()? };
@@ -101,13 +101,13 @@ pub(super) fn of_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData
     Ok(data)
 }
 
-/// `17` and `user17` are who a trace calls 17.
+/// Returns the number in `17` or `user17`, which is the user's number in a trace.
 fn number_in(name: &str) -> Option<i64> {
     let digits = name.strip_prefix("user").unwrap_or(name);
     digits.parse().ok().filter(|uid| (0..NUMBERED_FROM).contains(uid))
 }
 
-/// A bank for each group of the history and an association for each of its users there, all with one share.
+/// Returns a flat site: a bank for each group of the history, and an association for each user of the group, with one share each.
 pub(super) fn of_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failure> {
     let mut data =
         empty(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
@@ -133,7 +133,7 @@ pub(super) fn of_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failu
     Ok(data)
 }
 
-/// The associations that jobs count in: the one they name, else the user's default bank's.
+/// Assigns each job to the association that it names, or else to the user's default bank.
 pub(super) fn settle(trace: &mut Trace, data: &PolicyData) {
     let known: HashSet<(i64, &str)> =
         data.associations.iter().map(|record| (record.userid, record.bank.as_str())).collect();
@@ -147,8 +147,7 @@ pub(super) fn settle(trace: &mut Trace, data: &PolicyData) {
     });
 }
 
-/// As if the site had been set up when the history begins: nobody has used anything. Projects make no difference to
-/// priorities, limits and usage.
+/// Clears all usage at `now`, the beginning of the history. Also clears projects, which do not affect priorities, limits or usage.
 pub(super) fn begin(data: &mut PolicyData, now: f64) {
     for record in &mut data.associations {
         record.projects = String::new();
@@ -175,7 +174,7 @@ fn empty(site: &SitePolicy) -> PolicyData {
             core_weight: 1.0,
             gpu_weight: 0.0,
         }),
-        // A simulation has nobody who could let a job go whose score is 0.
+        // With zero_score = hold, a job with score 0 would never start: a simulation has no administrator.
         config: ConfigRecord { zero_score: Some("floor".to_owned()), ..ConfigRecord::default() },
         ..PolicyData::default()
     }
@@ -202,7 +201,7 @@ fn association((userid, name): (i64, &str), bank: &str, home: &str, shares: u64)
     }
 }
 
-/// The policy of the site.
+/// Returns the ranking policy of the site.
 pub(super) fn policy(data: &PolicyData) -> Policy {
     data.tree.as_ref().and_then(|tree| tree.policy.parse().ok()).unwrap_or_default()
 }

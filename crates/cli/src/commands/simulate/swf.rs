@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The Standard Workload Format of the Parallel Workloads Archive, version 2.2: a line of 18 numbers a job, `;` before what
-//! is said of all; -1 is unknown. Users, groups and queues are numbers there.
+//! The Standard Workload Format of the Parallel Workloads Archive, version 2.2: one line of 18 numbers per job; header lines
+//! start with `;`; -1 is unknown. Users, groups and queues are numbers.
 
 use std::io::{BufRead, Read};
 
@@ -9,7 +9,7 @@ use fairshare_accounting::store::{LATEST, is_time};
 use fairshare_engine::ids::UserId;
 use fairshare_simulate::Party;
 
-/// Numbers of a line, from 0.
+// Indices of the fields of a line.
 const SUBMIT: usize = 1;
 const WAIT: usize = 2;
 const RUN: usize = 3;
@@ -20,15 +20,15 @@ const STATUS: usize = 10;
 const USER: usize = 11;
 const GROUP: usize = 12;
 const QUEUE: usize = 14;
-/// A user that the trace does not tell.
+/// The user id of jobs with an unknown user.
 const UNKNOWN: u32 = 65_534;
-/// Of all ids the last but one: the last is nobody's.
+/// The greatest user id: `u32::MAX` is not a valid id.
 const GREATEST_USER: f64 = (u32::MAX - 1) as f64;
 
-/// Bytes of a line, its end among them: 18 numbers take some hundred.
+/// Most bytes of a line, with its end; 18 numbers need about a hundred.
 const LONGEST_LINE: usize = 64 * 1024;
 
-/// The next line, or `None` at the end. What is compressed may be of any length, and nothing but its beginning is kept in memory.
+/// Reads the next line, or returns `None` at the end. Reads at most `LONGEST_LINE` bytes, because a compressed line may have any length.
 fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<()>, String> {
     line.clear();
     lines.take(LONGEST_LINE as u64 + 1).read_until(b'\n', line).map_err(|error| error.to_string())?;
@@ -41,7 +41,7 @@ fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<()>, Stri
     Ok((!line.is_empty()).then_some(()))
 }
 
-/// Reads a trace. An error names the line.
+/// Reads a trace. An error names the number of the line.
 pub(super) fn read(mut lines: impl BufRead, size: Size, history: &mut History) -> Result<(), String> {
     let (mut start, mut bytes) = (0.0, Vec::new());
     for number in 1_u64.. {
@@ -66,10 +66,10 @@ pub(super) fn read(mut lines: impl BufRead, size: Size, history: &mut History) -
     Ok(())
 }
 
-/// Nodes and cores, as the lines before the first job tell.
+/// Returns nodes and cores from the header lines before the first job.
 pub(super) fn cluster(mut lines: impl BufRead) -> (Option<u64>, Option<u64>) {
     let (mut history, mut bytes) = (History::default(), Vec::new());
-    // What is wrong with a line is told when all of them are read.
+    // `read` reports faults of lines.
     while let Ok(Some(())) = next(&mut lines, &mut bytes) {
         let line = String::from_utf8_lossy(&bytes);
         match line.trim_start().strip_prefix(';') {
@@ -105,10 +105,10 @@ fn fields(line: &str) -> Option<[f64; 18]> {
     words.next().is_none().then_some(fields)
 }
 
-/// One line. An error says which number can't be.
+/// Adds the job of a line. An error names the invalid number.
 fn job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) -> Result<(), String> {
     let field = |at: usize| fields.get(at).copied().unwrap_or(-1.0);
-    // Parts of a job that was interrupted, beside the line for the whole.
+    // Partial executions of a job, which has a summary line too.
     if matches!(field(STATUS) as i64, 2..=4) {
         return Ok(());
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_job() {
+    fn each_line_is_read_as_a_job() {
         let history = of("; MaxProcs: 100\n;MaxNodes:25 (5)\n; UnixStartTime: 1000\n\
              1 5 3 60 6 -1 -1 8 120 -1 1 7 3 -1 2 -1 -1 -1\n 2 1 -1 10.5 -1 -1 -1 2 -1 -1 0 -1 -1 -1 -1 -1 -1 -1\n")
         .unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_and_what_never_ran_are_left_out() {
+    fn partial_executions_and_jobs_that_never_ran_are_left_out() {
         let history = of(
             "1 5 3 60 6 -1 -1 8 120 -1 3 7 3 -1 2 -1 -1 -1\n2 5 3 -1 6 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n\
              3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n",
@@ -180,9 +180,9 @@ mod tests {
         assert_eq!((history.trace.jobs().len(), history.skipped), (0, 2));
     }
 
-    /// Times beyond which a second is nothing had the replay go on for ever.
+    /// With such times, adding a second changes nothing, and the replay would never end.
     #[test]
-    fn a_number_that_can_not_be_is_told_by_its_line() {
+    fn an_invalid_number_is_reported_with_its_line() {
         let line = |submit: &str, wait: &str, run: &str, user: &str| {
             of(&format!("; x\n1 {submit} {wait} {run} 6 -1 -1 8 1e300 -1 1 {user} 3 -1 2 -1 -1 -1\n"))
         };
@@ -196,14 +196,14 @@ mod tests {
         }
         let most = line("1e11", "1e11", "3.15576e8", "4294967294").unwrap();
         assert_eq!((most.trace.jobs().len(), most.waits), (1, (1, 1e11)));
-        // A start that is beyond all times is none.
+        // An invalid start time is ignored.
         let started = of("; UnixStartTime: 1e300\n1 5 -1 9 6 -1 -1 8 9 -1 1 7 3 -1 2 -1 -1 -1\n").unwrap();
         assert_eq!(started.trace.jobs()[0].submit, 5.0);
     }
 
-    /// Ten megabytes that are compressed took ten gigabytes of memory.
+    /// Ten megabytes of compressed input needed ten gigabytes of memory.
     #[test]
-    fn a_line_without_an_end_is_told_and_not_kept() {
+    fn a_line_without_an_end_is_reported_and_not_stored() {
         struct Endless(u64);
         impl std::io::Read for Endless {
             fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(told, too_long);
         assert_eq!(cluster(std::io::BufReader::new(&mut endless)), (None, None));
         assert!(endless.0 < 1 << 20, "{} bytes were read", endless.0);
-        // One byte less is a line like any other.
+        // A line of the greatest length is accepted.
         let longest = format!(";{}\n", " ".repeat(LONGEST_LINE - 2));
         assert_eq!(of(&longest.repeat(2)).unwrap().trace.jobs().len(), 0);
         assert_eq!(of(&longest.replace('\n', " \n")).err().unwrap(), too_long);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_told_by_its_line() {
+    fn a_file_that_is_no_trace_is_reported_with_the_line() {
         for text in
             ["; x\n1 2 3\n", "; x\n1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n", "\nname,user\n"]
         {

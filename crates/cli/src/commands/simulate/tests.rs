@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The page: its data are what `--json` prints, and names are data there.
+//! The page contains the data that `--json` prints, with names as text.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const NAMES: [&str; 6] = [
     "&lt;",
 ];
 
-/// A scenario of that name, with banks of all of them.
+/// Returns the result of a scenario `name`.
 fn told(name: &str) -> Told {
     let spread = Spread { mean: 90.0, p50: 60.0, p95: 200.0, p99: f64::INFINITY };
     let group = Group { jobs: 3, wait: spread, slowdown: spread };
@@ -50,13 +50,13 @@ fn names_never_leave_the_data() {
     assert!(!inside.contains("/home/ann"), "where the trace is stays here");
     let data: Value = serde_json::from_str(&inside).expect("JSON");
     assert_eq!((&data["title"], &data["format"]), (&json!(title), &json!(1)));
-    // The document that --json prints, but for the place of the trace.
+    // The document that --json prints, except for the directory of the trace.
     let wanted = document(&all, facts(NAMES[1])).expect("a document");
     assert_eq!(data["simulation"], serde_json::from_slice::<Value>(&wanted).expect("JSON"));
     let groups = data["simulation"]["groups"].as_array().expect("groups");
     assert_eq!(groups.len(), NAMES.len() * (NAMES.len() + 2));
     assert_eq!(groups[0]["wait_p99"], json!("inf"));
-    // Besides the data, a page is the same whatever is in it.
+    // Except for the data, all pages are equal.
     let plain = page::html("plain", Path::new("x"), &[told("y")], &facts("x")).expect("a page");
     assert_eq!(around.replace(&text(title), "plain"), taken_apart(&plain).1);
 }

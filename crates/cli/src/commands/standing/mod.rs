@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare standing`: where somebody stands, which limits he has and how much of them is used.
+//! `flux fairshare standing`: the place, the limits and their use of an association.
 
 pub(super) mod one;
 #[cfg(test)]
@@ -116,7 +116,7 @@ fn nobody(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>)
     }
 }
 
-/// The answer as it came, with names of users.
+/// Prints the plugin's answer with user names added.
 fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
     for association in document.get_mut("associations").and_then(Value::as_array_mut).into_iter().flatten() {
         let user =
@@ -131,7 +131,7 @@ fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// A line for each.
+/// Prints one line per association.
 fn list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<(), Failure> {
     let mut associations: Vec<&AssociationStanding> = standing.associations.iter().collect();
     if args.all {

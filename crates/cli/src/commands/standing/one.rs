@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! One association in words: its place, its jobs and limits, the levels of the tree above it.
+//! Prints an association: its place, jobs and limits, and the levels of the tree above it.
 
 use std::io::{self, Write};
 
@@ -10,13 +10,13 @@ use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, LimitShown, Sibling, Standings};
 
-/// Cells of a bar that shows usage against a share.
+/// Cells of a bar that compares usage with a share.
 const BAR: usize = 20;
-/// Cells of a bar that shows how much of a limit is used.
+/// Cells of a bar that compares a count with its limit.
 const LIMIT_BAR: usize = 10;
 
 impl Teller<'_> {
-    /// All about an association. `caller` is who asks.
+    /// Prints an association. `caller` is the user id of the caller.
     pub(crate) fn association(
         &self,
         association: &AssociationStanding,
@@ -103,7 +103,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// The levels from the root down, with their siblings where these are wanted and may be seen.
+    /// Returns the levels from the root down; if `long`, with the siblings that the answer contains.
     fn way(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
         let mut rows = Vec::new();
         for (depth, level) in association.levels.iter().enumerate() {
@@ -165,7 +165,7 @@ impl Teller<'_> {
         }
     }
 
-    /// When usage is back at even.
+    /// Prints the level that lowers the fair-share most, and when usage is back at the share.
     fn even(
         &self,
         association: &AssociationStanding,
@@ -227,13 +227,13 @@ impl Teller<'_> {
     }
 }
 
-/// Whether the site lets nobody see more than himself.
+/// Returns true if the site shows users only their own numbers.
 fn is_alone(standing: &Standings) -> bool {
     standing.public.as_deref() == Some("own")
         && standing.associations.iter().all(|association| association.levels.len() <= 1)
 }
 
-/// The place in one sentence.
+/// Returns a sentence about the place.
 fn place(association: &AssociationStanding, standing: &Standings, who: &str) -> String {
     let fairshare = association.fairshare.map(|fairshare| format!("fair-share {fairshare:.6}"));
     let with = |text: String| match &fairshare {
@@ -283,7 +283,7 @@ fn levels_title(standing: &Standings) -> String {
     format!("The levels of the tree{policy}:")
 }
 
-/// What is common to levels and their siblings, behind the shares.
+/// Returns the cells that levels and siblings share: share, usage, value and bar.
 fn numbers(
     share: Option<f64>,
     used: Option<f64>,
@@ -305,7 +305,7 @@ fn numbers(
     vec![part(share), part(used), value, bar]
 }
 
-/// What a limit is called: with the bank, if it is one of a whole bank, and the queue.
+/// Returns the name of a limit, with its bank and queue if it has them.
 fn named(limit: &LimitShown) -> String {
     let bank = limit.name.as_deref().filter(|_| limit.scope == "bank");
     let within: Vec<&str> = bank.into_iter().chain(limit.queue.as_deref()).collect();
@@ -315,7 +315,7 @@ fn named(limit: &LimitShown) -> String {
     }
 }
 
-/// What is counted.
+/// Returns the unit of a limit.
 fn unit(limit: &LimitShown) -> &str {
     match limit.measure.as_ref() {
         "" => "jobs",
@@ -323,7 +323,7 @@ fn unit(limit: &LimitShown) -> &str {
     }
 }
 
-/// How much of a limit is used. A bar is never full before the limit is reached, nor empty once anything is used.
+/// Returns the bar of a limit. It is full only if the limit is reached, and empty only if `used` is 0.
 fn bar(used: u64, most: u64) -> String {
     let cells = match (used, most) {
         (0, _) => 0,

@@ -31,7 +31,7 @@ fn screens_of_standings() {
     );
     let text = screens("standing-long", standing(), true, 0);
     assert!(text.contains("11th of 18: 10 are ahead of ann"), "{text}");
-    // With public = "own" a bank's limit is shown, and not what others use of it.
+    // With public = "own" a bank's limit is shown without its count.
     let mut own = standing();
     let of = &mut own["associations"][0];
     of["levels"] = json!([of["levels"][2]]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare status`: the plugin's state, for people.
+//! `flux fairshare status`: the state of the plugin.
 
 pub(super) mod state;
 
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// Names of the plugin's file begin so.
+/// Prefix of the plugin's name.
 const PLUGIN: &str = "mf_priority";
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if drifts { Answer::No } else { Answer::Yes })
 }
 
-/// What the plugin of this name says of itself.
+/// Returns the state of the plugin `name`.
 pub(super) fn state_of(flux: &Flux, name: &str) -> Result<State, Failure> {
     let payload = json!({"name": name}).to_string();
     let answer = flux.rpc("job-manager.jobtap-query", &payload).map_err(refused)?.unwrap_or_default();
@@ -87,12 +87,12 @@ pub(super) fn state_of(flux: &Flux, name: &str) -> Result<State, Failure> {
         .map_err(|error| Failure::Message(format!("{name}: its state can't be read: {error}")))
 }
 
-/// The plugin's name, as Flux knows it.
+/// Returns the name of the loaded mf_priority plugin, if there is one.
 pub(super) fn loaded(flux: &Flux) -> Result<Option<String>, Failure> {
     Ok(plugins(flux)?.into_iter().find(|name| name.starts_with(PLUGIN)))
 }
 
-/// All plugins of the job manager, in the order in which Flux calls them.
+/// Returns all plugins of the job manager, in the order in which Flux calls them.
 pub(super) fn plugins(flux: &Flux) -> Result<Vec<String>, Failure> {
     #[derive(Deserialize)]
     struct Plugins {
@@ -103,7 +103,7 @@ pub(super) fn plugins(flux: &Flux) -> Result<Vec<String>, Failure> {
     Ok(plugins.plugins)
 }
 
-/// A failed request; to those who may not ask, with who may.
+/// Describes a failed request; if permission is missing, adds that only the instance owner may ask.
 fn refused(error: FluxError) -> Failure {
     match &error {
         FluxError::Request { errno, .. } if *errno == libc::EPERM => {
@@ -113,7 +113,7 @@ fn refused(error: FluxError) -> Failure {
     }
 }
 
-/// A recount, where the plugin has one.
+/// Asks for a recount. Returns `None` if the plugin has none.
 pub(super) fn check(flux: &Flux) -> Result<Option<Check>, Failure> {
     match flux.rpc("job-manager.mf_priority.check", "{}") {
         Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure),
@@ -122,7 +122,7 @@ pub(super) fn check(flux: &Flux) -> Result<Option<Check>, Failure> {
     }
 }
 
-/// How old the data are, by this machine's clock.
+/// Returns the age of the data by this machine's clock.
 fn age(state: &State) -> Option<Duration> {
     let updated = state.updated.filter(|updated| updated.is_finite() && *updated > 0.0)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
@@ -165,7 +165,7 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
         "configured",
         format!("{}, {}", count(state.queues.len(), "queue"), count(state.projects.len(), "project")),
     )?;
-    // Counters are those of associations: before the first push there are none, whatever runs.
+    // Counters belong to associations: before the first push there are none, even if jobs run.
     let is_unknown = state.generation == Some(0);
     if is_unknown {
         line("jobs", "unknown before the first push".to_owned())?;
@@ -217,7 +217,7 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
     }
 }
 
-/// The associations asked for. The error says who is not there.
+/// Returns the selected associations. The error names a user or bank that does not exist.
 fn select<'a>(args: &Args, state: &'a State) -> Result<Vec<(u32, &'a Association)>, String> {
     if args.user.is_empty() && args.bank.is_empty() {
         return Ok(Vec::new());
@@ -259,7 +259,7 @@ fn print(
     selected: &[(u32, &Association)],
 ) -> std::io::Result<()> {
     let counted = |number: i64| u64::try_from(number).map_or(Cell::None, Cell::Count);
-    // A limit that is none: a table leaves its cell empty, documents have what the plugin has.
+    // Without a limit, a table has an empty cell, and a document has the plugin's value.
     let limit = |number: i64| {
         let hidden = args.output.is_table() && number >= UNLIMITED;
         if hidden { Cell::None } else { counted(number) }
@@ -332,7 +332,7 @@ fn print(
     args.output.print_as(report, Look::WHOLE, Progress::none())
 }
 
-/// The first of these users by name, and how many more there are.
+/// Lists the first users by name, and the number of the others.
 fn named(users: &[u32]) -> String {
     const NAMED: usize = 5;
     let names: Vec<String> = users.iter().take(NAMED).map(|user| user_or_id(*user)).collect();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the plugin's query and recount say, ours and flux-accounting's, and what it adds up to.
+//! The answers of both plugins to a query, and a summary of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What the plugin says of itself. Keys that flux-accounting's has not are optional.
+/// The answer of the plugin. Keys that flux-accounting's plugin lacks are optional.
 #[derive(Debug, Deserialize)]
 pub(crate) struct State {
     pub(crate) name: String,
@@ -19,10 +19,10 @@ pub(crate) struct State {
     pub(crate) projects: Vec<Value>,
     pub(crate) version: Option<String>,
     pub(crate) generation: Option<u64>,
-    /// When data last came, in seconds since the epoch.
+    /// Time of the last push, in seconds since the epoch.
     pub(crate) updated: Option<f64>,
     pub(crate) waiting: Option<u64>,
-    /// Whose jobs these are.
+    /// The users of the waiting jobs.
     #[serde(default)]
     pub(crate) waiting_users: Vec<u32>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Held {
     pub(crate) deps: Vec<String>,
 }
 
-/// All associations together.
+/// Sums over all associations.
 pub(crate) struct Summary {
     pub(crate) associations: usize,
     pub(crate) inactive: usize,
@@ -79,7 +79,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Adds up.
+    /// Sums up the associations of `state`.
     pub(crate) fn of(state: &State) -> Summary {
         let all = || state.mf_priority_map.iter().flat_map(|user| &user.banks);
         let sum = |value: fn(&Association) -> i64| all().map(value).sum();
@@ -102,7 +102,7 @@ impl Summary {
     }
 }
 
-/// The limit behind the name of a dependency, which has a number where the job was held by it before.
+/// Returns the limit of a dependency, without the number that marks a repeated use.
 fn limit_of(dependency: &str) -> &str {
     match dependency.rsplit_once('.') {
         Some((limit, number)) if number.parse::<u32>().is_ok() => limit,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The first step of `flux fairshare sync`: records of ended jobs come into the database.
+//! The first step of `flux fairshare sync`: fetches records of ended jobs into the database.
 //!
-//! Nobody else can write to the database while it is locked, and Flux may take its time: what fits into memory is fetched
-//! before the lock is taken. Only of a first fetch by a large site something is left then.
+//! A locked database blocks other writers, and Flux may answer slowly, so records are fetched into memory before the lock is
+//! taken. Only the first fetch of a large site exceeds this memory and fetches the remaining records under the lock.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use fairshare_client::Flux;
 
 /// Bytes of text that are kept in memory before the database is locked.
 const MEMORY: usize = 64 << 20;
-/// How many records that can't be had are named.
+/// Most unreadable records that are named.
 const NAMED: usize = 10;
 
-/// Where records go.
+/// The target of a fetch.
 pub(crate) struct Fetch<'a> {
     pub(crate) found: &'a Found,
     pub(crate) wait: Wait,
@@ -28,28 +28,28 @@ pub(crate) struct Fetch<'a> {
     pub(crate) now: f64,
 }
 
-/// Records in memory, and the rest on its way.
+/// Records in memory, and the fetch of the remaining ones.
 pub(crate) struct Begun<'a> {
     records: Vec<Vec<JobRecord>>,
-    /// Jobs whose records had been removed.
+    /// Number of jobs whose records had been removed from the database.
     removed: u64,
     fetching: Fetching<'a>,
-    /// When Flux was asked.
+    /// Time of the request, in seconds since the epoch.
     asked: f64,
 }
 
-/// What came into the database.
+/// Result of a fetch.
 pub(crate) struct Stored {
-    /// Records that were not there before.
+    /// Number of new records.
     pub(crate) new: u64,
-    /// Jobs that are left out, as their records were removed once.
+    /// Number of jobs left out because their records had been removed.
     removed: u64,
     fetched: Fetched,
     copied: Option<Fetched>,
 }
 
 impl Fetch<'_> {
-    /// Asks Flux for what is not in the database yet.
+    /// Requests the records that the database lacks, and reads as many as fit into memory.
     pub(crate) fn begin<'f>(
         &self,
         flux: &'f mut Flux,
@@ -62,7 +62,7 @@ impl Fetch<'_> {
         if !listing.is_empty() {
             let mut database = self.wait.open(self.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            // It takes a look at all records, which most fetches can do without.
+            // Computed on demand, because it reads all records.
             let mut removed = None;
             let stored = |id: u64, ended: f64| {
                 if snapshot.row_of_job(&id.to_string())?.is_some() {
@@ -92,7 +92,7 @@ impl Fetch<'_> {
         Ok(begun)
     }
 
-    /// From when on Flux is asked.
+    /// Returns the end time of the newest complete record, from which Flux is asked.
     fn newest(&self) -> Result<Option<f64>, Failure> {
         let mut database = self.wait.open(self.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
@@ -107,7 +107,7 @@ impl Begun<'_> {
         Ok(batch)
     }
 
-    /// Writes the records into the transaction, and those of the archive if there is one.
+    /// Writes the records, and those of the archive if there is one, into the transaction.
     pub(crate) fn store(
         mut self,
         snapshot: &Snapshot<'_>,
@@ -115,7 +115,7 @@ impl Begun<'_> {
         progress: &mut Progress,
     ) -> Result<Stored, Failure> {
         let (mut new, mut left_out) = (0, self.removed);
-        // Before anything comes in that an archive may have too.
+        // Computed before new records are inserted, which an archive may contain too.
         let archive = match archive {
             Some(archive) => Some((archive, fetch::removed_range(snapshot, self.asked).map_err(failure)?)),
             None => None,
@@ -146,7 +146,7 @@ impl Begun<'_> {
 }
 
 impl Stored {
-    /// Names the jobs whose records can't be had.
+    /// Passes messages about unreadable records to `note`.
     pub(crate) fn tell(&self, path: &Path, note: &mut dyn FnMut(String)) {
         let all = [Some(&self.fetched), self.copied.as_ref()].into_iter().flatten();
         let unreadable: Vec<_> = all.flat_map(|fetched| &fetched.unreadable).collect();
@@ -158,7 +158,7 @@ impl Stored {
         }
     }
 
-    /// In a few words.
+    /// Returns a short summary.
     pub(crate) fn summary(&self) -> String {
         let copied = self
             .copied

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare sync`: from ended jobs to the plugin, in one go.
+//! `flux fairshare sync`: fetches ended jobs, counts usage, ranks and pushes in one step.
 
 mod arguments;
 mod done;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if let Some(archive) = &args.copy
         && is_one_file(archive, args.database.path())
     {
-        // To close it when it has been read would give up the locks of the transaction, which hold for a whole process.
+        // POSIX locks belong to the process: closing the archive would release the locks of the transaction on the same file.
         return Err(Failure::Message(format!(
             "{}: --copy takes a job archive, and this is the database itself",
             archive.display()
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let verbose = args.verbose || stderr().is_terminal();
     if verbose {
-        // Stored is stored: a standard error that takes no more makes no failure of it.
+        // The results are stored: a closed standard error is not a failure.
         let _ = writeln!(stderr(), "{}: {}", args.database.path().display(), summary(args, &done));
     }
     if args.asks(Step::Push) {
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Whether two names lead to the same file, by whichever kind of link.
+/// Returns true if two paths lead to the same file.
 fn is_one_file(one: &Path, other: &Path) -> bool {
     let of = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
     of(one).is_some_and(|one| of(other) == Some(one))

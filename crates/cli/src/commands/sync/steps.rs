@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The steps of `sync` in the database.
+//! Runs sync's steps in the database.
 
 use super::arguments::{Args, Step};
 use super::done::Done;
@@ -15,7 +15,7 @@ use fairshare_accounting::pipeline::{PipelineError, Plan};
 use fairshare_accounting::store::{Access, Snapshot};
 use fairshare_client::Flux;
 
-/// The steps in the database, as one transaction. What somebody should know goes to `note`, asked or not.
+/// Runs the steps in the database as one transaction. Passes warnings to `note`.
 pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure> {
     let mut done = Done::default();
     if args.stores() {
@@ -40,8 +40,8 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
         if args.asks(Step::Usage) {
             match usage(args, &snapshot, &mut progress) {
                 Ok(plan) => done.usage = Some(plan),
-                // A clock that was set back is no reason to lose what was fetched, as Flux may have forgotten those jobs
-                // when it is there again, nor a reason to withhold edits from the plugin.
+                // If the clock was set back, the fetched records are stored anyway, because Flux may have purged those jobs
+                // later, and edits still reach the plugin.
                 Err(error @ PipelineError::ClockWentBack { .. }) if !args.dry_run => {
                     done.uncounted = Some(error);
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What sync says: to somebody who should know, in a line, and as the table of --dry-run.
+//! Prints the results of sync: warnings, a summary line, and the table of --dry-run.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{Plan, Tally};
 use fairshare_engine::ids::f58;
 
-/// What somebody should know, asked or not.
+/// Passes warnings about the count to `note`.
 pub(super) fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     let mut say = |text: String| note(format!("{}: {text}", args.database.path().display()));
     if let Some(why) = tally.recounted {
@@ -52,7 +52,7 @@ pub(super) fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     }
 }
 
-/// What was done, in a line.
+/// Returns the summary line.
 pub(super) fn summary(args: &Args, done: &Done) -> String {
     let mut parts = Vec::new();
     parts.extend(done.fetched.as_ref().map(Stored::summary));
@@ -96,14 +96,14 @@ pub(super) fn summary(args: &Args, done: &Done) -> String {
     if parts.is_empty() { "nothing to do".to_owned() } else { parts.join("; ") }
 }
 
-/// One association of which something would change.
+/// The changes of an association: old and new values.
 #[derive(Default)]
 struct AssociationChange {
     usage: Option<(f64, f64)>,
     fairshare: Option<(Option<f64>, f64)>,
 }
 
-/// The table of --dry-run.
+/// Prints the table of --dry-run.
 pub(super) fn print(args: &Args, done: &Done) -> std::io::Result<()> {
     let mut moves: BTreeMap<(&str, &str), AssociationChange> = BTreeMap::new();
     if let Some(Plan { ledger, changes, .. }) = &done.usage {
@@ -161,7 +161,7 @@ pub(super) fn print(args: &Args, done: &Done) -> std::io::Result<()> {
     })
 }
 
-/// The tally for the JSON document.
+/// Returns the tally for the JSON document.
 fn facts(args: &Args, tally: &Tally) -> Vec<(&'static str, serde_json::Value)> {
     vec![
         ("usage_rule", args.usage_rule.to_string().into()),

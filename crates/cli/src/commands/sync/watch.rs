@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare sync --watch`: one step after the other, as long as it is let.
+//! `flux fairshare sync --watch`: syncs repeatedly.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::ui::printable::count;
 use fairshare_accounting::pipeline::watch::{Cause, Done, System, watch};
 use fairshare_accounting::store::PolicyData;
 
-/// Watches until a signal ends it.
+/// Syncs until a signal ends it.
 pub(super) fn run(args: &Args, every: Duration) -> Outcome {
-    // What is known is said once, not at each step.
+    // Prints each message once, not at each step.
     let mut known = HashSet::new();
     let mut sent = None;
     let step = |cause: Cause| {
@@ -32,8 +32,8 @@ pub(super) fn run(args: &Args, every: Duration) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// One step. `sent` is what the plugin has; it gets what differs, and all of it when it may
-/// have lost it.
+/// Runs one step. `sent` is the data of the last accepted push; if nothing differs from them, the step pushes only after causes
+/// for which the plugin may have lost its data.
 fn step(
     args: &Args,
     cause: Cause,
@@ -46,23 +46,23 @@ fn step(
     let differs = sent.as_ref() != Some(&data);
     let mut news = news(&done);
     if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
-        // Until it is accepted, who knows what the plugin has.
+        // Until the push is accepted, the plugin's data are unknown.
         let is_other = says_other(sent.take(), &data);
         let generation = push::send_data(&push, &data)?;
         *sent = Some(data);
-        // What is sent anew only because time passed is no news.
+        // A push that only repeats decayed usage is not logged.
         if is_other || !matches!(cause, Cause::Time | Cause::Jobs | Cause::Database) {
             news.push(
                 generation.map_or("sent".to_owned(), |generation| format!("sent generation {generation}")),
             );
         }
     }
-    // What somebody edits reaches the plugin also while usage can't be counted.
+    // Edits reach the plugin even if usage can't be counted.
     let trouble = done.is_counted().err().map(|error| error.to_string());
     Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), problem: trouble })
 }
 
-/// Returns true if data say something else than those before, apart from the decay of usage since then.
+/// Returns true if `data` differ from `before` by more than the decay of usage since then.
 fn says_other(before: Option<PolicyData>, data: &PolicyData) -> bool {
     let Some(mut before) = before else { return true };
     if let (Some(was), Some(is)) = (before.tree.as_mut(), &data.tree) {
@@ -83,7 +83,7 @@ fn is_near(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
 }
 
-/// What was stored.
+/// Returns the log texts about stored changes.
 fn news(done: &super::done::Done) -> Vec<String> {
     let mut news = Vec::new();
     let mut add = |number: usize, text: String| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What becomes of usage as time passes, and of one user's place meanwhile.
+//! Forecasts usage over time, and the place of a user.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,27 +17,27 @@ use fairshare::{NodeId, NodeKind, Ranking, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Database, Pace, UsageBin};
 
-/// Steps on the way at most, the beginning aside.
+/// Most steps of a forecast, without the beginning.
 const STEPS: usize = 8;
-/// The last boundary stands for an end less than this after it: between two nothing changes.
+/// If the end is less than this after the last boundary, in seconds, it is not a step of its own.
 const DAY: f64 = 86_400.0;
 /// Cells of the longest line of a plot.
 const PLOT: usize = 30;
 
-/// Who rests, and how their usage is forgotten.
+/// The idle associations, and the decay of their usage.
 pub(super) struct Forecast {
-    /// As they were named.
+    /// The nodes that --idle names.
     named: Vec<NodeId>,
-    /// The associations meant, or all if nobody was named.
+    /// The associations below these nodes, or all if --idle is not given.
     resting: Vec<NodeId>,
     now: f64,
     pace: UsageDecay,
 }
 
 enum UsageDecay {
-    /// By half, every so many seconds, all the time.
+    /// Continuous decay, half-life in seconds.
     Steady { half_life: f64 },
-    /// At the boundaries of a database's periods.
+    /// Decay at the boundaries of a database's periods.
     Bins { pace: Pace, bins: PeriodUsages },
 }
 
@@ -51,20 +51,20 @@ impl UsageDecay {
     }
 }
 
-/// So many associations are looked up one by one; for more the whole table is read.
+/// Most associations whose usage is read one by one; for more, the whole table is read.
 const ONE_BY_ONE: usize = 1000;
 
 /// The recorded usage of associations by period, by (user, bank).
 type PeriodUsages = HashMap<(String, String), Vec<(i64, f64)>>;
 
-/// One step of the way.
+/// One step of a forecast.
 struct ForecastStep {
     date: String,
     place: Option<usize>,
     fairshare: Option<f64>,
 }
 
-/// The way of one user, and what was taken for granted.
+/// The steps of a single idle user.
 pub(super) struct Followed {
     of: Option<NodeId>,
     steps: Vec<ForecastStep>,
@@ -98,7 +98,8 @@ impl Forecast {
         Ok(Forecast { named, resting, now, pace })
     }
 
-    /// Lets the usage of those who rest decay, step by step, and ranks at each. The tree and the ranking are those of the end.
+    /// Decays the usage of idle associations step by step, over `length` seconds, and ranks at each. Leaves tree and ranking at the
+    /// last step.
     pub(super) fn follow(
         &self,
         tree: &mut Tree,
@@ -119,7 +120,7 @@ impl Forecast {
             steps.push(ForecastStep { date, place, fairshare });
         };
         record(0.0, ranking);
-        // Nobody looks at the way of several.
+        // Steps are shown only for a single user.
         let moments = if of.is_some() { self.moments(length) } else { vec![length] };
         for at in moments {
             for (leaf, used) in self.resting.iter().zip(&start) {
@@ -132,15 +133,15 @@ impl Forecast {
         Ok(Followed { of, steps, ranked: ranking.ranked() })
     }
 
-    /// When to look, in seconds from now; the last is the end.
+    /// Returns the times of the steps, in seconds from now; the last is the end.
     fn moments(&self, length: f64) -> Vec<f64> {
         let steps = STEPS as f64;
         match &self.pace {
             UsageDecay::Bins { pace, .. } => {
-                // Between two boundaries nothing changes.
+                // Usage changes only at boundaries.
                 let crossed = pace.count_boundaries(self.now, self.now + length);
                 let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
-                // A little after it, whichever way sums are rounded.
+                // Slightly after the boundary, to be safe from rounding.
                 let first = pace.next_boundary(self.now) - self.now + 0.001;
                 let boundary = |at: u32| first + f64::from(at) * pace.period;
                 let mut moments: Vec<f64> = (0..crossed).step_by(every).map(boundary).collect();
@@ -156,7 +157,7 @@ impl Forecast {
         }
     }
 
-    /// What is left of a usage after so many seconds.
+    /// Returns the part of `used` that remains after `at` seconds.
     fn left(&self, tree: &Tree, leaf: NodeId, used: f64, at: f64) -> f64 {
         match &self.pace {
             UsageDecay::Steady { half_life } if *half_life > 0.0 => used * (-at / half_life).exp2(),
@@ -167,7 +168,7 @@ impl Forecast {
                 let own = bins.get(&key).map(Vec::as_slice).unwrap_or_default();
                 let pace = pace.for_rows(own.iter().map(|(period, _)| *period).max());
                 let recorded = pace.remaining(own, 0);
-                // What is not in the bins is taken for new.
+                // Usage that is not in the bins counts as new.
                 if recorded > 0.0 && recorded <= used {
                     pace.remaining_later(own, crossed)
                         + pace.remaining_later(&[(0, used - recorded)], crossed)
@@ -181,7 +182,7 @@ impl Forecast {
     }
 }
 
-/// What is recorded of these associations, and how many boundaries passed that nobody counted yet.
+/// Returns the number of boundaries that are not counted yet, and the recorded usage of these associations.
 fn bins(
     mut database: Database,
     tree: &Tree,
@@ -206,7 +207,7 @@ fn bins(
     Ok((due, bins))
 }
 
-/// The associations below a node, or itself.
+/// Returns the associations below a node, or the node itself.
 fn below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
     let (mut leaves, mut todo) = (Vec::new(), vec![node]);
     while let Some(node) = todo.pop() {
@@ -219,7 +220,7 @@ fn below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
 }
 
 impl Followed {
-    /// What was taken for granted.
+    /// Describes the assumption of the forecast.
     pub(super) fn assumption(&self, idle: &[String]) -> String {
         match idle {
             [] => "Usage decays, and no user adds any.".to_owned(),
@@ -228,7 +229,7 @@ impl Followed {
         }
     }
 
-    /// The way as JSON.
+    /// Returns the steps as JSON.
     pub(super) fn json(&self, tree: &Tree) -> Value {
         let of = self.of.map(|node| json!({"user": tree.name(node), "bank": bank_of(tree, node)}));
         let steps: Vec<Value> = self
@@ -239,7 +240,7 @@ impl Followed {
         json!({"of": of, "steps": steps})
     }
 
-    /// The way as a plot: a line for each step, as long as the fair-share.
+    /// Returns a plot: a bar for each step, as long as the fair-share.
     pub(super) fn plot(&self, tree: &Tree, screen: &Screen) -> Vec<String> {
         let Some(node) = self.of.filter(|_| self.steps.len() > 1) else { return Vec::new() };
         let ranked = number(self.ranked);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What may be different: how it is typed, whom it means, and the tree it makes.
+//! Parses the changes of what-if and applies them to a tree.
 
 use std::str::FromStr;
 
@@ -43,14 +43,14 @@ enum How {
 
 #[derive(Clone, Copy, Debug)]
 enum Amount {
-    /// As the tree counts.
+    /// In the tree's own unit.
     Plain(f64),
     NodeHours(f64),
-    /// A part of what there is.
+    /// A part of the user's present usage.
     Part(f64),
 }
 
-/// All changes, to be made at once.
+/// All changes, which are made at once.
 pub(super) struct Edits<'a> {
     pub(super) shares: &'a [Shares],
     pub(super) used: &'a [Used],
@@ -123,7 +123,7 @@ impl FromStr for NewUser {
 }
 
 impl Edits<'_> {
-    /// The tree with all of them, and each in words.
+    /// Returns the tree with all changes, and a description of each.
     pub(super) fn apply(&self, loaded: &Loaded) -> Result<(Tree, Vec<String>), Failure> {
         let mut told = Vec::new();
         let mut tree = if self.users.is_empty() {
@@ -167,7 +167,7 @@ impl Edits<'_> {
 }
 
 impl Used {
-    /// The usage it makes of one.
+    /// Returns the new usage of a user with the usage `now`.
     fn of(&self, now: f64, unit: Unit) -> Result<f64, String> {
         let amount = match self.amount {
             Amount::Plain(amount) => amount,
@@ -197,7 +197,7 @@ fn unknown(text: &str) -> Failure {
     Failure::Message(printable(text).into_owned())
 }
 
-/// The bank of this name, or the one user.
+/// Returns the bank with this name, or else the association of this user.
 pub(super) fn any(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
     match tree.bank(name) {
         Some(bank) => Ok(bank),
@@ -205,7 +205,7 @@ pub(super) fn any(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
     }
 }
 
-/// The one association meant by `USER` or `USER/BANK`.
+/// Returns the association of `USER` or `USER/BANK`. It is an error if there is none, or if there are several.
 fn one_user(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
     let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
     let found: Vec<NodeId> = with_bank.map_or_else(|| tree.leaves_of(name).collect(), |leaf| vec![leaf]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare what-if`: who would move if shares, usage, users, the policy or the date were others.
+//! `flux fairshare what-if`: ranks the tree with other shares, usage, users, policy or date.
 
 mod course;
 mod edits;
@@ -27,7 +27,7 @@ use fairshare::NodeId;
 /// --in, time does not advance. With --in, usage decays by the half-life of the database or of --half-life: that of the users and
 /// banks named by --idle, while all others continue as before, or without --idle the usage of all users.
 #[derive(Debug, clap::Args)]
-// The list that goes with a resource_group file makes room for the usage that is different.
+// Input's --usage is renamed to --usages, because --usage is a change here.
 #[command(mut_arg("usage", |list| list.long("usages")))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let source = loaded.place(args.input.source());
     progress.phase("ranking", || 0);
     let policy = args.policy.of(&loaded)?;
-    // A document that does not show its rule is ranked by the one given.
+    // If a document does not show its policy, it is ranked by the given one.
     let policy_before = if loaded.is_undecided() { policy } else { loaded.policy };
     args.rules.apply_to(&[policy_before, policy])?;
     let before = rank(source, &loaded.tree, policy_before, &options)?;
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         course = Some(rule.follow(&mut tree, &mut after, later.as_secs_f64())?);
     }
     progress.phase("sorting", || 0);
-    // New users are last in the list of associations: the others keep their places in it.
+    // New users come last in the list of associations, so the others keep their indices.
     let mut by_list: Vec<Option<NodeId>> = vec![None; loaded.tree.leaves().len()];
     for leaf in loaded.tree.leaves() {
         if let Some(slot) = by_list.get_mut(loaded.tree.list_index(leaf)) {

@@ -19,7 +19,7 @@ impl Site<'_> {
         })
     }
 
-    /// A level's numbers; `with_users` also looks for whose usage it is, among all that is below.
+    /// Returns the numbers of a level; if `with_users`, also the users below with the largest usage.
     fn level_json(&self, level: &Level, with_users: bool) -> Value {
         let detail = &level.detail;
         let maybe = |number: Option<f64>| number.map_or(Value::Null, json_number);
@@ -102,7 +102,7 @@ impl Site<'_> {
             Some(Verdict::Second) => self.node_json(b),
             Some(Verdict::Tied) | None => Value::Null,
         };
-        // Null where there is nothing to compare: one of them is not ranked.
+        // Null if one of them is not ranked.
         let verdict = verdict.map(|verdict| match verdict {
             Verdict::First => "first",
             Verdict::Second => "second",

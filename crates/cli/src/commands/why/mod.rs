@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare why`: what made a fair-share, or why one user is ahead of another; why a job waits, or why one goes before
-//! another.
+//! `flux fairshare why`: explains a fair-share, the order of two users or banks, a job, or the order of two jobs.
 
 mod arguments;
 pub(super) mod job;
@@ -65,7 +64,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         walk: ranking.pbs_walk(tree),
         site_has_walk: loaded.policy.has_scheduler_walk(),
     };
-    // A shell that completes names ends them in a slash, where a bank could follow.
+    // Shell completion of a user name ends in a slash, behind which a bank may follow.
     let whole =
         |name: &'_ str| name.strip_suffix('/').filter(|user| !user.is_empty()).unwrap_or(name).to_owned();
     let mut names = vec![whole(&args.first)];
@@ -145,7 +144,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// All associations meant by `USER` or `USER/BANK`; a bank, where no user has the name.
+/// Returns all associations of `USER` or `USER/BANK`, or else the bank with this name.
 fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
     let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
     let found = match with_bank {
@@ -155,7 +154,7 @@ fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
     if found.is_empty() { tree.bank(name).into_iter().collect() } else { found }
 }
 
-/// What is there instead of a user that is not.
+/// Describes why a name was not found, with similar names.
 fn missing(tree: &Tree, name: &str) -> String {
     if let Some((user, bank)) = name.split_once('/')
         && let Some(node) = tree.bank(bank)
@@ -200,7 +199,7 @@ fn one(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failu
     }
 }
 
-/// How usage is forgotten, with the boundaries that nobody counted yet, and how long at the longest.
+/// Adds the boundaries that are not counted yet and the number of stored periods to the decay of a database.
 fn pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failure> {
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
     let mut database = database?;
@@ -209,7 +208,7 @@ fn pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failu
     Ok(Some(Pace { due: StoredPeriods::count_due(&snapshot, now), longest, ..pace }))
 }
 
-/// The recorded usage by period, where the tree comes from a database that keeps it.
+/// Returns the recorded usage by period; empty if the tree does not come from a database.
 fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, Failure> {
     let Some(database) = args.input.database() else { return Ok(Vec::new()) };
     let mut database = database?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why one stands where it stands: a user in a bank, or a bank.
+//! Explains the fair-share of a user in a bank, or of a bank.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,11 @@ use crate::ui::screen::BOLD;
 use fairshare::{Explanation, Level, NodeId, NodeKind};
 use fairshare_accounting::store::UsageBin;
 
-/// Siblings of a bank, or members, that are listed.
+/// Most siblings or children of a bank that are listed.
 const LISTED: usize = 8;
 
 impl Site<'_> {
-    /// A user in a bank.
+    /// Explains a user in a bank.
     pub(super) fn explain(
         &self,
         node: NodeId,
@@ -33,7 +33,7 @@ impl Site<'_> {
         self.bins(bins, out)
     }
 
-    /// A bank.
+    /// Explains a bank.
     pub(super) fn explain_bank(
         &self,
         bank: NodeId,
@@ -78,7 +78,7 @@ impl Site<'_> {
         self.even(lost(explanation), bank, &[], out)
     }
 
-    /// The levels, and where most was lost.
+    /// Prints the levels, and the level that lowers the fair-share most.
     fn middle(&self, node: NodeId, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
         let lost = lost(explanation);
         self.chain(explanation, lost.map(|level| level.node), out)?;
@@ -110,7 +110,7 @@ impl Site<'_> {
         }
     }
 
-    /// What competes with a node, the best first, with the value that decides.
+    /// Returns a node and its siblings with their values, the best first.
     fn siblings(&self, node: NodeId) -> Vec<(NodeId, f64)> {
         self.sorted(
             self.tree.parent(node).map(|above| self.tree.children(above).collect()).unwrap_or_default(),
@@ -124,13 +124,13 @@ impl Site<'_> {
         };
         let mut sorted: Vec<(NodeId, f64)> =
             nodes.into_iter().map(|node| (node, value(node).unwrap_or(0.0))).collect();
-        // Who is inactive comes last.
+        // Inactive nodes come last.
         let key = |(node, _): &(NodeId, f64)| !self.tree.is_active(*node);
         sorted.sort_by(|a, b| key(a).cmp(&key(b)).then(b.1.total_cmp(&a.1)).then(a.0.cmp(&b.0)));
         sorted
     }
 
-    /// Nodes of one bank as a table: the first of them, and the one at `place`.
+    /// Prints a table of nodes, around the one at `place`, or the first ones.
     fn list(&self, nodes: &[(NodeId, f64)], place: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
         let own = place.map(|place| place - 1);
         let from =
@@ -173,7 +173,7 @@ impl Site<'_> {
     }
 }
 
-/// The level where most was lost; `None` if each level used at most its share.
+/// Returns the level that lowers the fair-share most, or `None` if no level has used more than its share.
 pub(crate) fn lost(explanation: &Explanation) -> Option<&Level> {
     explanation.levels.get(explanation.worst?)
 }

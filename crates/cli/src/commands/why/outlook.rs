@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What people ask next: who is just ahead, what would change it, when usage has decayed.
+//! The next node ahead, changes that would reverse the order, and the decay of usage.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,11 @@ use crate::ui::rows::{Cell, Rows, Style, column};
 use fairshare::{Level, NodeId, NodeKind, Overtake, Shares};
 use fairshare_accounting::store::{Pace, UsageBin};
 
-/// Boundaries ahead that recorded usage is shown at.
+/// Future boundaries for which recorded usage is shown.
 const BOUNDARIES: u32 = 3;
 
 impl Site<'_> {
-    /// `pbs`: the place in the scheduler's own order, and what it comes from.
+    /// Returns the place in the order of PBS's scheduler, with usage / target.
     pub(super) fn walk_place(&self, node: NodeId) -> Option<String> {
         let place = ordinal(self.walk.as_ref()?.place(node)?);
         let ratio = self.ranking.usage_over_target(self.tree, node)?;
@@ -27,7 +27,7 @@ impl Site<'_> {
         })
     }
 
-    /// Who is just ahead of a user, why, and what would change it.
+    /// Prints the node just ahead of a user, the reason, and the changes that would reverse the order.
     pub(super) fn ahead(&self, node: NodeId, out: &mut dyn Write) -> io::Result<()> {
         let walk = self.walk.as_ref().filter(|_| self.walk_counts());
         let ahead = walk.map_or_else(|| self.ranking.just_ahead(node), |walk| walk.just_ahead(node));
@@ -58,7 +58,7 @@ impl Site<'_> {
         self.change(node, ahead, out)
     }
 
-    /// What would put one before another.
+    /// Prints the changes that would put `node` ahead of `ahead`.
     pub(super) fn change(&self, node: NodeId, ahead: NodeId, out: &mut dyn Write) -> io::Result<()> {
         let Some(comparison) = self.ranking.compare(self.tree, node, ahead) else { return Ok(()) };
         let Some(change) = self.ranking.overtake(&comparison) else { return Ok(()) };
@@ -75,7 +75,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// The sentence that says it.
+    /// Returns the sentence about these changes.
     pub(super) fn overtaking(&self, low: &Level, high: &Level, change: Overtake) -> String {
         let had = match low.detail.shares {
             Shares::Count(shares) => number(shares),
@@ -102,7 +102,7 @@ impl Site<'_> {
         }
     }
 
-    /// A node as options of what-if name it, if no shell takes its name apart.
+    /// Returns a node's name for options of what-if, or `None` if a shell would split it.
     fn argument(&self, node: NodeId) -> Option<String> {
         let text = match self.tree.kind(node) {
             NodeKind::Bank => self.tree.name(node).to_owned(),
@@ -114,7 +114,7 @@ impl Site<'_> {
         text.chars().all(plain).then_some(text)
     }
 
-    /// When the usage of the level that lost most is even with its shares, if those in it rest.
+    /// Prints when the usage of the level `lost` is back at its share, if the users in it are idle.
     pub(super) fn even(
         &self,
         lost: Option<&Level>,
@@ -131,7 +131,7 @@ impl Site<'_> {
         }
         let bank = self.tree.kind(level.node) == NodeKind::Bank;
         let idle = if bank { "if everyone below it is idle" } else { "if idle" };
-        // The bins of a user; whoever else's are taken for new, so that it is not later than said.
+        // Without bins, usage counts as new, so that the real date is not later than the printed one.
         let bins: Vec<(i64, f64)> = if level.node == node && !recorded.is_empty() {
             recorded.iter().map(|bin| (bin.period, bin.usage)).collect()
         } else {
@@ -155,19 +155,19 @@ impl Site<'_> {
         )
     }
 
-    /// How the usage of an association with these bins is forgotten.
+    /// Returns the decay of an association's usage with these bins.
     fn pace_of(&self, bins: &[UsageBin]) -> Option<Pace> {
         Some(self.pace?.for_rows(bins.last().map(|bin| bin.period)))
     }
 
-    /// When a usage of these bins is at most `wanted`: seconds from now, and the date.
+    /// Returns when the usage of these bins is at most `wanted`: seconds from now, and the date.
     fn when_below(&self, wanted: f64, pace: Option<Pace>, bins: &[(i64, f64)]) -> Option<(f64, String)> {
         let seconds = when_below(self.half_life, pace, self.now, wanted, bins)?;
         let half_life = self.half_life.or(pace.map(|pace| pace.half_life()));
         Some((seconds, date(self.now + seconds, half_life.unwrap_or(f64::INFINITY))))
     }
 
-    /// The recorded usage by period, what it counts now, and what it decays to.
+    /// Prints the recorded usage by period, now and after the next boundaries.
     pub(super) fn bins(&self, bins: &[UsageBin], out: &mut dyn Write) -> io::Result<()> {
         let (Some(pace), false) = (self.pace_of(bins), bins.is_empty()) else { return Ok(()) };
         writeln!(out)?;
@@ -208,9 +208,9 @@ impl Site<'_> {
         self.table(Rows { key: "usage_bins", columns, rows: Box::new(rows.into_iter()) }, out)
     }
 
-    /// When the jobs of a period ended.
+    /// Returns the dates between which the jobs of a period ended.
     fn period(&self, pace: &Pace, period: i64, next: f64) -> String {
-        // Counting may be late: what is called the present period is then an older one.
+        // If counting is late, the stored present period is an older one.
         let periods_ago = period + i64::from(pace.due);
         let end = next - periods_ago as f64 * pace.period;
         let begin = date(end - pace.period, pace.half_life());
@@ -220,14 +220,14 @@ impl Site<'_> {
         }
     }
 
-    /// Whether the order that counts is that of OpenPBS's scheduler.
+    /// Returns true if the site uses the order of OpenPBS's scheduler.
     pub(super) fn walk_counts(&self) -> bool {
         self.site_has_walk && self.policy.has_scheduler_walk()
     }
 }
 
-/// In how many seconds a usage of these (period, usage) has come down to `wanted`, if nothing is added: by a half-life, or else
-/// at the boundaries of a database's periods.
+/// Returns in how many seconds a usage of these (period, usage) has decayed to `wanted` without new usage: continuously with
+/// `half_life`, or else at the period boundaries of `pace`.
 pub(crate) fn when_below(
     half_life: Option<f64>,
     pace: Option<Pace>,
@@ -241,7 +241,7 @@ pub(crate) fn when_below(
         return seconds.is_finite().then_some(seconds);
     }
     let pace = pace?;
-    // Boundaries that nobody counted yet may do alone, as soon as somebody counts.
+    // The next count alone may cross enough boundaries.
     if pace.due > 0 && pace.remaining_later(bins, 0) <= wanted {
         return Some(0.0);
     }

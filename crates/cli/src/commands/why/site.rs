@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The ranked tree that explanations are about.
+//! The ranked tree that is explained.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,20 @@ use crate::ui::screen::Screen;
 use fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
 use fairshare_accounting::store::Pace;
 
-/// A ranked tree and how to talk about it.
+/// A ranked tree, and options for the text.
 pub(super) struct Site<'a> {
     pub(super) tree: &'a Tree,
     pub(super) ranking: &'a Ranking,
     pub(super) policy: Policy,
-    /// Levels of one chain shown at most.
+    /// Most levels of a path that are shown.
     pub(super) levels: usize,
     pub(super) unit: Unit,
     pub(super) screen: &'a Screen,
-    /// How the database forgets usage.
+    /// Decay of the database's usage, if it is known.
     pub(super) pace: Option<Pace>,
-    /// How usage is forgotten, where that was said.
+    /// Half-life in seconds, if it is given.
     pub(super) half_life: Option<f64>,
-    /// Seconds since 1970.
+    /// Seconds since the epoch.
     pub(super) now: f64,
     /// `pbs`: the scheduler's own order.
     pub(super) walk: Option<PbsWalk>,
@@ -31,12 +31,12 @@ pub(super) struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// A bank's name or an association's user, fit to be printed.
+    /// Returns the name of a bank or of an association's user, without control characters.
     pub(super) fn name(&self, node: NodeId) -> Cow<'_, str> {
         printable(self.tree.name(node))
     }
 
-    /// The three leaves below a bank that added most to its usage.
+    /// Returns the three associations below a bank with the largest usage.
     pub(super) fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
         let mut top: Vec<(NodeId, f64)> = Vec::new();
         let mut todo = vec![bank];

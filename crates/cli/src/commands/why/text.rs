@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Phrases that explanations are made of: who somebody is, where they stand, one level in words, the levels as a table.
+//! Parts of explanations: names, places, a level in words, and the levels as a table.
 
 use std::io::{self, Write};
 
@@ -31,7 +31,7 @@ impl Site<'_> {
         }
     }
 
-    /// The place in the queue, and how many are before.
+    /// Returns the place of a user, and how many are ahead.
     pub(super) fn standing(&self, node: NodeId) -> String {
         let Some((fairshare, place)) = self.ranking.fairshare(node).zip(self.ranking.place(node)) else {
             return "inactive, without a fair-share".to_owned();
@@ -56,33 +56,33 @@ impl Site<'_> {
         }
     }
 
-    /// What the value of a level is called.
+    /// Returns the name of a level's value.
     pub(super) fn value_name(&self) -> &'static str {
         self.policy.value_name()
     }
 
-    /// A line of prose, no wider than the screen.
+    /// Prints a text, wrapped at the width of the screen.
     pub(super) fn line(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.screen.wrapped(text, "", "", out)
     }
 
-    /// As [`Site::line`], set off from the margin.
+    /// Prints a text like [`Site::line`], indented.
     pub(super) fn item(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.screen.wrapped(text, "  ", "    ", out)
     }
 
-    /// What a part of the text is about.
+    /// Prints a heading.
     pub(super) fn heading(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.line(&self.screen.paint(BOLD, text), out)
     }
 
-    /// A small table within the text.
+    /// Prints an indented table.
     pub(super) fn table(&self, rows: Rows<'_>, out: &mut dyn Write) -> io::Result<()> {
         let look = Look { give_up: &["third", "of_shares", "of_usage", "second", "shares"], ..Look::WHOLE };
         Table::new(self.screen, look).indented(2).print(rows, false, &mut Progress::none(), out).map(|_| ())
     }
 
-    /// The levels as a table, the middle of a very deep one left out.
+    /// Prints the levels as a table; leaves out the middle of a very deep path.
     pub(super) fn chain(
         &self,
         explanation: &Explanation,
@@ -145,22 +145,22 @@ impl Site<'_> {
         row
     }
 
-    /// What is compared with siblings.
+    /// Formats a value that is compared with siblings.
     pub(super) fn value(&self, value: f64) -> String {
         if self.policy.is_rank() { ratio(value) } else { format!("{value:.6}") }
     }
 
-    /// As [`Site::value`], but nothing where the value stands for "before all others", as that of a user without own shares.
+    /// Formats a level's value; empty for a user with `fairshare=parent`, who comes before all others.
     fn value_of(&self, level: &Level, value: f64) -> String {
         if self.goes_first(level) { String::new() } else { self.value(value) }
     }
 
-    /// True for a user that `fairshare=parent` puts before all others of the account.
+    /// Returns true for a user that `fairshare=parent` puts before all others of the account.
     pub(super) fn goes_first(&self, level: &Level) -> bool {
         self.policy.is_rank() && level.detail.shares == Shares::Parent
     }
 
-    /// One level in words: what was promised, what was used, by whom.
+    /// Prints a level: its shares, its usage with the largest users, and its value.
     pub(super) fn level(&self, level: &Level, out: &mut dyn Write) -> io::Result<()> {
         let detail = &level.detail;
         let who = self.who(level.node);
@@ -210,7 +210,7 @@ impl Site<'_> {
         self.item(&format!("which makes {verdict}."), out)
     }
 
-    /// Whose usage it is: the largest below a bank.
+    /// Lists the users below a bank with the largest usage.
     fn users(&self, node: NodeId, total: f64) -> String {
         if self.tree.kind(node) == NodeKind::Association || total <= 0.0 {
             return String::new();
@@ -230,7 +230,7 @@ impl Site<'_> {
         if list.is_empty() { String::new() } else { format!(", most by {}", list.join(", ")) }
     }
 
-    /// False for whom the options leave out of all sums.
+    /// Returns false for nodes that the options leave out of all sums.
     pub(super) fn counts(&self, node: NodeId) -> bool {
         self.tree.is_active(node) || self.ranking.options().inactive_usage == InactiveUsage::Count
     }

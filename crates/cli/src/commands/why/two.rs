@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why one is ahead of another.
+//! Explains why one user or bank is ahead of another.
 
 use std::cmp::Ordering;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ impl Site<'_> {
         let verdict = self.verdict(a, b, comparison);
         self.line(&self.headline(a, b, verdict), out)?;
         writeln!(out)?;
-        // Who is ahead comes first, whoever was named first.
+        // The node that is ahead comes first, in any order of arguments.
         let swapped = verdict == Some(Verdict::Second);
         let (front, back) = if swapped { (b, a) } else { (a, b) };
         for node in [front, back] {
@@ -53,7 +53,7 @@ impl Site<'_> {
         self.change(back, front, out)
     }
 
-    /// Who is ahead, by the order that the site uses; banks by what decides between those below them.
+    /// Returns the node that is ahead in the order that the site uses; banks are compared by the values at their fork.
     pub(super) fn verdict(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> Option<Verdict> {
         let banks = [a, b].map(|node| self.tree.kind(node) == NodeKind::Bank);
         if banks == [true, true] && self.policy.is_rank() {
@@ -78,7 +78,7 @@ impl Site<'_> {
         comparison.verdict
     }
 
-    /// Who is ahead, in one sentence.
+    /// Returns the verdict as a sentence.
     fn headline(&self, a: NodeId, b: NodeId, verdict: Option<Verdict>) -> String {
         let names = [a, b].map(|node| self.screen.paint(BOLD, &self.who(node)));
         let [first, second] = &names;
@@ -102,7 +102,7 @@ impl Site<'_> {
         }
     }
 
-    /// Which levels decide.
+    /// Describes the two levels that decide.
     fn what_counts(&self, comparison: &Comparison, fork: (Level, Level), decisive: (Level, Level)) -> String {
         let (one, other) = (self.who(fork.0.node), self.who(fork.1.node));
         if comparison.decisive.0.node == comparison.fork.0.node {
@@ -118,7 +118,7 @@ impl Site<'_> {
         )
     }
 
-    /// The numbers of both under a formula policy, and PBS's other order.
+    /// Prints the levels of both nodes under a formula policy, and the order of PBS's scheduler.
     fn chains(
         &self,
         a: NodeId,
@@ -166,7 +166,7 @@ impl Site<'_> {
         )
     }
 
-    /// The last sentence under the rank policies.
+    /// Returns the concluding sentence under rank policies.
     fn reason(&self, one: &Level, other: &Level, equal: bool) -> String {
         let name = self.value_name();
         let (Some(first), Some(second)) = (one.value, other.value) else {

@@ -15,7 +15,7 @@ fn association(user: &str, id: u32, bank: &str) -> Value {
     })
 }
 
-/// A site of which nothing is wrong.
+/// Returns a site without problems.
 fn healthy() -> Value {
     json!({
         "associations": [association("ann", 1, "A"), association("bob", 2, "A")],
@@ -55,7 +55,7 @@ fn of_a_healthy_site_nothing_is_told() {
     assert_eq!(of_books(&books(healthy()), NOW, STALE), []);
 }
 
-/// Puts a value where a JSON pointer says, and gives what is found then.
+/// Sets a value in the healthy site, and returns the findings.
 fn with(pointer: &str, value: Value) -> Vec<Finding> {
     let mut data = healthy();
     *data.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
@@ -78,7 +78,7 @@ fn each_trouble_of_a_database_is_told_by_its_name() {
         ("/associations/0/max_running_jobs", json!(-2), &["limits-hold-everything"]),
         ("/associations/1/max_active_jobs", json!(0), &[]),
         ("/queues/0/max_running_jobs", json!(0), &["queues-for-nobody"]),
-        // Nobody judges these: they are only shown.
+        // These values are valid.
         ("/queues/0/max_nodes_per_job", json!(0), &[]),
         ("/queues/0/min_nodes_per_job", json!(11), &[]),
         ("/queues/0/max_time_per_job", json!(0), &[]),
@@ -104,7 +104,7 @@ fn old_usage_and_a_decay_that_is_behind_are_told() {
     let mut old = books(healthy());
     old.counted = Some(NOW - STALE - 1.0);
     assert_eq!(codes(&of_books(&old, NOW, STALE)), ["usage-old"]);
-    // The stored end of the period is where the present one began, but for a site's first.
+    // The stored end of the period is the start of the present one, except in a site's first period.
     let mut within = books(healthy());
     for since in [1.0, STALE + 1.0, within.pace.period, within.pace.period + STALE] {
         within.pace.boundary = Some(NOW - since);
@@ -113,7 +113,7 @@ fn old_usage_and_a_decay_that_is_behind_are_told() {
     let mut behind = books(healthy());
     behind.pace.boundary = Some(NOW - behind.pace.period - STALE - 1.0);
     assert_eq!(codes(&of_books(&behind, NOW, STALE)), ["decay-behind"]);
-    // By flux-accounting's own rule nobody knows when it ran.
+    // flux-accounting's rule does not store the time of a run.
     let mut unknown = books(healthy());
     (unknown.counted, unknown.pace.boundary) = (None, None);
     assert_eq!(of_books(&unknown, NOW, STALE), []);
@@ -183,10 +183,10 @@ fn each_trouble_of_a_plugin_is_told_by_its_name() {
     let found = of_instance(&users, Some(&data), NOW, STALE);
     assert_eq!(found[0].whom, ["user 4000007", "user 0 (root)"]);
     assert!(found[0].remedy.starts_with("flux account add-user"));
-    // Their records are in the database: they need no other.
+    // The database has their records.
     let users = loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([1, 2])));
     assert_eq!(of_instance(&users, Some(&data), NOW, STALE)[0].remedy, "flux fairshare push");
-    // Without any data all users wait for a push, and for nothing else.
+    // Without any data, all users only wait for a push.
     let users = loaded(|state| {
         (state["generation"], state["waiting"], state["waiting_users"]) = (json!(0), json!(2), json!([7, 8]));
     });
@@ -233,7 +233,7 @@ fn the_plugin_is_loaded_in_place_of_the_one_that_is_there() {
         remedy.starts_with("flux jobtap load -r .priority-default ") && remedy.ends_with(end),
         "{remedy}"
     );
-    // After a reload that failed nothing is there to be replaced.
+    // After a failed reload no plugin is loaded that could be replaced.
     let remedy = without(&[]);
     assert!(
         remedy.starts_with("flux jobtap load ") && !remedy.contains("-r") && remedy.ends_with(end),

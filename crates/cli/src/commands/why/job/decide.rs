@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What decides which of two jobs goes first: a function of how the priorities of both came about.
+//! Decides which of two jobs is ahead, and which terms of their priorities decide.
 //!
-//! A term decides if the order is the other one once the two jobs have swapped their values of it. Where no single term
-//! does, it is the fewest that do together, those of the largest differences.
+//! A term decides if the order is reversed after the two jobs swap their values of the term. If no single term decides, the
+//! fewest terms with the largest differences decide together.
 
 use std::cmp::Ordering;
 
@@ -11,45 +11,45 @@ use fairshare_engine::engine::answers::{LevelShown, PostedPriority, Why};
 use fairshare_engine::ids::JobId;
 use fairshare_engine::priority::score;
 
-/// Which of two goes first.
+/// One of two jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     First,
     Second,
 }
 
-/// Why a job goes first. `Display` writes the code that `why --json` reports.
+/// The reason for the order. `Display` writes the code that `why --json` reports.
 #[derive(Clone, Debug, PartialEq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Cause {
-    /// One is past waiting: it runs, or ends.
+    /// The first job runs or is ending.
     Runs,
-    /// Of one nothing keeps it from the scheduler; the other is held, or somebody else keeps it.
+    /// The scheduler can start the first job; the second is held or blocked.
     Held,
-    /// Neither can run, for reasons that do not compare: none goes first.
+    /// Neither job can run, and their reasons can't be compared.
     Neither,
-    /// One has no priority yet.
+    /// The second job has no priority yet.
     Unpriced,
-    /// The urgency of one holds it or puts it ahead of all.
+    /// Urgency 0 holds the second job, or urgency 31 puts the first ahead of all.
     Urgency,
-    /// The score of one is 0, which holds it; these terms, swapped, would have the other held in its place, or put behind.
+    /// The score of the second job is 0, which holds it; swapping the terms with these indices would reverse the order.
     Score(Vec<usize>),
-    /// These terms, by their places, swapped.
+    /// Swapping the terms with these indices reverses the order.
     Terms(Vec<usize>),
-    /// The values would not do it: the weights were others when one of them was priced.
+    /// No swap of values reverses the order: the weights changed between the two priorities.
     Weights,
-    /// The priorities are equal; the older id goes first.
+    /// The priorities are equal; the smaller id is first.
     Id,
 }
 
-/// Who goes first, and why.
+/// The job that is ahead, and the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) side: Side,
     pub(crate) cause: Cause,
 }
 
-/// Which of two jobs goes first, and why. As Flux sorts pending jobs: the larger priority first, of equal ones the older id.
+/// Decides which of two jobs is ahead. Flux sorts pending jobs by priority, the largest first, and then by id, the smallest first.
 pub(crate) fn decide(a: &Why, b: &Why) -> Verdict {
     let [first, second] = [stage(a), stage(b)];
     let (order, cause) = match first.cmp(&second) {
@@ -76,7 +76,7 @@ pub(crate) fn decide(a: &Why, b: &Why) -> Verdict {
     Verdict { side: if order.is_le() { Side::First } else { Side::Second }, cause }
 }
 
-/// How far a job has come; who is further goes first.
+/// The progress of a job, the furthest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Running,
@@ -85,13 +85,13 @@ enum Stage {
     Held,
 }
 
-/// Whether its urgency alone holds a job.
+/// Returns true if only urgency 0 holds the job.
 fn is_by_urgency(job: &Why) -> bool {
     job.holds.is_empty() && job.posted.as_ref().is_some_and(|price| price.made.outcome == "held-by-urgency")
 }
 
-/// What keeps a job from running until somebody or something else changes it, by code and in words. A job of which nothing
-/// does is running, or waits for its priority or for resources.
+/// Returns the reasons why the scheduler can't start a job, as code and text. A job without such a reason is running, or waits for
+/// its priority or for resources.
 pub(crate) fn obstacles(job: &Why) -> Vec<(&str, String)> {
     if matches!(job.state.as_ref(), "run" | "cleanup") {
         return Vec::new();
@@ -115,13 +115,13 @@ pub(crate) fn obstacles(job: &Why) -> Vec<(&str, String)> {
     found
 }
 
-/// Whether nothing but its stopped queue, and its score, keeps a job from running: priorities compare both.
+/// Returns true if only a stopped queue or a score of 0 blocks the job, so that priorities can be compared.
 fn is_only_stopped(job: &Why) -> bool {
     obstacles(job).iter().all(|(code, _)| matches!(*code, "queue-stopped" | "score"))
 }
 
 fn stage(job: &Why) -> Stage {
-    // Of a score of 0 it is told which terms make it.
+    // For a score of 0, the deciding terms are found instead.
     let is_kept = obstacles(job).iter().any(|(code, _)| *code != "score");
     match job.state.as_ref() {
         "run" | "cleanup" => Stage::Running,
@@ -156,12 +156,12 @@ fn by_price(a: &Why, one: &PostedPriority, b: &Why, other: &PostedPriority) -> V
     }
 }
 
-/// Whether the first goes before the second.
+/// Returns true if the first job is ahead of the second.
 fn before(one: u32, a: JobId, other: u32, b: JobId) -> bool {
     (other, a) < (one, b)
 }
 
-/// The terms, swapped one after the other from the largest difference down, until the order is the other one.
+/// Returns the fewest terms, from the largest difference down, whose swap reverses the order, or `None` if no swap does.
 fn fewest(
     ahead: &PostedPriority,
     behind: &PostedPriority,
@@ -172,7 +172,7 @@ fn fewest(
             price.made.terms.get(at).map_or((0.0, 0), |term| (term.value, term.weight))
         };
         let ((mine, weight), (theirs, other)) = (value(ahead), value(behind));
-        // What a swap takes from the one and gives to the other.
+        // The change of the difference of the two scores by a swap.
         (mine - theirs) * (weight as f64 + other as f64)
     };
     let mut terms: Vec<usize> = (0..ahead.made.terms.len().min(behind.made.terms.len())).collect();
@@ -199,8 +199,8 @@ pub(super) fn swapped(one: &PostedPriority, other: &PostedPriority, terms: &[usi
     })
 }
 
-/// The level of the tree at which two associations part, by its place in the lists of levels, and which of them goes first
-/// there, if one does. Levels above have the same name.
+/// Returns the index of the first level at which the paths of two associations differ, and the side that is ahead there, if one
+/// is.
 pub(crate) fn parting(a: &[LevelShown], b: &[LevelShown]) -> Option<(usize, Option<Side>)> {
     let at = a
         .iter()

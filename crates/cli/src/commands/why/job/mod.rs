@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare why JOBID [JOBID2]`: why a job waits, or why one goes before another, from the job manager itself.
+//! `flux fairshare why JOBID [JOBID2]`: explains why a job is waiting, or why one job is ahead of another, with the plugin's answers.
 
 pub(crate) mod decide;
 mod one;
@@ -25,11 +25,11 @@ use crate::ui::words::Words;
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
 
-/// Whether a text is meant as a job's id. Names of users are texts as well: what could be either is a user, who may be
-/// told apart by one of the other forms that an id has.
+/// Returns true if a text is a job id. A text that could also be a user name is a user name; another form of the id avoids the
+/// ambiguity.
 pub(super) fn is_job(text: &str) -> bool {
     let rest = text.strip_prefix('f').unwrap_or_default();
-    // The smallest id of a job that was submitted later than in the first millisecond.
+    // The smallest id of a job that was submitted after the first millisecond of the instance.
     const FIRST: u64 = 1 << 24;
     text.starts_with('ƒ')
         || text.parse().is_ok_and(|id: u64| id >= FIRST)
@@ -43,13 +43,13 @@ pub(super) fn is_job(text: &str) -> bool {
             && user_id(text).is_none())
 }
 
-/// Returns true if a text may be a job's id: beside a text that is one, or if Flux has that job. An id of lowercase letters alone is
-/// not distinct from a name; a user of that name takes precedence.
+/// Returns true if a text may be a job id. An id of lowercase letters alone looks like a name; a user of that name takes
+/// precedence.
 fn may_be_job(text: &str) -> bool {
     is_job(text) || (text.starts_with('f') && user_id(text).is_none())
 }
 
-/// Returns true if a text may be a job's id, and the plugin explains that job to this user.
+/// Returns true if a text may be a job id, and the plugin explains that job to the caller.
 pub(super) fn is_live_job(args: &Args, text: &str) -> bool {
     let explained = || {
         let flux = args.instance.connect().ok()?;
@@ -123,7 +123,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Where the associations of two jobs stand; `None` where that can't be had, which is no reason to say nothing else.
+/// Returns the standings of the associations of two jobs, or `None` if they are not available.
 fn standings(flux: &Flux, jobs: [&Why; 2]) -> Option<[Standings; 2]> {
     let of = |job: &Why| -> Option<Standings> {
         let bank = job.bank.as_deref()?;

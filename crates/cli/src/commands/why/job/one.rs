@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why a job waits: its priority, what holds it and until when, what would help.
+//! Explains a job: its priority, the limits that hold it and until when, and what would help.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{Explained, HoldNow, PostedPriority, Why};
 
 impl Teller<'_> {
-    /// All about one job.
+    /// Prints the explanation of a job.
     pub(crate) fn one(&self, job: &Why, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
         self.heading(&self.headline(job), out)?;
         self.line(&self.what(job), out)?;
@@ -49,7 +49,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// That a list of so many has not all of them.
+    /// Prints the number of items that a list leaves out.
     fn and_more(&self, told: usize, total: usize, out: &mut dyn Write) -> io::Result<()> {
         match total.checked_sub(told) {
             None | Some(0) => Ok(()),
@@ -57,7 +57,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The answer in one sentence.
+    /// Returns the state of the job in one sentence.
     fn headline(&self, job: &Why) -> String {
         let who = self.who(job);
         let by = |text: &str| format!("{who} {text}");
@@ -76,7 +76,7 @@ impl Teller<'_> {
         }
     }
 
-    /// What the job is.
+    /// Returns queue, project, size, time limit, urgency and submit time of the job.
     fn what(&self, job: &Why) -> String {
         let mut parts = Vec::new();
         parts.extend(job.queue.as_ref().map(|queue| match &job.parent_queue {
@@ -233,7 +233,7 @@ impl Teller<'_> {
     }
 }
 
-/// A text that begins and ends as a sentence does.
+/// Capitalizes a text and adds a period.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let text: String =
@@ -241,7 +241,7 @@ fn sentence(text: &str) -> String {
     if text.ends_with('.') { text } else { text + "." }
 }
 
-/// Whether a dependency is of a limit that holds the job now. From the second use on a number is behind the name.
+/// Returns true if a dependency belongs to a limit that holds the job now. A repeated dependency ends with a number.
 fn holds(job: &Why, name: &str) -> bool {
     let base = name
         .rsplit_once('.')
@@ -250,7 +250,7 @@ fn holds(job: &Why, name: &str) -> bool {
     job.holds.iter().any(|hold| hold.limit == base || hold.limit == name)
 }
 
-/// The terms of a price, and what they come to.
+/// Returns the terms of a priority, their sum and the result.
 fn terms(price: &PostedPriority) -> Rows<'static> {
     let mut rows: Vec<Vec<Cell>> = price
         .made

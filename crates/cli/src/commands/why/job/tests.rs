@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is said of jobs, and what decides between two.
+//! Explanations of jobs, and the terms that decide between two.
 
 use serde_json::{Value, json};
 
@@ -187,7 +187,7 @@ fn what_decides() {
             json!([{"cause": cause, "text": format!("because of {cause}"), "name": null, "at": null}]);
         job
     };
-    // Whatever its priority, a job that cannot run goes behind one that can.
+    // A job that can't run is behind one that can, whatever its priority.
     for cause in ["queue-stopped", "urgency", "dependency", "begin-time", "association"] {
         let higher = job(kept(2, cause, terms(0.9, 1.0)));
         assert_eq!(verdict(&a, &higher), (Side::First, Cause::Held), "{cause}");
@@ -203,16 +203,16 @@ fn what_decides() {
     let stopped = [(1, 0.4), (2, 0.9)].map(|(id, value)| job(kept(id, "queue-stopped", terms(value, 1.0))));
     assert_eq!(verdict(&stopped[0], &stopped[1]), (Side::Second, Cause::Terms(vec![0])));
     assert_eq!(decide(&job(held(2, 5001, "chem")), &job(held(3, 5001, "chem"))).cause, Cause::Neither);
-    // Three differences of one size: one alone does not turn it, two do.
+    // Three equal differences: one does not reverse the order, two do.
     let three = |value: f64| price(&[("a", value, 10), ("b", value, 10), ("c", value, 10)]);
     assert_eq!(
         verdict(&plain(1, three(2.0)), &plain(2, three(1.0))),
         (Side::First, Cause::Terms(vec![0, 1]))
     );
-    // The same values, and other weights.
+    // The values are equal, the weights differ.
     let other = price(&[("fairshare", 0.4, 200_000), ("queue", 1.0, 10_000)]);
     assert_eq!(verdict(&a, &plain(2, other)), (Side::Second, Cause::Weights));
-    // What is cut to the most there is, is equal.
+    // Priorities that are cut to the highest value are equal.
     let mut most = [terms(60_000.0, 0.0), terms(70_000.0, 0.0)];
     for price in &mut most {
         (price["priority"], price["outcome"]) = (json!(4_294_967_294u64), json!("lowered"));
@@ -262,8 +262,8 @@ proptest::proptest! {
         proptest::prop_assert_eq!(swapped(&one, &other, &places), posted);
     }
 
-    /// Whatever the terms, those that are named turn the order when they are swapped, and none fewer of the largest do. The order
-    /// is worked out here in whole numbers, where there is nothing to round.
+    /// Swapping the named terms reverses the order, and fewer of the largest terms do not. The test computes the order in integers,
+    /// without rounding.
     #[test]
     fn what_is_named_flips_the_order(
         ours in proptest::collection::vec((-50i64..50, 0i64..20), 1..7),

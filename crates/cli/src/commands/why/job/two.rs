@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why one job goes before another: the term, or the level of the tree, that decides.
+//! Explains why one job is ahead of another: the term, or the level of the tree, that decides.
 
 use std::io::{self, Write};
 
@@ -14,24 +14,24 @@ use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Standin
 use fairshare_engine::ids::Word;
 use fairshare_engine::priority::Term;
 
-/// Where the associations of both stand.
+/// The standings of the two associations.
 type BothStandings<'a> = Option<(&'a Standings, &'a Standings)>;
 
 impl Verdict {
-    /// The terms that decide, by name.
+    /// Returns the names of the terms that decide.
     pub(crate) fn terms<'a>(&self, job: &'a Why) -> Vec<&'a str> {
         let (Cause::Terms(places) | Cause::Score(places)) = &self.cause else { return Vec::new() };
         let terms = job.posted.as_ref().map(|price| price.made.terms.as_slice()).unwrap_or_default();
         places.iter().filter_map(|at| terms.get(*at)).map(|term| term.name.as_ref()).collect()
     }
 
-    /// Whether fair-share is among them.
+    /// Returns true if fair-share is one of these terms.
     pub(crate) fn is_of_fairshare(&self, job: &Why) -> bool {
         self.terms(job).contains(&"fairshare")
     }
 }
 
-/// The verdict for programs.
+/// Returns the verdict as JSON.
 pub(super) fn json(a: &Why, b: &Why, verdict: &Verdict, standings: BothStandings<'_>) -> Value {
     let (ahead, behind) = ordered(a, b, verdict);
     let level = standings.and_then(|(one, other)| {
@@ -56,7 +56,7 @@ pub(super) fn json(a: &Why, b: &Why, verdict: &Verdict, standings: BothStandings
     })
 }
 
-/// Whether the scheduler compares jobs of two queues; `None` for jobs of one queue.
+/// Describes whether the scheduler compares jobs of the two queues; `None` for jobs of one queue.
 fn about_queues(a: &Why, b: &Why) -> Option<String> {
     let (one, other) = (a.queue.as_ref()?, b.queue.as_ref()?);
     if one == other {
@@ -84,7 +84,7 @@ fn ordered<'a>(a: &'a Why, b: &'a Why, verdict: &Verdict) -> (&'a Why, &'a Why) 
 }
 
 impl Teller<'_> {
-    /// Why one of two goes first.
+    /// Prints which of two jobs is ahead, and why.
     pub(crate) fn two(
         &self,
         a: &Why,
@@ -144,7 +144,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// That a job cannot run, why, and until when if that is known.
+    /// Prints why a job can't run, and until when if that is known.
     fn cannot_run(&self, job: &Why, out: &mut dyn Write) -> io::Result<()> {
         let texts: Vec<String> = obstacles(job).iter().map(|(_, text)| self.words.named(text)).collect();
         if texts.is_empty() {
@@ -161,7 +161,7 @@ impl Teller<'_> {
         self.line(&format!("{} cannot run now: {}{until}.", self.words.job(job.id.0), texts.join("; ")), out)
     }
 
-    /// Why the one goes first; `None` where [`Teller::cannot_run`] says all of it.
+    /// Returns the reason for the order, or `None` if [`Teller::cannot_run`] already explains it.
     fn cause(&self, ahead: &Why, behind: &Why, verdict: &Verdict) -> Option<String> {
         let (first, second) = (self.words.job(ahead.id.0), self.words.job(behind.id.0));
         Some(match &verdict.cause {
@@ -199,7 +199,7 @@ impl Teller<'_> {
         letters.next().map_or(String::new(), |letter| letter.to_uppercase().chain(letters).collect())
     }
 
-    /// The terms of both, side by side.
+    /// Returns a table with the terms of both jobs.
     fn beside(&self, ahead: &Why, behind: &Why, one: &[Term<Word>], other: &[Term<Word>]) -> Rows<'static> {
         let mut rows: Vec<Vec<Cell>> = Vec::new();
         let names = if one.is_empty() { other } else { one };
@@ -244,7 +244,7 @@ impl Teller<'_> {
         Rows { key: "terms", columns, rows: Box::new(rows.into_iter()) }
     }
 
-    /// What made the difference between two fair-shares.
+    /// Prints why the fair-shares of the two associations differ.
     fn fairshare(
         &self,
         ahead: &Why,
@@ -296,7 +296,7 @@ impl Teller<'_> {
     }
 }
 
-/// A term's name in a sentence.
+/// Returns the name of a term for a sentence.
 fn spoken(name: &str) -> &str {
     if name == "fairshare" { "fair-share" } else { name }
 }
@@ -305,7 +305,7 @@ fn node(level: &LevelShown) -> String {
     if level.node.kind == "bank" { format!("bank {}", level.node.name) } else { level.node.name.clone() }
 }
 
-/// Nodes of the tree with what makes their values.
+/// Returns a table of nodes with shares, usage and value.
 pub(crate) fn levels(nodes: &[&LevelShown]) -> Rows<'static> {
     let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
     let rows: Vec<Vec<Cell>> = nodes
