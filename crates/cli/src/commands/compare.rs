@@ -77,8 +77,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
     match rankings.as_slice() {
-        [first, second] => two(args, &loaded, (first, second), &options, limit, progress),
-        several => many(args, &loaded, several, &options, limit, notes, progress),
+        [first, second] => compare_two(args, &loaded, (first, second), &options, limit, progress),
+        several => compare_many(args, &loaded, several, &options, limit, notes, progress),
     }
 }
 
@@ -88,7 +88,7 @@ fn all(loaded: &Loaded) -> Vec<Policy> {
     std::iter::once(loaded.policy).chain(others).collect()
 }
 
-fn two(
+fn compare_two(
     args: &Args,
     loaded: &Loaded,
     (first, second): (&Ranking, &Ranking),
@@ -116,7 +116,7 @@ fn two(
     Ok(Answer::Yes)
 }
 
-fn many(
+fn compare_many(
     args: &Args,
     loaded: &Loaded,
     rankings: &[Ranking],

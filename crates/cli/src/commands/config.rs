@@ -86,7 +86,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
     let mut faults = Vec::new();
     let mut read: Vec<(PathBuf, Map<String, Value>)> = Vec::new();
     for file in files {
-        for file in of_argument(file)? {
+        for file in list_files(file)? {
             let text = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
             match parse(&file, &text) {
                 Ok(table) => {
@@ -144,7 +144,7 @@ fn remedy(text: &str, has_queues: bool) -> String {
 }
 
 /// Returns the files that Flux reads for `path`: the file itself, or all *.toml in a directory in the order of their names.
-fn of_argument(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn list_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.metadata().map_err(|error| unreadable(path, &error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }

@@ -132,11 +132,11 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// Lists the limits of the database, of its queues, and of Flux's configuration.
 fn show(args: &Args) -> Outcome {
     let configured = match args.instance.connect() {
-        Ok(flux) => of_configuration(&ask::limits(&flux)),
+        Ok(flux) => configured_limits(&ask::limits(&flux)),
         Err(failure) if args.instance.uri.is_some() => return Err(failure),
         Err(_) => Vec::new(),
     };
-    let mut limits = match of_database(args) {
+    let mut limits = match database_limits(args) {
         Ok(limits) => limits,
         Err(failure) if args.database.is_given() || configured.is_empty() => return Err(failure),
         Err(failure) => {
@@ -170,7 +170,7 @@ struct Listed {
     source: &'static str,
 }
 
-fn of_database(args: &Args) -> Result<Vec<Listed>, Failure> {
+fn database_limits(args: &Args) -> Result<Vec<Listed>, Failure> {
     let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     let from = |source| move |limit| Listed { limit, source };
@@ -180,7 +180,7 @@ fn of_database(args: &Args) -> Result<Vec<Listed>, Failure> {
 }
 
 /// Returns the limits of the tables `[[fairshare.limits]]`, which the plugin has checked. The tables name users by id.
-fn of_configuration(tables: &[Map<String, Value>]) -> Vec<Listed> {
+fn configured_limits(tables: &[Map<String, Value>]) -> Vec<Listed> {
     let measures = measures();
     let mut limits = Vec::new();
     for table in tables {

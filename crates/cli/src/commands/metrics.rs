@@ -116,14 +116,14 @@ impl PolledPlugin<'_> {
             Some(flux) => flux,
             None => self.args.instance.connect()?,
         };
-        let text = self.ask_of(&flux)?;
+        let text = self.ask_plugin(&flux)?;
         self.flux = Some(flux);
         Ok(text)
     }
 
-    fn ask_of(&mut self, flux: &Flux) -> Result<String, Failure> {
+    fn ask_plugin(&mut self, flux: &Flux) -> Result<String, Failure> {
         let is_due = self.recount.is_none_or(|(when, _)| when.elapsed() >= BETWEEN_RECOUNTS);
-        let mut stats: Stats = ask(flux, "stats", &json!({"check": is_due})).map_err(owners)?;
+        let mut stats: Stats = ask(flux, "stats", &json!({"check": is_due})).map_err(add_guest_hint)?;
         if is_due {
             self.recount = Some((Instant::now(), stats.drift));
         }
@@ -141,7 +141,7 @@ impl PolledPlugin<'_> {
 }
 
 /// Adds the command that a guest may use to a refusal.
-fn owners(refusal: Refusal) -> Failure {
+fn add_guest_hint(refusal: Refusal) -> Failure {
     match refusal {
         Refusal::No(text) => Failure::Message(format!(
             "{text}: only the instance owner may read metrics; \"flux fairshare standing --json\" shows your own numbers"

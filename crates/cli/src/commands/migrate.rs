@@ -106,8 +106,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.to_upstream {
         return print(args, &flux, "held", jobs);
     }
-    let would_rest = |job: &HeldJob| !job.kept && (args.all || job.is_lost());
-    let rested = rest(&flux, jobs.into_iter().filter(would_rest).collect())?;
+    let is_parkable = |job: &HeldJob| !job.kept && (args.all || job.is_lost());
+    let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
     // For some jobs the plugin finds only now that others block them.
     let kept: Vec<HeldJob> = held(&flux)?.into_iter().filter(|job| job.is_beyond_help(args.all)).collect();
     let words = Words::of(&flux, 0.0);
@@ -118,7 +118,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             job.fate()
         ));
     }
-    Ok(if kept.is_empty() { rested } else { Answer::No })
+    Ok(if kept.is_empty() { parked } else { Answer::No })
 }
 
 /// Returns true if this project's plugin is loaded, and false if flux-accounting's is. It is an error if neither is.
@@ -206,11 +206,11 @@ fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
 }
 
 /// Parks jobs at urgency 0. Prints the command that restores a job's urgency before it changes the job.
-fn rest(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
+fn park_jobs(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
     let words = Words::of(flux, 0.0);
     say("#!/bin/sh")?;
     say("# Restores the urgencies of jobs that were parked before flux-accounting's plugin was loaded.")?;
-    let mut resting = Vec::new();
+    let mut parked_jobs = Vec::new();
     for job in &jobs {
         let (id, urgency) = (words.job(job.id), job.urgency.unwrap_or(16));
         let bank = job.bank.as_deref().unwrap_or_default();
@@ -225,17 +225,17 @@ fn rest(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
         std::io::stdout().flush()?;
         let payload = json!({"id": job.id, "urgency": 0}).to_string();
         match flux.rpc("job-manager.urgency", &payload) {
-            Ok(_) => resting.push(job),
+            Ok(_) => parked_jobs.push(job),
             Err(error) => remark(format_args!("{id}: {error}")),
         }
     }
-    let named: Vec<u64> = resting.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
+    let named: Vec<u64> = parked_jobs.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
     for ids in named.chunks(1000) {
         let answer: Value = ask(flux, "rest", &json!({ "ids": ids })).map_err(|refusal| {
             // If the script were overwritten now, the urgencies would be lost.
             remark(format_args!(
                 "{} at urgency 0; keep the script, and run this again with >> to add to it",
-                rested(resting.len())
+                parked(parked_jobs.len())
             ));
             Failure::from(refusal)
         })?;
@@ -250,12 +250,12 @@ fn rest(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
     remark(format_args!(
         "{} at urgency 0. Now: flux jobtap load -r mf_priority.so PATH/mf_priority.so \"config=$(flux account export-json)\"; \
          then: flux fairshare migrate, and the script",
-        rested(resting.len())
+        parked(parked_jobs.len())
     ));
-    Ok(if resting.len() == jobs.len() { Answer::Yes } else { Answer::No })
+    Ok(if parked_jobs.len() == jobs.len() { Answer::Yes } else { Answer::No })
 }
 
-fn rested(jobs: usize) -> String {
+fn parked(jobs: usize) -> String {
     match jobs {
         1 => "1 job is parked".to_owned(),
         jobs => format!("{} are parked", count(jobs, "job")),

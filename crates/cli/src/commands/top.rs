@@ -68,7 +68,7 @@ fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
     };
     let words = Words::of(flux, explained.heading.now);
     let mut text = Vec::new();
-    if let Err(error) = (Teller { screen: &screen, words: &words }).one(job, &explained, &mut text) {
+    if let Err(error) = (Teller { screen: &screen, words: &words }).explain_job(job, &explained, &mut text) {
         return vec![error.to_string()];
     }
     String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()

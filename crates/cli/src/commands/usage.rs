@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             args.database.path().display()
         ));
     }
-    if names_nobody(args, &usage.unknown) {
+    if reports_unknown(args, &usage.unknown) {
         return Ok(Answer::No);
     }
     print(args, usage, by)?;
@@ -122,7 +122,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Prints the users and banks that do not exist. Returns true if there are any.
-fn names_nobody(args: &Args, unknown: &Unknown) -> bool {
+fn reports_unknown(args: &Args, unknown: &Unknown) -> bool {
     let named = |what: &'static str, names: &[String]| {
         for name in names {
             remark(format_args!("{}: no {what} \"{}\"", args.database.path().display(), printable(name)));
@@ -226,7 +226,7 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
     drop(database);
     // Ends the progress line before other output.
     drop(progress);
-    if names_nobody(args, &Unknown::find(&ledger, &args.user, &args.bank)) {
+    if reports_unknown(args, &Unknown::find(&ledger, &args.user, &args.bank)) {
         return Ok(Answer::No);
     }
     let banks = report::banks_below(&ledger, &args.bank);

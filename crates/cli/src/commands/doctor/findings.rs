@@ -93,7 +93,7 @@ fn whom(record: &AssociationRecord) -> String {
 }
 
 /// The name of a user of this machine, or `user ID`.
-fn called(userid: i64) -> String {
+fn user_label(userid: i64) -> String {
     let name = u32::try_from(userid).ok().and_then(user_name);
     name.unwrap_or_else(|| format!("user {userid}"))
 }
@@ -107,11 +107,11 @@ fn hours(seconds: f64) -> String {
 }
 
 /// Returns the problems of the database. `stale` is the age in seconds from which usage is old.
-pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
+pub(super) fn check_database(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
     let Books { data, pace, counted, unknown } = books;
-    let mut found = of_users(data);
-    found.extend(of_limits(data));
-    found.extend(of_limit_tables(data));
+    let mut found = check_users(data);
+    found.extend(check_limits(data));
+    found.extend(check_limit_tables(data));
     found.extend(unknown.iter().map(|UnknownColumn { table, column, default, rows }| {
         Finding::notice(
             "unknown-columns",
@@ -121,7 +121,7 @@ pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
             ),
         )
     }));
-    found.extend(of_weights(data));
+    found.extend(check_weights(data));
     let without_shares = data.banks.iter().filter(|bank| bank.shares == Some(0));
     found.extend(
         Finding::action(
@@ -151,7 +151,7 @@ pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
     found
 }
 
-fn of_users(data: &PolicyData) -> Vec<Finding> {
+fn check_users(data: &PolicyData) -> Vec<Finding> {
     let mut by_user: BTreeMap<i64, Vec<&AssociationRecord>> = BTreeMap::new();
     data.associations.iter().for_each(|record| by_user.entry(record.userid).or_default().push(record));
     let strays = by_user.values().filter(|all| !all.iter().any(|record| record.bank == record.def_bank));
@@ -223,7 +223,7 @@ fn of_users(data: &PolicyData) -> Vec<Finding> {
     .collect()
 }
 
-fn of_limits(data: &PolicyData) -> Vec<Finding> {
+fn check_limits(data: &PolicyData) -> Vec<Finding> {
     // flux-accounting ends jobs with this value, as its tests show.
     let is_broken = |record: &&AssociationRecord| record.active != 0 && record.max_running_jobs == -1;
     let nothing = |record: &&AssociationRecord| {
@@ -266,7 +266,7 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
 }
 
 /// Returns limits on banks, users or queues that do not exist: such limits count no jobs.
-fn of_limit_tables(data: &PolicyData) -> Vec<Finding> {
+fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
     let has_bank = |bank: &str| data.banks.iter().any(|record| record.bank == bank);
     let has_queue = |queue: &str| queue.is_empty() || data.queues.iter().any(|record| record.queue == queue);
     let is_lost = |LimitRecord { scope, name, queue, .. }: &&LimitRecord| {
@@ -330,7 +330,7 @@ fn ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
         .collect()
 }
 
-fn of_weights(data: &PolicyData) -> Vec<Finding> {
+fn check_weights(data: &PolicyData) -> Vec<Finding> {
     let ranges = ranges(data);
     let widest = ranges.iter().map(|(_, low, high)| high - low).fold(0.0, f64::max);
     let fairshare = data.priority_factors.iter().find(|record| record.factor == "fairshare");
@@ -368,7 +368,7 @@ fn of_weights(data: &PolicyData) -> Vec<Finding> {
 }
 
 /// Returns the problems of the instance.
-pub(super) fn of_instance(
+pub(super) fn check_instance(
     instance: &Instance,
     data: Option<&PolicyData>,
     now: f64,
@@ -381,7 +381,7 @@ pub(super) fn of_instance(
         Finding::action("config-refused", text, remedy)
     };
     let mut found: Vec<Finding> = instance.refused.iter().map(refused).collect();
-    found.extend(data.iter().flat_map(|data| of_queues(instance, data)));
+    found.extend(data.iter().flat_map(|data| check_queues(instance, data)));
     let ours = instance.loaded.as_ref().map(|loaded| loaded.state.name.as_str());
     let others: Vec<&String> =
         instance.plugins.iter().filter(|name| is_priority(name) && Some(name.as_str()) != ours).collect();
@@ -424,7 +424,7 @@ pub(super) fn of_instance(
         .collect();
     let wanted: BTreeSet<(i64, &str)> =
         data.iter().flat_map(|data| &data.associations).map(|it| (it.userid, it.bank.as_str())).collect();
-    let of_pair = |(user, bank): &(i64, &str)| format!("{} in {bank}", called(*user));
+    let of_pair = |(user, bank): &(i64, &str)| format!("{} in {bank}", user_label(*user));
     let missing = wanted.difference(&known).filter(|_| has_data).map(of_pair);
     // A push adds a record of the instance owner if the database has none, so one more is normal.
     let gone = known.difference(&wanted).count();
@@ -481,7 +481,7 @@ pub(super) fn of_instance(
                 push,
             )
             .only_if(data.is_some() && gone > 1 && edits.is_none()),
-            of_waiting(state, &wanted, has_data),
+            check_waiting_jobs(state, &wanted, has_data),
             Finding::action(
                 "drift",
                 format!("{drift} counters differ from a recount"),
@@ -501,13 +501,13 @@ fn is_priority(name: &str) -> bool {
 }
 
 /// Returns the finding about jobs that wait for data of their users, if the plugin has data at all.
-fn of_waiting(state: &State, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> Option<Finding> {
+fn check_waiting_jobs(state: &State, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> Option<Finding> {
     let waiting = state.waiting.filter(|waiting| *waiting > 0 && has_data)?;
     let (known, unknown): (Vec<u32>, Vec<u32>) =
         state.waiting_users.iter().partition(|user| wanted.iter().any(|(id, _)| *id == i64::from(**user)));
     let text = format!("{waiting} jobs wait for data of their users");
     if unknown.is_empty() {
-        let whom = known.iter().map(|user| called((*user).into()));
+        let whom = known.iter().map(|user| user_label((*user).into()));
         let finding = Finding::action("waiting", text, "flux fairshare push");
         return finding.clone().about(whom).or(Some(finding));
     }
@@ -520,7 +520,7 @@ fn of_waiting(state: &State, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> 
 }
 
 /// Returns queues that exist only in Flux or only in the queue table.
-fn of_queues(instance: &Instance, data: &PolicyData) -> Vec<Finding> {
+fn check_queues(instance: &Instance, data: &PolicyData) -> Vec<Finding> {
     let stored: BTreeSet<String> = data.queues.iter().map(|queue| queue.queue.clone()).collect();
     if instance.queues.is_empty() || stored.is_empty() {
         return Vec::new();

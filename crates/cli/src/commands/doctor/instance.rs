@@ -60,7 +60,7 @@ impl Instance {
                 Ok(None) => None,
                 Ok(Some(preview)) => {
                     let preview = serde_json::to_value(&preview).map_err(failure)?;
-                    differences(&preview).map(Ok)
+                    describe_changes(&preview).map(Ok)
                 }
                 Err(fault) => Some(Err(fault.to_string())),
             };
@@ -83,7 +83,7 @@ fn on_disk(flux: &Flux) -> Vec<Fault> {
 }
 
 /// Describes the changes of a push, or returns `None` if there are none.
-fn differences(preview: &Value) -> Option<String> {
+fn describe_changes(preview: &Value) -> Option<String> {
     let kinds = [
         ("association", preview),
         ("bank", &preview["banks"]),
@@ -94,12 +94,12 @@ fn differences(preview: &Value) -> Option<String> {
         ("switch", &preview["config"]),
     ];
     let one = |(kind, counts): (&str, &Value)| {
-        let told = ["added", "changed", "removed"].map(|what| (what, counts[what].as_u64().unwrap_or(0)));
-        let told = told.into_iter().filter(|(_, number)| *number > 0).map(|(what, number)| {
+        let texts = ["added", "changed", "removed"].map(|what| (what, counts[what].as_u64().unwrap_or(0)));
+        let texts = texts.into_iter().filter(|(_, number)| *number > 0).map(|(what, number)| {
             format!("{} {what}", count(usize::try_from(number).unwrap_or(usize::MAX), kind))
         });
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        let texts: Vec<String> = texts.collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
     };
     let all: Vec<String> = kinds.into_iter().filter_map(one).collect();
     (!all.is_empty()).then(|| all.join(", "))

@@ -16,9 +16,9 @@ use crate::site::input::Wait;
 use crate::ui::messages::say;
 use crate::ui::printable::{printable, printable_json};
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
-use findings::{Books, Finding, Weight, of_books, of_instance};
+use findings::{Books, Finding, Weight, check_database, check_instance};
 use instance::Instance;
-use refusals::{of_commands, unreadable};
+use refusals::{check_commands, unreadable};
 
 /// Check the database and the plugin for silent problems, and say what to do about each
 ///
@@ -51,11 +51,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let stale = args.stale * 3600.0;
     let mut findings = Vec::new();
     let books = books(args, now, &mut findings);
-    findings.extend(books.iter().flat_map(|books| of_books(books, now, stale)));
+    findings.extend(books.iter().flat_map(|books| check_database(books, now, stale)));
     let data = books.as_ref().map(|books| &books.data);
     let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
     match Instance::ask(args.uri.as_deref(), &push, data) {
-        Ok(instance) => findings.extend(of_instance(&instance, data, now, stale)),
+        Ok(instance) => findings.extend(check_instance(&instance, data, now, stale)),
         Err(fault) => {
             let remedy =
                 "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
@@ -63,14 +63,14 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     }
     for finding in &mut findings {
-        finding.remedy = of_database(&finding.remedy, args.database.found());
+        finding.remedy = name_database(&finding.remedy, args.database.found());
     }
     findings.sort_by_key(|finding| finding.weight);
     let wants = findings.iter().any(|finding| finding.weight == Weight::Action);
     if args.json {
         say(printable_json(&json!({"database": args.database.path(), "findings": findings}).to_string()))?;
     } else {
-        tell(args, &findings)?;
+        print(args, &findings)?;
     }
     Ok(if wants { Answer::No } else { Answer::Yes })
 }
@@ -93,7 +93,7 @@ fn books(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<Books> {
 fn read(args: &Args, now: f64) -> Result<(Option<Books>, Option<Finding>), StoreError> {
     let mut database = Database::open(args.database.path(), Access::Read, args.wait.wait)?;
     let snapshot = database.snapshot()?;
-    let refused = of_commands(&snapshot, now);
+    let refused = check_commands(&snapshot, now);
     let data = match snapshot.policy_data(now) {
         Ok(data) => data,
         // The refusal already describes the faulty rows.
@@ -105,7 +105,7 @@ fn read(args: &Args, now: f64) -> Result<(Option<Books>, Option<Finding>), Store
 }
 
 /// Adds the path of the database to the commands of a remedy, if an option named the database.
-fn of_database(remedy: &str, found: &Found) -> String {
+fn name_database(remedy: &str, found: &Found) -> String {
     let path = quote_for_shell(&found.path.display().to_string());
     let remedy = remedy.replace("sqlite3 DATABASE ", &format!("sqlite3 {path} "));
     if found.by.is_some() {
@@ -120,7 +120,7 @@ fn of_database(remedy: &str, found: &Found) -> String {
     })
 }
 
-fn tell(args: &Args, findings: &[Finding]) -> Result<(), Failure> {
+fn print(args: &Args, findings: &[Finding]) -> Result<(), Failure> {
     if findings.is_empty() {
         say(format_args!("nothing is wrong with {}", args.database.path().display()))?;
     }

@@ -12,7 +12,7 @@ use fairshare_accounting::pipeline::{PipelineError, Plan, Rule};
 use fairshare_accounting::store::{Reason, Snapshot, StoreError, quote_for_shell};
 
 /// Runs the checks of the three commands on the stored data. Returns the first refusal.
-pub(super) fn of_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Finding> {
+pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Finding> {
     if let Err(fault) = rank(snapshot) {
         return Some(refused("push, update and sync refuse", &fault, snapshot.path()));
     }
@@ -27,7 +27,7 @@ pub(super) fn of_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Finding> 
         }
         return Some(refused("sync refuses", &mending::failed(fault), snapshot.path()));
     }
-    let fault = push::judged_snapshot(snapshot, now).err()?;
+    let fault = push::check_snapshot(snapshot, now).err()?;
     Some(refused("push and sync refuse", &fault, snapshot.path()))
 }
 
@@ -37,7 +37,7 @@ fn rank(snapshot: &Snapshot<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn refused(who: &str, fault: &Failure, path: &Path) -> Finding {
+fn refused(commands: &str, fault: &Failure, path: &Path) -> Finding {
     let (what, remedy) = mending::split(&fault.to_string());
     let remedy = remedy.unwrap_or_else(|| {
         format!(
@@ -45,7 +45,7 @@ fn refused(who: &str, fault: &Failure, path: &Path) -> Finding {
             path.display()
         )
     });
-    Finding::action("refused", format!("{who} the database: {what}"), remedy)
+    Finding::action("refused", format!("{commands} the database: {what}"), remedy)
 }
 
 /// Returns the finding about a database that can't be opened or read.

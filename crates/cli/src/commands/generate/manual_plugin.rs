@@ -17,7 +17,6 @@ pub(super) enum Part {
 
 use Part::{Entry, Lines, Section, Settings, Text};
 
-
 pub(super) const NAME: &str = "flux-fairshare-plugin";
 
 /// The parts of the page.

@@ -108,7 +108,7 @@ impl Columns {
     }
 
     /// Returns the columns of all terms.
-    pub(super) fn of_terms(&self) -> impl Iterator<Item = ChosenColumn> {
+    pub(super) fn term_columns(&self) -> impl Iterator<Item = ChosenColumn> {
         (0..self.terms.len()).map(|term| ChosenColumn::Term(term, !self.normalized))
     }
 

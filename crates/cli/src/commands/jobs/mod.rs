@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         unknown.iter().for_each(remark);
         return Ok(Answer::No);
     }
-    print(args, &page, &words, &none(args, users.as_deref(), is_owner, &words))?;
+    print(args, &page, &words, &empty_text(args, users.as_deref(), is_owner, &words))?;
     let missing: Vec<String> = ids
         .iter()
         .filter(|id| !page.jobs.iter().any(|row| row.id.0 == **id))
@@ -172,7 +172,7 @@ fn unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String
 }
 
 /// Returns the message for an empty list.
-fn none(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<'_>) -> String {
+fn empty_text(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<'_>) -> String {
     let of = match users {
         Some([user]) if *user == caller() && args.user.is_empty() => " of yours".to_owned(),
         Some(users) => {
@@ -227,7 +227,7 @@ fn print(args: &Args, page: &JobsPage, words: &Words<'_>, none: &str) -> Result<
 
 /// Returns the weights of the posted priorities: one row, or several while priorities are being updated after a push.
 fn weights<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<'a> {
-    let terms: Vec<ChosenColumn> = columns.of_terms().collect();
+    let terms: Vec<ChosenColumn> = columns.term_columns().collect();
     let mut shown: Vec<_> = terms.iter().map(|term| columns.column(term)).collect();
     for column in &mut shown {
         column.style = Style::Term;
@@ -289,7 +289,7 @@ fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<
         }
         ChosenColumn::Fixed(_) => true,
     };
-    chosen.extend(columns.of_terms().filter(|term| long || weighs(term)));
+    chosen.extend(columns.term_columns().filter(|term| long || weighs(term)));
     let mut names = Vec::new();
     if long {
         names.extend(["sum", "outcome", "exact", "when"]);
@@ -346,14 +346,19 @@ fn ordered(
 /// Returns notes about held jobs, jobs without a priority, and stale priorities.
 fn notes(rows: &[&ListedJob]) -> Vec<String> {
     let held = rows.iter().filter(|row| !row.holds.is_empty()).count();
-    let unpriced = rows.iter().filter(|row| row.priority.is_none()).count();
+    let without_priority = rows.iter().filter(|row| row.priority.is_none()).count();
     let late = rows.iter().filter(|row| row.exact.is_some() && row.exact != row.priority).count();
     let mut notes = Vec::new();
     if held > 0 {
-        notes.push(format!("{} held by a limit; \"flux fairshare why JOBID\" says until when.", is(held)));
-    } else if unpriced > 0 {
-        notes
-            .push(format!("{} without a priority yet; \"flux fairshare why JOBID\" says why.", is(unpriced)));
+        notes.push(format!(
+            "{} held by a limit; \"flux fairshare why JOBID\" says until when.",
+            count_are(held)
+        ));
+    } else if without_priority > 0 {
+        notes.push(format!(
+            "{} without a priority yet; \"flux fairshare why JOBID\" says why.",
+            count_are(without_priority)
+        ));
     }
     if late > 0 {
         notes.push(format!(
@@ -364,6 +369,6 @@ fn notes(rows: &[&ListedJob]) -> Vec<String> {
     notes
 }
 
-fn is(jobs: usize) -> String {
+fn count_are(jobs: usize) -> String {
     format!("{} {}", count(jobs, "job"), if jobs == 1 { "is" } else { "are" })
 }

@@ -52,13 +52,13 @@ impl Changes {
         ];
         for (kind, counts) in kinds {
             let counted = [(counts.added, "added"), (counts.changed, "changed"), (counts.removed, "removed")];
-            let told: Vec<String> = counted
+            let texts: Vec<String> = counted
                 .into_iter()
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, what)| format!("{count} {what}"))
                 .collect();
-            if !told.is_empty() {
-                text += &format!("; {kind}: {}", told.join(", "));
+            if !texts.is_empty() {
+                text += &format!("; {kind}: {}", texts.join(", "));
             }
         }
         text

@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.json {
         say(parts::report(&data, sent.owner.as_ref(), sent.changes.as_ref()))?;
     } else if args.verbose {
-        say(sent.told(&data))?;
+        say(sent.describe(&data))?;
     }
     Ok(Answer::Yes)
 }
@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// Sends the database, and returns a description of the push.
 pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
     let data = read(push)?;
-    Ok(deliver(push, &data)?.told(&data))
+    Ok(deliver(push, &data)?.describe(&data))
 }
 
 /// Sends `data`. Returns the generation that the plugin has then, or `None` if the plugin does not report it.
@@ -128,22 +128,22 @@ pub(super) fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>,
     };
     let owner = owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: &push.found.path, data };
-    parts::ask(&flux, data, owner.as_ref()).map_err(|error| sending.told(&error))
+    parts::ask(&flux, data, owner.as_ref()).map_err(|error| sending.refusal(&error))
 }
 
 fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent, Failure> {
     let flux = Flux::connect(push.uri).map_err(refused)?;
     let owner = owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: &push.found.path, data };
-    let changes = parts::send(&flux, data, owner.as_ref()).map_err(|error| sending.told(&error))?;
+    let changes = parts::send(&flux, data, owner.as_ref()).map_err(|error| sending.refusal(&error))?;
     if changes.is_none() {
-        sending.all(owner.as_ref())?;
+        sending.send_tables(owner.as_ref())?;
     }
     Ok(Sent { owner, changes })
 }
 
 impl Sent {
-    fn told(&self, data: &PolicyData) -> String {
+    fn describe(&self, data: &PolicyData) -> String {
         let owner = self.owner.as_ref().map_or(String::new(), |owner| {
             format!(
                 "; the database has no record of the instance owner ({}): sent one without limits",
@@ -180,7 +180,7 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
     let missing = |error: StoreError| mending::unopened(&error, push.found, Access::Write, false);
     let data = if let Some(text) = formats::read_site_text(path).map_err(missing)? {
         if dry_run {
-            judge(path, &text)?;
+            warn(path, &text)?;
         }
         formats::parse_site_text(path, &text).map_err(failure)?
     } else {
@@ -190,7 +190,7 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
             read_snapshot(&snapshot, now(None))?
         };
         if dry_run {
-            judge(path, &serde_json::to_string(&data).map_err(failure)?)?;
+            warn(path, &serde_json::to_string(&data).map_err(failure)?)?;
         }
         data
     };
@@ -218,18 +218,18 @@ fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failur
 }
 
 /// Checks what the database would have sent, as the plugin would; returns what the plugin would warn of.
-pub(super) fn judged_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<String>, Failure> {
+pub(super) fn check_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<String>, Failure> {
     let data = read_snapshot(snapshot, now)?;
-    judged(snapshot.path(), &serde_json::to_string(&data).map_err(failure)?)
+    check_document(snapshot.path(), &serde_json::to_string(&data).map_err(failure)?)
 }
 
-fn judge(path: &Path, text: &str) -> Result<(), Failure> {
-    judged(path, text)?.iter().for_each(remark);
+fn warn(path: &Path, text: &str) -> Result<(), Failure> {
+    check_document(path, text)?.iter().for_each(remark);
     Ok(())
 }
 
 /// Checks a site document as the plugin would, and returns the warnings.
-fn judged(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
+fn check_document(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
     let place = path.display();
     let record = |index: usize| {
         let document: Value = serde_json::from_str(text).ok()?;
@@ -303,7 +303,7 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     /// Sends one record table after the other, as flux-accounting's plugin expects.
-    fn all(&self, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
+    fn send_tables(&self, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
         let data = self.data;
         let associations = data.associations.iter().cloned().map(AssociationRecord::without_leaf);
         self.send("rec_update", &associations.collect::<Vec<_>>())?;
@@ -345,7 +345,7 @@ impl Sending<'_> {
                     }
                     _ => "",
                 };
-                let error = self.named(&error.to_string());
+                let error = self.name_record(&error.to_string());
                 let said = format!("{}: not all was accepted: {error}{hint}", self.path.display());
                 Err(Failure::Message(said))
             }
@@ -353,11 +353,11 @@ impl Sending<'_> {
     }
 
     /// Adds the path, user and bank to the plugin's refusal of a push.
-    fn told(&self, error: &Failure) -> Failure {
-        Failure::Message(format!("{}: {}", self.path.display(), self.named(&error.to_string())))
+    fn refusal(&self, error: &Failure) -> Failure {
+        Failure::Message(format!("{}: {}", self.path.display(), self.name_record(&error.to_string())))
     }
 
-    fn named(&self, said: &str) -> String {
+    fn name_record(&self, said: &str) -> String {
         with_name(said, |index| {
             let record = self.data.associations.get(index)?;
             Some((record.userid.to_string(), record.bank.clone()))
@@ -392,9 +392,9 @@ mod tests {
 
     #[test]
     fn a_guest_gets_the_reason_of_a_refusal() {
-        let told = |errno| refused(FluxError::Connect { errno, text: "no".to_owned() }).to_string();
-        assert_eq!(told(libc::EPERM), "can't connect to Flux: no: only the instance owner may push");
-        assert_eq!(told(libc::EACCES), "can't connect to Flux: no: only the instance owner may push");
-        assert_eq!(told(libc::ECONNREFUSED), "can't connect to Flux: no");
+        let text = |errno| refused(FluxError::Connect { errno, text: "no".to_owned() }).to_string();
+        assert_eq!(text(libc::EPERM), "can't connect to Flux: no: only the instance owner may push");
+        assert_eq!(text(libc::EACCES), "can't connect to Flux: no: only the instance owner may push");
+        assert_eq!(text(libc::ECONNREFUSED), "can't connect to Flux: no");
     }
 }

@@ -72,7 +72,7 @@ impl Bins {
     }
 
     /// Returns the number of periods that are kept, by association; empty without a database.
-    pub(super) fn kept(&self) -> &[u32] {
+    pub(super) fn kept_periods(&self) -> &[u32] {
         &self.kept
     }
 
@@ -88,7 +88,7 @@ impl Bins {
     }
 
     /// Returns (period, usage) of an association.
-    pub(super) fn of(&self, leaf: NodeId) -> &[(i64, f64)] {
+    pub(super) fn association_bins(&self, leaf: NodeId) -> &[(i64, f64)] {
         self.of.get(leaf.index()).map(Vec::as_slice).unwrap_or_default()
     }
 

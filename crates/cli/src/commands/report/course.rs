@@ -75,11 +75,11 @@ impl Course {
         let leaf = |charge: &Charge| leaves.get(charge.account).copied().flatten();
         let jobs: Vec<(usize, Charge)> =
             charges.jobs.iter().filter_map(|charge| Some((leaf(charge)?, *charge))).collect();
-        Ok(Course::of(&jobs, tree, zone))
+        Ok(Course::from_jobs(&jobs, tree, zone))
     }
 
     /// Creates the course of these jobs, each with the index of its association.
-    fn of(jobs: &[(usize, Charge)], tree: &Tree, zone: &TimeZone) -> Option<Course> {
+    fn from_jobs(jobs: &[(usize, Charge)], tree: &Tree, zone: &TimeZone) -> Option<Course> {
         let begin = jobs.iter().map(|(_, job)| job.from).filter(|from| *from > 0.0).reduce(f64::min)?;
         let end = jobs.iter().map(|(_, job)| job.to).reduce(f64::max)?;
         let (_, step) = STEPS.into_iter().find(|(most, _)| end - begin <= *most)?;
@@ -208,7 +208,7 @@ mod tests {
         TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone")
     }
 
-    fn at(text: &str) -> f64 {
+    fn local(text: &str) -> f64 {
         let local: jiff::civil::DateTime = text.parse().expect("a time");
         seconds(&local.to_zoned(zone()).expect("a time"))
     }
@@ -229,15 +229,15 @@ mod tests {
             (TimeStep::Month, "2025-12-31T00:00", "2026-03-01T00:01", "2025-12", "2026-03", 4),
         ];
         for (step, begin, end, first, last, many) in rows {
-            let (labels, edges) = step.cut(at(begin), at(end), &zone()).expect("steps");
+            let (labels, edges) = step.cut(local(begin), local(end), &zone()).expect("steps");
             let ends = [labels.first(), labels.last()].map(|label| label.map(String::as_str));
             assert_eq!((ends, labels.len()), ([Some(first), Some(last)], many), "{begin}");
             assert_eq!(edges.len(), many + 1);
-            assert!(edges[0] <= at(begin) && edges[many] >= at(end), "{begin}");
+            assert!(edges[0] <= local(begin) && edges[many] >= local(end), "{begin}");
         }
         // The day on which daylight saving time begins has 23 hours.
         let (_, edges) =
-            TimeStep::Day.cut(at("2026-03-29T00:00"), at("2026-03-29T12:00"), &zone()).expect("steps");
+            TimeStep::Day.cut(local("2026-03-29T00:00"), local("2026-03-29T12:00"), &zone()).expect("steps");
         assert_eq!(edges[1] - edges[0], 23.0 * HOUR);
         let (labels, edges) = TimeStep::Hour.cut(0.0, 1e7, &zone()).expect("steps");
         assert_eq!((labels.len(), edges.len()), (MOST, MOST + 1), "the newest of many");

@@ -214,7 +214,7 @@ fn users<'a>(
             .iter()
             .map(|ranking| tree.leaves().map(|leaf| place(ranking, leaf)).collect())
             .collect(),
-        periods: bins.kept().to_vec(),
+        periods: bins.kept_periods().to_vec(),
         lost: Vec::new(),
         even_usage: Vec::new(),
         even_in: Vec::new(),
@@ -222,7 +222,7 @@ fn users<'a>(
     for leaf in tree.leaves() {
         users.nodes.add(tree, first, leaf);
         users.bank.push(tree.parent(leaf).map_or(0, |bank| bank.index() - all));
-        let outlook = outlook::of(tree, first, leaf, bins, forgetting, now);
+        let outlook = outlook::find_outlook(tree, first, leaf, bins, forgetting, now);
         let level = |lost: NodeId| if lost == leaf { -1 } else { lost.index() as i64 - all as i64 };
         users.lost.push(outlook.map(|outlook| level(outlook.lost)));
         users.even_usage.push(outlook.and_then(|outlook| outlook.even_usage).map(Number));

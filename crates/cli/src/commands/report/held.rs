@@ -85,15 +85,15 @@ fn answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>, Failure> {
         Err(refusal) => return Err(refusal.into()),
     };
     let page = jobs::fetch(&flux, &Map::new(), MOST)?;
-    Ok((page.generation > 0).then(|| told(stats.as_ref(), &page, &flux)))
+    Ok((page.generation > 0).then(|| read_jobs(stats.as_ref(), &page, &flux)))
 }
 
-fn told(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> HeldJobsAnswer {
-    of(stats, page, &Words::of(flux, page.now))
+fn read_jobs(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> HeldJobsAnswer {
+    summarize_jobs(stats, page, &Words::of(flux, page.now))
 }
 
 /// Creates the summary from the plugin's answers.
-pub(super) fn of(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> HeldJobsAnswer {
+pub(super) fn summarize_jobs(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> HeldJobsAnswer {
     let held: Vec<&ListedJob> = page.jobs.iter().filter(|row| !row.holds.is_empty()).collect();
     let by_limit: BTreeMap<Word, u64> = match stats {
         Some(stats) => stats.held_by_limit.clone(),

@@ -106,7 +106,7 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
         Some(database) => Course::read(database?, &loaded.tree, &jiff::tz::TimeZone::system())?,
         None => None,
     };
-    let forgetting = Forgetting::of(args.half_life, bins.pace());
+    let forgetting = Forgetting::new(args.half_life, bins.pace());
     progress.phase("asking the plugin", || 0);
     let held = if args.no_jobs { None } else { Some(held::ask(&args.instance, &args.input)) };
     progress.phase("counting", || 0);

@@ -17,7 +17,7 @@ pub(super) struct Forgetting {
 
 impl Forgetting {
     /// Uses `half_life`, or else the periods of the database.
-    pub(super) fn of(half_life: Option<Duration>, pace: Option<Pace>) -> Forgetting {
+    pub(super) fn new(half_life: Option<Duration>, pace: Option<Pace>) -> Forgetting {
         Forgetting { half_life: half_life.map(|half_life| half_life.as_secs_f64()), pace }
     }
 }
@@ -34,7 +34,7 @@ pub(super) struct Outlook {
 }
 
 /// Returns the outlook of an association, or `None` if no level has used more than its share.
-pub(super) fn of(
+pub(super) fn find_outlook(
     tree: &Tree,
     ranking: &Ranking,
     leaf: NodeId,
@@ -50,7 +50,7 @@ pub(super) fn of(
     let level = why::lost(&explanation)?;
     let used = level.detail.usage;
     let even_usage = level.even_usage().filter(|even| *even < used);
-    let (own, bins) = (level.node == leaf, recorded.of(leaf));
+    let (own, bins) = (level.node == leaf, recorded.association_bins(leaf));
     let new = [(0, used)];
     let bins = if own && !bins.is_empty() { bins } else { &new };
     let pace = if own { recorded.pace_of(leaf) } else { forgetting.pace.map(Pace::for_bank) };

@@ -22,7 +22,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use self::history::{History, Size};
-use self::print::{GroupBy, Told};
+use self::print::{GroupBy, ScenarioResult};
 use self::scenarios::{Common, Plan, Sweep, product};
 use crate::fingers;
 use crate::html::page::file;
@@ -129,14 +129,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     let plans = product(&sweeps, site::policy(&site))?;
     let common = Common { scheduler: args.scheduler, depth: args.backfill_depth, ..cluster };
     let (jobs, means) = (trace.jobs().len(), trace.means());
-    let measured = all(args, &trace, &site, &plans, common, &mut progress)?;
-    let told: Vec<Told> = plans
+    let measured = replay_all(args, &trace, &site, &plans, common, &mut progress)?;
+    let results: Vec<ScenarioResult> = plans
         .into_iter()
         .zip(measured)
         .map(|(Plan { name, knobs }, measures)| {
             let settings: Map<String, Value> =
                 knobs.into_iter().map(|knob| (knob.key, knob.text.into())).collect();
-            Told { name, settings: settings.into(), measures }
+            ScenarioResult { name, settings: settings.into(), measures }
         })
         .collect();
     let recorded = (waits.0 > 0).then(|| waits.1 / waits.0 as f64);
@@ -169,11 +169,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     if let Some(report) = &args.report {
         progress.phase("writing", || 0);
-        let page = page::html(&args.title, &args.trace, &told, &facts)?;
+        let page = page::html(&args.title, &args.trace, &results, &facts)?;
         file::replace(report, page.as_bytes())
             .map_err(|error| Failure::Message(format!("{}: {error}", report.display())))?;
     }
-    print::print(args.output, args.by, &told, facts, before, progress)?;
+    print::print(args.output, args.by, &results, facts, before, progress)?;
     Ok(Answer::Yes)
 }
 
@@ -206,8 +206,8 @@ fn history(args: &Args, progress: &mut Progress) -> Result<(History, Common), Fa
         let text = "--nodes is missing: the history does not say how large the cluster is";
         return Err(Failure::Message(text.to_owned()));
     };
-    let told = history.cores.filter(|_| args.nodes.is_none() && args.cores_per_node.is_none());
-    let cores = told.unwrap_or(nodes.saturating_mul(size.cores_per_node.into()));
+    let stated = history.cores.filter(|_| args.nodes.is_none() && args.cores_per_node.is_none());
+    let cores = stated.unwrap_or(nodes.saturating_mul(size.cores_per_node.into()));
     let common = Common { scheduler: args.scheduler, depth: 0, nodes, cores };
     Ok((history, common))
 }
@@ -217,26 +217,26 @@ fn site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<Polic
     let begin = trace.jobs().first().map_or(0.0, |job| job.submit);
     let mut data = if args.input.is_given() {
         match args.input.database() {
-            Some(database) => site::of_database(&mut database?, &args.rules, begin)?,
-            None => site::of_document(&args.input.load(&args.rules, progress)?, !args.policy.is_empty())?,
+            Some(database) => site::from_database(&mut database?, &args.rules, begin)?,
+            None => site::from_document(&args.input.load(&args.rules, progress)?, !args.policy.is_empty())?,
         }
     } else if read::is_database(&args.trace)? {
         let found = crate::site::database::Found { path: args.trace.clone(), by: None };
         let mut database = args.input.wait().open(&found, fairshare_accounting::store::Access::Read)?;
-        site::of_database(&mut database, &args.rules, begin)?
+        site::from_database(&mut database, &args.rules, begin)?
     } else {
-        site::of_trace(trace, &args.rules)?
+        site::from_trace(trace, &args.rules)?
     };
     for note in &data.notes {
         remark(note);
     }
-    site::begin(&mut data, begin);
-    site::settle(trace, &data);
+    site::clear_usage(&mut data, begin);
+    site::assign_jobs(trace, &data);
     Ok(data)
 }
 
 /// Replays all scenarios in parallel and returns their measures in the order of `plans`.
-fn all(
+fn replay_all(
     args: &Args,
     trace: &Trace,
     site: &PolicyData,

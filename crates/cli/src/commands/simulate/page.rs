@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::print::{Facts, Told, document};
+use super::print::{Facts, ScenarioResult, document};
 use crate::html::page::Page;
 use crate::html::simulate;
 
@@ -21,14 +21,19 @@ struct Data<'a> {
 }
 
 /// Returns the page. It has no date and no path, so that the same history makes the same page.
-pub(super) fn html(title: &str, trace: &Path, told: &[Told], facts: &Facts) -> std::io::Result<String> {
+pub(super) fn html(
+    title: &str,
+    trace: &Path,
+    results: &[ScenarioResult],
+    facts: &Facts,
+) -> std::io::Result<String> {
     let name = trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     // The page may be published, so it does not show the directory of the trace.
     let named = |(key, value): &(&'static str, _)| match *key {
         "trace" => ("trace", json!(name)),
         key => (key, serde_json::Value::clone(value)),
     };
-    let simulation = document(told, facts.iter().map(named).collect())?;
+    let simulation = document(results, facts.iter().map(named).collect())?;
     let program = concat!("flux-fairshare ", env!("CARGO_PKG_VERSION"));
     let data = Data { format: 1, program, title, simulation: serde_json::from_slice(&simulation)? };
     Ok(Page { title, body: simulate::BODY, script: simulate::SCRIPT }.html(&serde_json::to_string(&data)?))

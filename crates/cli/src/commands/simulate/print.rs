@@ -39,7 +39,7 @@ pub(super) enum GroupBy {
 pub(super) type Facts = Vec<(&'static str, Value)>;
 
 /// A scenario and its measures.
-pub(super) struct Told {
+pub(super) struct ScenarioResult {
     pub(super) name: String,
     pub(super) settings: Value,
     pub(super) measures: Measures,
@@ -74,11 +74,11 @@ impl Form {
         self.times(&group.wait).into_iter().chain(slowdown)
     }
 
-    fn scenario(self, told: &Told) -> Vec<Cell> {
+    fn scenario(self, result: &ScenarioResult) -> Vec<Cell> {
         let Measures { all, rejected, never, utilisation, jain, behind, makespan, refreshes, .. } =
-            &told.measures;
+            &result.measures;
         let mut row = vec![
-            Cell::Text(told.name.clone()),
+            Cell::Text(result.name.clone()),
             Cell::Count(all.jobs as u64),
             Cell::Count(*rejected as u64),
             Cell::Count(*never as u64),
@@ -92,11 +92,11 @@ impl Form {
         row
     }
 
-    fn groups(self, told: &Told, by: Option<GroupBy>) -> Vec<Vec<Cell>> {
-        let banks = told.measures.banks.iter().map(|(bank, (group, share))| {
+    fn groups(self, result: &ScenarioResult, by: Option<GroupBy>) -> Vec<Vec<Cell>> {
+        let banks = result.measures.banks.iter().map(|(bank, (group, share))| {
             ("bank", bank.to_string(), group, Some(share.promised), share.delivered)
         });
-        let sizes = told.measures.sizes.iter().map(|(most, group)| {
+        let sizes = result.measures.sizes.iter().map(|(most, group)| {
             let name =
                 if *most == 1 { "1 core".to_owned() } else { format!("{} to {most} cores", most / 4 + 1) };
             ("size", name, group, None, None)
@@ -104,7 +104,7 @@ impl Form {
         let wanted = |kind: &str| by.is_none_or(|by| by.as_ref() == kind);
         let rows = banks.chain(sizes).filter(|(kind, ..)| wanted(kind));
         rows.map(|(kind, name, group, promised, delivered)| {
-            let mut row = vec![Cell::Text(told.name.clone())];
+            let mut row = vec![Cell::Text(result.name.clone())];
             row.extend(by.is_none().then(|| Cell::Text(kind.to_owned())));
             row.extend([Cell::Text(name), Cell::Count(group.jobs as u64), promised.into(), delivered.into()]);
             row.extend(self.group(group));
@@ -128,7 +128,7 @@ fn spreads() -> [Column<'static>; 8] {
     ]
 }
 
-fn of_scenarios() -> Vec<Column<'static>> {
+fn scenario_columns() -> Vec<Column<'static>> {
     let mut columns = vec![
         column("scenario", "Scenario", Style::Text),
         column("jobs", "Jobs", Style::Count),
@@ -146,7 +146,7 @@ fn of_scenarios() -> Vec<Column<'static>> {
     columns
 }
 
-fn of_groups(by: Option<GroupBy>) -> Vec<Column<'static>> {
+fn group_columns(by: Option<GroupBy>) -> Vec<Column<'static>> {
     let mut columns = vec![column("scenario", "Scenario", Style::Text)];
     columns.extend(by.is_none().then(|| column("by", "By", Style::Text)));
     let title = match by {
@@ -165,40 +165,40 @@ fn of_groups(by: Option<GroupBy>) -> Vec<Column<'static>> {
 
 /// Returns the report: the facts, a row for each scenario, and rows for groups. If `by` is `None`, the groups are banks and
 /// sizes; if `people` is false, numbers have full precision.
-fn report(told: &[Told], mut facts: Facts, by: Option<GroupBy>, people: bool) -> Report<'_> {
+fn report(results: &[ScenarioResult], mut facts: Facts, by: Option<GroupBy>, people: bool) -> Report<'_> {
     let form = Form { people };
     let settings: Vec<Value> =
-        told.iter().map(|told| json!({"scenario": told.name, "settings": told.settings})).collect();
+        results.iter().map(|result| json!({"scenario": result.name, "settings": result.settings})).collect();
     facts.push(("settings", settings.into()));
     let rows = Rows {
         key: "scenarios",
-        columns: of_scenarios(),
-        rows: Box::new(told.iter().map(move |told| form.scenario(told))),
+        columns: scenario_columns(),
+        rows: Box::new(results.iter().map(move |result| form.scenario(result))),
     };
     let groups = Rows {
         key: "groups",
-        columns: of_groups(by),
-        rows: Box::new(told.iter().flat_map(move |told| form.groups(told, by))),
+        columns: group_columns(by),
+        rows: Box::new(results.iter().flat_map(move |result| form.groups(result, by))),
     };
     Report { facts, rows, more: Some(groups), ..Report::default() }
 }
 
 /// Returns the JSON document that `--json` prints.
-pub(super) fn document(told: &[Told], facts: Facts) -> std::io::Result<Vec<u8>> {
-    report(told, facts, None, false).into_json()
+pub(super) fn document(results: &[ScenarioResult], facts: Facts) -> std::io::Result<Vec<u8>> {
+    report(results, facts, None, false).into_json()
 }
 
 pub(super) fn print(
     output: OutputArgs,
     by: Option<GroupBy>,
-    told: &[Told],
+    results: &[ScenarioResult],
     facts: Facts,
     before: Vec<String>,
     progress: Progress,
 ) -> std::io::Result<()> {
     let people = output.is_table();
     let shown = by.or((people).then_some(GroupBy::Bank)).filter(|_| !output.json);
-    let mut report = Report { before, ..report(told, facts, shown, people) };
+    let mut report = Report { before, ..report(results, facts, shown, people) };
     if !people && !output.json && by.is_some() {
         report.rows = report.more.take().unwrap_or(report.rows);
     }
@@ -228,7 +228,7 @@ pub(super) fn span(seconds: f64) -> String {
 mod tests {
     #[test]
     fn times_have_a_unit_in_which_they_are_small() {
-        let told = [0.0, 0.04, 89.0, 90.0, 5399.0, 5400.0, 129_600.0, 1e8].map(super::span);
-        assert_eq!(told, ["0 s", "0.0 s", "89.0 s", "1.5 min", "90.0 min", "1.5 h", "1.5 d", "1,157 d"]);
+        let spans = [0.0, 0.04, 89.0, 90.0, 5399.0, 5400.0, 129_600.0, 1e8].map(super::span);
+        assert_eq!(spans, ["0 s", "0.0 s", "89.0 s", "1.5 min", "90.0 min", "1.5 h", "1.5 d", "1,157 d"]);
     }
 }

@@ -37,16 +37,16 @@ fn open(path: &Path) -> std::io::Result<HistoryFile> {
 
 /// Returns true for an accounting database.
 pub(super) fn is_database(path: &Path) -> Result<bool, Failure> {
-    Ok(matches!(open(path).map_err(|error| at(path, &error))?, HistoryFile::Database))
+    Ok(matches!(open(path).map_err(|error| file_failure(path, &error))?, HistoryFile::Database))
 }
 
-fn at(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+fn file_failure(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Message(format!("{}: {error}", path.display()))
 }
 
 /// Returns nodes and cores of the cluster, if the header of a trace states them.
 pub(super) fn cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure> {
-    let HistoryFile::Swf(lines) = open(path).map_err(|error| at(path, &error))? else {
+    let HistoryFile::Swf(lines) = open(path).map_err(|error| file_failure(path, &error))? else {
         return Ok((None, None));
     };
     Ok(swf::cluster(lines))
@@ -55,8 +55,10 @@ pub(super) fn cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure
 /// Reads all jobs, sorted by submit time.
 pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Failure> {
     let mut history = History::default();
-    match open(path).map_err(|error| at(path, &error))? {
-        HistoryFile::Swf(lines) => swf::read(lines, size, &mut history).map_err(|error| at(path, &error))?,
+    match open(path).map_err(|error| file_failure(path, &error))? {
+        HistoryFile::Swf(lines) => {
+            swf::read(lines, size, &mut history).map_err(|error| file_failure(path, &error))?
+        }
         HistoryFile::Database => {
             let mut database = wait.open(&Found { path: path.to_owned(), by: None }, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
@@ -64,7 +66,7 @@ pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Fa
         }
     }
     if history.trace.jobs().is_empty() {
-        return Err(at(path, &"it has no jobs"));
+        return Err(file_failure(path, &"it has no jobs"));
     }
     history.trace.sort();
     Ok(history)

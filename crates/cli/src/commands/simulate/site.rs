@@ -19,7 +19,7 @@ const NUMBERED_FROM: i64 = 1_000_000_000;
 const HALF_LIFE: f64 = 604_800.0;
 
 /// Returns the site document of a database.
-pub(super) fn of_database(database: &mut Database, rules: &Rules, now: f64) -> Result<PolicyData, Failure> {
+pub(super) fn from_database(database: &mut Database, rules: &Rules, now: f64) -> Result<PolicyData, Failure> {
     let snapshot = database.snapshot().map_err(failure)?;
     let mut data = snapshot.policy_data(now).map_err(failure)?;
     let options = rules.over(snapshot.site_policy().map_err(failure)?)?;
@@ -66,7 +66,7 @@ pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
 }
 
 /// Returns the site document of a tree document, without limits; usage counts cores. `is_chosen` is true if --policy is given.
-pub(super) fn of_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData, Failure> {
+pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData, Failure> {
     let tree = &loaded.tree;
     let policy = if is_chosen { loaded.policy } else { loaded.decided()? };
     let mut data = empty(&SitePolicy { policy, options: loaded.options });
@@ -108,7 +108,7 @@ fn number_in(name: &str) -> Option<i64> {
 }
 
 /// Returns a flat site: a bank for each group of the history, and an association for each user of the group, with one share each.
-pub(super) fn of_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failure> {
+pub(super) fn from_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failure> {
     let mut data =
         empty(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
     let mut homes: BTreeMap<UserId, &str> = BTreeMap::new();
@@ -134,7 +134,7 @@ pub(super) fn of_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failu
 }
 
 /// Assigns each job to the association that it names, or else to the user's default bank.
-pub(super) fn settle(trace: &mut Trace, data: &PolicyData) {
+pub(super) fn assign_jobs(trace: &mut Trace, data: &PolicyData) {
     let known: HashSet<(i64, &str)> =
         data.associations.iter().map(|record| (record.userid, record.bank.as_str())).collect();
     let homes: HashMap<i64, &str> =
@@ -148,7 +148,7 @@ pub(super) fn settle(trace: &mut Trace, data: &PolicyData) {
 }
 
 /// Clears all usage at `now`, the beginning of the history. Also clears projects, which do not affect priorities, limits or usage.
-pub(super) fn begin(data: &mut PolicyData, now: f64) {
+pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
     for record in &mut data.associations {
         record.projects = String::new();
         record.def_project = String::new();

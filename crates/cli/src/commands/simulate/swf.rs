@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use fairshare_simulate::Job;
 
-    fn of(text: &str) -> Result<History, String> {
+    fn parse(text: &str) -> Result<History, String> {
         let mut history = History::default();
         let size = Size { cores_per_node: 4, whole_nodes: false };
         read(text.as_bytes(), size, &mut history)?;
@@ -154,12 +154,12 @@ mod tests {
 
     #[test]
     fn each_line_is_read_as_a_job() {
-        let history = of("; MaxProcs: 100\n;MaxNodes:25 (5)\n; UnixStartTime: 1000\n\
+        let history = parse("; MaxProcs: 100\n;MaxNodes:25 (5)\n; UnixStartTime: 1000\n\
              1 5 3 60 6 -1 -1 8 120 -1 1 7 3 -1 2 -1 -1 -1\n 2 1 -1 10.5 -1 -1 -1 2 -1 -1 0 -1 -1 -1 -1 -1 -1 -1\n")
         .unwrap();
         assert_eq!((history.cores, history.nodes, history.skipped), (Some(100), Some(25), 0));
-        let told = |job: &Job| (job.submit, job.run, job.walltime, job.nodes, job.cores);
-        let jobs: Vec<_> = history.trace.jobs().iter().map(told).collect();
+        let parsed = |job: &Job| (job.submit, job.run, job.walltime, job.nodes, job.cores);
+        let jobs: Vec<_> = history.trace.jobs().iter().map(parsed).collect();
         assert_eq!(jobs, [(1001.0, 10.5, 10.5, 1, 2), (1005.0, 60.0, 120.0, 2, 6)]);
         let parties: Vec<_> = history.trace.parties().iter().map(|party| format!("{party:?}")).collect();
         assert!(
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn partial_executions_and_jobs_that_never_ran_are_left_out() {
-        let history = of(
+        let history = parse(
             "1 5 3 60 6 -1 -1 8 120 -1 3 7 3 -1 2 -1 -1 -1\n2 5 3 -1 6 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n\
              3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n",
         );
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn an_invalid_number_is_reported_with_its_line() {
         let line = |submit: &str, wait: &str, run: &str, user: &str| {
-            of(&format!("; x\n1 {submit} {wait} {run} 6 -1 -1 8 1e300 -1 1 {user} 3 -1 2 -1 -1 -1\n"))
+            parse(&format!("; x\n1 {submit} {wait} {run} 6 -1 -1 8 1e300 -1 1 {user} 3 -1 2 -1 -1 -1\n"))
         };
         for (submit, wait, run, user, told) in [
             ("1e18", "0", "9", "7", "the submit time is 1e18 s; at most 1e11 s are read"),
@@ -197,7 +197,7 @@ mod tests {
         let most = line("1e11", "1e11", "3.15576e8", "4294967294").unwrap();
         assert_eq!((most.trace.jobs().len(), most.waits), (1, (1, 1e11)));
         // An invalid start time is ignored.
-        let started = of("; UnixStartTime: 1e300\n1 5 -1 9 6 -1 -1 8 9 -1 1 7 3 -1 2 -1 -1 -1\n").unwrap();
+        let started = parse("; UnixStartTime: 1e300\n1 5 -1 9 6 -1 -1 8 9 -1 1 7 3 -1 2 -1 -1 -1\n").unwrap();
         assert_eq!(started.trace.jobs()[0].submit, 5.0);
     }
 
@@ -216,14 +216,15 @@ mod tests {
             "line 1: over 64 KiB long; the Standard Workload Format has a line of 18 numbers a job";
         let size = Size { cores_per_node: 4, whole_nodes: false };
         let mut endless = Endless(0);
-        let told = read(std::io::BufReader::new(&mut endless), size, &mut History::default()).err().unwrap();
-        assert_eq!(told, too_long);
+        let parsed =
+            read(std::io::BufReader::new(&mut endless), size, &mut History::default()).err().unwrap();
+        assert_eq!(parsed, too_long);
         assert_eq!(cluster(std::io::BufReader::new(&mut endless)), (None, None));
         assert!(endless.0 < 1 << 20, "{} bytes were read", endless.0);
         // A line of the greatest length is accepted.
         let longest = format!(";{}\n", " ".repeat(LONGEST_LINE - 2));
-        assert_eq!(of(&longest.repeat(2)).unwrap().trace.jobs().len(), 0);
-        assert_eq!(of(&longest.replace('\n', " \n")).err().unwrap(), too_long);
+        assert_eq!(parse(&longest.repeat(2)).unwrap().trace.jobs().len(), 0);
+        assert_eq!(parse(&longest.replace('\n', " \n")).err().unwrap(), too_long);
         let header = longest.clone() + "; MaxProcs: 100\n";
         assert_eq!(cluster(header.as_bytes()), (None, Some(100)));
     }
@@ -233,8 +234,8 @@ mod tests {
         for text in
             ["; x\n1 2 3\n", "; x\n1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n", "\nname,user\n"]
         {
-            let told = of(text).err().unwrap();
-            assert_eq!(told, "line 2: expected 18 numbers, as the Standard Workload Format has them");
+            let parsed = parse(text).err().unwrap();
+            assert_eq!(parsed, "line 2: expected 18 numbers, as the Standard Workload Format has them");
         }
     }
 }

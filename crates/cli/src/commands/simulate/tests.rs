@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::page;
-use super::print::{Told, document};
+use super::print::{ScenarioResult, document};
 use crate::html::page::tests::taken_apart;
 use crate::html::page::text;
 use fairshare_simulate::{BankShare, Group, Measures, Spread};
@@ -21,7 +21,7 @@ const NAMES: [&str; 6] = [
 ];
 
 /// Returns the result of a scenario `name`.
-fn told(name: &str) -> Told {
+fn named_result(name: &str) -> ScenarioResult {
     let spread = Spread { mean: 90.0, p50: 60.0, p95: 200.0, p99: f64::INFINITY };
     let group = Group { jobs: 3, wait: spread, slowdown: spread };
     let share = BankShare { promised: 0.25, delivered: None };
@@ -32,7 +32,7 @@ fn told(name: &str) -> Told {
         jain: None,
         ..Measures::default()
     };
-    Told { name: name.to_owned(), settings: json!({ name: name }), measures }
+    ScenarioResult { name: name.to_owned(), settings: json!({ name: name }), measures }
 }
 
 fn facts(trace: &str) -> super::print::Facts {
@@ -41,7 +41,7 @@ fn facts(trace: &str) -> super::print::Facts {
 
 #[test]
 fn names_never_leave_the_data() {
-    let all: Vec<Told> = NAMES.into_iter().map(told).collect();
+    let all: Vec<ScenarioResult> = NAMES.into_iter().map(named_result).collect();
     let title = "</title><script>\u{202e}&\"}";
     let trace = format!("/home/ann/{}", NAMES[1]);
     let (inside, around) =
@@ -57,7 +57,7 @@ fn names_never_leave_the_data() {
     assert_eq!(groups.len(), NAMES.len() * (NAMES.len() + 2));
     assert_eq!(groups[0]["wait_p99"], json!("inf"));
     // Except for the data, all pages are equal.
-    let plain = page::html("plain", Path::new("x"), &[told("y")], &facts("x")).expect("a page");
+    let plain = page::html("plain", Path::new("x"), &[named_result("y")], &facts("x")).expect("a page");
     assert_eq!(around.replace(&text(title), "plain"), taken_apart(&plain).1);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare standing`: the place, the limits and their use of an association.
 
-pub(super) mod one;
+pub(super) mod association;
 #[cfg(test)]
 mod tests;
 
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         None => (None, ""),
     };
     let bank = args.bank.as_deref().or((!of.is_empty()).then_some(of));
-    let document = match fetch(&flux, &wanted(args.all, user, bank), usize::MAX) {
+    let document = match fetch(&flux, &request(args.all, user, bank), usize::MAX) {
         Ok(document) => document,
         Err(Refusal::No(text)) => {
             remark(text);
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         if standing.heading.generation == 0 {
             remark(NO_DATA);
         } else {
-            remark(nobody(args, user, bank, &words));
+            remark(missing_text(args, user, bank, &words));
         }
         return Ok(Answer::No);
     }
@@ -96,15 +96,15 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-fn wanted(all: bool, user: Option<u32>, bank: Option<&str>) -> Map<String, Value> {
-    let mut wanted = Map::new();
-    wanted.extend(user.map(|user| ("user".to_owned(), json!(user))));
-    wanted.extend(bank.map(|bank| ("bank".to_owned(), json!(bank))));
-    wanted.extend(all.then(|| ("all".to_owned(), json!(true))));
-    wanted
+fn request(all: bool, user: Option<u32>, bank: Option<&str>) -> Map<String, Value> {
+    let mut request = Map::new();
+    request.extend(user.map(|user| ("user".to_owned(), json!(user))));
+    request.extend(bank.map(|bank| ("bank".to_owned(), json!(bank))));
+    request.extend(all.then(|| ("all".to_owned(), json!(true))));
+    request
 }
 
-fn nobody(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>) -> String {
+fn missing_text(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>) -> String {
     let bank = bank.map(|bank| format!(" in bank {bank}")).unwrap_or_default();
     match user {
         Some(user) => format!("{} has no association{bank}", words.user(user)),

@@ -69,9 +69,9 @@ pub(super) fn run(args: &Args) -> Outcome {
             return Ok(Answer::No);
         }
     };
-    let summary = Summary::of(&state);
+    let summary = Summary::new(&state);
     if args.output.is_table() && args.user.is_empty() && args.bank.is_empty() {
-        tell(args, &state, &summary, check.as_ref())?;
+        print_summary(args, &state, &summary, check.as_ref())?;
     } else {
         print(args, &state, &summary, check.as_ref(), &selected)?;
     }
@@ -129,7 +129,12 @@ fn age(state: &State) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(now.as_secs_f64() - updated).unwrap_or_default())
 }
 
-fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) -> std::io::Result<()> {
+fn print_summary(
+    args: &Args,
+    state: &State,
+    summary: &Summary,
+    check: Option<&Check>,
+) -> std::io::Result<()> {
     let mut out = stdout().lock();
     let mut line = |key: &str, text: String| writeln!(out, "{key:<13} {}", printable(&text));
     let whose = match (&state.version, check) {

@@ -80,7 +80,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Sums up the associations of `state`.
-    pub(crate) fn of(state: &State) -> Summary {
+    pub(crate) fn new(state: &State) -> Summary {
         let all = || state.mf_priority_map.iter().flat_map(|user| &user.banks);
         let sum = |value: fn(&Association) -> i64| all().map(value).sum();
         let mut by_limit = BTreeMap::new();

@@ -147,7 +147,7 @@ impl Begun<'_> {
 
 impl Stored {
     /// Passes messages about unreadable records to `note`.
-    pub(crate) fn tell(&self, path: &Path, note: &mut dyn FnMut(String)) {
+    pub(crate) fn note_unreadable(&self, path: &Path, note: &mut dyn FnMut(String)) {
         let all = [Some(&self.fetched), self.copied.as_ref()].into_iter().flatten();
         let unreadable: Vec<_> = all.flat_map(|fetched| &fetched.unreadable).collect();
         for one in unreadable.iter().take(NAMED) {

@@ -5,7 +5,7 @@ mod arguments;
 mod done;
 mod fetch;
 mod steps;
-mod told;
+mod summary;
 mod watch;
 
 use std::io::{IsTerminal, Write, stderr};
@@ -18,7 +18,7 @@ use crate::ui::messages::remark;
 pub(super) use arguments::Args;
 use arguments::Step;
 use steps::store_all;
-use told::{print, summary};
+use summary::{print_dry_run, summary};
 
 pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let done = store_all(args, &mut |text| remark(text))?;
     if args.dry_run {
-        print(args, &done)?;
+        print_dry_run(args, &done)?;
         return Ok(Answer::Yes);
     }
     let verbose = args.verbose || stderr().is_terminal();

@@ -4,7 +4,7 @@
 use super::arguments::{Args, Step};
 use super::done::Done;
 use super::fetch::Fetch;
-use super::told::tell;
+use super::summary::warn_of_tally;
 use crate::clock::now;
 use crate::commands::push;
 use crate::outcome::{Failure, failure};
@@ -53,7 +53,7 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
         }
         if args.dry_run {
             if args.asks(Step::Push) {
-                push::judged_snapshot(&snapshot, now(args.now))?.into_iter().for_each(&mut *note);
+                push::check_snapshot(&snapshot, now(args.now))?.into_iter().for_each(&mut *note);
             }
             drop(snapshot);
         } else {
@@ -62,10 +62,10 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
         }
     }
     if let Some(stored) = &done.fetched {
-        stored.tell(args.database.path(), note);
+        stored.note_unreadable(args.database.path(), note);
     }
     if let Some(plan) = &done.usage {
-        tell(args, &plan.tally, note);
+        warn_of_tally(args, &plan.tally, note);
     }
     Ok(done)
 }

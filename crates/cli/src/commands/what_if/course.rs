@@ -252,8 +252,8 @@ impl Followed {
             })
             .collect();
         let wide = places.iter().map(String::len).max().unwrap_or(0);
-        let who = format!("{} in bank {}", printable(tree.name(node)), printable(bank_of(tree, node)));
-        let mut lines = vec![format!("The fair-share of {who}, 0 to 1:")];
+        let name = format!("{} in bank {}", printable(tree.name(node)), printable(bank_of(tree, node)));
+        let mut lines = vec![format!("The fair-share of {name}, 0 to 1:")];
         let mark = if screen.unicode { "█" } else { "#" };
         for (step, place) in self.steps.iter().zip(&places) {
             let fairshare = step.fairshare.unwrap_or(0.0);

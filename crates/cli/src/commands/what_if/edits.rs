@@ -125,7 +125,7 @@ impl FromStr for NewUser {
 impl Edits<'_> {
     /// Returns the tree with all changes, and a description of each.
     pub(super) fn apply(&self, loaded: &Loaded) -> Result<(Tree, Vec<String>), Failure> {
-        let mut told = Vec::new();
+        let mut texts = Vec::new();
         let mut tree = if self.users.is_empty() {
             loaded.tree.clone()
         } else {
@@ -135,7 +135,7 @@ impl Edits<'_> {
                     return Err(unknown(&loaded.no_bank(&new.bank)));
                 }
                 builder.association(&new.user, &new.bank, new.shares, Some(0.0), true);
-                told.push(format!(
+                texts.push(format!(
                     "a new user {} in bank {}, with {}",
                     new.user,
                     new.bank,
@@ -150,25 +150,26 @@ impl Edits<'_> {
                 fairshare::Shares::Count(count) => number(count),
                 fairshare::Shares::Parent => in_words(fairshare::Shares::Parent),
             };
-            told.push(format!("{}: {} instead of {was}", edit.name, in_words(edit.shares)));
+            texts.push(format!("{}: {} instead of {was}", edit.name, in_words(edit.shares)));
             tree.set_shares(node, edit.shares);
         }
         for edit in self.used {
             let leaf = one_user(&tree, &edit.name)?;
             let now = tree.own_usage(leaf).unwrap_or(0.0);
-            let then =
-                edit.of(now, loaded.unit).map_err(|text| Failure::Message(format!("--usage: {text}")))?;
+            let then = edit
+                .changed_usage(now, loaded.unit)
+                .map_err(|text| Failure::Message(format!("--usage: {text}")))?;
             let words = (loaded.unit.amount(then), loaded.unit.figure(now));
-            told.push(format!("{}: {} used instead of {}", edit.name, words.0, words.1));
+            texts.push(format!("{}: {} used instead of {}", edit.name, words.0, words.1));
             tree.set_usage(leaf, then).map_err(failure)?;
         }
-        Ok((tree, told))
+        Ok((tree, texts))
     }
 }
 
 impl Used {
     /// Returns the new usage of a user with the usage `now`.
-    fn of(&self, now: f64, unit: Unit) -> Result<f64, String> {
+    fn changed_usage(&self, now: f64, unit: Unit) -> Result<f64, String> {
         let amount = match self.amount {
             Amount::Plain(amount) => amount,
             Amount::Part(part) => now * part,

@@ -88,14 +88,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     args.rules.apply_to(&[policy_before, policy])?;
     let before = rank(source, &loaded.tree, policy_before, &options)?;
     let edits = Edits { shares: &args.shares, used: &args.used, users: &args.add_user };
-    let (mut tree, mut told) = edits.apply(&loaded)?;
+    let (mut tree, mut texts) = edits.apply(&loaded)?;
     if policy_before != policy {
-        told.push(format!("policy {policy} instead of {policy_before}"));
+        texts.push(format!("policy {policy} instead of {policy_before}"));
     }
     let mut after = rank(source, &tree, policy, &options)?;
     let mut course = None;
     if let Some(later) = args.later {
-        told.push(args.in_words(later));
+        texts.push(args.in_words(later));
         let rule = Forecast::new(&args.input, &loaded, &tree, &args.idle, args.half_life)?;
         course = Some(rule.follow(&mut tree, &mut after, later.as_secs_f64())?);
     }
@@ -118,7 +118,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut facts = vec![
         ("policies", vec![policy_before.name(), policy.name()].into()),
         ("options", options_json(&options)),
-        ("changes", told.clone().into()),
+        ("changes", texts.clone().into()),
     ];
     facts.extend(moves.facts());
     facts.extend(loaded.source_fact());
@@ -129,7 +129,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         report.hide(moves::FOR_PROGRAMS);
         let screen = args.output.screen();
         report.before.extend(loaded.head(args.input.source()));
-        report.before.extend(told.iter().map(|change| format!("If: {change}")));
+        report.before.extend(texts.iter().map(|change| format!("If: {change}")));
         report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
         report.drawing = course.map(|course| course.plot(&tree, &screen)).unwrap_or_default();
     }
@@ -139,10 +139,10 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 impl Args {
     fn in_words(&self, later: Duration) -> String {
-        let who = match self.idle.as_slice() {
+        let idle = match self.idle.as_slice() {
             [] => "all users idle".to_owned(),
             names => format!("{} idle", names.join(", ")),
         };
-        format!("{} later, {who}", duration(later.as_secs_f64()))
+        format!("{} later, {idle}", duration(later.as_secs_f64()))
     }
 }

@@ -2,13 +2,13 @@
 //! `flux fairshare why`: explains a fair-share, the order of two users or banks, a job, or the order of two jobs.
 
 mod arguments;
+mod compare;
+mod explain;
 pub(super) mod job;
 mod json;
-mod one;
 mod outlook;
 mod site;
 mod text;
-mod two;
 
 use std::io::Write;
 
@@ -26,10 +26,10 @@ use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
 use crate::ui::suggest::did_you_mean;
 pub(super) use arguments::Args;
+pub(super) use explain::lost;
 use fairshare::{NodeId, NodeKind, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Pace, UsageBin};
-pub(super) use one::lost;
 pub(super) use outlook::when_below;
 use site::Site;
 
@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             document.insert("associations".to_owned(), list.into());
         }
         [first, second] => {
-            let (a, b) = (one(tree, first)?, one(tree, second)?);
+            let (a, b) = (single_node(tree, first)?, single_node(tree, second)?);
             let comparison = ranking.compare(tree, a, b).ok_or_else(|| {
                 let names = [first.0, second.0].map(printable);
                 let [first, second] = &names;
@@ -187,7 +187,7 @@ fn missing(tree: &Tree, name: &str) -> String {
     elsewhere.unwrap_or_else(|| no_user(tree, name))
 }
 
-fn one(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failure> {
+fn single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failure> {
     match found.as_slice() {
         [node] => Ok(*node),
         several => {

@@ -42,17 +42,17 @@ impl Site<'_> {
                 let because = match values {
                     Some((own_value, value)) => format!(
                         ": {} has {} {}, {} has {}",
-                        self.who(other.node),
+                        self.full_name(other.node),
                         self.value_name(),
                         self.value(value),
-                        self.who(own.node),
+                        self.full_name(own.node),
                         self.value(own_value),
                     ),
                     None => String::new(),
                 };
-                format!("Just ahead is {} ({place}){because}.", self.who(ahead))
+                format!("Just ahead is {} ({place}){because}.", self.full_name(ahead))
             }
-            _ => format!("Just ahead is {} ({place}).", self.who(ahead)),
+            _ => format!("Just ahead is {} ({place}).", self.full_name(ahead)),
         };
         self.line(&text, out)?;
         self.change(node, ahead, out)
@@ -92,7 +92,7 @@ impl Site<'_> {
                 self.unit.amount(low.detail.usage)
             )
         });
-        let (low, high) = (self.who(low.node), self.who(high.node));
+        let (low, high) = (self.full_name(low.node), self.full_name(high.node));
         match (shares, usage) {
             (None, None) => format!("{low} would come before {high} only once {high} uses something."),
             (shares, usage) => {
@@ -148,7 +148,7 @@ impl Site<'_> {
             &format!(
                 "Given the usage of its siblings, the share of {} is {}. Its usage is back there {when}, {idle} while the \
                  others continue as before.",
-                self.who(level.node),
+                self.full_name(level.node),
                 self.unit.amount(even),
             ),
             out,

@@ -22,7 +22,7 @@ fn shares(shares: Shares) -> Cell {
 }
 
 impl Site<'_> {
-    pub(super) fn who(&self, node: NodeId) -> String {
+    pub(super) fn full_name(&self, node: NodeId) -> String {
         match self.tree.kind(node) {
             NodeKind::Bank => format!("bank {}", self.name(node)),
             NodeKind::Association => {
@@ -163,19 +163,19 @@ impl Site<'_> {
     /// Prints a level: its shares, its usage with the largest users, and its value.
     pub(super) fn level(&self, level: &Level, out: &mut dyn Write) -> io::Result<()> {
         let detail = &level.detail;
-        let who = self.who(level.node);
+        let name = self.full_name(level.node);
         if !self.counts(level.node) {
-            return self.item(&format!("{who} is inactive: neither its shares nor its usage count"), out);
+            return self.item(&format!("{name} is inactive: neither its shares nor its usage count"), out);
         }
         let promised = match detail.shares {
-            Shares::Count(0) => format!("{who} has no shares"),
+            Shares::Count(0) => format!("{name} has no shares"),
             Shares::Count(own) if level.sibling_shares > 0.0 => {
                 let part = percent(own as f64 / level.sibling_shares);
                 let all = number(format!("{:.0}", level.sibling_shares));
-                format!("{who} has {} of {all} shares ({part})", number(own))
+                format!("{name} has {} of {all} shares ({part})", number(own))
             }
-            Shares::Count(_) => format!("{who} has no shares"),
-            Shares::Parent => format!("{who} has no shares of their own (fairshare=parent)"),
+            Shares::Count(_) => format!("{name} has no shares"),
+            Shares::Parent => format!("{name} has no shares of their own (fairshare=parent)"),
         };
         self.item(&promised, out)?;
         let (used, all) = level.counted;

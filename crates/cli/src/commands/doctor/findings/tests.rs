@@ -51,19 +51,19 @@ fn codes(found: &[Finding]) -> Vec<&str> {
 }
 
 #[test]
-fn of_a_healthy_site_nothing_is_told() {
-    assert_eq!(of_books(&books(healthy()), NOW, STALE), []);
+fn a_healthy_site_has_no_findings() {
+    assert_eq!(check_database(&books(healthy()), NOW, STALE), []);
 }
 
 /// Sets a value in the healthy site, and returns the findings.
 fn with(pointer: &str, value: Value) -> Vec<Finding> {
     let mut data = healthy();
     *data.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
-    of_books(&books(data), NOW, STALE)
+    check_database(&books(data), NOW, STALE)
 }
 
 #[test]
-fn each_trouble_of_a_database_is_told_by_its_name() {
+fn each_problem_of_a_database_has_its_own_finding() {
     for (pointer, value, expected) in [
         ("/associations/0/def_bank", json!("B"), &["no-default-bank"][..]),
         ("/associations/0/queues", json!("batch,fast"), &["unknown-queues"]),
@@ -96,31 +96,31 @@ fn each_trouble_of_a_database_is_told_by_its_name() {
     for factor in data["priority_factors"].as_array_mut().unwrap() {
         factor["weight"] = json!(0);
     }
-    assert_eq!(codes(&of_books(&books(data), NOW, STALE)), ["no-weights"]);
+    assert_eq!(codes(&check_database(&books(data), NOW, STALE)), ["no-weights"]);
 }
 
 #[test]
-fn old_usage_and_a_decay_that_is_behind_are_told() {
+fn old_usage_and_late_decay_are_found() {
     let mut old = books(healthy());
     old.counted = Some(NOW - STALE - 1.0);
-    assert_eq!(codes(&of_books(&old, NOW, STALE)), ["usage-old"]);
+    assert_eq!(codes(&check_database(&old, NOW, STALE)), ["usage-old"]);
     // The stored end of the period is the start of the present one, except in a site's first period.
     let mut within = books(healthy());
     for since in [1.0, STALE + 1.0, within.pace.period, within.pace.period + STALE] {
         within.pace.boundary = Some(NOW - since);
-        assert_eq!(of_books(&within, NOW, STALE), [], "{since} s after a boundary");
+        assert_eq!(check_database(&within, NOW, STALE), [], "{since} s after a boundary");
     }
     let mut behind = books(healthy());
     behind.pace.boundary = Some(NOW - behind.pace.period - STALE - 1.0);
-    assert_eq!(codes(&of_books(&behind, NOW, STALE)), ["decay-behind"]);
+    assert_eq!(codes(&check_database(&behind, NOW, STALE)), ["decay-behind"]);
     // flux-accounting's rule does not store the time of a run.
     let mut unknown = books(healthy());
     (unknown.counted, unknown.pace.boundary) = (None, None);
-    assert_eq!(of_books(&unknown, NOW, STALE), []);
+    assert_eq!(check_database(&unknown, NOW, STALE), []);
 }
 
 #[test]
-fn only_the_first_are_named_and_all_are_counted() {
+fn a_finding_names_the_first_users_and_counts_all() {
     let mut data = healthy();
     let all: Vec<Value> = (0..12)
         .map(|id| {
@@ -130,7 +130,7 @@ fn only_the_first_are_named_and_all_are_counted() {
         })
         .collect();
     data["associations"] = all.into();
-    let found = of_books(&books(data), NOW, STALE);
+    let found = check_database(&books(data), NOW, STALE);
     assert_eq!((found[0].count, found[0].whom.len()), (12, MOST));
     assert_eq!(found[0].whom[0], "u0 in A");
 }
@@ -152,10 +152,10 @@ fn loaded(change: impl FnOnce(&mut Value)) -> Instance {
 }
 
 #[test]
-fn each_trouble_of_a_plugin_is_told_by_its_name() {
+fn each_problem_of_a_plugin_has_its_own_finding() {
     let data: PolicyData = serde_json::from_value(healthy()).unwrap();
     let told = |instance: &Instance| -> Vec<&str> {
-        of_instance(instance, Some(&data), NOW, STALE).iter().map(|finding| finding.code).collect()
+        check_instance(instance, Some(&data), NOW, STALE).iter().map(|finding| finding.code).collect()
     };
     assert_eq!(told(&loaded(|_| ())), Vec::<&str>::new());
     for (key, value, expected) in [
@@ -180,12 +180,12 @@ fn each_trouble_of_a_plugin_is_told_by_its_name() {
     }
     let users =
         loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([4_000_007, 0])));
-    let found = of_instance(&users, Some(&data), NOW, STALE);
+    let found = check_instance(&users, Some(&data), NOW, STALE);
     assert_eq!(found[0].whom, ["user 4000007", "user 0 (root)"]);
     assert!(found[0].remedy.starts_with("flux account add-user"));
     // The database has their records.
     let users = loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([1, 2])));
-    assert_eq!(of_instance(&users, Some(&data), NOW, STALE)[0].remedy, "flux fairshare push");
+    assert_eq!(check_instance(&users, Some(&data), NOW, STALE)[0].remedy, "flux fairshare push");
     // Without any data, all users only wait for a push.
     let users = loaded(|state| {
         (state["generation"], state["waiting"], state["waiting_users"]) = (json!(0), json!(2), json!([7, 8]));
@@ -201,7 +201,7 @@ fn each_trouble_of_a_plugin_is_told_by_its_name() {
     overruled.loaded.as_mut().unwrap().check = Some(serde_json::from_value(check).unwrap());
     overruled.plugins.push("site.so".to_owned());
     assert_eq!(told(&overruled), ["overruled"]);
-    assert_eq!(of_instance(&overruled, None, NOW, STALE)[0].remedy, "flux jobtap remove site.so");
+    assert_eq!(check_instance(&overruled, None, NOW, STALE)[0].remedy, "flux jobtap remove site.so");
     let instance = |change: fn(&mut Instance)| {
         let mut instance = loaded(|_| ());
         change(&mut instance);
@@ -209,7 +209,7 @@ fn each_trouble_of_a_plugin_is_told_by_its_name() {
     };
     let two = instance(|it| it.plugins.push(".priority-default".to_owned()));
     assert_eq!(told(&two), ["two-priority-plugins"]);
-    assert_eq!(of_instance(&two, None, NOW, STALE)[0].remedy, "flux jobtap remove .priority-default");
+    assert_eq!(check_instance(&two, None, NOW, STALE)[0].remedy, "flux jobtap remove .priority-default");
     assert_eq!(told(&instance(|it| it.push = Some(Err("no".to_owned())))), ["push-refused"]);
     assert_eq!(told(&instance(|it| it.push = Some(Ok("1 bank changed".to_owned())))), ["not-pushed"]);
     assert_eq!(told(&instance(|it| it.queues = ["batch".to_owned()].into())), Vec::<&str>::new());
@@ -220,10 +220,10 @@ fn each_trouble_of_a_plugin_is_told_by_its_name() {
 }
 
 #[test]
-fn the_plugin_is_loaded_in_place_of_the_one_that_is_there() {
+fn the_remedy_replaces_the_loaded_plugin() {
     let without = |plugins: &[&str]| {
         let plugins = plugins.iter().map(|name| (*name).to_owned()).collect();
-        let found = of_instance(&Instance { plugins, ..Instance::default() }, None, NOW, STALE);
+        let found = check_instance(&Instance { plugins, ..Instance::default() }, None, NOW, STALE);
         assert_eq!(codes(&found), ["not-loaded"]);
         found[0].remedy.clone()
     };
@@ -242,7 +242,7 @@ fn the_plugin_is_loaded_in_place_of_the_one_that_is_there() {
 }
 
 #[test]
-fn limits_on_what_is_not_there_are_told_with_the_command_that_takes_them_back() {
+fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
     for (limit, remedy) in [
         (json!({"scope": "bank", "name": "A", "run-jobs": 3}), None),
         (json!({"scope": "bank", "name": "*", "queue": "batch", "run-jobs": 3}), None),
@@ -258,17 +258,17 @@ fn limits_on_what_is_not_there_are_told_with_the_command_that_takes_them_back() 
     ] {
         let mut data = healthy();
         data["limits"] = json!([limit]);
-        let found = of_books(&books(data), NOW, STALE);
+        let found = check_database(&books(data), NOW, STALE);
         let told = found.first().map(|finding| finding.remedy.trim_end_matches(", or correct the name"));
         assert_eq!(told, remedy, "{limit}");
     }
 }
 
 #[test]
-fn columns_that_this_version_does_not_know_are_told() {
+fn unknown_columns_are_found() {
     let mut newer = books(healthy());
     let column =
         UnknownColumn { table: "queue_table", column: "x".to_owned(), default: "7".to_owned(), rows: 2 };
     newer.unknown = vec![column];
-    assert_eq!(codes(&of_books(&newer, NOW, STALE)), ["unknown-columns"]);
+    assert_eq!(codes(&check_database(&newer, NOW, STALE)), ["unknown-columns"]);
 }

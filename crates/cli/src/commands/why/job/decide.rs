@@ -54,10 +54,8 @@ pub(crate) fn decide(a: &Why, b: &Why) -> Verdict {
     let [first, second] = [stage(a), stage(b)];
     let (order, cause) = match first.cmp(&second) {
         Ordering::Equal => match (&a.posted, &b.posted) {
-            (Some(one), Some(other))
-                if first == Stage::Waiting || [a, b].into_iter().all(is_only_stopped) =>
-            {
-                return by_price(a, one, b, other);
+            (Some(one), Some(other)) if first == Stage::Waiting || [a, b].into_iter().all(is_comparable) => {
+                return compare_priorities(a, one, b, other);
             }
             _ if first == Stage::Held => (a.id.cmp(&b.id), Cause::Neither),
             _ => (a.id.cmp(&b.id), Cause::Id),
@@ -67,7 +65,7 @@ pub(crate) fn decide(a: &Why, b: &Why) -> Verdict {
             let cause = match stages {
                 _ if stages.contains(&Stage::Running) => Cause::Runs,
                 _ if stages.contains(&Stage::Unpriced) && !stages.contains(&Stage::Held) => Cause::Unpriced,
-                _ if is_by_urgency(if order.is_lt() { b } else { a }) => Cause::Urgency,
+                _ if is_held_by_urgency(if order.is_lt() { b } else { a }) => Cause::Urgency,
                 _ => Cause::Held,
             };
             (order, cause)
@@ -86,8 +84,8 @@ enum Stage {
 }
 
 /// Returns true if only urgency 0 holds the job.
-fn is_by_urgency(job: &Why) -> bool {
-    job.holds.is_empty() && job.posted.as_ref().is_some_and(|price| price.made.outcome == "held-by-urgency")
+fn is_held_by_urgency(job: &Why) -> bool {
+    job.holds.is_empty() && job.posted.as_ref().is_some_and(|posted| posted.made.outcome == "held-by-urgency")
 }
 
 /// Returns the reasons why the scheduler can't start a job, as code and text. A job without such a reason is running, or waits for
@@ -101,7 +99,7 @@ pub(crate) fn obstacles(job: &Why) -> Vec<(&str, String)> {
         job.others.iter().filter(|other| !matches!(other.cause.as_ref(), "resources" | "queue-disabled"));
     let mut found: Vec<(&str, String)> =
         holds.chain(others.map(|other| (other.cause.as_ref(), other.text.clone()))).collect();
-    let outcome = job.posted.as_ref().map(|price| price.made.outcome.as_ref());
+    let outcome = job.posted.as_ref().map(|posted| posted.made.outcome.as_ref());
     if found.is_empty() {
         found.extend(match outcome {
             Some("held-by-urgency") => Some(("urgency", "its urgency is 0".to_owned())),
@@ -116,29 +114,29 @@ pub(crate) fn obstacles(job: &Why) -> Vec<(&str, String)> {
 }
 
 /// Returns true if only a stopped queue or a score of 0 blocks the job, so that priorities can be compared.
-fn is_only_stopped(job: &Why) -> bool {
+fn is_comparable(job: &Why) -> bool {
     obstacles(job).iter().all(|(code, _)| matches!(*code, "queue-stopped" | "score"))
 }
 
 fn stage(job: &Why) -> Stage {
     // For a score of 0, the deciding terms are found instead.
-    let is_kept = obstacles(job).iter().any(|(code, _)| *code != "score");
+    let is_obstructed = obstacles(job).iter().any(|(code, _)| *code != "score");
     match job.state.as_ref() {
         "run" | "cleanup" => Stage::Running,
-        _ if is_kept => Stage::Held,
+        _ if is_obstructed => Stage::Held,
         _ if job.posted.is_none() => Stage::Unpriced,
         _ => Stage::Waiting,
     }
 }
 
-fn by_price(a: &Why, one: &PostedPriority, b: &Why, other: &PostedPriority) -> Verdict {
+fn compare_priorities(a: &Why, one: &PostedPriority, b: &Why, other: &PostedPriority) -> Verdict {
     let order = before(one.made.priority, a.id, other.made.priority, b.id);
     let side = if order { Side::First } else { Side::Second };
     let verdict = |cause| Verdict { side, cause };
     if one.made.priority == other.made.priority {
         return verdict(Cause::Id);
     }
-    if [one, other].iter().any(|price| price.made.outcome == "expedited") {
+    if [one, other].iter().any(|posted| posted.made.outcome == "expedited") {
         return verdict(Cause::Urgency);
     }
     let (ahead, ahead_id, behind, behind_id) = match side {
@@ -168,8 +166,8 @@ fn fewest(
     flips: impl Fn(&[usize]) -> bool,
 ) -> Option<Vec<usize>> {
     let difference = |at: usize| {
-        let value = |price: &PostedPriority| {
-            price.made.terms.get(at).map_or((0.0, 0), |term| (term.value, term.weight))
+        let value = |posted: &PostedPriority| {
+            posted.made.terms.get(at).map_or((0.0, 0), |term| (term.value, term.weight))
         };
         let ((mine, weight), (theirs, other)) = (value(ahead), value(behind));
         // The change of the difference of the two scores by a swap.
@@ -191,7 +189,7 @@ pub(super) fn swapped(one: &PostedPriority, other: &PostedPriority, terms: &[usi
             std::mem::swap(&mut one.value, &mut other.value);
         }
     }
-    let is_raised = [one, other].iter().any(|price| price.made.outcome == "raised");
+    let is_raised = [one, other].iter().any(|posted| posted.made.outcome == "raised");
     let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
     [first, second].map(|terms| {
         let terms = terms.iter().map(|term| (term.name.as_ref(), term.weight, term.value));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare why JOBID [JOBID2]`: explains why a job is waiting, or why one job is ahead of another, with the plugin's answers.
 
+mod compare;
 pub(crate) mod decide;
-mod one;
+mod explain;
 #[cfg(test)]
 mod tests;
-mod two;
 
 use std::io::Write;
 
 use serde_json::{Value, json};
 
-pub(crate) use two::shares;
+pub(crate) use compare::shares;
 
 use super::arguments::Args;
 use crate::outcome::{Answer, Failure, Outcome, failure};
@@ -96,14 +96,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut text = Vec::new();
     let mut document = answer;
     match explained.jobs.as_slice() {
-        [job] => teller.one(job, &explained, &mut text)?,
+        [job] => teller.explain_job(job, &explained, &mut text)?,
         [a, b] => {
             let verdict = decide::decide(a, b);
-            let levels = if verdict.is_of_fairshare(a) { standings(&flux, [a, b]) } else { None };
+            let levels = if verdict.is_of_fairshare(a) { ask_standings(&flux, [a, b]) } else { None };
             let levels = levels.as_ref().map(|[one, other]| (one, other));
-            teller.two(a, b, &verdict, levels, &mut text)?;
+            teller.compare_jobs(a, b, &verdict, levels, &mut text)?;
             if let Value::Object(document) = &mut document {
-                document.insert("verdict".to_owned(), two::json(a, b, &verdict, levels));
+                document.insert("verdict".to_owned(), compare::json(a, b, &verdict, levels));
             }
         }
         _ => {
@@ -124,7 +124,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the standings of the associations of two jobs, or `None` if they are not available.
-fn standings(flux: &Flux, jobs: [&Why; 2]) -> Option<[Standings; 2]> {
+fn ask_standings(flux: &Flux, jobs: [&Why; 2]) -> Option<[Standings; 2]> {
     let of = |job: &Why| -> Option<Standings> {
         let bank = job.bank.as_deref()?;
         let standing: Standings = ask(flux, "standing", &json!({"user": job.userid, "bank": bank})).ok()?;

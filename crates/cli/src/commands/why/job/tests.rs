@@ -84,7 +84,7 @@ fn screens_of_one_job() {
             let (screen, words) = (screen(width), words());
             let mut text = Vec::new();
             (Teller { screen: &screen, words: &words })
-                .one(&explained.jobs[0], &explained, &mut text)
+                .explain_job(&explained.jobs[0], &explained, &mut text)
                 .expect("written");
             let text = String::from_utf8(text).expect("text");
             screens.push_str(&format!("===== {width} columns\n{text}"));
@@ -151,7 +151,7 @@ fn screens_of_two_jobs() {
         let mut text = Vec::new();
         let teller = Teller { screen: &screen, words: &words };
         teller
-            .two(&explained.jobs[0], &explained.jobs[1], &verdict, Some((&one, &other)), &mut text)
+            .compare_jobs(&explained.jobs[0], &explained.jobs[1], &verdict, Some((&one, &other)), &mut text)
             .expect("written");
         check(&format!("why-jobs-{name}"), 80, &String::from_utf8(text).expect("text"));
     }

@@ -21,7 +21,7 @@ impl Verdict {
     /// Returns the names of the terms that decide.
     pub(crate) fn terms<'a>(&self, job: &'a Why) -> Vec<&'a str> {
         let (Cause::Terms(places) | Cause::Score(places)) = &self.cause else { return Vec::new() };
-        let terms = job.posted.as_ref().map(|price| price.made.terms.as_slice()).unwrap_or_default();
+        let terms = job.posted.as_ref().map(|posted| posted.made.terms.as_slice()).unwrap_or_default();
         places.iter().filter_map(|at| terms.get(*at)).map(|term| term.name.as_ref()).collect()
     }
 
@@ -42,8 +42,8 @@ pub(super) fn json(a: &Why, b: &Why, verdict: &Verdict, standings: BothStandings
         Some(json!({"below": below, "nodes": names, "decides": side.map(|side| if side == Side::First { 0 } else { 1 })}))
     });
     let cannot_run = [a, b].into_iter().flat_map(|job| {
-        let told = |(code, text)| json!({"id": job.id, "code": code, "text": text});
-        obstacles(job).into_iter().map(told).collect::<Vec<_>>()
+        let obstacle = |(code, text)| json!({"id": job.id, "code": code, "text": text});
+        obstacles(job).into_iter().map(obstacle).collect::<Vec<_>>()
     });
     let is_decided = verdict.cause != Cause::Neither;
     json!({
@@ -85,7 +85,7 @@ fn ordered<'a>(a: &'a Why, b: &'a Why, verdict: &Verdict) -> (&'a Why, &'a Why) 
 
 impl Teller<'_> {
     /// Prints which of two jobs is ahead, and why.
-    pub(crate) fn two(
+    pub(crate) fn compare_jobs(
         &self,
         a: &Why,
         b: &Why,
@@ -116,7 +116,11 @@ impl Teller<'_> {
             && !(one.made.terms.is_empty() && other.made.terms.is_empty())
         {
             writeln!(out)?;
-            self.table(self.beside(ahead, behind, &one.made.terms, &other.made.terms), &["weight"], out)?;
+            self.table(
+                self.terms_of_both(ahead, behind, &one.made.terms, &other.made.terms),
+                &["weight"],
+                out,
+            )?;
         }
         let standings = standings.and_then(|(one, other)| {
             let (one, other) = (one.associations.first()?, other.associations.first()?);
@@ -172,11 +176,11 @@ impl Teller<'_> {
             Cause::Urgency => format!("The urgency decides: {first} has urgency 31, which puts it ahead of all."),
             Cause::Score(terms) => format!(
                 "The score of {second} is 0, which holds it. {} it.",
-                self.decide(ahead, terms, "decides", "decide")
+                self.deciding_terms(ahead, terms, "decides", "decide")
             ),
             Cause::Terms(terms) => format!(
                 "{}: with {} values exchanged, {second} would go first.",
-                self.decide(ahead, terms, "decides", "decide together"),
+                self.deciding_terms(ahead, terms, "decides", "decide together"),
                 if terms.len() == 1 { "its" } else { "their" }
             ),
             Cause::Weights => {
@@ -186,8 +190,8 @@ impl Teller<'_> {
         })
     }
 
-    fn decide(&self, job: &Why, places: &[usize], one: &str, several: &str) -> String {
-        let terms = job.posted.as_ref().map(|price| price.made.terms.as_slice()).unwrap_or_default();
+    fn deciding_terms(&self, job: &Why, places: &[usize], one: &str, several: &str) -> String {
+        let terms = job.posted.as_ref().map(|posted| posted.made.terms.as_slice()).unwrap_or_default();
         let names: Vec<&str> =
             places.iter().filter_map(|at| terms.get(*at)).map(|term| spoken(&term.name)).collect();
         let text = match names.split_last() {
@@ -200,7 +204,13 @@ impl Teller<'_> {
     }
 
     /// Returns a table with the terms of both jobs.
-    fn beside(&self, ahead: &Why, behind: &Why, one: &[Term<Word>], other: &[Term<Word>]) -> Rows<'static> {
+    fn terms_of_both(
+        &self,
+        ahead: &Why,
+        behind: &Why,
+        one: &[Term<Word>],
+        other: &[Term<Word>],
+    ) -> Rows<'static> {
         let mut rows: Vec<Vec<Cell>> = Vec::new();
         let names = if one.is_empty() { other } else { one };
         for named in names {
@@ -224,7 +234,7 @@ impl Teller<'_> {
                 signed,
             ]);
         }
-        let priority = |job: &Why| Cell::from(job.posted.as_ref().map(|price| price.made.priority as f64));
+        let priority = |job: &Why| Cell::from(job.posted.as_ref().map(|posted| posted.made.priority as f64));
         rows.push(vec![
             Cell::Text("priority".into()),
             Cell::None,

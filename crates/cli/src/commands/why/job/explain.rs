@@ -11,12 +11,17 @@ use fairshare_engine::engine::answers::{Explained, HoldNow, PostedPriority, Why}
 
 impl Teller<'_> {
     /// Prints the explanation of a job.
-    pub(crate) fn one(&self, job: &Why, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn explain_job(
+        &self,
+        job: &Why,
+        explained: &Explained,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         self.heading(&self.headline(job), out)?;
-        self.line(&self.what(job), out)?;
+        self.line(&self.job_facts(job), out)?;
         writeln!(out)?;
         match &job.posted {
-            Some(price) => self.price(job, price, explained, out)?,
+            Some(posted) => self.priority(job, posted, explained, out)?,
             None if job.state == "run" => self.line("It has no priority, because it is running.", out)?,
             None if job.state == "sched" && job.is_held => {
                 self.line("It is held in SCHED at priority 0 until its limits have headroom.", out)?
@@ -50,8 +55,8 @@ impl Teller<'_> {
     }
 
     /// Prints the number of items that a list leaves out.
-    fn and_more(&self, told: usize, total: usize, out: &mut dyn Write) -> io::Result<()> {
-        match total.checked_sub(told) {
+    fn and_more(&self, listed: usize, total: usize, out: &mut dyn Write) -> io::Result<()> {
+        match total.checked_sub(listed) {
             None | Some(0) => Ok(()),
             Some(more) => self.item(&format!("and {} more", number(more)), out),
         }
@@ -59,15 +64,15 @@ impl Teller<'_> {
 
     /// Returns the state of the job in one sentence.
     fn headline(&self, job: &Why) -> String {
-        let who = self.who(job);
-        let by = |text: &str| format!("{who} {text}");
+        let name = self.who(job);
+        let by = |text: &str| format!("{name} {text}");
         match (job.state.as_ref(), job.holds.as_slice(), job.others.as_slice()) {
             ("run", ..) => by("is running"),
             ("cleanup", ..) => by("is ending"),
-            (_, [hold], _) => format!("{who} is held by {}", hold.limit),
-            (_, [_, _, ..], _) => format!("{who} is held by {}", count(job.holds.len(), "limit")),
+            (_, [hold], _) => format!("{name} is held by {}", hold.limit),
+            (_, [_, _, ..], _) => format!("{name} is held by {}", count(job.holds.len(), "limit")),
             (_, [], [other, ..]) if other.cause == "resources" => by("is waiting for resources"),
-            (_, [], [other, ..]) => format!("{who} is waiting: {}", self.words.named(&other.text)),
+            (_, [], [other, ..]) => format!("{name} is waiting: {}", self.words.named(&other.text)),
             ("sched", ..) if job.is_held => by("is about to be released"),
             ("sched", ..) => by("is waiting for the scheduler"),
             ("priority", ..) => by("is waiting for its priority"),
@@ -77,7 +82,7 @@ impl Teller<'_> {
     }
 
     /// Returns queue, project, size, time limit, urgency and submit time of the job.
-    fn what(&self, job: &Why) -> String {
+    fn job_facts(&self, job: &Why) -> String {
         let mut parts = Vec::new();
         parts.extend(job.queue.as_ref().map(|queue| match &job.parent_queue {
             Some(parent) => format!("queue {queue} (part of {parent})"),
@@ -99,25 +104,25 @@ impl Teller<'_> {
         parts.join(", ")
     }
 
-    fn price(
+    fn priority(
         &self,
         job: &Why,
-        price: &PostedPriority,
+        posted: &PostedPriority,
         explained: &Explained,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let when = price.when.map(|when| format!(", set {}", self.words.when(when))).unwrap_or_default();
-        let why = price.reason.as_ref().map(|reason| format!(": {}", reason.text)).unwrap_or_default();
-        self.line(&format!("Its priority is {}{when}{why}.", number(price.made.priority)), out)?;
-        if let Some(before) = &price.before {
+        let when = posted.when.map(|when| format!(", set {}", self.words.when(when))).unwrap_or_default();
+        let why = posted.reason.as_ref().map(|reason| format!(": {}", reason.text)).unwrap_or_default();
+        self.line(&format!("Its priority is {}{when}{why}.", number(posted.made.priority)), out)?;
+        if let Some(before) = &posted.before {
             let when = self.words.when(before.when);
             self.line(&format!("The priority before was set {when}: {}.", before.reason.text), out)?;
         }
-        if !price.made.terms.is_empty() {
+        if !posted.made.terms.is_empty() {
             writeln!(out)?;
-            self.table(terms(price), &[], out)?;
+            self.table(terms(posted), &[], out)?;
         }
-        let outcome = match price.made.outcome.as_ref() {
+        let outcome = match posted.made.outcome.as_ref() {
             "held-by-score" => "The sum is 0 or less, which holds the job.",
             "raised" => "The sum is 0 or less, so this site raises the priority to 1.",
             "lowered" => "The sum is cut to the highest priority of a job that is not expedited.",
@@ -137,7 +142,7 @@ impl Teller<'_> {
             self.line(&text, out)?;
         }
         let policy = explained.heading.policy.as_ref().filter(|_| explained.heading.live);
-        if let Some(exact) = job.exact.as_ref().filter(|exact| exact.priority != price.made.priority) {
+        if let Some(exact) = job.exact.as_ref().filter(|exact| exact.priority != posted.made.priority) {
             let lag = job
                 .lag
                 .as_ref()
@@ -251,8 +256,8 @@ fn holds(job: &Why, name: &str) -> bool {
 }
 
 /// Returns the terms of a priority, their sum and the result.
-fn terms(price: &PostedPriority) -> Rows<'static> {
-    let mut rows: Vec<Vec<Cell>> = price
+fn terms(posted: &PostedPriority) -> Rows<'static> {
+    let mut rows: Vec<Vec<Cell>> = posted
         .made
         .terms
         .iter()
@@ -269,15 +274,15 @@ fn terms(price: &PostedPriority) -> Rows<'static> {
     let last = |name: &str, number: f64| {
         vec![Cell::Text(name.to_owned()), Cell::None, Cell::None, Cell::Number(number)]
     };
-    rows.extend(price.made.sum.map(|sum| last("sum", sum)));
+    rows.extend(posted.made.sum.map(|sum| last("sum", sum)));
     rows.extend(
-        price
+        posted
             .made
             .rounded
-            .filter(|rounded| price.made.sum != Some(*rounded))
+            .filter(|rounded| posted.made.sum != Some(*rounded))
             .map(|rounded| last("rounded", rounded)),
     );
-    rows.push(last("priority", price.made.priority as f64));
+    rows.push(last("priority", posted.made.priority as f64));
     let columns = vec![
         column("name", "Term", Style::Text),
         column("value", "Factor", Style::Fraction),

@@ -52,8 +52,8 @@ impl Teller<'_> {
         if !association.levels.is_empty() {
             writeln!(out)?;
             self.heading(&levels_title(standing), out)?;
-            self.table(self.way(association, long), &["even_at", "shares", "bar"], out)?;
-            self.even(association, standing, out)?;
+            self.table(self.level_rows(association, long), &["even_at", "shares", "bar"], out)?;
+            self.recovery(association, standing, out)?;
         }
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Teller<'_> {
         let rows = set.iter().map(|limit| {
             let most = limit.cap.unwrap_or_default();
             vec![
-                Cell::Text(named(limit)),
+                Cell::Text(limit_name(limit)),
                 limit.used.map_or(Cell::None, Cell::Count),
                 Cell::Count(most),
                 Cell::Text(unit(limit).to_owned()),
@@ -86,9 +86,9 @@ impl Teller<'_> {
             column("reserved", "Reserved", Style::Count),
             column("bar", "", Style::Signed),
         ];
-        let promised = set.iter().any(|limit| limit.reserved.is_some_and(|reserved| reserved > 0));
+        let has_reserved = set.iter().any(|limit| limit.reserved.is_some_and(|reserved| reserved > 0));
         let mut rows = Rows { key: "limits", columns, rows: Box::new(rows.collect::<Vec<_>>().into_iter()) };
-        if !promised {
+        if !has_reserved {
             rows.columns.remove(4);
             rows.rows = Box::new(rows.rows.map(|mut row| {
                 row.remove(4);
@@ -104,7 +104,7 @@ impl Teller<'_> {
     }
 
     /// Returns the levels from the root down; if `long`, with the siblings that the answer contains.
-    fn way(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
+    fn level_rows(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
         let mut rows = Vec::new();
         for (depth, level) in association.levels.iter().enumerate() {
             let mark = if level.is_worst { " <" } else { "" };
@@ -124,12 +124,12 @@ impl Teller<'_> {
             for sibling in level.siblings.iter().filter(|_| long) {
                 rows.push(self.sibling(sibling, depth));
             }
-            let untold = level.siblings_total.saturating_sub(level.siblings.len());
-            if long && untold > 0 && !level.siblings.is_empty() {
+            let omitted = level.siblings_total.saturating_sub(level.siblings.len());
+            if long && omitted > 0 && !level.siblings.is_empty() {
                 rows.push(vec![Cell::Node {
                     depth,
                     bank: false,
-                    name: format!("and {} more", number(untold)),
+                    name: format!("and {} more", number(omitted)),
                 }]);
             }
         }
@@ -166,7 +166,7 @@ impl Teller<'_> {
     }
 
     /// Prints the level that lowers the fair-share most, and when usage is back at the share.
-    fn even(
+    fn recovery(
         &self,
         association: &AssociationStanding,
         standing: &Standings,
@@ -213,12 +213,12 @@ impl Teller<'_> {
                 }
             }
             Some((level, at)) => {
-                let who = match level.node.kind.as_ref() {
+                let name = match level.node.kind.as_ref() {
                     "user" => self.node(&level.node.name, &level.node.kind),
                     _ => format!("everyone below {}", level.node.name),
                 };
                 let text = format!(
-                    "If {who} is idle from now on and all others continue as before, usage is back at its share {}.",
+                    "If {name} is idle from now on and all others continue as before, usage is back at its share {}.",
                     self.words.when(at)
                 );
                 self.line(&text, out)
@@ -234,7 +234,7 @@ fn is_alone(standing: &Standings) -> bool {
 }
 
 /// Returns a sentence about the place.
-fn place(association: &AssociationStanding, standing: &Standings, who: &str) -> String {
+fn place(association: &AssociationStanding, standing: &Standings, name: &str) -> String {
     let fairshare = association.fairshare.map(|fairshare| format!("fair-share {fairshare:.6}"));
     let with = |text: String| match &fairshare {
         Some(fairshare) => format!("{text}; {fairshare}."),
@@ -253,7 +253,7 @@ fn place(association: &AssociationStanding, standing: &Standings, who: &str) -> 
                 more => format!(", tied with {} others", number(more)),
             };
             let place = ordinal(rank.place);
-            with(format!("{place} of {}: {ahead} {who}{tied}", number(rank.of)))
+            with(format!("{place} of {}: {ahead} {name}{tied}", number(rank.of)))
         }
         None if association.is_removed => {
             "Removed: running jobs still count here; new jobs are rejected.".to_owned()
@@ -306,7 +306,7 @@ fn numbers(
 }
 
 /// Returns the name of a limit, with its bank and queue if it has them.
-fn named(limit: &LimitShown) -> String {
+fn limit_name(limit: &LimitShown) -> String {
     let bank = limit.name.as_deref().filter(|_| limit.scope == "bank");
     let within: Vec<&str> = bank.into_iter().chain(limit.queue.as_deref()).collect();
     match within.as_slice() {

@@ -22,10 +22,10 @@ impl Site<'_> {
         bins: &[UsageBin],
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let who = self.screen.paint(BOLD, &self.who(node));
-        self.line(&format!("{who} is {} ({})", self.standing(node), self.policy), out)?;
+        let name = self.screen.paint(BOLD, &self.full_name(node));
+        self.line(&format!("{name} is {} ({})", self.standing(node), self.policy), out)?;
         writeln!(out)?;
-        self.middle(node, explanation, out)?;
+        self.levels_and_worst(node, explanation, out)?;
         if self.ranking.rank(node).is_some() {
             self.ahead(node, out)?;
         }
@@ -40,36 +40,36 @@ impl Site<'_> {
         explanation: &Explanation,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let who = self.screen.paint(BOLD, &self.who(bank));
+        let name = self.screen.paint(BOLD, &self.full_name(bank));
         let siblings = self.siblings(bank);
         let place = siblings.iter().position(|(node, _)| *node == bank).map(|at| at + 1);
         match (self.tree.parent(bank), place) {
             (Some(_), _) if !self.tree.is_active(bank) => {
                 let text = "is inactive: no user below it is ranked, whatever its shares";
-                self.line(&format!("{who} {text} ({})", self.policy), out)?;
+                self.line(&format!("{name} {text} ({})", self.policy), out)?;
             }
             (Some(above), Some(place)) => {
                 let (place, all) = (ordinal(place), number(siblings.len()));
                 let above = self.name(above);
                 self.line(
-                    &format!("{who} comes {place} of {all} right below {above} ({})", self.policy),
+                    &format!("{name} comes {place} of {all} right below {above} ({})", self.policy),
                     out,
                 )?;
             }
-            _ => self.line(&format!("{who} is the root of the tree ({})", self.policy), out)?,
+            _ => self.line(&format!("{name} is the root of the tree ({})", self.policy), out)?,
         }
         writeln!(out)?;
-        self.middle(bank, explanation, out)?;
+        self.levels_and_worst(bank, explanation, out)?;
         if siblings.len() > 1 {
             writeln!(out)?;
             self.heading("Siblings:", out)?;
-            self.list(&siblings, place, out)?;
+            self.print_nodes(&siblings, place, out)?;
         }
         let members = self.sorted(self.tree.children(bank).collect());
         if !members.is_empty() {
             writeln!(out)?;
             self.heading("Right below it:", out)?;
-            self.list(&members, None, out)?;
+            self.print_nodes(&members, None, out)?;
         }
         let ahead = place.and_then(|place| siblings.get(place.checked_sub(2)?));
         if let Some((ahead, _)) = ahead.filter(|_| self.tree.is_active(bank)) {
@@ -79,7 +79,12 @@ impl Site<'_> {
     }
 
     /// Prints the levels, and the level that lowers the fair-share most.
-    fn middle(&self, node: NodeId, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    fn levels_and_worst(
+        &self,
+        node: NodeId,
+        explanation: &Explanation,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let lost = lost(explanation);
         self.chain(explanation, lost.map(|level| level.node), out)?;
         if self.policy.initial_usage(self.ranking.options()).is_some_and(|usage| usage > 0.0) {
@@ -89,7 +94,10 @@ impl Site<'_> {
         let is_bank = self.tree.kind(node) == NodeKind::Bank;
         match lost {
             Some(level) => {
-                self.heading(&format!("The fair-share is lowered most at {}:", self.who(level.node)), out)?;
+                self.heading(
+                    &format!("The fair-share is lowered most at {}:", self.full_name(level.node)),
+                    out,
+                )?;
                 self.level(level, out)
             }
             None if explanation.levels.last().is_some_and(|level| self.goes_first(level)) => {
@@ -101,7 +109,9 @@ impl Site<'_> {
                 let dead = |bank: &NodeId| !self.tree.is_active(*bank);
                 let above = std::iter::successors(self.tree.parent(node), |bank| self.tree.parent(*bank));
                 let whose = match above.filter(dead).last() {
-                    Some(bank) => format!("{} is inactive, and so is everyone below it", self.who(bank)),
+                    Some(bank) => {
+                        format!("{} is inactive, and so is everyone below it", self.full_name(bank))
+                    }
                     None => "An inactive user is not ranked".to_owned(),
                 };
                 self.line(&format!("{whose}."), out)
@@ -131,7 +141,12 @@ impl Site<'_> {
     }
 
     /// Prints a table of nodes, around the one at `place`, or the first ones.
-    fn list(&self, nodes: &[(NodeId, f64)], place: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
+    fn print_nodes(
+        &self,
+        nodes: &[(NodeId, f64)],
+        place: Option<usize>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let own = place.map(|place| place - 1);
         let from =
             own.map_or(0, |own| own.saturating_sub(LISTED / 2)).min(nodes.len().saturating_sub(LISTED));

@@ -16,7 +16,7 @@ use fairshare_accounting::pipeline::{Plan, Tally};
 use fairshare_engine::ids::f58;
 
 /// Passes warnings about the count to `note`.
-pub(super) fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
+pub(super) fn warn_of_tally(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     let mut say = |text: String| note(format!("{}: {text}", args.database.path().display()));
     if let Some(why) = tally.recounted {
         say(format!("all usage was recounted from {}: {why}", count(tally.counted, "record")));
@@ -104,7 +104,7 @@ struct AssociationChange {
 }
 
 /// Prints the table of --dry-run.
-pub(super) fn print(args: &Args, done: &Done) -> std::io::Result<()> {
+pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
     let mut moves: BTreeMap<(&str, &str), AssociationChange> = BTreeMap::new();
     if let Some(Plan { ledger, changes, .. }) = &done.usage {
         for (at, usage) in &changes.usages {

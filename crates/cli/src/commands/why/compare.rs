@@ -24,7 +24,7 @@ impl Site<'_> {
         let (front, back) = if swapped { (b, a) } else { (a, b) };
         for node in [front, back] {
             if self.tree.kind(node) == NodeKind::Association {
-                self.item(&format!("{}: {}", self.who(node), self.standing(node)), out)?;
+                self.item(&format!("{}: {}", self.full_name(node), self.standing(node)), out)?;
             }
         }
         if self.tree.kind(front) == NodeKind::Association {
@@ -37,7 +37,11 @@ impl Site<'_> {
         }
         if verdict.is_none() {
             let (one, other) = pair(&comparison.fork);
-            let text = format!("Right below it are {} and {}:", self.who(one.node), self.who(other.node));
+            let text = format!(
+                "Right below it are {} and {}:",
+                self.full_name(one.node),
+                self.full_name(other.node)
+            );
             self.line(&text, out)?;
             self.level(&one, out)?;
             return self.level(&other, out);
@@ -80,7 +84,7 @@ impl Site<'_> {
 
     /// Returns the verdict as a sentence.
     fn headline(&self, a: NodeId, b: NodeId, verdict: Option<Verdict>) -> String {
-        let names = [a, b].map(|node| self.screen.paint(BOLD, &self.who(node)));
+        let names = [a, b].map(|node| self.screen.paint(BOLD, &self.full_name(node)));
         let [first, second] = &names;
         let policy = match self.walk_counts() {
             true => format!("{}, the scheduler's own walk", self.policy),
@@ -104,7 +108,7 @@ impl Site<'_> {
 
     /// Describes the two levels that decide.
     fn what_counts(&self, comparison: &Comparison, fork: (Level, Level), decisive: (Level, Level)) -> String {
-        let (one, other) = (self.who(fork.0.node), self.who(fork.1.node));
+        let (one, other) = (self.full_name(fork.0.node), self.full_name(fork.1.node));
         if comparison.decisive.0.node == comparison.fork.0.node {
             return format!("Right below it, {one} is compared with {other}.");
         }
@@ -113,8 +117,8 @@ impl Site<'_> {
             "Right below it {one} and {other} are equal ({} {value}), so their children compete as one list. In that list, {} is \
              compared with {}.",
             self.value_name(),
-            self.who(decisive.0.node),
-            self.who(decisive.1.node)
+            self.full_name(decisive.0.node),
+            self.full_name(decisive.1.node)
         )
     }
 
@@ -134,7 +138,7 @@ impl Site<'_> {
         }
         for (node, chain) in sides {
             writeln!(out)?;
-            self.heading(&self.who(node), out)?;
+            self.heading(&self.full_name(node), out)?;
             self.chain(chain, None, out)?;
             if let Some(leaf) = chain.levels.last() {
                 self.level(leaf, out)?;
@@ -143,8 +147,8 @@ impl Site<'_> {
         let Some(verdict) = comparison.verdict else { return Ok(()) };
         let Some(order) = self.ranking.pbs_compare(self.tree, a, b) else { return Ok(()) };
         let deserving = |order: Ordering| match order {
-            Ordering::Less => format!("{} is more deserving", self.who(a)),
-            Ordering::Greater => format!("{} is more deserving", self.who(b)),
+            Ordering::Less => format!("{} is more deserving", self.full_name(a)),
+            Ordering::Greater => format!("{} is more deserving", self.full_name(b)),
             Ordering::Equal => "both are equally deserving".to_owned(),
         };
         let by_factor = match verdict {
@@ -176,9 +180,9 @@ impl Site<'_> {
         let bank = |node| self.tree.kind(node) == NodeKind::Bank;
         let whole = |level: &Level| {
             if bank(level.node) {
-                format!("everyone below {}", self.who(level.node))
+                format!("everyone below {}", self.full_name(level.node))
             } else {
-                self.who(level.node)
+                self.full_name(level.node)
             }
         };
         if equal {
@@ -193,7 +197,7 @@ impl Site<'_> {
             return format!("Equal {name}: {rule}.");
         }
         if self.goes_first(high) {
-            let whose = self.who(high.node);
+            let whose = self.full_name(high.node);
             return format!(
                 "{whose} has no shares of their own (fairshare=parent), and so comes before {}.",
                 whole(low)
