@@ -149,7 +149,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s n -l dry-run -d 'Write nothing; show whose fair-share would change'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s v -l verbose -d 'Say what was done, even if not on a terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s v -l verbose -d 'Print a summary, even if not on a terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
@@ -185,7 +185,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance [default: the enclosing one, or the system\'s]' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s n -l dry-run -d 'Change nothing; show what would be sent, and what the plugin would do'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s v -l verbose -d 'Say what was sent'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s v -l verbose -d 'Print a summary of the push'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l json -d 'Print the result as JSON; the changes are null if the plugin does not report them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
@@ -210,7 +210,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l c
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s n -l dry-run -d 'Store and send nothing; show what would change'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s v -l verbose -d 'Say what was done, even if not on a terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s v -l verbose -d 'Print a summary, even if not on a terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'

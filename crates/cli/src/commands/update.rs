@@ -44,7 +44,7 @@ pub(crate) struct Args {
         help_heading = "Output"
     )]
     limit: usize,
-    /// Say what was done, even if not on a terminal
+    /// Print a summary, even if not on a terminal
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
     #[command(flatten)]

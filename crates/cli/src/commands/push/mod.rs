@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// checks the database as the plugin would.
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Say what was sent
+    /// Print a summary of the push
     #[arg(short, long)]
     verbose: bool,
     /// Print the result as JSON; the changes are null if the plugin does not report them

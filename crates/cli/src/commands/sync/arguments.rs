@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// With --dry-run: show this many in the table, 0 is all
     #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]
     pub(super) limit: usize,
-    /// Say what was done, even if not on a terminal
+    /// Print a summary, even if not on a terminal
     #[arg(short, long, help_heading = "Output")]
     pub(super) verbose: bool,
     #[command(flatten)]
