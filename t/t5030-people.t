@@ -151,7 +151,7 @@ test_expect_success 'metrics are for the owner, and go to standard output, a fil
 	asks own metrics >metrics.txt && cat metrics.txt && tail -1 metrics.txt | grep "^# EOF$" &&
 	grep "^flux_fairshare_held_jobs{limit=\"max-running-jobs-user-limit\"} 1$" metrics.txt && grep "^flux_fairshare_drift 0$" metrics.txt &&
 	! grep -e "\"5001" -e "\"5002" metrics.txt && asks own metrics --users | grep "flux_fairshare_association_fairshare{user=\"5001\",bank=\"A\"}" &&
-	says_no 2 5001 metrics && grep "metrics are of the whole instance" err &&
+	says_no 2 5001 metrics && grep "only the instance owner may read metrics" err &&
 	echo precious >victim && ln -s victim link.prom && asks own metrics --textfile link.prom && grep precious victim &&
 	! test -h link.prom && tail -1 link.prom | grep "^# EOF$" &&
 	test_expect_code 2 asks own metrics --listen 0.0.0.0:0 2>err && grep "no loopback address" err

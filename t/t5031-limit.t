@@ -29,9 +29,9 @@ test_expect_success 'limit set refuses invalid limits, names the cause and chang
 		"association user5001 run-gpus=1|expected USER/BANK, got \"user5001\"" "bank A gpus=1|unknown measure \"gpus\"" \
 		"bank A run-gpus|expected MEASURE=VALUE, got \"run-gpus\"" "bank A run-gpus=-1|run-gpus: expected an integer from 0, got \"-1\"" \
 		"bank A run-gpus=x|run-gpus: expected an integer from 0, got \"x\"" \
-		"user user5001 --queue silver run-gpus=1|limits hold over all queues" \
+		"user user5001 --queue silver run-gpus=1|limits of scope user count jobs of all queues" \
 		"bank A --queue gold run-gpus=1|there is no queue gold in the database" \
-		"association user5001/A run-nodes=1|run-nodes: of associations \"flux account edit-user\" sets this"; do
+		"association user5001/A run-nodes=1|run-nodes: \"flux account edit-user\" sets this limit of associations"; do
 		test_expect_code 2 limit set ${row%%|*} 2>err && cat err && grep -F "${row#*|}" err || return 1
 	done &&
 	test_must_fail limit set bank A run-gpu=1 2>err && grep "unknown measure \"run-gpu\"; did you mean \"run-gpus\"?" err &&

@@ -308,7 +308,7 @@ fn a_user_with_the_shares_of_the_account_has_no_level() {
     assert!(
         !ran.out.contains("unused")
             && !ran.out.contains("under-served")
-            && !ran.out.contains("Nothing was lost"),
+            && !ran.out.contains("No level has used more"),
         "{ran:?}"
     );
 }

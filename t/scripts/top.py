@@ -96,7 +96,7 @@ def main():
             ("s", "by user"),
             ("/running\r", 'only "running"'),
             ("\x1b", "by user"),
-            ("\r", "Why it is waiting"),
+            ("\r", "it is waiting:"),
             ("q", "Enter why"),
             ("?", "leave"),
         ):

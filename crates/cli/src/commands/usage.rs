@@ -281,7 +281,7 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
                 column("part", "Part", Style::Fraction),
                 column("bar", "", Style::Bar(BAR)),
                 column("decays", "Decays", Style::Text),
-                column("forgotten", "Forgotten", Style::Text),
+                column("forgotten", "Expires", Style::Text),
             ],
             rows: Box::new(rows.into_iter().take(limit)),
         },
