@@ -21,7 +21,7 @@ const MOST: usize = 20_000;
 /// Most held jobs that are listed.
 const LISTED: usize = 1000;
 
-/// The plugin's answer, or the reason why there is none.
+/// The plugin's answer, or the reason why it is missing.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HeldJobs {

@@ -206,7 +206,7 @@ pub(super) fn any(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
     }
 }
 
-/// Returns the association of `USER` or `USER/BANK`. It is an error if there is none, or if there are several.
+/// Returns the association of `USER` or `USER/BANK`. It is an error if no association or several match.
 fn one_user(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
     let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
     let found: Vec<NodeId> = with_bank.map_or_else(|| tree.leaves_of(name).collect(), |leaf| vec![leaf]);

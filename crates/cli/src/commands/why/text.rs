@@ -150,7 +150,7 @@ impl Site<'_> {
         if self.policy.is_rank() { ratio(value) } else { format!("{value:.6}") }
     }
 
-    /// Formats a level's value; empty for a user with `fairshare=parent`, who comes before all others.
+    /// Formats a level's value; empty for a user with `fairshare=parent`, which is ahead of all siblings.
     fn value_of(&self, level: &Level, value: f64) -> String {
         if self.goes_first(level) { String::new() } else { self.value(value) }
     }
