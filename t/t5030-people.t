@@ -115,7 +115,7 @@ test_expect_success 'why refuses the job of another user and a job that does not
 '
 test_expect_success 'why names the level of the tree that decides between two jobs' '
 	asks own why $three $two --color=never >out && cat out && grep "^Fair-share decides: with its values exchanged" out &&
-	grep "they part right below bank root" out && grep "bank B comes before bank A" out &&
+	grep "The tree decides right below bank root" out && grep "bank B comes before bank A" out &&
 	asks own why $two $three --json >out && is out ".verdict | .cause == \"terms\" and .terms == [\"fairshare\"]
 		and .ahead == $(flux job id $three) and .level.below == \"root\" and .level.nodes == [\"A\", \"B\"]" &&
 	asks 5002 why $two $four --json >out && is out ".verdict | .terms == [\"urgency\"] and .ahead == $(flux job id $four)" &&
