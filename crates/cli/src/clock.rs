@@ -3,17 +3,17 @@
 
 use std::time::SystemTime;
 
-/// Seconds since the epoch.
+/// Parses seconds since the epoch.
 pub(crate) fn instant(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "expected seconds since the epoch".to_owned())?;
-    // The year 33658: beyond it a double is no exact count of microseconds.
+    // After the year 33658 a double no longer counts microseconds exactly.
     if !(0.0..1e12).contains(&seconds) {
         return Err("expected seconds since the epoch".to_owned());
     }
     Ok(seconds)
 }
 
-/// The time, or what is to be taken for it.
+/// Returns `given`, or the present time, in seconds since the epoch.
 pub(crate) fn now(given: Option<f64>) -> f64 {
     given.unwrap_or_else(|| {
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())

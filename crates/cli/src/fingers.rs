@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What people's fingers type who come from Slurm, PBS or flux-accounting, in our words.
+//! Translates options, columns and policies that users of Slurm, PBS or flux-accounting type out of habit.
 
 use std::ffi::{OsStr, OsString};
 
 use crate::ui::suggest::did_you_mean;
 use fairshare::Policy;
 
-/// Other names of columns: those of sshare.
+/// sshare's names of columns, and ours.
 const COLUMNS: [(&str, &str); 5] = [
     ("Account", "bank"),
     ("RawShares", "shares"),
@@ -15,7 +15,7 @@ const COLUMNS: [(&str, &str); 5] = [
     ("EffectiveUsage", "effective_usage"),
 ];
 
-/// Our name of a column that is called so elsewhere; a width behind it (`User%20`) says nothing to us.
+/// Returns our name of the column that sshare calls `name`, or `name` itself. A width after the name (`User%20`) is dropped.
 pub(super) fn column(name: &str) -> &str {
     let name = name.trim();
     let name = name.split_once('%').map_or(name, |(name, _)| name);
@@ -23,7 +23,7 @@ pub(super) fn column(name: &str) -> &str {
     known.map_or(name, |(_, ours)| ours)
 }
 
-/// Other names of policies: those of Slurm's PriorityFlags, and of the systems.
+/// Names of ranking policies in Slurm's PriorityFlags, and the names of the systems that have them.
 const POLICIES: [(&str, Policy); 8] = [
     ("slurm", Policy::FairTree),
     ("fairtree", Policy::FairTree),
@@ -35,7 +35,7 @@ const POLICIES: [(&str, Policy); 8] = [
     ("pbspro", Policy::Pbs),
 ];
 
-/// A policy by its name, in any case of letters, with underscores as Slurm writes them, or by a name it has elsewhere.
+/// Parses a ranking policy from our name or another system's name. The case is ignored, and underscores count as hyphens.
 pub(super) fn policy(text: &str) -> Result<Policy, String> {
     let name = text.trim().to_lowercase().replace('_', "-");
     if let Ok(policy) = name.parse() {
@@ -48,8 +48,8 @@ pub(super) fn policy(text: &str) -> Result<Policy, String> {
     Err(format!("{unknown}{}", did_you_mean(&name, Policy::ALL.map(Policy::name))))
 }
 
-/// Options of `pbsfs` that are commands here: `-g NAME` is `why NAME`, `-c NAME NAME` is `why NAME NAME`.
-pub(super) fn understood(mut arguments: Vec<OsString>) -> Vec<OsString> {
+/// Translates options of `pbsfs` to the commands that do the same: `-g NAME` to `why NAME`, `-c NAME NAME` to `why NAME NAME`.
+pub(super) fn translate_arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let is = |at: usize, text: &str| arguments.get(at).is_some_and(|argument| argument == OsStr::new(text));
     let at = if is(1, "show") { 2 } else { 1 };
     let names = match (is(at, "-g"), is(at, "-c")) {
@@ -65,7 +65,7 @@ pub(super) fn understood(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// What to say about an option that a command does not have, or not so, to somebody who has it elsewhere.
+/// Returns a hint about an option that another system has and `command` lacks or spells differently.
 pub(super) fn hint(command: Option<&str>, option: &str) -> Option<&'static str> {
     Some(match (command?, option) {
         ("show" | "compare", "--path <FILE>") => {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_by_the_names_they_have_elsewhere() {
+    fn a_policy_is_found_by_the_name_of_another_system() {
         for (typed, meant) in [
             ("fair_tree", Policy::FairTree),
             ("FAIR_TREE", Policy::FairTree),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_by_the_names_of_sshare() {
+    fn a_column_is_found_by_the_name_of_sshare() {
         for (typed, ours) in [
             ("RawShares", "shares"),
             ("EffectvUsage", "effective_usage"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_pbsfs() {
+    fn options_of_pbsfs_become_the_command_why() {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
         for (typed, meant) in [
             ("x -g bob", "x why bob"),
@@ -139,7 +139,7 @@ mod tests {
             ("x show -g --json", "x show -g --json"),
             ("x why bob -g", "x why bob -g"),
         ] {
-            assert_eq!(understood(words(typed)), words(meant), "{typed}");
+            assert_eq!(translate_arguments(words(typed)), words(meant), "{typed}");
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The command line: definitions, and the way from an outcome to an exit status.
+//! The command line: parses the arguments, runs the subcommand, and turns its outcome into an exit status.
 //!
 //! | folder or file | contents |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `outcome.rs` | the outcome of a subcommand, and the exit statuses |
 //! | `clock.rs` | the present time, or the time that an option names |
 //! | `fingers.rs` | translates options and values of Slurm, PBS and flux-accounting to those of this command |
-//! | `replaced.rs` | replaces a file as a whole |
+//! | `replaced.rs` | replaces a file atomically |
 //!
 //! `commands` may use all other folders, and none of them uses `commands`. No two files import each other, directly or through others.
 #![forbid(unsafe_code)]
@@ -51,22 +51,23 @@ struct Cli {
     command: Command,
 }
 
-/// Runs the command named by the process's arguments.
+/// Runs the subcommand that the process's arguments name.
 pub fn main() -> ExitCode {
     run(std::env::args_os().collect())
 }
 
-/// Runs the command named by these arguments, of which the first is the program's name.
+/// Runs the subcommand that `arguments` name. The first argument is the program's name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let arguments = fingers::understood(arguments);
+    let arguments = fingers::translate_arguments(arguments);
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return refused(error, &arguments),
+        Err(error) => return report_parse_error(error, &arguments),
     };
-    exit(commands::run(cli.command, Cli::command))
+    exit_code(commands::run(cli.command, Cli::command))
 }
 
-fn exit(outcome: Outcome) -> ExitCode {
+/// Returns the exit status of `outcome`, after the error message if there is one. A closed pipe on standard output is a success.
+fn exit_code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
@@ -78,8 +79,9 @@ fn exit(outcome: Outcome) -> ExitCode {
     }
 }
 
-/// Arguments that are not understood; help and version, too, come this way.
-fn refused(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
+/// Prints clap's error, with a hint if another system spells the option differently, and returns its exit status. clap reports
+/// `--help` and `--version` as errors too.
+fn report_parse_error(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
     if matches!(error.kind(), Refused::UnknownArgument | Refused::InvalidValue) {
         let option = match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::String(option)) => option.clone(),
@@ -90,9 +92,9 @@ fn refused(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
         }
     }
-    // What is asked for, help, must arrive; a complaint need not, and has an exit status of its own.
+    // Help is the requested output, so a failure to print it is an error. A parse error has its own exit status either way.
     match error.print().and_then(|()| stdout().flush()) {
-        Err(failed) if !error.use_stderr() => exit(Err(Failure::Output(failed))),
+        Err(failed) if !error.use_stderr() => exit_code(Err(Failure::Output(failed))),
         _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
     }
 }

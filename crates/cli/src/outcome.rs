@@ -10,14 +10,14 @@ Exit status:
   1  asked, and the answer is no: there is no such user, bank or job, or it is not for you to see
   2  an error; the message says what, and the database is as it was unless it says that something is stored";
 
-/// What a subcommand that did not fail came to.
+/// The answer of a subcommand that did not fail: exit status 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
     No,
 }
 
-/// Why a subcommand failed; the text is for the user.
+/// Why a subcommand failed. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("{0}")]
@@ -28,12 +28,13 @@ pub(crate) enum Failure {
 
 pub(crate) type Outcome = Result<Answer, Failure>;
 
-/// Any error whose text says enough.
+/// Turns an error into a failure with the error's text.
 pub(crate) fn failure(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
 }
 
-/// A failure after all was stored that was to be: it says so, as an exit status can't. A reader who is gone is none.
+/// Adds to a failure that all changes are stored, which the exit status can't show. A closed pipe stays as it is, because it is
+/// reported as a success.
 pub(crate) fn after_storing(failure: impl Into<Failure>) -> Failure {
     match failure.into() {
         Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),

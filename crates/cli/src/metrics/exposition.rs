@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The text that OpenMetrics defines (version 1.0.0), of gauges and counters only: those are what node_exporter's textfile
-//! collector reads too, which takes the older Prometheus text.
+//! Writes metrics in the text format of OpenMetrics 1.0.0. Only gauges and counters are used, because node_exporter's textfile
+//! collector reads the older Prometheus format, where these look the same.
 
 use std::fmt::Write as _;
 
-/// What becomes of a metric's value.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It goes up and down.
+    /// The value goes up and down.
     Gauge,
-    /// It goes up, but for a restart. Its samples are named `_total`.
+    /// The value only goes up, except at a restart. The names of its samples end in `_total`.
     Counter,
 }
 
-/// Samples of one name.
+/// A metric with its samples.
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
     pub(crate) name: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Family {
     pub(crate) samples: Vec<Sample>,
 }
 
-/// A value, and of what.
+/// A value and its labels.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) labels: Vec<(&'static str, String)>,
@@ -33,26 +33,26 @@ pub(crate) struct Sample {
 const UNITS: [&str; 3] = ["weighted_seconds", "seconds", "ratio"];
 
 impl Family {
-    /// A family without samples yet.
+    /// Returns a family without samples.
     pub(crate) fn new(name: &'static str, kind: Kind, help: &'static str) -> Family {
         Family { name, kind, help, samples: Vec::new() }
     }
 
-    /// The family of one value, if there is one.
-    pub(crate) fn of(name: &'static str, kind: Kind, help: &'static str, value: Option<f64>) -> Family {
+    /// Returns a family with one sample without labels, or without samples if `value` is `None`.
+    pub(crate) fn single(name: &'static str, kind: Kind, help: &'static str, value: Option<f64>) -> Family {
         let mut family = Family::new(name, kind, help);
         family.samples.extend(value.map(|value| Sample { labels: Vec::new(), value }));
         family
     }
 
-    /// Adds a value under these labels.
+    /// Adds a sample.
     pub(crate) fn add(&mut self, labels: &[(&'static str, &str)], value: f64) {
         let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         self.samples.push(Sample { labels, value });
     }
 }
 
-/// The text of all families that have a sample.
+/// Returns the text of all families that have samples.
 pub(crate) fn text(families: &[Family]) -> String {
     let mut out = String::new();
     for family in families.iter().filter(|family| !family.samples.is_empty()) {
@@ -88,7 +88,7 @@ fn write_family(family: &Family, out: &mut String) {
     }
 }
 
-/// A text within quotes or at the end of a line: what would end either is escaped.
+/// Escapes backslashes, quotes and line feeds in a label value or a help text.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -107,13 +107,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_samples_and_the_end() {
+    fn the_text_has_families_with_samples_and_ends_with_eof() {
         let mut jobs = Family::new("x_jobs", Kind::Gauge, "Jobs");
         jobs.add(&[("bank", "a\"b\\c\nd"), ("queue", "")], 2.0);
         jobs.add(&[("bank", "e"), ("queue", "f")], f64::INFINITY);
-        let push = Family::of("x_push_seconds", Kind::Gauge, "How \"long\"", Some(0.25));
-        let ended = Family::of("x_ended", Kind::Counter, "Ended jobs", Some(1e21));
-        let nothing = Family::of("x_nothing", Kind::Gauge, "Nothing", None);
+        let push = Family::single("x_push_seconds", Kind::Gauge, "How \"long\"", Some(0.25));
+        let ended = Family::single("x_ended", Kind::Counter, "Ended jobs", Some(1e21));
+        let nothing = Family::single("x_nothing", Kind::Gauge, "Nothing", None);
         let expected = "\
 # TYPE x_jobs gauge
 # HELP x_jobs Jobs

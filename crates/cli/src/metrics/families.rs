@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which metrics there are: their names, their meaning, and what of the plugin's answer is their value.
+//! The metrics: their names, their help texts, and their values from the plugin's answer.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::ui::words::Words;
 use Kind::{Counter, Gauge};
 use fairshare_engine::engine::answers::{Load, Standings, Stats};
 
-/// All families as of a look at the plugin.
+/// Returns all families for an answer to `stats`. At most `most` banks, and `most` pairs of bank and queue, get labels of their own.
 pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
-    let gauge = |name, help, value: f64| Family::of(name, Gauge, help, Some(value));
-    let counter = |name, help, value: f64| Family::of(name, Counter, help, Some(value));
+    let gauge = |name, help, value: f64| Family::single(name, Gauge, help, Some(value));
+    let counter = |name, help, value: f64| Family::single(name, Counter, help, Some(value));
     let mut all = vec![
         gauge("flux_fairshare_up", "Whether the plugin answered", 1.0),
         gauge("flux_fairshare_associations", "Associations known", stats.associations as f64),
@@ -31,7 +31,7 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
         ),
     ];
     let age = stats.updated.map(|updated| (stats.heading.now - updated).max(0.0));
-    all.push(Family::of("flux_fairshare_data_age_seconds", Gauge, "Since data last came", age));
+    all.push(Family::single("flux_fairshare_data_age_seconds", Gauge, "Since data last came", age));
     all.push(jobs(stats));
     let mut held = Family::new("flux_fairshare_held_jobs", Gauge, "Jobs held, by limit");
     for (limit, jobs) in &stats.held_by_limit {
@@ -54,19 +54,19 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
             "Priorities that refreshes posted",
             refresh.touched_total as f64,
         ),
-        Family::of(
+        Family::single(
             "flux_fairshare_last_refresh_seconds",
             Gauge,
             "Time that the last refresh kept the job manager busy",
             last.and_then(|last| last.seconds),
         ),
-        Family::of(
+        Family::single(
             "flux_fairshare_refresh_age_seconds",
             Gauge,
             "Since the last refresh",
             last.map(|last| (stats.heading.now - last.refresh.when).max(0.0)),
         ),
-        Family::of(
+        Family::single(
             "flux_fairshare_last_posted_priorities",
             Gauge,
             "Priorities that the last refresh posted",
@@ -88,19 +88,19 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
             "Time that these pushes kept the job manager busy, over all their requests",
             stats.push.seconds_total,
         ),
-        Family::of(
+        Family::single(
             "flux_fairshare_last_push_seconds",
             Gauge,
             "Time that the last push kept the job manager busy, over all its requests",
             stats.push.last.as_ref().map(|last| last.seconds),
         ),
-        Family::of(
+        Family::single(
             "flux_fairshare_drift",
             Gauge,
             "Associations whose counters differ from a recount",
             stats.drift.map(|drift| drift as f64),
         ),
-        Family::of(
+        Family::single(
             "flux_fairshare_overruled",
             Gauge,
             "1 while another priority plugin decides the priorities of jobs",
@@ -111,12 +111,12 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
     all
 }
 
-/// What is left to say when the plugin does not answer.
+/// Returns the families if the plugin does not answer.
 pub(crate) fn down() -> Vec<Family> {
-    vec![Family::of("flux_fairshare_up", Gauge, "Whether the plugin answered", Some(0.0))]
+    vec![Family::single("flux_fairshare_up", Gauge, "Whether the plugin answered", Some(0.0))]
 }
 
-/// Each association's own, where somebody asked for names of users.
+/// Returns the families with labels per user, which are exported only on request.
 pub(crate) fn users(standing: &Standings, words: &Words<'_>) -> Vec<Family> {
     let mut fairshare =
         Family::new("flux_fairshare_association_fairshare", Gauge, "Fair-share of an association");
@@ -164,7 +164,8 @@ fn jobs(stats: &Stats) -> Family {
     family
 }
 
-/// Jobs and nodes by bank and queue. Pairs beyond the bound, of fewest jobs, are summed under empty names.
+/// Returns jobs, nodes and cores by bank and queue. The `most` pairs with the most jobs get labels; the others are summed under
+/// empty labels.
 fn loads(stats: &Stats, most: usize) -> Vec<Family> {
     type Pick = fn(&Load) -> u64;
     let kinds: [(&'static str, &'static str, &[Load], Pick); 6] = [
@@ -215,7 +216,7 @@ fn loads(stats: &Stats, most: usize) -> Vec<Family> {
     kinds.into_iter().map(family).collect()
 }
 
-/// Of each bank what it was promised and what it got. Of many the largest by their promises.
+/// Returns the share and the usage of each bank. If there are more than `most` banks, those with the largest shares are returned.
 fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let new = |name, help| Family::new(name, Gauge, help);
     let mut promised =
@@ -238,7 +239,7 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         new("flux_fairshare_bank_demand_ratio", "Part of the window in which a bank had pending jobs");
     let mut sorted: Vec<_> = stats.banks.iter().collect();
     sorted.sort_by(|a, b| b.promised.total_cmp(&a.promised));
-    let got = window.got();
+    let shares = window.bank_shares();
     for bank in sorted.iter().take(most) {
         let labels = [("bank", bank.bank.as_str())];
         promised.add(&labels, bank.promised);
@@ -247,9 +248,9 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         if let Some(value) = bank.level() {
             level.add(&labels, value);
         }
-        if let Some(got) = got.iter().find(|got| got.bank == bank.bank) {
-            demand.add(&labels, got.demand);
-            if let Some(part) = got.delivered {
+        if let Some(over_window) = shares.iter().find(|shares| shares.bank == bank.bank) {
+            demand.add(&labels, over_window.demand);
+            if let Some(part) = over_window.delivered {
                 delivered.add(&labels, part);
             }
         }
@@ -262,23 +263,23 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         level,
         delivered,
         demand,
-        Family::of(
+        Family::single(
             "flux_fairshare_banks_left_out",
             Gauge,
             "Banks beyond the bound on labels",
             Some(left_out),
         ),
-        Family::of(
+        Family::single(
             "flux_fairshare_window_seconds",
             Gauge,
             "The window of what was delivered",
             Some(window.seconds()),
         ),
-        Family::of(
+        Family::single(
             "flux_fairshare_jain_ratio",
             Gauge,
             "Jain's index of delivered over promised, of banks with demand",
-            jain(&got),
+            jain(&shares),
         ),
     ]
 }
@@ -294,7 +295,7 @@ fn requests(stats: &Stats) -> Vec<Family> {
         deferred.add(&labels, requests.deferred as f64);
         refused.add(&labels, requests.refused as f64);
     }
-    let waiting = Family::of(
+    let waiting = Family::single(
         "flux_fairshare_requests_waiting",
         Gauge,
         "Questions that wait",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Metrics over HTTP, for a Prometheus on the same machine: GET of /metrics on a loopback address, one request a connection.
 //!
-//! Each client has a thread, so that who takes their time keeps nobody waiting. What is answered comes from the one thread that
-//! called, for one client after the other.
+//! Each client has a thread, so that a slow client does not delay the others. The metrics are collected on the calling thread, for
+//! one client after the other.
 
 mod clients;
 
@@ -19,13 +19,13 @@ use clients::{Clients, Seat};
 const MEDIA: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// How long a client may take to ask, and then to read.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A request's line and headers are no longer than this.
+/// The greatest length of a request line and its headers, in bytes.
 const LONGEST_REQUEST: u64 = 16 * 1024;
 
-/// What `metrics` says.
-type Said = Result<String, String>;
+/// The text of the metrics, or the error.
+type Collected = Result<String, String>;
 
-/// An address of this machine alone.
+/// Parses the address and port of a loopback interface.
 pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
         .parse()
@@ -39,63 +39,64 @@ pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
     ))
 }
 
-/// Answers each request with what `metrics` says then, for ever.
-pub(crate) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Said) -> io::Error {
+/// Serves requests until accept(2) fails, and returns that error. `metrics` is called for each request.
+pub(crate) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Collected) -> io::Error {
     let clients = Clients::default();
-    let (asks, asked) = channel::<Sender<Said>>();
+    let (requests, requested) = channel::<Sender<Collected>>();
     thread::scope(|scope| {
         let clients = &clients;
         let accepting = scope.spawn(move || {
             loop {
                 let client = match listener.accept() {
                     Ok((client, _)) => Arc::new(client),
-                    Err(error) if is_of_one(&error) => continue,
+                    Err(error) if is_client_error(&error) => continue,
                     Err(error) => return error,
                 };
-                let (seat, asks) = (clients.seat(&client), asks.clone());
-                // What becomes of one client is no matter of the others; nor is it where there is no thread to be had.
-                let attend = move || drop(answer(&client, seat, &asks));
+                let (seat, requests) = (clients.seat(&client), requests.clone());
+                // An error of one client, or a failure to start its thread, does not concern the others.
+                let attend = move || drop(answer(&client, seat, &requests));
                 drop(thread::Builder::new().spawn_scoped(scope, attend));
             }
         });
-        for to in asked {
-            // Who has gone meanwhile is told nothing.
-            let _ = to.send(metrics());
+        for client in requested {
+            // Sending fails if the client has disconnected.
+            let _ = client.send(metrics());
         }
         accepting.join().unwrap_or_else(|_| io::Error::other("nobody listens any more"))
     })
 }
 
-/// Whether an error of accept(2) is about one client.
-fn is_of_one(error: &io::Error) -> bool {
+/// Returns whether an error of accept(2) concerns only one client.
+fn is_client_error(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }
 
-fn answer(client: &TcpStream, seat: Seat<'_>, asks: &Sender<Sender<Said>>) -> io::Result<()> {
-    let asking = Until::soon(client);
-    let mut reader = BufReader::new(asking.take(LONGEST_REQUEST));
+/// Reads a client's request and answers it.
+fn answer(client: &TcpStream, seat: Seat<'_>, requests: &Sender<Sender<Collected>>) -> io::Result<()> {
+    let input = TimedStream::new(client);
+    let mut reader = BufReader::new(input.take(LONGEST_REQUEST));
     let mut request = String::new();
     reader.read_line(&mut request)?;
     let mut header = String::new();
-    // All of it is read: who closes with something unread resets the connection, and the answer is lost.
+    // All headers are read. Closing a connection with unread data resets it, and the client may lose the answer.
     while reader.read_line(&mut header)? > 2 {
         header.clear();
     }
-    if request.is_empty() || !seat.keep() {
+    if request.is_empty() || !seat.protect() {
         return Ok(());
     }
     let mut words = request.split_whitespace();
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let path = path.split('?').next().unwrap_or_default();
     let (status, media, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics") => match told(asks)? {
+        ("GET" | "HEAD", "/metrics") => match request_metrics(requests)? {
             Ok(text) => ("200 OK", MEDIA, text),
             Err(text) => ("503 Service Unavailable", "text/plain; charset=utf-8", text + "\n"),
         },
         ("GET" | "HEAD", _) => ("404 Not Found", "text/plain; charset=utf-8", "see /metrics\n".to_owned()),
         _ => ("405 Method Not Allowed", "text/plain; charset=utf-8", "GET /metrics\n".to_owned()),
     };
-    let mut out = Until::soon(client);
+    let mut out = TimedStream::new(client);
     write!(
         out,
         "HTTP/1.1 {status}\r\nContent-Type: {media}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -107,23 +108,23 @@ fn answer(client: &TcpStream, seat: Seat<'_>, asks: &Sender<Sender<Said>>) -> io
     out.flush()
 }
 
-/// What `metrics` says when it is this client's turn.
-fn told(asks: &Sender<Sender<Said>>) -> io::Result<Said> {
+/// Asks the calling thread of [`serve`] for the metrics, and waits for them.
+fn request_metrics(requests: &Sender<Sender<Collected>>) -> io::Result<Collected> {
     let (answer, answered) = channel();
     let over = || io::Error::from(io::ErrorKind::BrokenPipe);
-    asks.send(answer).map_err(|_| over())?;
+    requests.send(answer).map_err(|_| over())?;
     answered.recv().map_err(|_| over())
 }
 
-/// What a client sends, or takes, up to an instant, however little at a time.
-struct Until<'a> {
+/// A connection with a deadline for all its reads or writes together. A timeout per read would let a slow client stay.
+struct TimedStream<'a> {
     client: &'a TcpStream,
     deadline: Instant,
 }
 
-impl Until<'_> {
-    fn soon(client: &TcpStream) -> Until<'_> {
-        Until { client, deadline: Instant::now() + PATIENCE }
+impl TimedStream<'_> {
+    fn new(client: &TcpStream) -> TimedStream<'_> {
+        TimedStream { client, deadline: Instant::now() + PATIENCE }
     }
 
     fn left(&self) -> io::Result<Option<Duration>> {
@@ -132,14 +133,14 @@ impl Until<'_> {
     }
 }
 
-impl Read for Until<'_> {
+impl Read for TimedStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.client.set_read_timeout(self.left()?)?;
         self.client.read(buffer)
     }
 }
 
-impl Write for Until<'_> {
+impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.client.set_write_timeout(self.left()?)?;
         self.client.write(bytes)

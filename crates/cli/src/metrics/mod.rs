@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The metrics of `flux fairshare metrics`: their text, and the ways in which a monitoring system gets it.
+//! The metrics of `flux fairshare metrics`: their text, the HTTP server and the textfile.
 
 pub(crate) mod exposition;
 pub(crate) mod families;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What becomes of an answer. `t/scripts/openmetrics.py` reads the text with a real parser.
+//! Metrics from an answer of the plugin. `t/scripts/openmetrics.py` checks the text with a parser.
 
 use super::exposition::{Family, text};
 use super::families::{down, families, users};
@@ -24,7 +24,7 @@ fn has(text: &str, line: &str) {
 }
 
 #[test]
-fn every_number_has_its_place() {
+fn every_number_of_the_answer_is_exported() {
     let text = text(&all(500));
     for line in [
         "flux_fairshare_up 1",
@@ -56,11 +56,11 @@ fn every_number_has_its_place() {
     ] {
         has(&text, line);
     }
-    assert!(!text.contains("user=") && !text.contains("ann"), "nobody is named: {text}");
+    assert!(!text.contains("user=") && !text.contains("ann"), "no user is named: {text}");
 }
 
 #[test]
-fn labels_are_bounded_and_nothing_is_lost_from_sums() {
+fn labels_are_bounded_and_the_sums_are_complete() {
     let text = text(&all(1));
     has(&text, "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9");
     has(&text, "flux_fairshare_pending_jobs{bank=\"\",queue=\"\"} 3");
@@ -70,7 +70,7 @@ fn labels_are_bounded_and_nothing_is_lost_from_sums() {
 }
 
 #[test]
-fn users_only_when_asked_for() {
+fn users_are_named_in_their_own_families() {
     let standing: Standings = serde_json::from_value(standing()).expect("a standing");
     let text = text(&users(&standing, &words()));
     has(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
@@ -79,7 +79,7 @@ fn users_only_when_asked_for() {
 }
 
 #[test]
-fn what_was_never_is_left_out() {
+fn values_that_do_not_exist_yet_are_left_out() {
     let stats = Stats::default();
     let text = text(&families(&stats, &Window::new(60.0), 10));
     for absent in ["drift", "data_age", "jain", "last_push", "last_refresh_seconds"] {
@@ -88,24 +88,24 @@ fn what_was_never_is_left_out() {
     has(&text, "flux_fairshare_banks 0");
 }
 
-/// Whoever asks all the time makes nothing grow, and loses nobody's time.
+/// Frequent requests neither grow the window nor change its result.
 #[test]
-fn looks_are_bounded() {
+fn observations_are_bounded() {
     let mut stats: Stats = serde_json::from_value(stats()).expect("stats");
-    let (mut often, mut seldom, began) = (Window::new(100.0), Window::new(100.0), stats.heading.now);
+    let (mut often, mut rarely, began) = (Window::new(100.0), Window::new(100.0), stats.heading.now);
     for step in 0..50_000u32 {
         stats.heading.now = began + f64::from(step) / 100.0;
         often.look(&stats);
         if step.is_multiple_of(100) {
-            seldom.look(&stats);
+            rarely.look(&stats);
         }
     }
-    assert!(often.looks() < 1100, "{}", often.looks());
-    assert_eq!(often.got(), seldom.got());
+    assert!(often.observation_count() < 1100, "{}", often.observation_count());
+    assert_eq!(often.bank_shares(), rarely.bank_shares());
 }
 
 #[test]
-fn a_file_is_replaced_whole_and_a_link_with_it() {
+fn a_file_is_replaced_atomically_and_a_link_is_not_followed() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.prom");
     replace(&path, "one\n").expect("written");

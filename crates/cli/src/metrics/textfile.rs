@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A file for node_exporter's textfile collector: whoever reads it sees the old text or the new one, never a part.
+//! Writes the file for node_exporter's textfile collector, which sees the old text or the new text, never a part.
 
 use std::fs;
 use std::io;
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use crate::replaced;
 
-/// Puts a text in the place of the file. A link there is replaced, and what it points to left alone.
+/// Replaces the file by `text`. A symbolic link is replaced, and its target stays as it is.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
-    // The collector runs as another user.
+    // The collector runs as another user, which must be able to read the file.
     replaced::replace(path, text.as_bytes(), Some(0o644))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Asking the plugin in the job manager: the methods that answer guests and owners alike.
+//! Sends requests to the plugin in the job manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Once;
@@ -15,7 +15,7 @@ use crate::ui::printable::printable;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::Overruled;
 
-/// Which instance.
+/// The option that names the Flux instance.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct InstanceArg {
     /// The Flux instance; otherwise the enclosing or the system's
@@ -24,20 +24,20 @@ pub(crate) struct InstanceArg {
 }
 
 impl InstanceArg {
-    /// Connects to it.
+    /// Connects to the instance.
     pub(crate) fn connect(&self) -> Result<Flux, Failure> {
         Flux::connect(self.uri.as_deref()).map_err(failure)
     }
 }
 
-/// What is said in place of an answer that a plugin without data can't give.
+/// The message if the plugin has no data to answer with.
 pub(crate) const NO_DATA: &str = "the plugin has no data: nothing was pushed since it was loaded, and all jobs wait; \
                                   \"flux fairshare push\", by the owner of the instance, sends the data";
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// What was asked for is not there, or not for him who asks; the plugin's words.
+    /// The job, user or bank does not exist, or the caller may not see it. The text is the plugin's.
     No(String),
     /// Anything else.
     Failed(Failure),
@@ -52,11 +52,11 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// Calls a method of the plugin.
+/// Sends the request `method` to the plugin and parses its answer.
 pub(crate) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Value) -> Result<T, Refusal> {
     let topic = format!("job-manager.mf_priority.{method}");
     match flux.rpc(&topic, &payload.to_string()) {
-        Ok(answer) => serde_json::from_str(warned(flux, answer.as_deref().unwrap_or_default())).map_err(|error| {
+        Ok(answer) => serde_json::from_str(check_overruled(flux, answer.as_deref().unwrap_or_default())).map_err(|error| {
             let text = format!(
                 "the plugin's answer to \"{method}\" is not understood ({error}): is it of another version?"
             );
@@ -72,14 +72,14 @@ pub(crate) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Valu
     }
 }
 
-/// Warns once if another priority plugin decides, which makes the priorities in any answer those that Flux does not use.
-fn warned<'a>(flux: &Flux, answer: &'a str) -> &'a str {
+/// Warns once if another priority plugin decides. Then Flux does not use the priorities in the answer. Returns the answer.
+fn check_overruled<'a>(flux: &Flux, answer: &'a str) -> &'a str {
     #[derive(Deserialize)]
     struct Heading {
         overruled: Option<Overruled>,
     }
     static WARNED: Once = Once::new();
-    // A long answer is read once if no other plugin decides.
+    // The search is cheap. Only an answer with this key is parsed twice.
     if !answer.contains("\"overruled\":{") {
         return answer;
     }
@@ -94,7 +94,7 @@ fn warned<'a>(flux: &Flux, answer: &'a str) -> &'a str {
     answer
 }
 
-/// Why nobody answers, and what to do.
+/// Returns why no plugin answers `method`, and what to do.
 fn missing(flux: &Flux, method: &str) -> String {
     if is_loaded(flux) {
         return format!(
@@ -110,8 +110,8 @@ fn missing(flux: &Flux, method: &str) -> String {
     format!("no fair-share plugin is loaded in this instance: its owner can load it with \"{load}\"")
 }
 
-/// What a person is told who asks within `flux batch` or `flux alloc`: a job's own instance has no priorities of the site. `None` in
-/// an instance that no other one started.
+/// Returns the message for a request within `flux batch` or `flux alloc`, where the job's own instance has no site priorities.
+/// Returns `None` in an instance that no other instance started.
 pub(crate) fn in_a_job(flux: &Flux) -> Option<String> {
     let level: u32 = flux.attribute("instance-level").ok()?.parse().ok().filter(|level| *level > 0)?;
     let job = flux.attribute("jobid").map_or(String::new(), |job| format!(", that of job {job}"));
@@ -122,8 +122,8 @@ pub(crate) fn in_a_job(flux: &Flux) -> Option<String> {
     ))
 }
 
-/// Whether any plugin of that name is loaded. Guests may not see the list of plugins; to them a method that is the owner's
-/// alone tells it, by refusing them.
+/// Returns whether a plugin named mf_priority is loaded. Guests may not list the plugins. For a guest, the plugin is loaded if
+/// `rec_update`, which is for the owner, is refused with EPERM.
 fn is_loaded(flux: &Flux) -> bool {
     #[derive(Deserialize)]
     struct Plugins {
@@ -140,7 +140,7 @@ fn is_loaded(flux: &Flux) -> bool {
     }
 }
 
-/// The configuration that Flux has read, as far as it matters here.
+/// The part of Flux's configuration that is used here.
 #[derive(Default, Deserialize)]
 struct Configuration {
     #[serde(default)]
@@ -155,18 +155,18 @@ struct Fairshare {
     limits: Vec<serde_json::Map<String, Value>>,
 }
 
-/// Returns the configuration that Flux has read; an empty one if Flux does not answer.
+/// Returns the configuration that Flux has read, or an empty one if Flux does not answer.
 fn configuration(flux: &Flux) -> Configuration {
     let answer = flux.rpc("config.get", "{}").ok().flatten().unwrap_or_default();
     serde_json::from_str(&answer).unwrap_or_default()
 }
 
-/// The named queues of Flux's configuration; empty if there are none, or if Flux does not say.
+/// Returns the named queues of Flux's configuration; empty if there are none, or if Flux does not answer.
 pub(crate) fn queues(flux: &Flux) -> BTreeSet<String> {
     configuration(flux).queues.into_keys().collect()
 }
 
-/// The tables `[[fairshare.limits]]` of Flux's configuration; empty if there are none, or if Flux does not answer.
+/// Returns the tables `[[fairshare.limits]]` of Flux's configuration; empty if there are none, or if Flux does not answer.
 pub(crate) fn limits(flux: &Flux) -> Vec<serde_json::Map<String, Value>> {
     configuration(flux).fairshare.limits
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The pages of the plugin's answer to `jobs`.
+//! Fetches the pages of the plugin's answer to `jobs`.
 
 use serde_json::{Map, Value, json};
 
@@ -7,17 +7,17 @@ use super::ask::{Refusal, ask};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 
-/// The product of a term, by its place.
+/// Returns the value times the weight of the term with index `term`.
 pub(crate) fn product(row: &ListedJob, page: &JobsPage, term: usize) -> Option<f64> {
     Some(row.values.get(term)? * weight(row, page, term)? as f64)
 }
 
-/// The weight of a term when the job was priced.
+/// Returns the weight of the term with index `term` when the job's priority was computed.
 pub(crate) fn weight(row: &ListedJob, page: &JobsPage, term: usize) -> Option<i64> {
     page.weighings.get(row.weighing?)?.get(term).copied()
 }
 
-/// All pages, as one; no further ones once there are so many jobs.
+/// Fetches pages until there are at least `most` jobs or no more pages, and joins them.
 pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<JobsPage, Refusal> {
     let mut wanted = wanted.clone();
     wanted.insert("limit".to_owned(), json!(2000));
@@ -30,7 +30,7 @@ pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Re
     Ok(all)
 }
 
-/// Joins the next page. Each has weighings of its own.
+/// Appends a page. Each page has its own list of weighings, so the indexes into it are translated.
 pub(crate) fn append(all: &mut JobsPage, page: JobsPage) {
     let places: Vec<usize> = page
         .weighings

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The live tree of the plugin, for commands that rank or explain a tree themselves.
+//! Fetches the live tree of the plugin, for commands that rank or explain a tree themselves.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use fairshare_accounting::store::StoredAssociation;
 use fairshare_client::Flux;
 use fairshare_engine::standing::{LeafRow, TreePage};
 
-/// Pages are read again so many times if a push or a refresh comes in between.
+/// How often the pages are read at most, if a push or a refresh changes the tree between two pages.
 const TRIES: usize = 5;
 
 /// The live tree.
@@ -21,14 +21,14 @@ pub(crate) struct LiveTree {
     pub(crate) in_force: Vec<StoredAssociation>,
     pub(crate) policy: Policy,
     pub(crate) options: Options,
-    /// When the usages were true, in seconds since the epoch.
+    /// The time of the usages, in seconds since the epoch.
     pub(crate) now: f64,
-    /// Seconds in which a usage halves; `None` if usage does not decay.
+    /// The half-life of usage in seconds; `None` if usage does not decay.
     pub(crate) half_life: Option<f64>,
     pub(crate) is_node_seconds: bool,
 }
 
-/// Asks for the tree, page by page. If a push or a refresh changed the tree in between, all pages are read again.
+/// Fetches the tree, page by page. If a push or a refresh changed the tree between two pages, all pages are read again.
 pub(crate) fn load(flux: &Flux) -> Result<LiveTree, Refusal> {
     let mut pages = read(flux)?;
     for _ in 1..TRIES {

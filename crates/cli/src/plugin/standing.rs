@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The pages of the plugin's answer to `standing`.
+//! Fetches the pages of the plugin's answer to `standing`.
 
 use serde_json::{Map, Value, json};
 
 use super::ask::{Refusal, ask};
 use fairshare_client::Flux;
 
-/// All pages, as one document; no further ones once there are so many associations.
+/// Fetches pages until there are at least `most` associations or no more pages, and joins them into one document.
 pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<Value, Refusal> {
     let mut wanted = wanted.clone();
     wanted.insert("limit".to_owned(), json!(100));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which accounting database is meant where none is named.
+//! Finds the accounting database if no option names it.
 //!
-//! A variable of the environment says; else flux-accounting itself does, which was built for one place: the line of its
-//! Python module that holds it costs next to nothing to read, and only where that is not found is Python started; else it
-//! is the place that flux-accounting has on most systems.
+//! 1. The environment variable FLUX_FAIRSHARE_DATABASE.
+//! 2. The path that flux-accounting was built for. It is read from the file of its Python module, which is cheap. Python is started
+//!    only if the file is not found.
+//! 3. The path that flux-accounting has on most systems.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
@@ -13,21 +14,21 @@ use std::process::{Command, Stdio};
 
 use fairshare_accounting::store;
 
-/// The variable that names the database.
+/// The environment variable that names the database.
 pub(crate) const VARIABLE: &str = "FLUX_FAIRSHARE_DATABASE";
 
-/// Where flux-accounting's commands may lie if Flux does not say.
+/// The usual directories of flux-accounting's commands, in addition to FLUX_EXEC_PATH.
 const COMMANDS: [&str; 2] = ["/usr/libexec/flux/cmd", "/usr/local/libexec/flux/cmd"];
 
-/// A database, and who says that it is the one.
+/// A database, and how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
-    /// `None` if an option did.
+    /// The source of the path, for messages; `None` if an option names the database.
     pub(crate) by: Option<&'static str>,
 }
 
-/// Which database.
+/// The option that names the database.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DatabaseArg {
     /// The accounting database [default: flux-accounting's own]
@@ -41,7 +42,7 @@ pub(crate) struct DatabaseArg {
 }
 
 impl DatabaseArg {
-    /// The database, found once.
+    /// Returns the database. It is searched for only once.
     pub(crate) fn found(&self) -> &Found {
         self.found.get_or_init(|| match &self.path {
             Some(path) => Found { path: path.clone(), by: None },
@@ -49,18 +50,17 @@ impl DatabaseArg {
         })
     }
 
-    /// Whether an option names it.
+    /// Returns whether an option names the database.
     pub(crate) fn is_given(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.found().path
     }
 }
 
-/// The database that is meant where none is named.
+/// Finds the database that is used if no option names one.
 fn find() -> Found {
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return Found { path: path.into(), by: Some(VARIABLE) };
@@ -75,7 +75,7 @@ fn find() -> Found {
     }
 }
 
-/// Directories of Flux's commands: those it looks in itself, the one this program lies in, and the usual ones.
+/// Returns the directories of Flux's commands: FLUX_EXEC_PATH, this program's directory, and the usual directories.
 pub(crate) fn command_directories() -> Vec<PathBuf> {
     let mut directories: Vec<PathBuf> =
         std::env::var_os("FLUX_EXEC_PATH").iter().flat_map(std::env::split_paths).collect();
@@ -85,14 +85,14 @@ pub(crate) fn command_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// True where flux-accounting's command lies.
+/// Returns whether flux-accounting's command is in `directory`.
 fn has_accounting(directory: &Path) -> bool {
     directory.join("flux-account.py").exists()
 }
 
-/// What flux-accounting's Python module says, without running it.
+/// Reads the path of the database from the file of flux-accounting's Python module, without running it.
 fn from_module(commands: &[PathBuf]) -> Option<PathBuf> {
-    // Below the same prefix as the commands: /usr/local/libexec/flux/cmd, /usr/local/lib/python3.11/site-packages.
+    // The module is below the same prefix as the commands: /usr/local/libexec/flux/cmd, /usr/local/lib/python3.11/site-packages.
     let prefixes = commands.iter().filter(|directory| has_accounting(directory));
     let libraries = prefixes.flat_map(|directory| {
         directory
@@ -101,19 +101,22 @@ fn from_module(commands: &[PathBuf]) -> Option<PathBuf> {
             .take(3)
             .flat_map(|prefix| [prefix.join("lib"), prefix.join("lib64"), prefix.to_owned()])
     });
-    libraries.filter_map(|library| below(&library)).next()
+    libraries.filter_map(|library| find_in_library(&library)).next()
 }
 
-fn below(library: &Path) -> Option<PathBuf> {
+/// Reads the path of the database from the Python packages below `library`.
+fn find_in_library(library: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(library).ok()?.flatten();
     let pythons = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"python3"));
     pythons
         .flat_map(|python| ["site-packages", "dist-packages"].map(|folder| python.path().join(folder)))
-        .find_map(|folder| said(&fs::read_to_string(folder.join("fluxacct/accounting/__init__.py")).ok()?))
+        .find_map(|folder| {
+            parse_db_path(&fs::read_to_string(folder.join("fluxacct/accounting/__init__.py")).ok()?)
+        })
 }
 
-/// The value of `DB_PATH = "..."`.
-fn said(module: &str) -> Option<PathBuf> {
+/// Returns the value of the line `DB_PATH = "..."` if it is an absolute path.
+fn parse_db_path(module: &str) -> Option<PathBuf> {
     let line =
         module.lines().find_map(|line| line.strip_prefix("DB_PATH")?.trim_start().strip_prefix('='))?;
     let line = line.trim();
@@ -122,7 +125,7 @@ fn said(module: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(path))
 }
 
-/// What flux-accounting's Python module says when it is run by the Python that Flux was built for, which `flux` starts.
+/// Runs flux-accounting's Python module with `flux python`, the Python that Flux was built for, and returns its database path.
 fn from_python(flux: &OsStr, commands: &[PathBuf]) -> Option<PathBuf> {
     if !commands.iter().any(|directory| has_accounting(directory)) {
         return None;
@@ -130,7 +133,7 @@ fn from_python(flux: &OsStr, commands: &[PathBuf]) -> Option<PathBuf> {
     let program = "import fluxacct.accounting; print(fluxacct.accounting.DB_PATH)";
     let output = Command::new(flux)
         .args(["python", "-c", program])
-        // Python takes modules out of the directory it is started in first, and this one may be anybody's.
+        // Python searches modules in its working directory first, where another user may have put one.
         .current_dir("/")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
@@ -143,15 +146,15 @@ fn from_python(flux: &OsStr, commands: &[PathBuf]) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{from_python, said};
+    use super::{from_python, parse_db_path};
     use std::path::Path;
     use std::process::Command;
 
     #[test]
-    fn python_is_started_where_nobody_can_lay_a_module() {
+    fn python_is_started_in_the_root_directory() {
         let room = tempfile::tempdir().expect("a directory");
         let flux = room.path().join("flux");
-        // By a process of its own: a program that this process writes is busy in children that other tests start.
+        // Another process writes the program. If this process wrote it, children of other tests could still have it open for writing.
         let make = "printf '#!/bin/sh\\npwd >\"$0.started\"\\necho /nowhere.db\\n' >flux && chmod +x flux && touch flux-account.py";
         let made = Command::new("sh").args(["-c", make]).current_dir(room.path()).status();
         assert!(made.expect("sh runs").success());
@@ -163,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_module_says() {
-        let said = |text| said(text).and_then(|path| path.to_str().map(str::to_owned));
+    fn the_database_path_is_read_from_the_module() {
+        let parsed = |text| parse_db_path(text).and_then(|path| path.to_str().map(str::to_owned));
         let module = "DB_SCHEMA_VERSION = 38\nDB_PATH = \"/opt/x/lib/flux/FluxAccounting.db\"\n";
-        assert_eq!(said(module).as_deref(), Some("/opt/x/lib/flux/FluxAccounting.db"));
-        assert_eq!(said("DB_PATH='/a b.db' # here").as_deref(), Some("/a b.db"));
-        assert_eq!(said("DB_PATH = os.path.join(x)"), None);
-        assert_eq!(said("DB_PATH = \"relative.db\""), None);
-        assert_eq!(said(""), None);
+        assert_eq!(parsed(module).as_deref(), Some("/opt/x/lib/flux/FluxAccounting.db"));
+        assert_eq!(parsed("DB_PATH='/a b.db' # here").as_deref(), Some("/a b.db"));
+        assert_eq!(parsed("DB_PATH = os.path.join(x)"), None);
+        assert_eq!(parsed("DB_PATH = \"relative.db\""), None);
+        assert_eq!(parsed(""), None);
     }
 }

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 use fairshare::{Options, Policy};
 
-/// `policy` and `options` as JSON documents name them.
+/// Returns the keys `policy` and `options` of a JSON document.
 pub(crate) fn facts(policy: Policy, options: &Options) -> Vec<(&'static str, Value)> {
     vec![("policy", policy.name().into()), ("options", options_json(options))]
 }
 
-/// The options as a JSON object; numbers are numbers.
+/// Returns the options as a JSON object, with numbers as JSON numbers.
 pub(crate) fn options_json(options: &Options) -> Value {
     let value = |text: String| text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from);
     Value::Object(

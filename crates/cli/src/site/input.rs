@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Arguments that say which tree is meant and how it is ranked.
+//! The options that name the tree and how it is ranked, and the loading of the tree.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use fairshare::{OptionError, Options, Policy, Ranking, Tree};
 use fairshare_accounting::store::{Access, Database, Pace, SitePolicy, StoredAssociation};
 use fairshare_import::{self as formats, Claim, Extras, Format};
 
-/// Which tree.
+/// The options that name the tree.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Input {
@@ -57,7 +57,7 @@ pub(crate) struct Input {
     wait: Wait,
 }
 
-/// How long to wait for others.
+/// The option for the time to wait for a locked database.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Wait {
     /// How long to wait for a locked database
@@ -65,7 +65,7 @@ pub(crate) struct Wait {
     pub(crate) wait: Duration,
 }
 
-/// How it is ranked.
+/// The options of the ranking policy.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Rules")]
 pub(crate) struct Rules {
@@ -77,7 +77,7 @@ pub(crate) struct Rules {
     set: Vec<String>,
 }
 
-/// One policy.
+/// The option that names the ranking policy.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Rules")]
 pub(crate) struct PolicyArg {
@@ -91,17 +91,17 @@ pub(crate) struct PolicyArg {
 }
 
 impl PolicyArg {
-    /// The policy of a site: the one that was asked for, else the one it chose.
+    /// Returns the policy that the option names, otherwise the site's policy.
     pub(crate) fn over(self, site: SitePolicy) -> Policy {
         self.policy.unwrap_or(site.policy)
     }
 
-    /// The policy that was asked for, if any.
+    /// Returns the policy that the option names, if it is given.
     pub(crate) fn given(self) -> Option<Policy> {
         self.policy
     }
 
-    /// The policy for a tree from wherever it comes. Fails if nobody asked for one and `loaded` does not show it.
+    /// Returns the policy for a loaded tree. Fails if the option is not given and the document does not show its policy.
     pub(crate) fn of(self, loaded: &Loaded) -> Result<Policy, Failure> {
         match self.policy {
             Some(policy) => Ok(policy),
@@ -110,21 +110,22 @@ impl PolicyArg {
     }
 }
 
-/// The name in `name=value`.
+/// Returns the name in `name=value`.
 fn name_of(setting: &str) -> &str {
     setting.split_once('=').map_or(setting, |(name, _)| name).trim()
 }
 
+/// Parses a number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
-    // A day; SQLite counts milliseconds in an int.
+    // The limit is a day. SQLite counts the milliseconds in an int.
     if !(0.0..=86_400.0).contains(&number) {
         return Err("expected 0 to 86400 seconds".to_owned());
     }
     Ok(Duration::from_secs_f64(number))
 }
 
-/// A format by its name.
+/// Parses the name of a format.
 fn format(text: &str) -> Result<Format, String> {
     let name = text.trim().to_lowercase().replace('_', "-");
     name.parse()
@@ -132,7 +133,7 @@ fn format(text: &str) -> Result<Format, String> {
 }
 
 impl Wait {
-    /// Opens the database of a command that reads nothing else.
+    /// Opens the database for a command that can't read documents.
     pub(crate) fn open(self, found: &Found, access: Access) -> Result<Database, Failure> {
         Database::open(&found.path, access, self.wait)
             .map_err(|error| mending::unopened(&error, found, access, false))
@@ -140,7 +141,7 @@ impl Wait {
 }
 
 impl Rules {
-    /// The site's options, with those that were given in their place.
+    /// Returns the site's options, overridden by the given options.
     pub(crate) fn over(&self, site: SitePolicy) -> Result<Options, Failure> {
         let mut options = site.options;
         for setting in &self.set {
@@ -153,7 +154,7 @@ impl Rules {
         Ok(options)
     }
 
-    /// Refuses a setting that none of the policies has a use for.
+    /// Rejects a setting that applies to none of the policies.
     pub(crate) fn apply_to(&self, policies: &[Policy]) -> Result<(), Failure> {
         let names = self.set.iter().map(|setting| name_of(setting));
         let useless = |name: &&str| !policies.iter().any(|policy| Options::applies(name, *policy));
@@ -174,39 +175,38 @@ impl Rules {
         }
     }
 
-    /// True if no option is set.
+    /// Returns true if no option is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.set.is_empty()
     }
 
-    /// True if an option of this name is set.
+    /// Returns true if the option `name` is set.
     pub(crate) fn sets(&self, name: &str) -> bool {
         self.set.iter().any(|setting| name_of(setting) == name)
     }
 }
 
 impl Input {
-    /// Whether somebody said which tree.
+    /// Returns whether an option names the tree.
     pub(crate) fn is_given(&self) -> bool {
         self.tree.is_some() || self.database.is_given()
     }
 
-    /// Whether the tree comes from a document.
+    /// Returns whether the tree comes from a document.
     pub(crate) fn is_document(&self) -> bool {
         self.tree.is_some() && self.format != Some(Format::Database)
     }
 
-    /// How long to wait for others.
     pub(crate) fn wait(&self) -> Wait {
         self.wait
     }
 
-    /// The file the tree comes from.
+    /// Returns the file that the tree comes from.
     pub(crate) fn source(&self) -> &Path {
         self.tree.as_deref().unwrap_or_else(|| self.database.path())
     }
 
-    /// The database, if the tree comes from one.
+    /// Opens the database. Returns `None` if the tree comes from a document.
     pub(crate) fn database(&self) -> Option<Result<Database, Failure>> {
         let found = match &self.tree {
             None => self.database.found().clone(),
@@ -221,7 +221,7 @@ impl Input {
         opened.map_err(|error| mending::unopened(&error, found, Access::Read, true))
     }
 
-    /// Takes the live tree of the plugin if no other tree is named and the plugin has one for this user. Otherwise as [`Input::load`].
+    /// Loads the live tree of the plugin if no option names a tree and the plugin answers this user. Otherwise calls [`Input::load`].
     pub(crate) fn load_live(
         &self,
         rules: &Rules,
@@ -254,9 +254,9 @@ impl Input {
         })
     }
 
-    /// Reads and checks the tree.
+    /// Reads and checks the tree of a database or document.
     pub(crate) fn load(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded, Failure> {
-        // A setting that is none is told before anything is read.
+        // An invalid setting is reported before the file is read.
         let mut options = rules.over(SitePolicy::default())?;
         let source = self.source();
         progress.phase("reading", || 0);
@@ -275,13 +275,13 @@ impl Input {
                     remark(format_args!("{}: {note}", source.display()));
                 }
                 let undecided = document.undecided.map(|text| format!("{}: {text}", source.display()));
-                let from = From {
+                let from = Origin {
                     policy: document.policy,
                     undecided,
                     notes: document.notes,
                     claims: document.claims,
                     uncomputed: document.uncomputed,
-                    ..From::default()
+                    ..Origin::default()
                 };
                 (document.builder, Vec::new(), from)
             }
@@ -299,7 +299,8 @@ impl Input {
                     snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
                 let pace = Some(snapshot.pace().map_err(failure)?);
                 counted = snapshot.counted_at(figures::now()).map_err(failure)?;
-                let from = From { policy: site.policy, pace, left_out: stored.left_out, ..From::default() };
+                let from =
+                    Origin { policy: site.policy, pace, left_out: stored.left_out, ..Origin::default() };
                 (stored.builder, stored.associations, from)
             }
         };
@@ -311,7 +312,7 @@ impl Input {
             Some(pace) if pace.is_node_seconds() => Unit::NodeSeconds,
             _ => Unit::Unknown,
         };
-        let From { policy, undecided, notes, claims, uncomputed, pace, left_out } = from;
+        let Origin { policy, undecided, notes, claims, uncomputed, pace, left_out } = from;
         let document = DocumentFacts { undecided, notes, uncomputed };
         let source = if is_document { Source::Document } else { Source::Database { counted } };
         Ok(Loaded {
@@ -330,56 +331,58 @@ impl Input {
     }
 }
 
-/// Where a tree comes from.
+/// The source of a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Source {
-    /// A document.
     Document,
-    /// The plugin, whose usages are those of this instant in seconds since the epoch.
-    Plugin { now: f64 },
-    /// A database, whose usages were counted at this instant; `None` if flux-accounting counted them, which does not store when.
-    Database { counted: Option<f64> },
+    /// The plugin. Its usages are as of `now`, in seconds since the epoch.
+    Plugin {
+        now: f64,
+    },
+    /// A database. Its usages were counted at `counted`; `None` if flux-accounting counted them, which does not store the time.
+    Database {
+        counted: Option<f64>,
+    },
 }
 
-/// A tree, and what came with it.
+/// A tree, and the data that came with it.
 pub(crate) struct Loaded {
     pub tree: Tree,
-    /// Where it comes from.
     pub source: Source,
-    /// Seconds in which usage halves at every instant, as the plugin says.
+    /// The half-life of usage in seconds, if the tree is the plugin's.
     pub half_life: Option<f64>,
-    /// What a database stores of each association, by its list index; empty for a document.
+    /// The stored fair-share of each association, by list index; empty for a document.
     pub stored: Vec<StoredAssociation>,
-    /// The rule that the site chose, or that of the system it comes from.
+    /// The policy of the site, or of the system that the document comes from.
     pub policy: Policy,
-    /// The site's options, with those that were given in their place.
+    /// The site's options, overridden by the given options.
     pub options: Options,
-    /// What that system had computed itself.
+    /// The numbers that the system of the document computed itself.
     pub claims: Vec<Claim>,
-    /// What else its document shows.
+    /// Further facts from the document.
     pub document: DocumentFacts,
-    /// What its usages count.
+    /// The unit of the usages.
     pub unit: Unit,
-    /// How a database forgets usage.
+    /// How usage decays, if the tree comes from a database.
     pub pace: Option<Pace>,
     /// Inactive banks that the options leave out of the tree.
     pub left_out: Vec<String>,
 }
 
-/// What a document shows besides the tree; nothing of a database.
+/// Facts from a document besides the tree; empty for a database.
 #[derive(Default)]
 pub(crate) struct DocumentFacts {
-    /// The sentence that asks for the policy, where the document does not show it.
+    /// The error that asks for the policy, if the document does not show it.
     undecided: Option<String>,
-    /// What was left out of the tree, and why.
+    /// Notes on parts of the document that are not in the tree.
     notes: Vec<String>,
-    /// How many FairShares its system had not computed yet.
+    /// The number of FairShares that the system of the document had not computed yet.
     pub uncomputed: usize,
 }
 
-/// What comes with a tree besides it.
+/// The data that came with a tree, from a document or a database.
 #[derive(Default)]
-struct From {
+struct Origin {
     policy: Policy,
     undecided: Option<String>,
     notes: Vec<String>,
@@ -390,7 +393,7 @@ struct From {
 }
 
 impl Loaded {
-    /// The sentence above a table that says where its numbers come from; nothing for a document. `path` is that of the database.
+    /// Returns the sentence above a table that names the source of its numbers; `None` for a document. `path` is the database's.
     pub(crate) fn head(&self, path: &Path) -> Option<String> {
         match self.source {
             Source::Document => None,
@@ -409,7 +412,7 @@ impl Loaded {
         }
     }
 
-    /// The same for a JSON document: `from`, and when the usages were true.
+    /// Returns the key `source` of a JSON document: where the numbers come from, and the time of the usages.
     pub(crate) fn source_fact(&self) -> Option<(&'static str, Value)> {
         let (from, as_of) = match self.source {
             Source::Document => return None,
@@ -419,12 +422,12 @@ impl Loaded {
         Some(("source", json!({"from": from, "as_of": as_of})))
     }
 
-    /// The file that error messages name, or the plugin.
+    /// Returns the name of the source for error messages: `path`, or "the plugin".
     pub(crate) fn place<'a>(&self, path: &'a Path) -> &'a Path {
         if matches!(self.source, Source::Plugin { .. }) { Path::new("the plugin") } else { path }
     }
 
-    /// The rule of the tree, or the error that asks for it.
+    /// Returns the policy of the tree. Fails if the document does not show it.
     pub(crate) fn decided(&self) -> Result<Policy, Failure> {
         match &self.document.undecided {
             None => Ok(self.policy),
@@ -432,18 +435,18 @@ impl Loaded {
         }
     }
 
-    /// True where the document does not show its rule.
+    /// Returns true if the document does not show its policy.
     pub(crate) fn is_undecided(&self) -> bool {
         self.document.undecided.is_some()
     }
 
-    /// What a JSON document says of what was left out.
+    /// Returns the key `notes` of a JSON document, if parts of the input are not in the tree.
     pub(crate) fn notes(&self) -> Option<(&'static str, Value)> {
         let notes = &self.document.notes;
         (!notes.is_empty()).then(|| ("notes", Value::from(notes.clone())))
     }
 
-    /// What to say where there is no bank of this name.
+    /// Returns the message for a bank that is not in the tree.
     pub(crate) fn no_bank(&self, name: &str) -> String {
         if self.left_out.iter().any(|bank| bank == name) {
             format!("bank \"{name}\" is inactive, and inactive_usage=ignore leaves it out")
@@ -453,12 +456,12 @@ impl Loaded {
     }
 }
 
-/// An error about what a file says.
+/// Returns a failure that names the file.
 pub(crate) fn about(source: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::Message(format!("{}: {error}", source.display()))
 }
 
-/// Ranks, and says which file can't be.
+/// Ranks the tree. An error names the file.
 pub(crate) fn rank(
     source: &Path,
     tree: &Tree,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What to do about a database that can't be used, or about what is in it.
+//! Messages about databases that can't be used, each with the command that repairs them.
 
 use std::path::Path;
 
@@ -10,42 +10,44 @@ use fairshare::TreeError;
 use fairshare_accounting::pipeline::PipelineError;
 use fairshare_accounting::store::{Access, Reason, StoreError, StoredLimit, quote_for_shell};
 
-/// What of a database the plugin tells its users too. Sites keep the file private.
+/// The commands that ask the plugin instead of the database, which sites keep private.
 const STANDING: &str = "\"flux fairshare standing\" and \"flux fairshare why JOBID\" ask the plugin instead";
 
-/// A database that can't be opened, and where else to look; also for a document, where the command reads one. Who only reads is
-/// told what the plugin answers.
+/// Returns the message for a database that can't be opened, with the options that name another. If the command reads documents, the
+/// message names that option too. If the command only reads, the message names the commands that ask the plugin.
 pub(crate) fn unopened(error: &StoreError, found: &Found, access: Access, reads_documents: bool) -> Failure {
-    let who = found.by.map_or(String::new(), |by| format!(" ({by})"));
+    let source = found.by.map_or(String::new(), |by| format!(" ({by})"));
     let document = if reads_documents { ", -t FILE reads a document instead" } else { "" };
     let elsewhere = format!("-p FILE or {VARIABLE} names another{document}");
     let is_named = error.reason == Reason::Missing && found.by.is_none();
     let live = if access == Access::Read && !is_named { format!("; {STANDING}") } else { String::new() };
-    let told = match &error.reason {
+    let text = match &error.reason {
         Reason::Missing => {
-            format!("{error}{who}; {elsewhere}, \"flux account create-db\" makes one{live}")
+            format!("{error}{source}; {elsewhere}, \"flux account create-db\" makes one{live}")
         }
         Reason::Denied(_) => {
-            format!("{error}{who}; it takes an account that may read it, or another file: {elsewhere}{live}")
+            format!(
+                "{error}{source}; it takes an account that may read it, or another file: {elsewhere}{live}"
+            )
         }
         Reason::Unreadable(_) | Reason::Empty | Reason::NotADatabase if found.by.is_some() => {
-            format!("{error}{who}; {elsewhere}")
+            format!("{error}{source}; {elsewhere}")
         }
         _ => error.to_string(),
     };
-    Failure::Message(told)
+    Failure::Message(text)
 }
 
-/// Splits a message into what is wrong and what to do about it, which begins with a command.
+/// Splits a message into the problem and the remedy, which begins with a command.
 pub(crate) fn split(message: &str) -> (String, Option<String>) {
     let begins = ["; \"flux ", "; `sqlite3 "].iter().filter_map(|begin| message.find(begin)).min();
     match begins.and_then(|at| message.split_at_checked(at)) {
-        Some((what, remedy)) => (what.to_owned(), Some(remedy.trim_start_matches("; ").to_owned())),
+        Some((problem, remedy)) => (problem.to_owned(), Some(remedy.trim_start_matches("; ").to_owned())),
         None => (message.to_owned(), None),
     }
 }
 
-/// A step of the pipeline that failed; of a tree with the command that mends it.
+/// Returns the failure of a pipeline step. For an invalid tree it names the command that repairs it.
 pub(crate) fn failed(error: PipelineError) -> Failure {
     match error {
         PipelineError::Tree { path, error } => no_tree(&path, &error),
@@ -53,7 +55,7 @@ pub(crate) fn failed(error: PipelineError) -> Failure {
     }
 }
 
-/// Rows of a database that are no tree, and the command that mends them.
+/// Returns the failure for rows of a database that are not a tree, with the command that repairs them.
 pub(crate) fn no_tree(source: &Path, error: &TreeError) -> Failure {
     let mend = match error {
         TreeError::NoBanks => "\"flux account add-bank root 1\" makes the first".to_owned(),
@@ -95,19 +97,19 @@ pub(crate) fn no_tree(source: &Path, error: &TreeError) -> Failure {
     Failure::Message(format!("{}: {error}; {mend}", source.display()))
 }
 
-/// Limits on users who are not there, each with the command that takes it back.
+/// Returns a message for each user or bank that has limits but does not exist, with the command that removes the limits.
 pub(crate) fn lost(limits: &[StoredLimit]) -> Vec<String> {
-    let one = |StoredLimit { scope, name, queue, .. }: &StoredLimit| {
+    let message = |StoredLimit { scope, name, queue, .. }: &StoredLimit| {
         let unset = format!("\"{}\"", unset_limit(scope, name, queue));
         format!("nothing of {scope} {name} is sent, who is not there; {unset} takes the limits back")
     };
-    let mut lost: Vec<String> = limits.iter().map(one).collect();
-    // Limits are in order: those on the same lie together.
+    let mut lost: Vec<String> = limits.iter().map(message).collect();
+    // The limits are sorted, so equal messages are next to each other.
     lost.dedup();
     lost
 }
 
-/// The command that takes back all limits on somebody, over all queues or in one.
+/// Returns the command that removes all limits of a user or bank, over all queues or in `queue`.
 pub(crate) fn unset_limit(scope: &str, name: &str, queue: &str) -> String {
     let in_queue = format!("--queue={queue}");
     let mut words = vec!["limit", "unset", scope, name];
@@ -115,19 +117,19 @@ pub(crate) fn unset_limit(scope: &str, name: &str, queue: &str) -> String {
     command("fairshare", &words).trim_matches('"').to_owned()
 }
 
-/// A statement to be run on the database, in quotes.
+/// Returns the command that runs an SQL statement on the database, in quotes.
 fn sqlite3(database: &Path, statement: &str) -> String {
     let path = quote_for_shell(&database.display().to_string());
     format!("`sqlite3 {path} \"{statement}\"`")
 }
 
-/// A command of flux-accounting's, in quotes.
+/// Returns a command of flux-accounting, in quotes.
 fn flux(words: &[&str]) -> String {
     command("account", words)
 }
 
-/// A command in quotes; names with blanks or worse in them are quoted as a shell wants it.
-fn command(of: &str, words: &[&str]) -> String {
+/// Returns the command `flux SUBCOMMAND WORDS`, in quotes. Words with spaces or special characters are quoted for the shell.
+fn command(subcommand: &str, words: &[&str]) -> String {
     let quoted = |word: &&str| quote_for_shell(&printable(word));
-    format!("\"flux {of} {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+    format!("\"flux {subcommand} {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Who gains and who loses between two rankings: each association, and sums per bank.
+//! Compares two rankings: how many places each association gains or loses, and the sums per bank.
 
 use serde_json::Value;
 
@@ -17,20 +17,20 @@ pub(crate) struct RankedTree<'a> {
     pub(crate) ranking: &'a Ranking,
 }
 
-/// One association on both sides. It is ranked on the second; on the first it may not be there.
+/// An association in both rankings. It may be missing in the first.
 pub(crate) struct Move {
     before: Option<NodeId>,
     after: NodeId,
     places: (Option<usize>, usize),
-    /// Ranks further up, in associations that are no longer before it.
+    /// The number of places gained; negative if it lost places.
     pub(crate) gain: i64,
 }
 
-/// What became of all.
+/// The moves of all associations.
 pub(crate) struct Moves<'a> {
     before: RankedTree<'a>,
     after: RankedTree<'a>,
-    /// The greatest gain first; ties in the order of the tree.
+    /// Sorted by descending gain, then in the order of the tree.
     list: Vec<Move>,
     winners: usize,
     losers: usize,
@@ -38,20 +38,20 @@ pub(crate) struct Moves<'a> {
 }
 
 impl<'a> Moves<'a> {
-    /// All that are ranked after; `before_of` finds an association in the first tree.
+    /// Compares all associations that `after` ranks. `before_of` finds an association in the first tree.
     pub(crate) fn new(
         before: RankedTree<'a>,
         after: RankedTree<'a>,
         before_of: impl Fn(NodeId) -> Option<NodeId>,
     ) -> Moves<'a> {
         let place = |side: RankedTree<'_>, node| side.ranking.place(node);
-        let one = |node: NodeId| {
+        let moved = |node: NodeId| {
             let was = before_of(node);
             let places = (was.and_then(|was| place(before, was)), place(after, node)?);
             let gain = places.0.map_or(0, |first| first as i64 - places.1 as i64);
             Some(Move { before: was, after: node, places, gain })
         };
-        let mut list: Vec<Move> = after.tree.leaves().filter_map(one).collect();
+        let mut list: Vec<Move> = after.tree.leaves().filter_map(moved).collect();
         let ranks = |moved: &Move| {
             let rank = before.ranking.rank(moved.before?)?;
             Some((rank, after.ranking.rank(moved.after)?))
@@ -63,7 +63,7 @@ impl<'a> Moves<'a> {
         Moves { before, after, list, winners, losers, tau }
     }
 
-    /// What JSON documents say about all of them.
+    /// Returns the totals for JSON documents.
     pub(crate) fn facts(&self) -> Vec<(&'static str, Value)> {
         vec![
             ("ranked", self.list.len().into()),
@@ -73,7 +73,7 @@ impl<'a> Moves<'a> {
         ]
     }
 
-    /// The report: titles are what the two sides are called. At most `limit` winners and as many losers.
+    /// Returns the report with at most `limit` winners and `limit` losers. `titles` names the columns of the two rankings.
     pub(crate) fn report<'r>(
         &'r self,
         titles: &'r Titles,
@@ -108,19 +108,20 @@ impl<'a> Moves<'a> {
 
     fn notes(&self, new: usize) -> Vec<String> {
         let stay = self.list.len() - self.winners - self.losers - new;
-        let one = |number, one: &'static str, several: &'static str| if number == 1 { one } else { several };
+        let form =
+            |number, single: &'static str, plural: &'static str| if number == 1 { single } else { plural };
         let mut text = format!(
             "{}: {} {}, {} {}, {} {}",
             count(self.list.len(), "association"),
             number(self.winners),
-            one(self.winners, "gains", "gain"),
+            form(self.winners, "gains", "gain"),
             number(self.losers),
-            one(self.losers, "loses", "lose"),
+            form(self.losers, "loses", "lose"),
             number(stay),
-            one(stay, "keeps its place", "keep their place"),
+            form(stay, "keeps its place", "keep their place"),
         );
         if new > 0 {
-            text.push_str(&format!(", {} {} new", number(new), one(new, "is", "are")));
+            text.push_str(&format!(", {} {} new", number(new), form(new, "is", "are")));
         }
         let tau = match self.tau {
             Some(tau) => format!("Kendall tau {tau:.6} (1: same order, -1: reversed)"),
@@ -132,8 +133,8 @@ impl<'a> Moves<'a> {
     fn row(&self, moved: &Move) -> Vec<Cell> {
         let RankedTree { tree, ranking } = self.after;
         let rank = |rank: Option<u32>| rank.map_or(Cell::None, |rank| Cell::Count(rank.into()));
-        let was = |of: fn(&Ranking, NodeId) -> Option<f64>| {
-            moved.before.and_then(|was| of(self.before.ranking, was))
+        let was = |value: fn(&Ranking, NodeId) -> Option<f64>| {
+            moved.before.and_then(|was| value(self.before.ranking, was))
         };
         vec![
             Cell::Text(tree.name(moved.after).to_owned()),
@@ -148,7 +149,7 @@ impl<'a> Moves<'a> {
         ]
     }
 
-    /// Sums over all that is below each bank. Those in which nobody moves are left out of a table that is cut short.
+    /// Returns the sums over all associations below each bank. If `moved_only` is set, banks without a move are left out.
     fn banks(&self, moved_only: bool) -> Rows<'_> {
         let tree = self.after.tree;
         let mut sums = vec![Sum::default(); tree.len()];
@@ -157,7 +158,7 @@ impl<'a> Moves<'a> {
                 sum.add(moved);
             }
         }
-        // Each before what is below it, so backwards each is complete when its turn comes.
+        // A bank comes before the banks below it. In reverse order each sum is complete when it is added to its parent's.
         let banks: Vec<NodeId> = tree.banks().collect();
         for bank in banks.into_iter().rev() {
             let sum = sums.get(bank.index()).copied().unwrap_or_default();
@@ -192,7 +193,7 @@ impl<'a> Moves<'a> {
     }
 }
 
-/// Sums below one bank.
+/// The sums of the moves below a bank.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     users: u64,
@@ -215,16 +216,16 @@ impl Sum {
     }
 }
 
-/// What the columns of the two sides are called in a table.
+/// The titles of the columns of the two rankings.
 pub(crate) struct Titles {
     pub(crate) places: (String, String),
     pub(crate) fairshares: (String, String),
 }
 
-/// Ranks are for programs, which count them from the end.
+/// Columns that only JSON and CSV have. Ranks count from the end.
 pub(crate) const FOR_PROGRAMS: &[&str] = &["rank_first", "rank_second"];
 
-/// What a table leaves out first.
+/// Columns that a table leaves out if it is too wide.
 pub(crate) const GIVE_UP: &[&str] = &["fairshare_first", "fairshare_second"];
 
 fn columns(titles: &Titles) -> Vec<Column<'_>> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Names of banks and users in a tree, and the messages about names that the tree does not have.
+//! Names of banks and users in a tree, and the messages about names that are not in the tree.
 
 use crate::ui::suggest::did_you_mean;
 use fairshare::{NodeId, Tree};
 
-/// There is no user of this name; maybe a bank was meant, or one of the associations that Slurm has per partition.
+/// Returns the message for an unknown user. It suggests a bank of that name, the user's associations per partition, or a similar name.
 pub(crate) fn no_user(tree: &Tree, name: &str) -> String {
     let text = format!("no user \"{name}\"");
     if tree.bank(name).is_some() {
@@ -18,14 +18,14 @@ pub(crate) fn no_user(tree: &Tree, name: &str) -> String {
     format!("{text}, but one per partition: {}", parts.join(", "))
 }
 
-/// The associations that a user of Slurm has per partition: `user:partition`.
+/// Returns the associations of a user per partition, which a tree of Slurm names `user:partition`.
 pub(crate) fn parts_of(tree: &Tree, user: &str) -> Vec<NodeId> {
     let is_part =
         |leaf: &NodeId| tree.name(*leaf).strip_prefix(user).is_some_and(|rest| rest.starts_with(':'));
     tree.leaves().filter(is_part).collect()
 }
 
-/// There is no bank of this name; maybe a user was meant.
+/// Returns the message for an unknown bank. It suggests a user of that name, or a similar name.
 pub(crate) fn no_bank(tree: &Tree, name: &str) -> String {
     let text = format!("no bank \"{name}\"");
     match tree.leaves_of(name).next() {
@@ -34,6 +34,7 @@ pub(crate) fn no_bank(tree: &Tree, name: &str) -> String {
     }
 }
 
+/// Returns the name of the bank above a node, or an empty text for the root.
 pub(crate) fn bank_of(tree: &Tree, node: NodeId) -> &str {
     tree.parent(node).map_or("", |bank| tree.name(bank))
 }

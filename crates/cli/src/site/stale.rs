@@ -4,10 +4,10 @@
 use fairshare::{NodeId, Ranking, Tree};
 use fairshare_accounting::store::StoredAssociation;
 
-/// flux-accounting stores six decimals: less than this is no move, only more digits.
+/// flux-accounting stores six decimals. A smaller difference is only a rounding.
 pub(crate) const ROUNDING: f64 = 5e-7;
 
-/// How many stored fair-shares are not those of the ranking; digits that flux-accounting does not store do not count.
+/// Returns the number of stored fair-shares that differ from the ranking by more than [`ROUNDING`].
 pub(crate) fn stale(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> usize {
     let differs = |leaf: &NodeId| {
         let stored = stored.get(tree.list_index(*leaf)).and_then(|stored| stored.fairshare);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! For tests: answers of a plugin, and the screens that are made of them, in `t/golden/screens/`.
+//! Answers of the plugin for tests, and the comparison of screens with the golden files in `t/golden/screens/`.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use unicode_width::UnicodeWidthStr;
 use crate::ui::screen::Screen;
 use crate::ui::words::Words;
 
-/// When the plugin answered.
+/// The time of the plugin's answers.
 pub(crate) const NOW: f64 = 1_763_776_000.0;
 
-/// A bank's name that somebody chose to have it act on terminals.
+/// A bank's name with characters that control a terminal.
 pub(crate) const EVIL: &str = "ev\u{1b}[31mil\nbank\u{202e}";
 
-/// Names that do not depend on the machine.
+/// Returns names that do not depend on the machine.
 pub(crate) fn words() -> Words<'static> {
     let user = |user| match user {
         5001 => Some("ann".to_owned()),
@@ -28,13 +28,13 @@ pub(crate) fn words() -> Words<'static> {
     Words::new(|id| format!("ƒ{id}"), user, TimeZone::UTC, NOW)
 }
 
-/// A screen so many cells wide.
+/// Returns a screen that is `width` cells wide.
 pub(crate) fn screen(width: usize) -> Screen {
     Screen { width: Some(width), rows: None, colour: false, unicode: true, terminal: false, pager: false }
 }
 
-/// Compares a text with the one on file; `UPDATE_GOLDEN=1` rewrites that, to be read. Whatever names are in it, nothing of it
-/// acts on a terminal, and no line is wider than the screen.
+/// Compares a text with the golden file `name`, which `UPDATE_GOLDEN=1` rewrites. Also checks that the text has no control
+/// characters, and no line wider than `width`.
 #[track_caller]
 pub(crate) fn check(name: &str, width: usize, text: &str) {
     for line in text.lines() {
@@ -54,12 +54,12 @@ pub(crate) fn check(name: &str, width: usize, text: &str) {
     assert!(wanted == text, "{name}: UPDATE_GOLDEN=1 rewrites it; is now\n{text}");
 }
 
-/// An answer to `explain` about these jobs.
+/// Returns an answer to `explain` about these jobs.
 pub(crate) fn explained(jobs: &[Value]) -> Value {
     json!({"now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "refused": [], "jobs": jobs})
 }
 
-/// A price of these terms: name, value, weight.
+/// Returns a priority of these terms: name, value, weight.
 pub(crate) fn price(terms: &[(&str, f64, i64)]) -> Value {
     let shown: Vec<Value> = terms
         .iter()
@@ -81,7 +81,7 @@ pub(crate) fn price(terms: &[(&str, f64, i64)]) -> Value {
     })
 }
 
-/// A job that waits for the scheduler.
+/// Returns a job that waits for the scheduler.
 pub(crate) fn pending(id: u64, user: u32, bank: &str, posted: Value) -> Value {
     json!({
         "id": id, "userid": user, "bank": bank, "queue": "debug", "project": "*", "urgency": 16, "state": "sched",
@@ -93,7 +93,7 @@ pub(crate) fn pending(id: u64, user: u32, bank: &str, posted: Value) -> Value {
     })
 }
 
-/// The same, held by a limit.
+/// Returns the same job, held by a limit.
 pub(crate) fn held(id: u64, user: u32, bank: &str) -> Value {
     let mut job = pending(id, user, bank, Value::Null);
     let more = json!({
@@ -120,7 +120,7 @@ pub(crate) fn held(id: u64, user: u32, bank: &str) -> Value {
     job
 }
 
-/// A page of `jobs`.
+/// Returns a page of the answer to `jobs`.
 pub(crate) fn jobs() -> Value {
     let row = |id: u64, user: u32, bank: &str, queue: Value, values: &[f64], holds: &[&str]| {
         let weights = [100_000.0, 10_000.0, 0.0, 1000.0, 250.5, 0.0];
@@ -150,7 +150,7 @@ pub(crate) fn jobs() -> Value {
     })
 }
 
-/// An answer to `standing`: ann in chem.
+/// Returns an answer to `standing`: ann in chem.
 pub(crate) fn standing() -> Value {
     let level = |name: &str,
                  kind: &str,
@@ -204,7 +204,7 @@ pub(crate) fn standing() -> Value {
     })
 }
 
-/// An answer to `stats`.
+/// Returns an answer to `stats`.
 pub(crate) fn stats() -> Value {
     let load = |bank: &str, queue: &str, jobs: u64, nodes: u64| json!({"bank": bank, "queue": queue, "jobs": jobs, "nodes": nodes, "cores": nodes * 4});
     let bank = |name: &str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the plugin answers, as `top` shows it. Of the whole instance where the plugin tells it, else what guests may see.
+//! Asks the plugin for the data of `top`: of the whole instance if the caller may see it, otherwise of the caller.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{AssociationStanding, JobsPage, ListedJob, Load, Standings, Stats};
 use fairshare_engine::ids::Word;
 
-/// No more associations, and no more jobs, are asked for each time: nobody reads more, and the plugin has other work.
+/// The greatest number of associations, and of jobs, per refresh. It bounds the plugin's work.
 const MOST: usize = 2000;
 
-/// Asks for everything once.
+/// Sends all requests once and returns the data.
 pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
     let stats: Option<Stats> = match ask(flux, "stats", &json!({})) {
         Ok(stats) => Some(stats),
@@ -34,7 +34,7 @@ pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
     Ok(snapshot(stats.as_ref(), &answer, &page, &words))
 }
 
-/// The same from answers.
+/// Builds the data from the plugin's answers. `stats` is `None` for a guest.
 pub(crate) fn snapshot(
     stats: Option<&Stats>,
     standing: &Standings,
@@ -66,7 +66,11 @@ pub(crate) fn snapshot(
     Snapshot {
         facts: facts(stats, standing, page),
         banks: stats.map_or_else(|| banks_of_levels(standing), banks),
-        standings: standing.associations.iter().map(|association| of(association, words)).collect(),
+        standings: standing
+            .associations
+            .iter()
+            .map(|association| standing_line(association, words))
+            .collect(),
         terms: shown
             .iter()
             .filter_map(|at| page.terms.get(*at))
@@ -91,14 +95,14 @@ fn held_by(row: &ListedJob) -> String {
     printable(&names.join(",")).into_owned()
 }
 
-/// The terms that weigh something, by their places.
+/// Returns the indexes of the terms with a weight other than 0.
 fn shown_terms(page: &JobsPage) -> Vec<usize> {
     let weighs =
         |at: &usize| page.weighings.iter().any(|weights| weights.get(*at).is_some_and(|weight| *weight != 0));
     (0..page.terms.len()).filter(weighs).collect()
 }
 
-fn of(association: &AssociationStanding, words: &Words<'_>) -> StandingLine {
+fn standing_line(association: &AssociationStanding, words: &Words<'_>) -> StandingLine {
     let jobs = association.jobs;
     StandingLine {
         user: words.user(association.userid.0),
@@ -111,7 +115,7 @@ fn of(association: &AssociationStanding, words: &Words<'_>) -> StandingLine {
     }
 }
 
-/// Two lines: the data, and the jobs.
+/// Returns two lines: one about the plugin's data and one about the jobs.
 fn facts(stats: Option<&Stats>, standing: &Standings, page: &JobsPage) -> Vec<String> {
     let policy = standing.heading.policy.as_deref().unwrap_or("fair-share as pushed");
     let mut data =
@@ -156,7 +160,7 @@ fn facts(stats: Option<&Stats>, standing: &Standings, page: &JobsPage) -> Vec<St
     vec![data.join(", "), jobs]
 }
 
-/// Banks in the order of the tree.
+/// Returns the banks in the order of the tree.
 fn banks(stats: &Stats) -> Vec<BankLine> {
     let parents: BTreeMap<&str, Option<&str>> =
         stats.banks.iter().map(|bank| (bank.bank.as_str(), bank.parent.as_deref())).collect();
@@ -171,7 +175,7 @@ fn banks(stats: &Stats) -> Vec<BankLine> {
         below.get(&None).into_iter().flatten().rev().map(|at| (*at, 0)).collect();
     let mut banks = Vec::new();
     while let Some((at, depth)) = walk.pop() {
-        // A parent of itself would be walked for ever.
+        // The bound ends the walk if a bank is its own parent.
         let Some(bank) = stats.banks.get(at).filter(|_| banks.len() < stats.banks.len()) else { continue };
         banks.push(BankLine {
             depth,
@@ -190,12 +194,12 @@ fn banks(stats: &Stats) -> Vec<BankLine> {
     banks
 }
 
-/// Jobs of each bank, those of the banks below it included.
+/// Returns the number of jobs of each bank, including the banks below it.
 fn below_each<'a>(loads: &'a [Load], parents: &BTreeMap<&'a str, Option<&'a str>>) -> BTreeMap<&'a str, u64> {
     let mut jobs: BTreeMap<&str, u64> = BTreeMap::new();
     for load in loads {
         let mut bank = load.bank.as_deref();
-        // A tree is no deeper than it has banks; a circle would have no end.
+        // A tree is not deeper than its number of banks. The bound ends the loop if the parents form a cycle.
         for _ in 0..=parents.len() {
             let Some(name) = bank else { break };
             *jobs.entry(name).or_default() += load.jobs;
@@ -205,10 +209,10 @@ fn below_each<'a>(loads: &'a [Load], parents: &BTreeMap<&'a str, Option<&'a str>
     jobs
 }
 
-/// The banks that a guest sees: those above his associations and beside these.
+/// Returns the banks that a guest may see: those above their associations, and the siblings of these.
 fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
     let mut banks: Vec<BankLine> = Vec::new();
-    // The root has no siblings, of which the plugin would tell its part: it has all of the site.
+    // The plugin sends no parts for the root, which has no siblings. The root's part is 1.
     let of_root = |depth| if depth == 0 { 1.0 } else { 0.0 };
     let mut add = |depth, name: &str, share: Option<f64>, usage: Option<f64>, level_fs| {
         let name = printable(name).into_owned();
@@ -238,7 +242,7 @@ fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
     banks
 }
 
-/// What refreshes and pushes cost.
+/// Returns the time that refreshes and pushes take, as names and values.
 fn cost(stats: &Stats) -> Vec<(String, String)> {
     let mut cost = Vec::new();
     let mut add = |name: &str, value: String| cost.push((name.to_owned(), value));

@@ -1,45 +1,43 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What `top` shows and where in it one is: a function of what the plugin said last and of the keys pressed. No terminal, no
-//! clock, no plugin.
+//! The state of `top`: a function of the plugin's last answers and the keys pressed. It uses no terminal, no clock and no plugin.
 
 use std::cmp::Ordering;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What the plugin said last, as far as it is shown. Texts may be anybody's: they are made printable where they come in.
+/// The data that `top` shows, from the plugin's last answers. Names that users chose are escaped when it is built.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Snapshot {
-    /// Lines at the top: the plugin's data, what the last refresh cost.
+    /// Lines at the top, about the plugin's data and the jobs.
     pub(crate) facts: Vec<String>,
     pub(crate) banks: Vec<BankLine>,
     pub(crate) standings: Vec<StandingLine>,
-    /// Names of the terms, in their order.
+    /// Names of the terms of a priority.
     pub(crate) terms: Vec<String>,
     pub(crate) jobs: Vec<JobLine>,
     /// Held jobs by limit.
     pub(crate) held: Vec<(String, u64)>,
-    /// What a refresh and a push cost, where he who asks may know.
+    /// The time that refreshes and pushes take; empty if the caller may not see it.
     pub(crate) cost: Vec<(String, String)>,
-    /// Something that could not be had, if anything.
+    /// The error of the last refresh, if it failed.
     pub(crate) trouble: Option<String>,
 }
 
-/// A bank.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct BankLine {
     pub(crate) depth: usize,
     pub(crate) name: String,
-    /// Parts of the whole.
+    /// The share and the usage, as parts of the siblings' sum.
     pub(crate) share: f64,
     pub(crate) usage: f64,
     pub(crate) level_fs: Option<f64>,
-    /// Jobs, those of the banks below included; `None` where the caller may not see them.
+    /// Jobs, including those of the banks below; `None` if the caller may not see them.
     pub(crate) running: Option<u64>,
     pub(crate) pending: Option<u64>,
     pub(crate) held: Option<u64>,
 }
 
-/// An association.
+/// The standing of an association.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StandingLine {
     pub(crate) user: String,
@@ -55,19 +53,18 @@ pub(crate) struct StandingLine {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct JobLine {
     pub(crate) id: u64,
-    /// Its id as Flux shows it.
+    /// The id as Flux shows it.
     pub(crate) name: String,
     pub(crate) user: String,
     pub(crate) bank: String,
     pub(crate) queue: String,
     pub(crate) priority: Option<u64>,
-    /// Products, in the order of the terms.
+    /// Value times weight of each term, in the order of [`Snapshot::terms`].
     pub(crate) products: Vec<f64>,
-    /// What holds it.
+    /// The limits that hold the job, and "others" if something else blocks it.
     pub(crate) held_by: String,
 }
 
-/// The pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TopPage {
     #[default]
@@ -81,42 +78,42 @@ impl TopPage {
         [(TopPage::Overview, "Banks"), (TopPage::Standings, "Standings"), (TopPage::Jobs, "Jobs")];
 }
 
-/// What is to be done outside after a key.
+/// The action that a key asks for and that the model can't do itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Nothing,
     Quit,
-    /// Ask the plugin again.
+    /// Send the requests to the plugin again.
     Refresh,
-    /// Ask why this job waits.
+    /// Explain why the job with this id is waiting.
     Why(u64),
 }
 
-/// Where one is.
+/// The state of the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) snapshot: Snapshot,
     pub(crate) page: TopPage,
-    /// By which column each page is sorted, counted from 0; and whether the other way round.
+    /// The index of the column that each page is sorted by, and whether the order is reversed.
     pub(crate) sort: [(usize, bool); 3],
-    /// Only rows with this text in them.
+    /// Only rows that contain this text are shown.
     pub(crate) filter: String,
-    /// Whether the filter is being typed.
+    /// Whether the user is typing the filter.
     pub(crate) typing: bool,
-    /// The chosen row of each page.
+    /// The index of the selected row of each page.
     pub(crate) chosen: [usize; 3],
-    /// An explanation that covers the page: its lines, and the first of them shown.
+    /// A text that covers the page: its lines, and the index of the first line shown.
     pub(crate) open: Option<(Vec<String>, usize)>,
     pub(crate) paused: bool,
-    /// Columns of the page that the screen has no width for; the view sets them when it draws.
+    /// Columns that are left out because the screen is too narrow; the view sets them when it draws.
     pub(crate) left_out: Vec<String>,
-    /// Rows of a page that fit; the view says so when it draws.
+    /// The number of rows that fit on the screen; the view sets it when it draws.
     pub(crate) room: usize,
 }
 
 impl Model {
-    /// Which of the three arrays' places is this page's.
-    fn at(&self) -> usize {
+    /// Returns the index of the page in the arrays `sort` and `chosen`.
+    fn page_index(&self) -> usize {
         match self.page {
             TopPage::Overview => 0,
             TopPage::Standings => 1,
@@ -124,7 +121,7 @@ impl Model {
         }
     }
 
-    /// The titles of the columns that the page can be sorted by.
+    /// Returns the titles of the columns that the page can be sorted by.
     pub(crate) fn titles(&self) -> Vec<String> {
         let fixed = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect::<Vec<_>>();
         match self.page {
@@ -140,9 +137,9 @@ impl Model {
         }
     }
 
-    /// By what the page is sorted, and whether the other way round.
+    /// Returns the title of the column that the page is sorted by, and whether the order is reversed.
     pub(crate) fn sorted_by(&self) -> (String, bool) {
-        let (column, reverse) = self.sort.get(self.at()).copied().unwrap_or_default();
+        let (column, reverse) = self.sort.get(self.page_index()).copied().unwrap_or_default();
         (self.titles().get(column).cloned().unwrap_or_default(), reverse)
     }
 
@@ -167,7 +164,7 @@ impl Model {
             &self.snapshot.standings,
             |standing| vec![&standing.user, &standing.bank],
             |column, a, b| match column {
-                // Who has no place comes last.
+                // An association without a place comes last.
                 0 => a.place.is_none().cmp(&b.place.is_none()).then(a.place.cmp(&b.place)),
                 1 => a.user.cmp(&b.user),
                 2 => a.bank.cmp(&b.bank),
@@ -197,7 +194,7 @@ impl Model {
         )
     }
 
-    /// Rows of the page as they are shown: filtered and sorted.
+    /// Returns the rows of the page, filtered and sorted.
     fn rows<'a, T>(
         &self,
         all: &'a [T],
@@ -207,7 +204,7 @@ impl Model {
         let wanted = self.filter.to_lowercase();
         let matches = |row: &&T| texts(row).iter().any(|text| text.to_lowercase().contains(&wanted));
         let mut rows: Vec<&T> = all.iter().filter(matches).collect();
-        let (column, reverse) = self.sort.get(self.at()).copied().unwrap_or_default();
+        let (column, reverse) = self.sort.get(self.page_index()).copied().unwrap_or_default();
         rows.sort_by(|a, b| compare(column, a, b));
         if reverse {
             rows.reverse();
@@ -215,7 +212,7 @@ impl Model {
         rows
     }
 
-    /// How many rows the page has.
+    /// Returns the number of rows of the page.
     fn count(&self) -> usize {
         match self.page {
             TopPage::Overview => self.banks().len(),
@@ -224,25 +221,25 @@ impl Model {
         }
     }
 
-    /// The chosen row, where there is one.
+    /// Returns the index of the selected row.
     pub(crate) fn chosen(&self) -> usize {
-        let chosen = self.chosen.get(self.at()).copied().unwrap_or_default();
+        let chosen = self.chosen.get(self.page_index()).copied().unwrap_or_default();
         chosen.min(self.count().saturating_sub(1))
     }
 
-    /// What the plugin said.
+    /// Shows new data, unless the screen is paused.
     pub(crate) fn take(&mut self, snapshot: Snapshot) {
         if !self.paused {
             self.snapshot = snapshot;
         }
     }
 
-    /// An explanation to be read.
+    /// Covers the page with a text.
     pub(crate) fn show(&mut self, lines: Vec<String>) {
         self.open = Some((lines, 0));
     }
 
-    /// A key.
+    /// Handles a key, and returns the action that it asks for.
     pub(crate) fn press(&mut self, key: KeyEvent) -> Wish {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && matches!(key.code, KeyCode::Char('c')) {
@@ -276,7 +273,7 @@ impl Model {
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Char('s') => self.sort_by_next(),
             KeyCode::Char('r') => {
-                let at = self.at();
+                let at = self.page_index();
                 if let Some((_, reverse)) = self.sort.get_mut(at) {
                     *reverse = !*reverse;
                 }
@@ -304,38 +301,38 @@ impl Model {
         }
     }
 
-    /// The page so many further on.
+    /// Turns to the page that is `by` pages further.
     fn turn(&mut self, by: usize) {
-        let next = (self.at() + by) % TopPage::ALL.len();
+        let next = (self.page_index() + by) % TopPage::ALL.len();
         self.page = TopPage::ALL.get(next).map_or(TopPage::Overview, |(page, _)| *page);
     }
 
     fn sort_by_next(&mut self) {
-        let (at, columns) = (self.at(), self.titles().len().max(1));
+        let (at, columns) = (self.page_index(), self.titles().len().max(1));
         if let Some((column, reverse)) = self.sort.get_mut(at) {
             *column = (*column + 1) % columns;
             *reverse = false;
         }
     }
 
-    /// So many rows down, or lines of what is open.
+    /// Moves the selection down by `by` rows, or scrolls the open text down by `by` lines.
     fn go(&mut self, by: isize) {
         if let Some((lines, first)) = &mut self.open {
             let last = lines.len().saturating_sub(self.room.max(1));
             *first = first.saturating_add_signed(by).min(last);
             return;
         }
-        let (at, chosen, last) = (self.at(), self.chosen(), self.count().saturating_sub(1));
+        let (at, chosen, last) = (self.page_index(), self.chosen(), self.count().saturating_sub(1));
         if let Some(slot) = self.chosen.get_mut(at) {
             *slot = chosen.saturating_add_signed(by).min(last);
         }
     }
 }
 
-/// No filter is longer.
+/// The greatest length of a filter, in characters.
 const LONGEST_FILTER: usize = 40;
 
-/// What keys do.
+/// The help screen.
 const HELP: [&str; 12] = [
     "1 2 3, Tab      banks, standings, jobs",
     "Up Down, j k    the row before, the next; also PgUp PgDn Home End",
@@ -351,7 +348,7 @@ const HELP: [&str; 12] = [
     "A bar shows = used within the share, + used beyond it, | the share.",
 ];
 
-/// The larger first, what is not there last.
+/// Compares two numbers: the larger comes first, `None` comes last.
 fn descending(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => b.total_cmp(&a),

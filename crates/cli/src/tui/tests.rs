@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Screens of `top`, and what keys do.
+//! The screens of `top`, and the effects of keys.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -13,12 +13,12 @@ use crate::tests::golden::{check, jobs, standing, stats, words};
 use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
 use fairshare_engine::ids::{BankName, UserId};
 
-fn of_owner() -> Snapshot {
+fn owner_snapshot() -> Snapshot {
     let stats: Stats = serde_json::from_value(stats()).expect("stats");
-    of(Some(&stats))
+    build_snapshot(Some(&stats))
 }
 
-fn of(stats: Option<&Stats>) -> Snapshot {
+fn build_snapshot(stats: Option<&Stats>) -> Snapshot {
     let mut standing: Standings = serde_json::from_value(standing()).expect("a standing");
     let root = &mut standing.associations[0].levels[0];
     (root.node.shares_part, root.node.usage_part) = (None, None);
@@ -31,7 +31,7 @@ fn of(stats: Option<&Stats>) -> Snapshot {
 
 fn model() -> Model {
     let mut model = Model::default();
-    model.take(of_owner());
+    model.take(owner_snapshot());
     model
 }
 
@@ -54,7 +54,7 @@ fn press(model: &mut Model, keys: &str) -> Wish {
     wish
 }
 
-/// The screen as text; what is chosen has a > before it.
+/// Draws the screen and returns it as text.
 fn drawn(model: &mut Model, (width, height): (u16, u16), colour: bool) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
     terminal.draw(|frame| draw(model, TerminalLook { colour, ellipsis: "…" }, frame)).expect("drawn");
@@ -69,7 +69,7 @@ fn drawn(model: &mut Model, (width, height): (u16, u16), colour: bool) -> String
 }
 
 #[test]
-fn screens_of_the_pages() {
+fn screens_of_the_pages_match_the_golden_files() {
     for size in [(80, 24), (132, 40)] {
         let mut screens = String::new();
         let mut model = model();
@@ -95,12 +95,12 @@ fn screens_of_the_pages() {
 }
 
 #[test]
-fn screens_of_a_guest() {
+fn a_guest_sees_their_own_associations_and_the_parts_of_the_root() {
     let mut model = Model::default();
-    model.take(of(None));
+    model.take(build_snapshot(None));
     let text = drawn(&mut model, (80, 24), false);
     check("top-guest", 80, &text);
-    // The plugin tells no part of the root, which has no siblings.
+    // The plugin sends no parts for the root, which has no siblings.
     let root = text.lines().find(|line| line.starts_with("root")).expect("the root");
     assert_eq!(root.split_whitespace().collect::<Vec<_>>(), ["root", "100.00", "%", "100.00", "%"]);
     assert!(text.contains("chem") && text.contains("phys"), "{text}");
@@ -109,7 +109,7 @@ fn screens_of_a_guest() {
 }
 
 #[test]
-fn colours_where_they_are_wanted_and_no_size_is_too_small() {
+fn a_screen_of_any_size_is_drawn_with_colours() {
     let mut model = model();
     drawn(&mut model, (80, 24), true);
     for page in ["1", "2", "3", "?", "\x1b"] {
@@ -121,7 +121,7 @@ fn colours_where_they_are_wanted_and_no_size_is_too_small() {
 }
 
 #[test]
-fn keys() {
+fn keys_turn_pages_and_move_the_selection() {
     let mut model = model();
     drawn(&mut model, (80, 24), false);
     assert_eq!(press(&mut model, "\t\t\t"), Wish::Nothing);
@@ -135,7 +135,7 @@ fn keys() {
     assert_eq!(press(&mut model, "/phys\n\n"), Wish::Why(22));
     assert_eq!(model.jobs().len(), 1);
     assert_eq!(press(&mut model, "/\x1br\n"), Wish::Why(25), "the other way round");
-    // What is typed into a filter is no command.
+    // A letter that is typed into the filter is not a command.
     assert_eq!(press(&mut model, "/q"), Wish::Nothing);
     let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(model.press(control), Wish::Quit, "but this is");
@@ -149,7 +149,7 @@ fn keys() {
     assert_eq!(press(&mut model, "q"), Wish::Nothing, "back to the page");
     assert!(model.open.is_none());
     assert_eq!((press(&mut model, "g"), press(&mut model, "q")), (Wish::Refresh, Wish::Quit));
-    // While it is paused nothing moves.
+    // New data do not appear while the screen is paused.
     press(&mut model, "p");
     model.take(Snapshot::default());
     assert_eq!(model.snapshot.jobs.len(), 5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How `top` looks: a function of the model and the size of the terminal.
+//! Draws the screen of `top` from the model and the size of the terminal.
 
 use std::ops::Range;
 
@@ -13,26 +13,26 @@ use super::model::{Model, TopPage};
 use crate::ui::figures::{number, percent, ratio, term};
 use crate::ui::printable::{cut, width};
 
-/// What a terminal can show.
+/// The features of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TerminalLook {
     pub(crate) colour: bool,
     pub(crate) ellipsis: &'static str,
 }
 
-/// A column: title, width, whether its text ends where the others do. A width of 0 takes what is left.
+/// A column. `right` aligns it to the right. A column of width 0 takes the remaining width.
 struct ScreenColumn {
     title: String,
     width: usize,
     right: bool,
-    /// Those of the largest number are left out first where the terminal is narrow.
+    /// If the terminal is too narrow, columns with the largest number are left out first. Columns with 0 are always shown.
     leave: u8,
 }
 
-/// A row: the text of each column.
+/// The texts of a row, one per column.
 type ScreenRow = Vec<Text>;
 
-/// A text, and how it is to look.
+/// A text and its style.
 struct Text {
     text: String,
     tone: Tone,
@@ -62,7 +62,7 @@ impl TerminalLook {
     }
 }
 
-/// Draws it, and notes how many rows there was room for.
+/// Draws the screen. Sets the model's number of rows that fit, and its columns that are left out.
 pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>) {
     let facts = model.snapshot.facts.len().min(2) as u16;
     let [top, tabs, body, foot] = Layout::vertical([
@@ -92,7 +92,7 @@ pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>)
             table(model, look, frame, body, columns, rows);
         }
     }
-    // Behind the table, which says what it had no width for.
+    // The tab line names the columns that the table left out, so it is drawn after the table.
     frame.render_widget(Paragraph::new(tab_line(model)), tabs);
 }
 
@@ -149,7 +149,7 @@ fn draw_open(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area:
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Banks, and below them in two columns what is held and what it costs.
+/// Draws the banks, and below them two columns: the held jobs by limit, and the time of refreshes and pushes.
 fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area: Rect) {
     let below = model.snapshot.held.len().max(model.snapshot.cost.len()).clamp(1, 7) as u16 + 2;
     let [above, below] =
@@ -167,7 +167,7 @@ fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, a
     frame.render_widget(Paragraph::new(pairs(title, &model.snapshot.cost, right, look)), right);
 }
 
-/// A title and below it names with their values.
+/// Returns the lines of a title and of names with their values.
 fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: TerminalLook) -> Vec<Line<'static>> {
     let room = usize::from(area.width).saturating_sub(2);
     let mut lines = vec![Line::default(), Line::styled(title.to_owned(), look.style(Tone::Bold))];
@@ -182,9 +182,9 @@ fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: TerminalLook
     lines
 }
 
-/// The title of the bars, which draw what other columns say.
+/// The title of the bars. They show the same numbers as other columns.
 const BAR_TITLE: &str = "Used|Share";
-/// The places of the columns that count jobs, on the page of banks.
+/// The indexes of the columns that count jobs, on the page of banks.
 const JOBS: Range<usize> = 4..7;
 
 fn banks(model: &Model, room: u16) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
@@ -286,7 +286,7 @@ fn jobs(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     (columns, rows.collect())
 }
 
-/// Least cells of a column that takes what is left.
+/// The least width, in cells, of a column that takes the remaining width.
 const LEAST: usize = 14;
 
 fn table(
@@ -307,7 +307,7 @@ fn table(
         let most =
             columns.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(column, _)| column.leave).max();
         let Some(most) = most.filter(|most| *most > 0) else { break };
-        // Of equal ones the last.
+        // Among columns with the same number the last is left out.
         let at = columns.iter().zip(&shown).rposition(|(column, shown)| *shown && column.leave == most);
         if let Some(slot) = at.and_then(|at| shown.get_mut(at)) {
             *slot = false;
@@ -360,7 +360,7 @@ fn line(row: &ScreenRow, columns: &[ScreenColumn], shown: &[bool], look: Termina
     Line::from(spans)
 }
 
-/// Usage up to the share and beyond it, a stroke at the share: letters, so that no colour is needed.
+/// Draws the usage within the share and beyond it, and a stroke at the share. Letters show the parts, so that no colour is needed.
 fn bar(usage: f64, share: f64, width: usize) -> String {
     let cells = |part: f64| (part.clamp(0.0, 1.0) * width as f64).round() as usize;
     let (usage, share) = (cells(usage), cells(share));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The columns of a node: one definition for tables, JSON, CSV and `-o`.
+//! The columns of a bank or association: one definition for tables, JSON, CSV and `-o`.
 
 use super::figures::Unit;
 use super::suggest::did_you_mean;
@@ -8,16 +8,16 @@ use crate::ui::rows::{Cell, Column, Style, column};
 use fairshare::{NodeDetail, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree};
 use fairshare_accounting::store::StoredAssociation;
 
-/// A ranked tree, and what the database it came from stores of its associations.
+/// A ranked tree, and the fair-shares that its database stores.
 pub(crate) struct View<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) ranking: &'a Ranking,
     pub(crate) stored: &'a [StoredAssociation],
-    /// `pbs`: the scheduler's own order.
+    /// The order of OpenPBS's scheduler, for the policy `pbs`.
     pub(crate) walk: Option<PbsWalk>,
 }
 
-/// One node of it.
+/// A bank or association of a [`View`].
 pub(crate) struct Node<'a> {
     view: &'a View<'a>,
     node: NodeId,
@@ -27,7 +27,7 @@ pub(crate) struct Node<'a> {
 
 type Value = fn(&Node<'_>) -> Cell;
 
-/// Every column there is: definition, what it is, how it is read off.
+/// All columns: the definition, the text for the man page, and the function that returns the value of a node.
 const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (column("name", "Bank/User", Style::Text), "bank or user, indented by depth", name),
     (column("kind", "Kind", Style::Text), "bank or association", kind),
@@ -97,9 +97,9 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     ),
 ];
 
-/// Width of a bar.
+/// Width of a bar, in cells.
 const BAR: usize = 20;
-/// What a table gives up on a narrow terminal, the first first.
+/// Columns that a table leaves out on a narrow terminal, in this order.
 pub(crate) const GIVE_UP: &[&str] = &[
     "bar",
     "active",
@@ -123,7 +123,7 @@ pub(crate) struct Chosen {
     pub(crate) value: Value,
 }
 
-/// The column of this name or, in any case of letters, of this title.
+/// Finds the column with the key or title `name`. The case is ignored.
 pub(crate) fn find(name: &str) -> Result<Chosen, String> {
     let name = fingers::column(name);
     let is_called = |column: &Column<'_>| {
@@ -138,7 +138,7 @@ pub(crate) fn find(name: &str) -> Result<Chosen, String> {
     })
 }
 
-/// One line per column, for the manual page.
+/// Returns one line per column, for the man page.
 pub(crate) fn help() -> String {
     let mut text = "Columns:\n".to_owned();
     for (column, what, _) in &COLUMNS {
@@ -147,7 +147,7 @@ pub(crate) fn help() -> String {
     text
 }
 
-/// The columns of the JSON document, and of CSV and parsable output.
+/// Returns the keys of the columns in JSON, CSV and parsable output.
 pub(crate) fn of_document(policy: Policy) -> Vec<&'static str> {
     let mut names = vec![
         "kind",
@@ -168,7 +168,7 @@ pub(crate) fn of_document(policy: Policy) -> Vec<&'static str> {
     names
 }
 
-/// The columns of a table.
+/// Returns the keys of the columns of a table.
 pub(crate) fn of_table(policy: Policy, long: bool, bars: bool) -> Vec<&'static str> {
     let mut names = vec!["name", "shares", "norm_shares", "usage", "norm_usage", "effective_usage"];
     names.extend(policy.table_columns(long));
@@ -183,7 +183,7 @@ pub(crate) fn of_table(policy: Policy, long: bool, bars: bool) -> Vec<&'static s
 }
 
 impl View<'_> {
-    /// A node with its numbers.
+    /// Returns the node with its numbers. `depth` is its level below the root.
     pub(crate) fn node(&self, node: NodeId, depth: usize) -> Node<'_> {
         Node { view: self, node, depth, detail: self.ranking.detail(self.tree, node) }
     }
@@ -254,7 +254,8 @@ fn stored(node: &Node<'_>) -> Cell {
     stored.filter(|_| !node.is_bank()).and_then(|stored| stored.fairshare).into()
 }
 
-/// What a level fair-share says in words; `None` where there is none, or the node counts for nothing.
+/// Returns whether the node used more or less than its share, in words. Returns `None` if the node has no level fair-share, or has
+/// neither shares nor usage.
 pub(crate) fn served(detail: &NodeDetail) -> Option<&'static str> {
     if detail.shares == Shares::Parent {
         return Some("has no own shares");

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Numbers for people: grouped, with units, and never with more digits than they say something.
+//! Formats numbers, durations and times for people: grouped digits, units, and few decimals.
 
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit as Time};
 
-/// What a usage counts.
+/// The unit of a usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// flux-accounting's own: shown as node-hours.
+    /// The unit of flux-accounting, shown as node-hours.
     NodeSeconds,
-    /// Whatever the system that the tree comes from counts.
+    /// The unit of another system, shown without a name.
     #[default]
     Unknown,
 }
@@ -19,7 +19,7 @@ pub(crate) enum Unit {
 const HOUR: f64 = 3600.0;
 
 impl Unit {
-    /// A title of a column, or what stands behind a number.
+    /// Returns the name of the unit, for a column title or after a number.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Unit::NodeSeconds => "node-hours",
@@ -27,7 +27,7 @@ impl Unit {
         }
     }
 
-    /// A usage in a column of its unit, as many decimals as the others have.
+    /// Formats a usage for a column of this unit, with the same number of decimals in each row.
     pub(crate) fn column(self, usage: f64) -> String {
         match self {
             Unit::NodeSeconds if usage >= 0.01 * HOUR => decimals(usage / HOUR),
@@ -35,7 +35,7 @@ impl Unit {
         }
     }
 
-    /// A usage in its unit, in a sentence that says which.
+    /// Formats a usage in this unit, without the unit's name.
     pub(crate) fn figure(self, usage: f64) -> String {
         match self {
             Unit::NodeSeconds => hours(usage / HOUR),
@@ -43,10 +43,10 @@ impl Unit {
         }
     }
 
-    /// A usage in a sentence.
+    /// Formats a usage with the unit's name.
     pub(crate) fn amount(self, usage: f64) -> String {
         match self {
-            // Hours would hide it.
+            // It would be 0.00 in hours.
             Unit::NodeSeconds if usage != 0.0 && usage.abs() < HOUR / 100.0 => {
                 format!("{} node-seconds", plain(usage))
             }
@@ -65,7 +65,7 @@ fn hours(hours: f64) -> String {
     }
 }
 
-/// Two decimals behind grouped digits.
+/// Formats a number with grouped digits and two decimals.
 fn decimals(number: f64) -> String {
     let text = format!("{number:.2}");
     match text.split_once('.') {
@@ -74,7 +74,7 @@ fn decimals(number: f64) -> String {
     }
 }
 
-/// Two decimals; small ones keep three digits that say something.
+/// Formats a number with two decimals, or with three significant digits if it is below 0.1.
 fn plain(number: f64) -> String {
     if number.fract() == 0.0 || number >= 1000.0 {
         grouped(&format!("{number:.0}"))
@@ -89,7 +89,7 @@ fn plain(number: f64) -> String {
     }
 }
 
-/// A whole number with a comma at each thousand; what is too long to be read is rounded to three digits.
+/// Adds a comma at each thousand. A number of more than 18 digits is rounded to three significant digits.
 pub(crate) fn grouped(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     if digits.len() > 18 {
@@ -106,12 +106,12 @@ pub(crate) fn grouped(digits: &str) -> String {
     text
 }
 
-/// A count with a comma at each thousand.
+/// Formats a count with a comma at each thousand.
 pub(crate) fn number(count: impl ToString) -> String {
     grouped(&count.to_string())
 }
 
-/// A term of a sum: whole, or with up to two decimals.
+/// Formats a term of a sum, with up to two decimals.
 pub(crate) fn term(number: f64) -> String {
     let text = format!("{number:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -122,7 +122,7 @@ pub(crate) fn term(number: f64) -> String {
     }
 }
 
-/// A part of a whole.
+/// Formats a part of 1 as a percentage.
 pub(crate) fn percent(part: f64) -> String {
     match part * 100.0 {
         0.0 => "0 %".to_owned(),
@@ -131,11 +131,11 @@ pub(crate) fn percent(part: f64) -> String {
     }
 }
 
-/// What siblings are compared by: a ratio, of which the very large only say that next to nothing was used.
+/// Formats the ratio that siblings are compared by. A very large ratio only shows that almost nothing was used.
 pub(crate) fn ratio(number: f64) -> String {
     match number {
         0.0 => "0".to_owned(),
-        // Beyond it lies 2^64, flux-accounting's weight of who used nothing.
+        // flux-accounting gives a weight of 2^64 to an association without usage.
         unused if unused > 1e18 => "unused".to_owned(),
         large if large >= 1e6 => "> 1,000,000".to_owned(),
         small if small < 0.0001 => "< 0.0001".to_owned(),
@@ -143,7 +143,7 @@ pub(crate) fn ratio(number: f64) -> String {
     }
 }
 
-/// `1st`, `2nd`, `11th`, `1,003rd`.
+/// Formats a place: `1st`, `2nd`, `11th`, `1,003rd`.
 pub(crate) fn ordinal(place: usize) -> String {
     let ending = match (place % 100, place % 10) {
         (11..=13, _) => "th",
@@ -155,7 +155,7 @@ pub(crate) fn ordinal(place: usize) -> String {
     format!("{}{ending}", number(place))
 }
 
-/// A length of time in the largest unit that fits twice, rounded up: `9 days`, `36 hours`.
+/// Formats a duration in the largest unit that fits twice, rounded up: `9 days`, `36 hours`.
 pub(crate) fn duration(seconds: f64) -> String {
     for (length, name) in [(86_400.0, "day"), (3600.0, "hour"), (60.0, "minute")] {
         if seconds >= 2.0 * length || (length == 86_400.0 && seconds == length) {
@@ -171,24 +171,24 @@ pub(crate) fn duration(seconds: f64) -> String {
     format!("{count:.0} second{}", if count == 1.0 { "" } else { "s" })
 }
 
-/// Reads `7d`, `36h`, `2 weeks`, `P7D`; days are of 24 hours.
+/// Parses a duration such as `7d`, `36h`, `2 weeks` or `P7D`. A day has 24 hours.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let what = || "expected a length of time, like 7d, 36h or \"2 weeks\"".to_owned();
-    let span: Span = text.trim().parse().map_err(|_| what())?;
-    let seconds = span.total((Time::Second, SpanRelativeTo::days_are_24_hours())).map_err(|_| what())?;
-    // A century: beyond it dates end before anybody reads them.
+    let expected = || "expected a length of time, like 7d, 36h or \"2 weeks\"".to_owned();
+    let span: Span = text.trim().parse().map_err(|_| expected())?;
+    let seconds = span.total((Time::Second, SpanRelativeTo::days_are_24_hours())).map_err(|_| expected())?;
+    // The limit is 100 years, so that the sum with any date is a date.
     if !(0.0..=3.2e9).contains(&seconds) {
         return Err("expected a length of time from 0 to 100 years".to_owned());
     }
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// The seconds since 1970 now.
+/// Returns the present time in seconds since the epoch.
 pub(crate) fn now() -> f64 {
     Timestamp::now().as_duration().as_secs_f64()
 }
 
-/// Returns the local date of an instant, with its time where the half-life of usage, in seconds, is under a week.
+/// Formats a time, in seconds since the epoch, as a local date. The time of day is added if `half_life`, in seconds, is under a week.
 pub(crate) fn date(seconds: f64, half_life: f64) -> String {
     let instant = Timestamp::from_duration(SignedDuration::from_secs_f64(seconds.clamp(-1e11, 1e11)));
     let format = if half_life < 7.0 * 86_400.0 { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" };
@@ -198,7 +198,7 @@ pub(crate) fn date(seconds: f64, half_life: f64) -> String {
     )
 }
 
-/// An instant where the reader is: its time of day, and its day where that is another than today.
+/// Formats a time in `zone`: the time of day if it is on the same day as `now`, otherwise the date and time.
 pub(crate) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
     let zoned = |seconds: f64| {
         let since = SignedDuration::try_from_secs_f64(seconds.clamp(-1e11, 1e11));
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_has_its_time_where_usage_halves_within_a_week() {
+    fn a_date_has_its_time_if_usage_halves_within_a_week() {
         let week = 7.0 * 86_400.0;
         let [slow, fast] = [week, week - 1.0].map(|half_life| date(1_774_738_800.0, half_life));
         assert_eq!(slow.len(), "2026-03-29".len());
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_say_what_they_can() {
+    fn numbers_have_units_and_few_decimals() {
         let usages = [
             (0.0, "0", "0"),
             (1.0, "< 0.01", "1"),
@@ -251,12 +251,12 @@ mod tests {
 
     #[test]
     fn terms_have_the_decimals_that_they_need() {
-        let told = [0.0, -0.0, 50_000.0, 1234.5, -1000.0, 0.004, 33_333.333].map(term);
-        assert_eq!(told, ["0", "0", "50,000", "1,234.5", "-1,000", "0", "33,333.33"]);
+        let terms = [0.0, -0.0, 50_000.0, 1234.5, -1000.0, 0.004, 33_333.333].map(term);
+        assert_eq!(terms, ["0", "0", "50,000", "1,234.5", "-1,000", "0", "33,333.33"]);
     }
 
     #[test]
-    fn moments_name_the_day_where_it_is_another() {
+    fn a_moment_has_its_date_if_it_is_not_today() {
         let now = 1_763_776_000.0;
         assert_eq!(moment(now + 90.0, now, &TimeZone::UTC), "01:48:10");
         assert_eq!(moment(now + 86_400.0, now, &TimeZone::UTC), "2025-11-23 01:46");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_and_told() {
+    fn durations_are_parsed_and_formatted() {
         for (text, seconds) in
             [("7d", 604_800), ("36h", 129_600), ("2 weeks", 1_209_600), ("P1D", 86_400), ("1d 12h", 129_600)]
         {
@@ -279,7 +279,10 @@ mod tests {
         for text in ["", "7", "soon", "-1d", "900y", "1mo"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
-        let told = [0.0, 1.0, 90.0, 7200.0, 86_400.0, 100_000.0, 777_600.0].map(duration);
-        assert_eq!(told, ["0 seconds", "1 second", "90 seconds", "2 hours", "1 day", "28 hours", "9 days"]);
+        let durations = [0.0, 1.0, 90.0, 7200.0, 86_400.0, 100_000.0, 777_600.0].map(duration);
+        assert_eq!(
+            durations,
+            ["0 seconds", "1 second", "90 seconds", "2 hours", "1 day", "28 hours", "9 days"]
+        );
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The order siblings are shown in.
+//! The order in which siblings are shown.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use super::columns::{self, Chosen, View};
 use crate::ui::rows::Cell;
 use fairshare::{NodeId, Tree};
 
-/// What siblings are sorted by, and whether backwards.
+/// The key that siblings are sorted by, and the direction.
 pub(crate) struct Order {
     by: By,
     reverse: bool,
@@ -22,7 +22,7 @@ enum By {
 }
 
 impl Order {
-    /// `fairshare`, `name`, `list` or a column, with a leading - backwards.
+    /// Parses `list`, `pbs-walk` or the name of a column. A leading - reverses the order.
     pub(crate) fn parse(text: &str) -> Result<Order, String> {
         let (key, reverse) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
         match key {
@@ -32,7 +32,7 @@ impl Order {
         }
         let chosen = columns::find(key).map_err(|text| format!("{text}; or list, pbs-walk"))?;
         let by = match chosen.column.key {
-            // Of places the first is 1: they are no numbers of which the largest comes first.
+            // Place 1 comes first, but of other numbers the largest comes first.
             "fairshare" | "place" => By::Rank,
             "walk" => By::PbsWalk,
             "name" => By::Name,
@@ -41,12 +41,12 @@ impl Order {
         Ok(Order { by, reverse })
     }
 
-    /// Whether it is of one policy only.
+    /// Returns true for `pbs-walk`, which only the policy `pbs` has.
     pub(crate) fn is_pbs_walk(&self) -> bool {
         matches!(self.by, By::PbsWalk)
     }
 
-    /// Every node with its depth, parents before children.
+    /// Returns all nodes with their depths, parents before children.
     pub(crate) fn walk(&self, view: &View<'_>) -> Vec<(NodeId, usize)> {
         let tree = view.tree;
         let nodes = match &self.by {
@@ -56,17 +56,17 @@ impl Order {
             By::PbsWalk => pbs_walk(view),
             By::Column(chosen) => return by_column(view, chosen, self.reverse),
         };
-        if self.reverse { backwards(tree, &nodes) } else { nodes }
+        if self.reverse { reverse_siblings(tree, &nodes) } else { nodes }
     }
 }
 
-/// As OpenPBS's scheduler compares siblings: the smaller usage / target first.
+/// Walks the tree as OpenPBS's scheduler does: the sibling with the smaller usage / target first.
 fn pbs_walk(view: &View<'_>) -> Vec<(NodeId, usize)> {
     let mut keyed: Vec<(u64, NodeId)> = Vec::new();
     view.tree.depth_first(|siblings| {
         let ratio = |node: NodeId| view.ranking.usage_over_target(view.tree, node).unwrap_or(f64::INFINITY);
         keyed.clear();
-        // The bits of numbers >= 0 sort as they do.
+        // The bit patterns of numbers >= 0 have the order of the numbers.
         keyed.extend(siblings.iter().map(|&node| (ratio(node).to_bits(), node)));
         keyed.sort_unstable();
         for (place, &(_, node)) in siblings.iter_mut().zip(&keyed) {
@@ -75,8 +75,8 @@ fn pbs_walk(view: &View<'_>) -> Vec<(NodeId, usize)> {
     })
 }
 
-/// The same walk with siblings the other way round.
-fn backwards(tree: &Tree, nodes: &[(NodeId, usize)]) -> Vec<(NodeId, usize)> {
+/// Returns the walk `nodes` with siblings in reverse order.
+fn reverse_siblings(tree: &Tree, nodes: &[(NodeId, usize)]) -> Vec<(NodeId, usize)> {
     let mut place = vec![0; tree.len()];
     for (at, (node, _)) in nodes.iter().enumerate() {
         if let Some(slot) = place.get_mut(node.index()) {
@@ -101,7 +101,7 @@ fn by_column(view: &View<'_>, chosen: &Chosen, reverse: bool) -> Vec<(NodeId, us
     })
 }
 
-/// The column's value of each node. A bank that has no number of its own goes by the largest below it.
+/// Returns the column's value of each node, by index. A bank without a number of its own gets the largest number below it.
 fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
     let tree = view.tree;
     let mut values = vec![Cell::None; tree.len()];
@@ -111,7 +111,7 @@ fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
         }
     }
     let own: Vec<bool> = values.iter().map(|value| *value != Cell::None).collect();
-    // Banks come before what is below them, so backwards each is complete when its turn comes.
+    // A bank comes before the banks below it. In reverse order each bank is complete when it is reached.
     let banks: Vec<NodeId> = tree.banks().collect();
     for node in tree.leaves().chain(banks.into_iter().rev()) {
         let (Some(bank), Some(value)) = (tree.parent(node), values.get(node.index())) else { continue };
@@ -129,7 +129,7 @@ fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
     values
 }
 
-/// Larger numbers first, texts ascending, nothing last.
+/// Compares two cells: larger numbers come first, texts are ascending, empty cells come last.
 pub(crate) fn compare(a: &Cell, b: &Cell) -> Ordering {
     match (a, b) {
         (Cell::Number(a), Cell::Number(b)) => b.total_cmp(a),
@@ -139,7 +139,7 @@ pub(crate) fn compare(a: &Cell, b: &Cell) -> Ordering {
         (Cell::None, Cell::None) => Ordering::Equal,
         (Cell::None, _) => Ordering::Greater,
         (_, Cell::None) => Ordering::Less,
-        // shares: "parent" after numbers.
+        // The column "shares" has numbers and the text "parent".
         (Cell::Text(_), _) => Ordering::Greater,
         (_, Cell::Text(_)) => Ordering::Less,
         _ => Ordering::Equal,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! One report, four ways to print it: table, JSON, CSV, parsable.
+//! Prints a report as a table, JSON, CSV or parsable output.
 
 use std::io::{self, IsTerminal, Write, stdout};
 
@@ -13,18 +13,18 @@ use super::rows::{Cell, Look, Rows};
 use super::screen::{Screen, ScreenArgs};
 use super::table::Table;
 
-/// What a command found out: some facts, and rows.
+/// The result of a command: facts and rows.
 pub(crate) struct Report<'a> {
-    /// Keys of the JSON document besides the rows; other forms leave them to [`Report::notes`].
+    /// Keys of the JSON document besides the rows. The other formats show them in [`Report::notes`] only.
     pub(crate) facts: Vec<(&'static str, Value)>,
     pub(crate) rows: Rows<'a>,
     /// More rows of another kind, for tables and JSON.
     pub(crate) more: Option<Rows<'a>>,
-    /// What a person reads above the table.
+    /// Lines above the table.
     pub(crate) before: Vec<String>,
-    /// What a person reads below the table.
+    /// Lines below the table.
     pub(crate) notes: Vec<String>,
-    /// Lines at the end that are not to be broken.
+    /// Lines at the end that must not be wrapped.
     pub(crate) drawing: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Default for Report<'_> {
 }
 
 impl Report<'_> {
-    /// Leaves columns out.
+    /// Removes the columns `keys`.
     pub(crate) fn hide(&mut self, keys: &'static [&'static str]) {
         let hidden: Vec<bool> = self.rows.columns.iter().map(|column| keys.contains(&column.key)).collect();
         self.rows.columns.retain(|column| !keys.contains(&column.key));
@@ -55,7 +55,7 @@ impl Report<'_> {
 }
 
 impl Report<'_> {
-    /// The JSON document that [`OutputArgs::print`] would print.
+    /// Returns the JSON document that [`OutputArgs::print`] prints.
     pub(crate) fn into_json(self) -> io::Result<Vec<u8>> {
         let mut document = Vec::new();
         Json.print(self, Progress::none(), &mut document)?;
@@ -63,12 +63,12 @@ impl Report<'_> {
     }
 }
 
-/// A way to print a report.
+/// A format of a report.
 trait Output {
     fn print(&self, report: Report<'_>, progress: Progress, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// Which way.
+/// The options that choose the format.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
@@ -86,25 +86,25 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// True for the form that people read.
+    /// Returns true if neither JSON, CSV nor parsable output is chosen.
     pub(crate) fn is_table(self) -> bool {
         !(self.json || self.csv || self.parsable)
     }
 
-    /// What is printed on.
+    /// Returns the properties of standard output.
     pub(crate) fn screen(self) -> Screen {
         self.screen.screen()
     }
 
-    /// Prints to standard output.
+    /// Prints the report to standard output.
     pub(crate) fn print(self, report: Report<'_>) -> io::Result<()> {
         self.print_as(report, Look::WHOLE, Progress::none())
     }
 
-    /// As [`OutputArgs::print`], in another way than usual, and with the progress of the command up to here.
+    /// Prints the report to standard output with the given look, and continues the progress bar of the command.
     pub(crate) fn print_as(self, report: Report<'_>, look: Look<'_>, progress: Progress) -> io::Result<()> {
         let terminal = stdout().is_terminal();
-        // Rows on the same screen are progress enough; a table needs them all before it prints the first.
+        // Rows that appear on the terminal need no progress bar. A table does, because it formats all rows before it prints one.
         let progress = if terminal && !self.is_table() { Progress::none() } else { progress };
         let screen = self.screen();
         let mut out = if self.is_table() { Paper::for_people(&screen) } else { Paper::plain() };
@@ -124,7 +124,7 @@ struct Json;
 struct Separated {
     separator: &'static str,
     header: bool,
-    /// Names of others must not act on one.
+    /// Whether standard output is a terminal, where control characters in names must be escaped.
     terminal: bool,
 }
 
@@ -133,7 +133,7 @@ impl Output for Table<'_> {
         for line in &report.before {
             self.screen.wrapped(&printable(line), "", "  ", out)?;
         }
-        // Each part is set off from the one before.
+        // An empty line separates the parts.
         let mut begun = !report.before.is_empty();
         for rows in std::iter::once(report.rows).chain(report.more) {
             begun |= self.print(rows, begun, &mut progress, out)?;
@@ -199,13 +199,13 @@ fn json_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// A document by itself, to be read by people too.
+/// Writes a document as indented JSON.
 pub(crate) fn write_pretty(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let text = serde_json::to_string_pretty(document)?;
     writeln!(out, "{}", printable_json(&text))
 }
 
-/// A number as our documents write it: JSON has no infinity.
+/// Returns a number as a JSON value. Infinity becomes the text "inf", because JSON has no infinity.
 pub(crate) fn json_number(number: f64) -> Value {
     if number.is_infinite() {
         return Value::from(if number > 0.0 { "inf" } else { "-inf" });
@@ -241,7 +241,7 @@ impl Output for Separated {
 }
 
 impl Separated {
-    /// A text, in quotes where it would not be read back as one value; on a terminal nothing in it acts.
+    /// Writes a text, in quotes if a reader would otherwise not get it back as one value. On a terminal control characters are escaped.
     fn text(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         let text = if self.terminal { printable(text) } else { text.into() };
         let quoted = text.contains(|letter: char| letter == '"' || letter.is_control())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A pager for what is longer than the terminal, chosen as git chooses one.
+//! Starts a pager for output that is longer than the terminal. It is chosen as in git.
 
 use std::env;
 use std::io::{self, BufWriter, ErrorKind, Write, stdout};
@@ -7,13 +7,13 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use super::screen::Screen;
 
-/// Standard output. What fits the terminal goes there; with the first line that does not a pager is started and gets all.
+/// Standard output, through a pager if the output does not fit the terminal. The text is kept until that is known.
 pub(crate) struct Paper {
     state: PagerState,
 }
 
 enum PagerState {
-    /// Nothing is printed yet: whether a pager is needed is not known.
+    /// Nothing is printed yet, because the output may still fit the terminal.
     Waiting {
         text: Vec<u8>,
         lines: usize,
@@ -27,12 +27,12 @@ enum PagerState {
 }
 
 impl Paper {
-    /// Standard output as it is.
+    /// Returns standard output without a pager.
     pub(crate) fn plain() -> Paper {
         Paper { state: PagerState::Direct(BufWriter::with_capacity(1 << 16, stdout())) }
     }
 
-    /// With a pager, if somebody looks at it.
+    /// Returns standard output with a pager if it is a terminal and the user did not turn the pager off.
     pub(crate) fn for_people(screen: &Screen) -> Paper {
         match screen.rows {
             Some(rows) if screen.pager => {
@@ -42,13 +42,13 @@ impl Paper {
         }
     }
 
-    /// Writes what is left, and waits until it has been read.
+    /// Writes the remaining text. Dropping the paper waits for the end of the pager.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.settle(false)?;
         self.flush()
     }
 
-    /// Decides, if that is still to be done, and hands on what was kept.
+    /// Starts a pager if the output is `long`, and writes the kept text. Does nothing if that is done already.
     fn settle(&mut self, long: bool) -> io::Result<&mut PagerState> {
         if let PagerState::Waiting { text, .. } = &mut self.state {
             let text = std::mem::take(text);
@@ -108,14 +108,15 @@ impl Write for PagerState {
 impl Drop for Paper {
     fn drop(&mut self) {
         if let PagerState::Paged { input, pager } = &mut self.state {
-            // The end of its input is the end of what it waits for.
+            // The pager ends only after the end of its input.
             drop(input.take());
             let _ = pager.wait();
         }
     }
 }
 
-/// FLUX_FAIRSHARE_PAGER, PAGER, less. Empty or `cat` is none, and so is one that can't be started.
+/// Starts the pager that FLUX_FAIRSHARE_PAGER or PAGER names, otherwise less. Returns `None` if the name is empty or `cat`, or if
+/// the pager does not start.
 fn start() -> Option<Child> {
     let named = ["FLUX_FAIRSHARE_PAGER", "PAGER"].into_iter().find_map(|name| env::var(name).ok());
     let mut command = match named.as_deref().map(str::trim) {
@@ -127,7 +128,7 @@ fn start() -> Option<Child> {
         }
         None => Command::new("less"),
     };
-    // F: leave if it fits; R: show colours; X: leave the text on the screen.
+    // F: quit if the text fits; R: show colours; X: leave the text on the screen.
     for (name, value) in [("LESS", "FRX"), ("LV", "-c")] {
         if env::var_os(name).is_none() {
             command.env(name, value);

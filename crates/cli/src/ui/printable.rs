@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Texts of others on a terminal: nothing in them acts, and columns stay columns.
+//! Escapes texts that users chose, so that they can't control a terminal, and measures texts in cells.
 
 use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A text with what a terminal would act upon, or not show, escaped as in a string literal.
+/// Escapes the characters that a terminal acts upon or does not show, as in a string literal.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -24,8 +24,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A JSON document with what a terminal would act upon escaped: it says the same. Of ASCII a serializer escapes all but DEL, and
-/// breaks lines itself.
+/// Escapes the characters of a JSON document that a terminal acts upon. The value of the document stays the same. The serializer
+/// already escapes the ASCII control characters except DEL, and its line breaks must stay.
 pub(crate) fn printable_json(document: &str) -> Cow<'_, str> {
     let acts = |letter: char| letter >= '\x7f' && acts(letter);
     if !document.contains(acts) {
@@ -42,19 +42,18 @@ pub(crate) fn printable_json(document: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Control characters, line separators, and marks that turn the direction of writing.
+/// Returns true for control characters, line separators, and marks that change the direction of writing.
 fn acts(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// How many cells of a terminal a text takes.
+/// Returns the number of terminal cells that a text takes.
 pub(crate) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.width() }
 }
 
-/// The text's beginning with an ellipsis behind it, together at most `cells` wide. Codes of colours in it take no place, and
-/// all of them stay.
+/// Cuts a text to at most `cells` cells, with the ellipsis at its end. Colour codes take no cells, and all of them stay.
 pub(crate) fn cut(text: &str, cells: usize, ellipsis: &str) -> String {
     let room = cells.saturating_sub(width(ellipsis));
     let (mut shown, mut taken, mut full, mut code) = (String::new(), 0, false, false);
@@ -77,9 +76,9 @@ pub(crate) fn cut(text: &str, cells: usize, ellipsis: &str) -> String {
     shown
 }
 
-/// `1 level`, `2 levels`, `1,000 levels`.
-pub(crate) fn count(number: usize, what: &str) -> String {
-    format!("{} {what}{}", super::figures::number(number), if number == 1 { "" } else { "s" })
+/// Formats a count with its noun: `1 level`, `2 levels`, `1,000 levels`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", super::figures::number(number), if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -88,7 +87,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn what_acts_is_escaped() {
+    fn control_characters_are_escaped() {
         let rows = [
             ("plain", "plain"),
             ("日本", "日本"),
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_says_the_same() {
+    fn an_escaped_document_has_the_same_value() {
         let text = "x\u{7f}\u{9b}2J\u{61c}\u{200f}\u{202e}\u{2028}\u{2069}\x1b日本\n\"";
         for document in [json!({text: [text, 1]}), json!({"plain": "日本"})] {
             let written = serde_json::to_string_pretty(&document).expect("JSON");
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn widths_are_those_of_a_terminal() {
+    fn widths_count_terminal_cells() {
         assert_eq!([width("abc"), width("日本"), width("e\u{301}")], [3, 4, 1]);
         assert_eq!(
             [cut("abcdef", 4, "…"), cut("日本語", 5, "…"), cut("abcdef", 4, "..")],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A progress bar for what takes over a second, on a terminal only; and a sign of life for systemd's watchdog, in whatever takes long.
+//! Shows a progress bar on a terminal if a command takes over a second, and notifies systemd's watchdog during long phases.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,53 +13,55 @@ use fairshare_accounting::pipeline::watch::notify_watchdog;
 /// The progress of one command through its phases.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// `None` where nobody looks.
+    /// `None` if standard error is not a terminal.
     shown: Option<Shown>,
 }
 
 #[derive(Debug)]
 struct Shown {
     bar: ProgressBar,
-    /// Closing it ends the wait for the moment to appear.
-    patience: Option<Sender<()>>,
-    curtain: Option<JoinHandle<()>>,
+    /// Dropping the sender makes `delay_thread` end without showing the bar.
+    cancel_delay: Option<Sender<()>>,
+    delay_thread: Option<JoinHandle<()>>,
 }
 
-/// Nobody wants to see a bar for less.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// A sign of life also from phases that can't be counted.
+/// The bar appears after this time.
+const DELAY: Duration = Duration::from_secs(1);
+/// How often the bar is redrawn, also in phases without a count.
 const TICK: Duration = Duration::from_millis(100);
-/// Rows between two looks at the bar.
+/// The bar is updated once per this number of rows.
 const ROWS: u64 = 4096;
 
 impl Progress {
-    /// Of what takes no time.
+    /// Returns a progress that shows nothing.
     pub(crate) fn none() -> Progress {
         Progress { shown: None }
     }
 
-    /// Starts the clock.
+    /// Starts the delay after which the bar appears. Returns [`Progress::none`] if standard error is not a terminal.
     pub(crate) fn start() -> Progress {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         if !stderr().is_terminal() || dumb {
             return Progress::none();
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        // Whoever reads or sorts says nothing meanwhile: another thread has to lift the curtain.
-        let (patience, over) = channel();
-        let curtain = {
+        // The command does not call this module while it reads or sorts, so another thread shows the bar.
+        let (cancel_delay, cancelled) = channel();
+        let delay_thread = {
             let bar = bar.clone();
             thread::Builder::new().spawn(move || {
-                if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                if cancelled.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
                     bar.set_draw_target(ProgressDrawTarget::stderr());
                     bar.enable_steady_tick(TICK);
                 }
             })
         };
-        Progress { shown: Some(Shown { bar, patience: Some(patience), curtain: curtain.ok() }) }
+        Progress {
+            shown: Some(Shown { bar, cancel_delay: Some(cancel_delay), delay_thread: delay_thread.ok() }),
+        }
     }
 
-    /// The next phase; `total` is only asked for on a terminal, 0 is unknown.
+    /// Begins the next phase. `total` returns the number of steps, or 0 if it is unknown; it is called only if there is a bar.
     pub(crate) fn phase(&mut self, phase: &'static str, total: impl FnOnce() -> u64) {
         notify_watchdog();
         let Some(Shown { bar, .. }) = &self.shown else { return };
@@ -78,7 +80,7 @@ impl Progress {
         }
     }
 
-    /// How much of the phase is done.
+    /// Sets the number of steps of the phase that are done.
     pub(crate) fn at(&mut self, done: u64) {
         notify_watchdog();
         if let Some(Shown { bar, .. }) = &self.shown {
@@ -86,7 +88,7 @@ impl Progress {
         }
     }
 
-    /// A phase that lasts as long as there are rows.
+    /// Begins a phase with one step per row, and returns an iterator over the rows that moves the bar.
     pub(crate) fn over<I: Iterator>(&mut self, phase: &'static str, rows: I) -> Counted<'_, I> {
         self.phase(phase, || rows.size_hint().0 as u64);
         Counted { rows, done: 0, progress: self }
@@ -96,16 +98,16 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         let Some(shown) = &mut self.shown else { return };
-        // First no curtain may rise any more.
-        shown.patience = None;
-        if let Some(curtain) = shown.curtain.take() {
-            let _ = curtain.join();
+        // The thread must end first, or it could show the bar again.
+        shown.cancel_delay = None;
+        if let Some(thread) = shown.delay_thread.take() {
+            let _ = thread.join();
         }
         shown.bar.finish_and_clear();
     }
 }
 
-/// Rows that move a bar.
+/// An iterator over rows that moves the bar.
 pub(crate) struct Counted<'a, I> {
     rows: I,
     done: u64,

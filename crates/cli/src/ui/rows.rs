@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Rows of cells under columns, and how they are shown.
+//! Rows, cells and columns, and the style of a column.
 
 use super::figures::Unit;
 
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
-    /// Nothing to say: JSON null, else empty.
+    /// An empty cell; null in JSON.
     None,
     Text(String),
-    /// A name in the tree, which tables put by its depth.
+    /// The name of a bank or user, which tables indent by its depth.
     Node {
         depth: usize,
         bank: bool,
@@ -17,10 +17,10 @@ pub(crate) enum Cell {
     },
     Count(u64),
     Number(f64),
-    /// With its sign: better if positive.
+    /// A change with its sign; positive is better.
     Gain(i64),
     Flag(bool),
-    /// A drawing for tables: so many of its cells are used, so many are the share.
+    /// A bar in a table. `usage` and `share` are lengths in cells.
     Bar {
         usage: usize,
         share: usize,
@@ -33,32 +33,32 @@ impl From<Option<f64>> for Cell {
     }
 }
 
-/// How a table prints a column. The other forms print every number in full.
+/// How a table prints a column. The other formats print every number in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Text,
     Count,
-    /// A number that is a name.
+    /// A number that identifies something, without commas.
     Id,
-    /// Six decimals, as sshare.
+    /// Six decimals, as in sshare.
     Fraction,
-    /// As [`Style::Ratio`], of a division that may have nothing to divide by.
+    /// As [`Style::Ratio`], but infinity is shown as "no target".
     Quotient,
     /// One decimal.
     Mean,
-    /// A part, as a percentage.
+    /// A part of 1, as a percentage.
     Percent,
-    /// What siblings are compared by: six decimals, but "unused" for what has no bounds.
+    /// The ratio that siblings are compared by: six decimals, or "unused" if it is infinite.
     Ratio,
-    /// In its unit.
+    /// A usage in this unit.
     Usage(Unit),
-    /// A term of a sum: as many decimals as say something, up to two.
+    /// A term of a sum, with up to two decimals.
     Term,
-    /// A text that ends where the others do.
+    /// A text that is aligned to the right.
     Signed,
-    /// With its sign.
+    /// A number with its sign.
     Change,
-    /// So many cells wide, where there is one.
+    /// A bar of this width in cells.
     Bar(usize),
 }
 
@@ -70,31 +70,31 @@ pub(crate) struct Column<'a> {
     pub(crate) style: Style,
 }
 
-/// A column in few words.
+/// Builds a [`Column`].
 pub(crate) const fn column<'a>(key: &'a str, title: &'a str, style: Style) -> Column<'a> {
     Column { key, title, style }
 }
 
-/// Rows under titles.
+/// Rows and their columns.
 pub(crate) struct Rows<'a> {
-    /// Their key in the JSON document.
+    /// The key of the rows in the JSON document.
     pub(crate) key: &'static str,
     pub(crate) columns: Vec<Column<'a>>,
     pub(crate) rows: Box<dyn Iterator<Item = Vec<Cell>> + 'a>,
 }
 
-/// What differs from one printing of a report to the next.
+/// Options of how a report is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look<'a> {
-    /// A line of titles above tables, CSV and parsable output.
+    /// Whether tables, CSV and parsable output begin with a line of titles.
     pub(crate) header: bool,
-    /// Columns that a table leaves out, one after the other, while it is too wide for the terminal.
+    /// Columns that a table leaves out, in this order, until it fits the terminal.
     pub(crate) give_up: &'a [&'a str],
-    /// What it means for the reader if a term of a sum is left out.
+    /// The hint that is printed if a column that is a term of a sum is left out.
     pub(crate) parts: &'a str,
 }
 
 impl Look<'_> {
-    /// A table of all its columns, under their titles.
+    /// All columns with their titles.
     pub(crate) const WHOLE: Look<'static> = Look { header: true, give_up: &[], parts: "" };
 }

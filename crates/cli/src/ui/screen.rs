@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What standard output is, and what may be put on it: how wide it is, whether colours and lines are shown.
+//! The properties of standard output: its size, and whether it shows colours and letters beyond ASCII.
 
 use std::env;
 use std::io::{self, IsTerminal, Write, stdout};
@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use textwrap::{Options, WordSplitter};
 
-/// How output for people looks.
+/// The options for output on a terminal.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ScreenArgs {
@@ -21,34 +21,35 @@ pub(crate) struct ScreenArgs {
     no_pager: bool,
 }
 
-/// What standard output is.
+/// The properties of standard output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Screen {
-    /// Cells in a line, where there is an end of it.
+    /// Cells of a line; `None` if lines are not wrapped.
     pub(crate) width: Option<usize>,
-    /// Lines, of a terminal that has them.
+    /// Lines of the terminal; `None` if standard output is no terminal.
     pub(crate) rows: Option<usize>,
     /// Whether colours are wanted.
     pub(crate) colour: bool,
-    /// Whether letters beyond ASCII are shown, by the locale.
+    /// Whether the locale has letters beyond ASCII.
     pub(crate) unicode: bool,
-    /// Whether a person looks at it.
+    /// Whether standard output is a terminal.
     pub(crate) terminal: bool,
-    /// Whether a pager may stand in between.
+    /// Whether a pager may be started.
     pub(crate) pager: bool,
 }
 
-/// Headings, and banks among users.
+/// The style of headings, and of banks among users.
 pub(crate) const BOLD: Style = Style::new().bold();
-/// What helps the eye along.
+/// The style of lines and other marks that carry no data.
 pub(crate) const FAINT: Style = Style::new().dimmed();
-/// Less than was promised, or a gain.
+/// The style of usage within the share, and of gains.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// More than was promised, or a loss.
+/// The style of usage beyond the share, and of losses.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 
 impl ScreenArgs {
-    /// Looks at standard output and the environment: NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM, COLUMNS, the locale.
+    /// Reads the properties of standard output from the terminal and from the environment: NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM,
+    /// COLUMNS and the locale.
     pub(crate) fn screen(self) -> Screen {
         let terminal = stdout().is_terminal();
         let colour = match self.color {
@@ -56,7 +57,7 @@ impl ScreenArgs {
             ColorChoice::Never => false,
             ColorChoice::Auto => AutoStream::choice(&stdout()) != Choice::Never,
         };
-        // The one and the other are asked for on their own: a terminal of no rows still has columns.
+        // A terminal that reports 0 rows may still report its columns.
         let size = rustix::termios::tcgetwinsize(stdout()).ok();
         let size = |pick: fn(rustix::termios::Winsize) -> u16| {
             size.map(|size| usize::from(pick(size))).filter(|cells| *cells > 0)
@@ -79,7 +80,7 @@ impl Default for ScreenArgs {
 }
 
 impl Screen {
-    /// A text in a style, where styles are wanted.
+    /// Returns the text in a style, if colours are wanted.
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
         if self.colour && style != Style::new() && !text.is_empty() {
             format!("{style}{text}{style:#}")
@@ -88,7 +89,7 @@ impl Screen {
         }
     }
 
-    /// Writes a text as lines that end where the screen does; `first` goes before the first of them, `others` before the rest.
+    /// Writes a text, wrapped to the width of the screen. `first` is the indentation of the first line, `others` of the other lines.
     pub(crate) fn wrapped(
         &self,
         text: &str,
@@ -97,41 +98,41 @@ impl Screen {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let Some(width) = self.width else { return writeln!(out, "{first}{text}") };
-        // A terminal of ten columns is no place for words; what does not fit there is for the terminal to break.
+        // A line has at least 20 cells, or words would not fit. A narrower terminal wraps the lines itself.
         let options = Options::new(width.max(20))
             .initial_indent(first)
             .subsequent_indent(others)
             .break_words(false)
             .word_splitter(WordSplitter::NoHyphenation);
-        // A number stays with its unit.
+        // A number is not separated from its unit.
         let text = text.replace(" %", "\u{a0}%").replace("< ", "<\u{a0}");
         textwrap::wrap(&text, options)
             .iter()
             .try_for_each(|line| writeln!(out, "{}", line.replace('\u{a0}', " ")))
     }
 
-    /// Whether lines show what is below what.
+    /// Returns whether lines show the tree.
     pub(crate) fn tree_lines(&self) -> bool {
         self.terminal && self.unicode
     }
 
-    /// What stands for the rest of a text that was cut.
+    /// Returns the mark at the end of a text that was cut.
     pub(crate) fn ellipsis(&self) -> &'static str {
         if self.unicode { "…" } else { ".." }
     }
 }
 
-/// The environment's word on the width, which goes before the terminal's own, as with git.
+/// Returns the width that COLUMNS gives. It takes precedence over the terminal's width, as in git.
 fn columns() -> Option<usize> {
     env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }
 
-/// Whether the locale's letters are those of Unicode: the first of these that says anything decides.
+/// Returns whether the locale uses UTF-8. The first variable that is set decides.
 fn unicode() -> bool {
-    let said = ["LC_ALL", "LC_CTYPE", "LANG"]
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
         .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
-    said.is_some_and(|locale| {
+    locale.is_some_and(|locale| {
         let locale = locale.to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
     })

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What was probably meant: names near the one that was typed.
+//! Suggests a known name that is similar to the typed name.
 
-/// How alike two names must be, from 0 to 1; clap takes the same for its own suggestions. Two letters the other way round
-/// make a short name less alike than that.
+/// The least similarity of a suggestion, from 0 to 1, which clap uses too. Two swapped letters put a short name below it.
 const ALIKE: f64 = 0.7;
 
-/// `; did you mean "..."?` after a name that is not known, or nothing where none of the known is near.
+/// Returns `; did you mean "..."?`, or an empty text if no known name is similar.
 pub(crate) fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(typed, known) {
         Some(name) => format!("; did you mean \"{name}\"?"),
@@ -13,10 +12,10 @@ pub(crate) fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a 
     }
 }
 
-/// The known name that is most like the one typed, in any case of letters.
+/// Returns the known name that is most similar to `typed`. The case is ignored.
 pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
-    // Names differ by one letter at most per so many; comparing a site's whole list need not look at the others.
+    // Names of very different lengths can't be similar. Skipping them keeps the search in a site's whole list of users fast.
     let slack = typed.chars().count() / 2 + 1;
     let mut best: Option<(f64, &str)> = None;
     for name in known {
@@ -39,7 +38,7 @@ mod tests {
     use super::{did_you_mean, nearest};
 
     #[test]
-    fn a_slip_of_the_finger_is_found_and_a_stranger_is_not() {
+    fn a_typing_error_finds_its_name_and_an_unknown_word_finds_none() {
         let known = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
         for (typed, meant) in [("clasic", "classic"), ("fair-three", "fair-tree"), ("PSB", "pbs")] {
             assert_eq!(nearest(typed, known), Some(meant));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A table for people: columns aligned, no wider than the terminal, banks among users, who is below whom.
+//! Prints a table with aligned columns that fits the terminal, and the tree of banks and users in its first column.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -12,24 +12,24 @@ use super::progress::Progress;
 use super::screen::{BAD, BOLD, FAINT, GOOD, Screen};
 use crate::ui::rows::{Cell, Column, Look, Rows, Style};
 
-/// How tables are printed on a screen.
+/// Prints tables on a screen.
 pub(crate) struct Table<'a> {
     pub(crate) screen: &'a Screen,
     look: Look<'a>,
-    /// Blanks before each line.
+    /// Spaces before each line.
     margin: usize,
 }
 
-/// Deeper than this a name is not moved further right, but told its depth.
+/// A name below this level is not indented further; its depth is shown before it.
 const DEEPEST_INDENT: usize = 24;
-/// Blanks between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// No name is shown longer where the line has no end.
+/// The longest name, in cells, if the width of the line is not limited.
 const LONGEST_NAME: usize = 40;
-/// A name is never cut to less.
+/// The shortest width, in cells, that a name is cut to.
 const SHORTEST_NAME: usize = 8;
 
-/// Formatted cells, row after row, in one text: a site has millions of them.
+/// Formatted cells, row after row. They share one text, because a large site has millions of them.
 #[derive(Default)]
 struct Lines {
     text: String,
@@ -37,16 +37,16 @@ struct Lines {
     places: Vec<TreePosition>,
 }
 
-/// A formatted cell: where its text ends, codes and all, and how many cells of the terminal it takes.
+/// A formatted cell: the end of its text, with colour codes, and its width in terminal cells.
 #[derive(Clone, Copy)]
 struct Shown {
     end: usize,
     width: u32,
-    /// Whether the text stands behind the lines of the tree, which are drawn when it is printed.
+    /// Whether the text follows the lines of the tree, which are drawn when the row is printed.
     in_tree: bool,
 }
 
-/// Where a row is in the tree: its depth, and the levels that go on below it, a bit each.
+/// The position of a row in the tree: its depth, and one bit per level that continues below the row.
 #[derive(Clone, Copy, Default)]
 struct TreePosition {
     depth: usize,
@@ -58,13 +58,13 @@ impl<'a> Table<'a> {
         Table { screen, look, margin: 0 }
     }
 
-    /// The same, further right.
+    /// Indents the table by `margin` cells.
     pub(crate) fn indented(mut self, margin: usize) -> Table<'a> {
         self.margin = margin;
         self
     }
 
-    /// Prints the rows, after an empty line if `apart`; false if there were none.
+    /// Prints the rows, after an empty line if `apart` is set. Returns false if there were no rows.
     pub(crate) fn print(
         &self,
         rows: Rows<'_>,
@@ -82,12 +82,12 @@ impl<'a> Table<'a> {
                 if let Cell::Node { depth, .. } = cell {
                     place.depth = depth;
                 }
-                let (width, in_tree) = self.human(cell, column.style, &mut lines.text);
+                let (width, in_tree) = self.format_cell(cell, column.style, &mut lines.text);
                 *room = (*room).max(width);
                 lines.cells.push(Shown { end: lines.text.len(), width: width as u32, in_tree });
             }
             lines.places.push(place);
-            // A row may end early.
+            // A row may have fewer cells than there are columns.
             let empty = Shown { end: lines.text.len(), width: 0, in_tree: false };
             lines.cells.resize(lines.places.len() * columns.len(), empty);
         }
@@ -101,7 +101,7 @@ impl<'a> Table<'a> {
         let deepest = lines.places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
         let shown = self.fit(&columns, &mut widths, SHORTEST_NAME + self.step() * deepest);
         find_open(&mut lines.places);
-        // From here on the rows themselves are the sign of life.
+        // From here on the rows themselves show the progress.
         if self.screen.terminal {
             *progress = Progress::none();
         }
@@ -132,7 +132,8 @@ impl<'a> Table<'a> {
         Ok(true)
     }
 
-    /// Names the columns that there was no width for, and the width that shows all. A drawing repeats what other columns say.
+    /// Names the columns that are left out for lack of width, and the width that shows all. Bars are not named, because other columns
+    /// show the same numbers.
     fn left_out(
         &self,
         columns: &[Column<'_>],
@@ -148,7 +149,7 @@ impl<'a> Table<'a> {
         if left_out.is_empty() {
             return Ok(());
         }
-        // Where two columns have one title, their keys tell them apart.
+        // If two columns have the same title, their keys are shown.
         let is_single = |title: &str| columns.iter().filter(|column| column.title == title).count() == 1;
         let titles: Vec<&str> = left_out
             .iter()
@@ -164,7 +165,7 @@ impl<'a> Table<'a> {
         self.screen.wrapped(&text, &margin, &margin, out)
     }
 
-    /// Makes one line of the cells of a row, whose texts begin at `from`.
+    /// Formats one row into `line`. The texts of its cells begin at `from` in `text`.
     fn line(
         &self,
         text: &str,
@@ -175,7 +176,7 @@ impl<'a> Table<'a> {
         line: &mut String,
     ) {
         line.clear();
-        // Blanks are written when something follows them.
+        // Spaces are written only if a text follows.
         let mut blanks = self.margin;
         let mut gap = 0;
         for (((cell, column), room), shown) in cells.iter().zip(columns).zip(widths).zip(shown) {
@@ -210,8 +211,8 @@ impl<'a> Table<'a> {
         line.push('\n');
     }
 
-    /// Which columns fit. Names are cut to a part of the line before columns are left out, and to `shortest` when no column is
-    /// left to leave out.
+    /// Returns which columns fit, and shrinks `widths`. First names are cut to two fifths of the line, then columns are left out, then
+    /// names are cut to `shortest`.
     fn fit(&self, columns: &[Column<'_>], widths: &mut [usize], shortest: usize) -> Vec<bool> {
         let mut shown = vec![true; columns.len()];
         let Some(room) = self.screen.width else { return shown };
@@ -233,12 +234,12 @@ impl<'a> Table<'a> {
         shown
     }
 
-    /// How much further right a level of the tree is.
+    /// Returns the indentation per level of the tree, in cells.
     fn step(&self) -> usize {
         if self.screen.tree_lines() { 2 } else { 1 }
     }
 
-    /// What is before a name of the tree: the lines that lead to it, or blanks.
+    /// Returns the tree lines, or spaces, before a name.
     fn indentation(&self, place: TreePosition) -> String {
         let levels = place.depth.min(DEEPEST_INDENT);
         if !self.screen.tree_lines() {
@@ -257,8 +258,8 @@ impl<'a> Table<'a> {
         self.screen.paint(FAINT, &branch)
     }
 
-    /// Writes a value as a table shows it; how wide it is, and whether it stands in the tree.
-    fn human(&self, cell: Cell, style: Style, out: &mut String) -> (usize, bool) {
+    /// Writes a value in the style of its column. Returns its width, and whether it follows the lines of the tree.
+    fn format_cell(&self, cell: Cell, style: Style, out: &mut String) -> (usize, bool) {
         let mut paint = Paint::new();
         let text = match (cell, style) {
             (Cell::None, _) => return (0, false),
@@ -305,7 +306,7 @@ impl<'a> Table<'a> {
         (width(&text), false)
     }
 
-    /// A text of others, no longer than can be read.
+    /// Escapes a text that a user chose, and cuts it to [`LONGEST_NAME`] if the line is not limited.
     fn name(&self, text: &str) -> String {
         let text = printable(text);
         if self.screen.width.is_none() && text.len() > LONGEST_NAME && width(&text) > LONGEST_NAME {
@@ -315,14 +316,14 @@ impl<'a> Table<'a> {
     }
 
     fn node(&self, depth: usize, name: &str, paint: Paint, out: &mut String) -> usize {
-        let told = if depth > DEEPEST_INDENT { format!("({depth}) ") } else { String::new() };
+        let level = if depth > DEEPEST_INDENT { format!("({depth}) ") } else { String::new() };
         let name = self.name(name);
-        out.push_str(&told);
+        out.push_str(&level);
         out.push_str(&self.screen.paint(paint, &name));
-        self.step() * depth.min(DEEPEST_INDENT) + width(&told) + width(&name)
+        self.step() * depth.min(DEEPEST_INDENT) + width(&level) + width(&name)
     }
 
-    /// What the parts of a bar are.
+    /// Explains the parts of a bar.
     fn legend(&self, out: &mut dyn Write) -> io::Result<()> {
         let blocks = self.screen.colour && self.screen.unicode;
         let mark = |paint, block, letter| self.screen.paint(paint, if blocks { block } else { letter });
@@ -335,7 +336,7 @@ impl<'a> Table<'a> {
         )
     }
 
-    /// Usage up to the share and beyond it, a stroke at the share. Colours say which part is which, or letters do.
+    /// Draws the usage within the share and beyond it, and a stroke at the share. Without colours letters show the parts.
     fn bar(&self, usage: usize, share: usize, width: usize) -> String {
         let blocks = self.screen.colour && self.screen.unicode;
         let mut runs: Vec<(Paint, String)> = Vec::new();
@@ -362,7 +363,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Which columns of a table are printed, and how wide.
+/// The columns that are printed, and their widths.
 #[derive(Clone, Copy)]
 struct Print<'a> {
     columns: &'a [Column<'a>],
@@ -370,7 +371,7 @@ struct Print<'a> {
     shown: &'a [bool],
 }
 
-/// Takes from the widest columns of names until all fit, or no name is longer than `shortest`.
+/// Shrinks the widest columns of names until the table fits into `room`, or no name is longer than `shortest`.
 fn shrink(
     columns: &[Column<'_>],
     shown: &[bool],
@@ -392,7 +393,7 @@ fn shrink(
     }
 }
 
-/// Which levels go on below a row. Backwards: that is known when their last row has been seen.
+/// Sets which levels continue below each row. The rows are visited in reverse order, because the last row of a level ends it.
 fn find_open(places: &mut [TreePosition]) {
     let mut open = 0u32;
     for place in places.iter_mut().rev() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sentences and tables about jobs and associations, on a screen.
+//! Prints sentences and tables about jobs and associations on a screen.
 
 use std::io::{self, Write};
 
@@ -11,36 +11,35 @@ use super::table::Table;
 use super::words::Words;
 use fairshare_engine::engine::answers::Why;
 
-/// What is told, and on what.
+/// Prints texts on a screen, with the names of users and jobs.
 pub(crate) struct Teller<'a> {
     pub(crate) screen: &'a Screen,
     pub(crate) words: &'a Words<'a>,
 }
 
 impl Teller<'_> {
-    /// A line of prose, no wider than the screen. Texts of others in it do not act on a terminal; ours of colour are put
-    /// on top, where it is known what they mark.
+    /// Prints a text, wrapped to the screen. Control characters in it are escaped.
     pub(crate) fn line(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.screen.wrapped(&printable(text), "", "", out)
     }
 
-    /// As [`Teller::line`], set off from the margin.
+    /// Prints a text as [`Teller::line`] does, indented.
     pub(crate) fn item(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.screen.wrapped(&printable(text), "  ", "    ", out)
     }
 
-    /// What a part of the text is about.
+    /// Prints a heading.
     pub(crate) fn heading(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.screen.wrapped(&self.screen.paint(BOLD, &printable(text)), "", "", out)
     }
 
-    /// Rows below a text.
+    /// Prints rows as an indented table.
     pub(crate) fn table(&self, rows: Rows<'_>, give_up: &[&str], out: &mut dyn Write) -> io::Result<()> {
         let table = Table::new(self.screen, Look { give_up, ..Look::WHOLE }).indented(2);
         table.print(rows, false, &mut Progress::none(), out).map(|_| ())
     }
 
-    /// A job and whose it is.
+    /// Returns the job, its user and its bank: `ƒ12 of ann in bank chem`.
     pub(crate) fn who(&self, job: &Why) -> String {
         let bank = job.bank.as_ref().map(|bank| format!(" in bank {bank}")).unwrap_or_default();
         format!("{} of {}{bank}", self.words.job(job.id.0), self.words.user(job.userid.0))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What numbers of the plugin are called among people: users, jobs, instants.
+//! Names for the plugin's numbers: users, jobs and times.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use fairshare_client::{Flux, user_id, user_name};
 pub(crate) struct Words<'a> {
     job: Box<dyn Fn(u64) -> String + 'a>,
     user: Box<dyn Fn(u32) -> Option<String> + 'a>,
-    /// A look-up may ask a directory service.
+    /// Names already looked up. A look-up may ask a directory service.
     users: RefCell<HashMap<u32, String>>,
     zone: TimeZone,
     /// When the plugin answered.
@@ -22,12 +22,12 @@ pub(crate) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Those of the machine and the instance.
+    /// Returns the names of this machine and this Flux instance. `now` is the time of the answer.
     pub(crate) fn of(flux: &'a Flux, now: f64) -> Words<'a> {
         Words::new(|id| flux.format_job_id(id), user_name, TimeZone::system(), now)
     }
 
-    /// These.
+    /// Returns names from these functions, for tests.
     pub(crate) fn new(
         job: impl Fn(u64) -> String + 'a,
         user: impl Fn(u32) -> Option<String> + 'a,
@@ -37,12 +37,12 @@ impl<'a> Words<'a> {
         Words { job: Box::new(job), user: Box::new(user), users: RefCell::default(), zone, now }
     }
 
-    /// A job's id as Flux shows it.
+    /// Returns a job's id as Flux shows it.
     pub(crate) fn job(&self, id: u64) -> String {
         (self.job)(id)
     }
 
-    /// A user's name, or his number.
+    /// Returns a user's name, or the user's id if there is no name.
     pub(crate) fn user(&self, userid: u32) -> String {
         let mut users = self.users.borrow_mut();
         let name =
@@ -50,7 +50,7 @@ impl<'a> Words<'a> {
         printable(name).into_owned()
     }
 
-    /// Returns a text of the plugin, which names jobs and users by number, with job ids as Flux shows them and names of users.
+    /// Replaces the numbers of jobs and users in a text of the plugin by job ids as Flux shows them and by names of users.
     pub(crate) fn named(&self, text: &str) -> String {
         let mut named = String::new();
         let mut last = "";
@@ -69,12 +69,12 @@ impl<'a> Words<'a> {
         named
     }
 
-    /// When, by the clock of the reader.
+    /// Formats a time in the local time zone.
     pub(crate) fn at(&self, instant: f64) -> String {
         moment(instant, self.now, &self.zone)
     }
 
-    /// When, by the clock and from now.
+    /// Formats a time in the local time zone, with its distance from now.
     pub(crate) fn when(&self, instant: f64) -> String {
         let away = instant - self.now;
         match away {
@@ -85,19 +85,19 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The user by whose name Flux is asked. The variable is Flux's own: it makes the connection speak as another, where that
-/// is allowed.
+/// Returns the id of the user in whose name requests are sent. Flux's FLUX_HANDLE_USERID lets the instance owner send requests as
+/// another user.
 pub(crate) fn caller() -> u32 {
     let given = std::env::var("FLUX_HANDLE_USERID").ok().and_then(|text| text.parse().ok());
     given.unwrap_or_else(|| rustix::process::getuid().as_raw())
 }
 
-/// The name of a user, or the id of one who has none on this machine.
+/// Returns a user's name on this machine, or the id if there is no name.
 pub(crate) fn user_or_id(userid: u32) -> String {
     user_name(userid).map_or_else(|| userid.to_string(), |name| printable(&name).into_owned())
 }
 
-/// A user's id by his name or number.
+/// Returns a user's id from a name or a number.
 pub(crate) fn userid(text: &str) -> Result<u32, String> {
     let id = text.parse().ok().or_else(|| user_id(text));
     id.ok_or_else(|| format!("no user \"{}\" on this machine; a number would do as well", printable(text)))
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_and_users_in_a_text_get_their_names() {
+    fn jobs_and_users_in_a_text_are_replaced_by_their_names() {
         let user = |id| (id == 7).then(|| "ann".to_owned());
         let words = Words::new(|id| format!("ƒ{id}"), user, TimeZone::UTC, 0.0);
         for (text, named) in [

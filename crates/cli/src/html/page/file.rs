@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A page in the place of a file, as a whole. Nothing is written through a link, and nothing but a file is replaced.
+//! Writes a page to a file, atomically. Only a regular file is replaced, and a symbolic link is not followed.
 
 use std::fs;
 use std::io;
@@ -9,27 +9,28 @@ use std::path::Path;
 use crate::outcome::Failure;
 use crate::replaced;
 
-/// Refuses what could not be replaced, before any work is done for it.
+/// Fails if `path` can't be replaced. Commands call it before they begin their work.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     refuse(path).map_err(|error| Failure::Message(format!("{}: {error}", path.display())))
 }
 
+/// Fails if `path` exists and is not a regular file.
 fn refuse(path: &Path) -> io::Result<()> {
     let there = match fs::symlink_metadata(path) {
         Ok(there) => there,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    let what = match there.file_type() {
+    let reason = match there.file_type() {
         kind if kind.is_file() => return Ok(()),
         kind if kind.is_symlink() => "is a link; name the file itself",
         kind if kind.is_dir() => "is a directory",
         _ => "is no file",
     };
-    Err(io::Error::other(what))
+    Err(io::Error::other(reason))
 }
 
-/// Puts the page there, for whom the file was before. What comes there meanwhile is replaced, never followed.
+/// Replaces the file by the page, with the permissions of the old file. If a link appears at `path` meanwhile, it is replaced.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     refuse(path)?;
     let before = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Pages of HTML that need nothing else: what the report and the simulation have in common.
+//! Builds self-contained HTML pages: the parts that the report and the simulation share.
 //!
-//! A page is a frame, a style and a script, and the data among them as a block that no browser reads as anything else. What
-//! people typed comes into it as data alone: nothing of that is HTML. `file.rs` puts a page into a file.
+//! A page consists of a frame, a style, a script, and the data as a JSON block. Names that users chose are only in the JSON block, never
+//! in the HTML. `file.rs` writes a page to a file.
 
 pub(crate) mod file;
 #[cfg(test)]
@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 
 const FRAME: &str = include_str!("frame.html");
 const STYLE: &str = include_str!("style.css");
-/// What every script begins with.
-const BEFORE: &str = concat!(
+/// The beginning of every script.
+const SHARED_SCRIPT: &str = concat!(
     "'use strict';\n",
     include_str!("words.js"),
     include_str!("grid.js"),
@@ -23,19 +23,20 @@ const BEFORE: &str = concat!(
     include_str!("manners.js"),
 );
 
-/// What is a page's own.
+/// The parts in which pages differ.
 pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
-    /// What is between its head and its foot.
+    /// The HTML between the header and the footer.
     pub(crate) body: &'static str,
-    /// One script: what is defined in one part is known in those behind it.
+    /// The script, which follows the shared script and uses its definitions.
     pub(crate) script: &'static str,
 }
 
 impl Page<'_> {
-    /// The page. Only its own script and style may run, by their digests, and nothing may be fetched or sent.
+    /// Returns the page with `data` as its JSON block. Its content security policy allows only the page's own script and style, by
+    /// their digests, and no requests.
     pub(crate) fn html(&self, data: &str) -> String {
-        let script = [BEFORE, self.script].concat();
+        let script = [SHARED_SCRIPT, self.script].concat();
         let parts = [
             ("{{title}}", text(self.title)),
             ("{{script-digest}}", digest(&script)),
@@ -45,7 +46,7 @@ impl Page<'_> {
             ("{{data}}", inert(data)),
             ("{{script}}", script),
         ];
-        // In the order of the frame, each once: what is put in is never looked at again.
+        // The parts are inserted in the order of the frame. Inserted text is not searched for placeholders again.
         let mut page = String::with_capacity(data.len() + data.len() / 8 + 200_000);
         let mut rest = FRAME;
         while let Some((before, (name, value))) = parts
@@ -63,12 +64,12 @@ impl Page<'_> {
     }
 }
 
-/// JSON in a script element: without a `<` it can neither end nor turn into anything else, and it stays the same JSON.
+/// Escapes JSON for a script element. Without `<` the text can't end the element, and its value stays the same.
 fn inert(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// A text between tags.
+/// Escapes a text for HTML.
 pub(crate) fn text(text: &str) -> String {
     let text = crate::ui::printable::printable(text);
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

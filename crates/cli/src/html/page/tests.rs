@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Files that pages go into, and what the tests of both pages look at.
+//! Tests of the files that pages are written to, and a helper for the tests of both pages.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::file;
 
-/// The data block of a page, and what is around it.
+/// Splits a page into its data block and the rest.
 pub(crate) fn taken_apart(page: &str) -> (String, String) {
     let (before, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").expect("a block");
     let (data, after) = rest.split_once("</script>").expect("its end");
@@ -15,7 +15,7 @@ pub(crate) fn taken_apart(page: &str) -> (String, String) {
 }
 
 #[test]
-fn only_a_file_is_replaced_and_as_a_whole() {
+fn only_a_regular_file_is_replaced_atomically() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
     fs::write(at("precious"), "precious").expect("written");
@@ -35,7 +35,7 @@ fn only_a_file_is_replaced_and_as_a_whole() {
     assert_eq!(std::io::read_to_string(open).expect("the old one"), "one");
     assert_eq!(fs::read_to_string(at("report.html")).expect("there"), "two");
     let mode = fs::metadata(at("report.html")).expect("there").permissions().mode();
-    assert_eq!(mode & 0o777, 0o640, "who may read it is left as it was");
+    assert_eq!(mode & 0o777, 0o640, "the permissions are as before");
     assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 5, "nothing is left over");
     assert!(file::replace(Path::new("/nonexistent/report.html"), b"x").is_err());
 }

@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Who is connected. There is room for so many; where it is taken, who has asked nothing for longest goes for who comes.
+//! The connected clients. If there are too many, the client that has been silent for longest is disconnected for a new client.
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Clients at a time.
+/// The greatest number of clients at a time.
 pub(crate) const MOST: usize = 32;
 
-/// All of them.
+/// The connected clients.
 #[derive(Default)]
 pub(crate) struct Clients {
     all: Mutex<All>,
-    /// Told when somebody leaves.
+    /// Notified when a client leaves.
     left: Condvar,
 }
 
 #[derive(Default)]
 struct All {
     seated: usize,
-    /// Those who have asked nothing yet, in the order in which they came.
+    /// Clients that have not sent a request yet, by their numbers, in the order in which they came.
     silent: VecDeque<(u64, Arc<TcpStream>)>,
-    /// How many came so far: each is known by its number.
+    /// The number of clients so far, which is the next client's number.
     came: u64,
 }
 
-/// A place among them, which is free again when this is dropped.
+/// The seat of a client, which is free again when it is dropped.
 pub(crate) struct Seat<'a> {
     clients: &'a Clients,
     number: u64,
 }
 
 impl Clients {
-    /// Seats one more. Waits only where all are being answered.
+    /// Gives a client a seat. If no seat is free, the client that has been silent for longest is disconnected. Waits if all clients
+    /// are being answered.
     pub(crate) fn seat(&self, client: &Arc<TcpStream>) -> Seat<'_> {
         let mut all = self.all();
         while all.seated >= MOST {
-            // It leaves as soon as it notices.
+            // The client's thread ends when its read returns.
             if let Some((_, longest)) = all.silent.pop_front() {
                 let _ = longest.shutdown(Shutdown::Both);
             }
@@ -55,8 +56,8 @@ impl Clients {
 }
 
 impl Seat<'_> {
-    /// It has asked, and stays until it is answered. False: it had to go before.
-    pub(crate) fn keep(&self) -> bool {
+    /// Protects a client that has sent its request from being disconnected. Returns false if it is disconnected already.
+    pub(crate) fn protect(&self) -> bool {
         let mut all = self.clients.all();
         let before = all.silent.len();
         all.silent.retain(|(number, _)| *number != self.number);
@@ -66,7 +67,7 @@ impl Seat<'_> {
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        self.keep();
+        self.protect();
         self.clients.all().seated -= 1;
         self.clients.left.notify_one();
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn only_this_machine() {
+fn only_loopback_addresses_are_accepted() {
     assert!(loopback("127.0.0.1:9909").is_ok() && loopback("[::1]:0").is_ok());
     for text in ["0.0.0.0:9909", "[::]:1", "10.0.0.1:80", "[::ffff:10.0.0.1]:80"] {
         let error = loopback(text).expect_err(text);
@@ -37,7 +37,7 @@ fn requests_are_answered_one_by_one() {
     assert!(first.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
     let second = ask("GET /metrics?x=1 HTTP/1.0\r\n\r\n");
     assert!(second.starts_with("HTTP/1.1 503 ") && second.ends_with("no plugin\n"), "{second}");
-    // Who leaves without a word does not end it.
+    // A client that disconnects without a request does not end the server.
     drop(TcpStream::connect(address).expect("it listens"));
     assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
@@ -46,7 +46,7 @@ fn requests_are_answered_one_by_one() {
 }
 
 #[test]
-fn who_says_nothing_keeps_nobody_waiting() {
+fn silent_clients_do_not_delay_the_others() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || serve(&listener, || Ok("x 1\n# EOF\n".to_owned())));
@@ -57,7 +57,7 @@ fn who_says_nothing_keeps_nobody_waiting() {
         assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
     }
     assert!(begun.elapsed() < Duration::from_secs(2), "after {:?}", begun.elapsed());
-    // Who came first went, who came last may still ask.
+    // The first client was disconnected, and the last client may still send its request.
     let (mut first, mut last) = (&silent[0], &silent[39]);
     first.set_read_timeout(Some(PATIENCE)).expect("set");
     assert_eq!(first.read(&mut [0; 1]).expect("it ends"), 0);
@@ -68,38 +68,38 @@ fn who_says_nothing_keeps_nobody_waiting() {
 }
 
 #[test]
-fn who_is_being_answered_stays_whoever_comes() {
+fn a_client_that_is_being_answered_is_not_disconnected() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
     let connect = || Arc::new(TcpStream::connect(address).expect("it listens"));
     let clients = Clients::default();
     let came: Vec<_> = (0..clients::MOST).map(|_| connect()).collect();
     let mut seats: Vec<_> = came.iter().map(|client| clients.seat(client)).collect();
-    assert!(seats[0].keep());
+    assert!(seats[0].protect());
     std::thread::scope(|scope| {
         let comes = scope.spawn(|| drop(clients.seat(&connect())));
-        // The second has asked nothing, and the next one sits when it has gone.
-        assert_eq!((&*came[1]).read(&mut [0; 1]).expect("it is hung up on"), 0);
-        assert!(!seats[1].keep(), "what it asks now comes too late");
+        // The second client has sent no request. It is disconnected, and its seat goes to the new client.
+        assert_eq!((&*came[1]).read(&mut [0; 1]).expect("it is disconnected"), 0);
+        assert!(!seats[1].protect(), "a request now comes too late");
         drop(seats.remove(1));
         comes.join().expect("seated");
     });
-    assert_eq!((&*came[0]).write(b"x").expect("nobody hung up"), 1);
+    assert_eq!((&*came[0]).write(b"x").expect("still connected"), 1);
 }
 
 #[test]
-fn who_reads_little_at_a_time_is_left() {
+fn a_client_that_reads_slowly_is_disconnected_at_the_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut reader = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
     let (client, _) = listener.accept().expect("it connects");
-    // A kilobyte every few milliseconds: each write goes on, all of it would take minutes.
+    // The client reads a kilobyte every few milliseconds. No write times out, but the whole answer would take minutes.
     std::thread::spawn(move || {
         let mut some = [0; 1024];
         while reader.read(&mut some).is_ok_and(|bytes| bytes > 0) {
             std::thread::sleep(Duration::from_millis(5));
         }
     });
-    let mut out = Until { client: &client, deadline: Instant::now() + Duration::from_millis(300) };
+    let mut out = TimedStream { client: &client, deadline: Instant::now() + Duration::from_millis(300) };
     let error = out.write_all(&vec![0; 64 << 20]).expect_err("it takes too long");
     assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error}");
     assert!(Instant::now() >= out.deadline);
