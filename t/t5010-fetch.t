@@ -189,7 +189,7 @@ test_expect_success 'jobs that ended while the clock was behind are stored, and 
 with sqlite3.connect(\"ours.db\") as db:
     db.execute(\"UPDATE jobs SET t_inactive = $later - 1 WHERE id = (SELECT max(CAST(id AS integer)) FROM jobs)\")" &&
 	b=$(mf submit 5001 --run 0.1s) && ended $b && have=$(rows ours.db | wc -l) &&
-	test_expect_code 2 sync 2>err && cat err && grep "the clock went back: .*what was to be stored is stored" err && all_fetched $((have + 1)) &&
+	test_expect_code 2 sync 2>err && cat err && grep "the clock went back: .*all changes are stored" err && all_fetched $((have + 1)) &&
 	sync --now $((later + 60)) 2>out && cat out && grep "1 record counted" out &&
 	sync --now $((later + 90)) 2>out && cat out && grep " 0 new; 0 records counted" out
 '

@@ -90,7 +90,7 @@ test_expect_success 'sync pushes edits if the clock is behind the last count, an
 	before=$(of_5001 "$select.fairshare") &&
 	sql "UPDATE fairshare_usage_marks SET ran = ran + 100000" && flux account edit-user user5001 --max-active-jobs=55 --shares=9 &&
 	test_expect_code 2 flux fairshare sync -p $DB 2>behind.err && cat behind.err && grep "the clock went back" behind.err &&
-	grep "what was to be stored is stored" behind.err && of_5001 "$select.max_active_jobs == 55" &&
+	grep "all changes are stored" behind.err && of_5001 "$select.max_active_jobs == 55" &&
 	of_5001 --argjson want "$(sql "SELECT fairshare FROM association_table WHERE userid = 5001")" --argjson before "$before" \
 		"$select.fairshare | . == \$want and . != \$before" &&
 	sql "UPDATE fairshare_usage_marks SET ran = ran - 100000"

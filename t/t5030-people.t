@@ -154,7 +154,7 @@ test_expect_success 'metrics are for the owner, and go to standard output, a fil
 	says_no 2 5001 metrics && grep "only the instance owner may read metrics" err &&
 	echo precious >victim && ln -s victim link.prom && asks own metrics --textfile link.prom && grep precious victim &&
 	! test -h link.prom && tail -1 link.prom | grep "^# EOF$" &&
-	test_expect_code 2 asks own metrics --listen 0.0.0.0:0 2>err && grep "no loopback address" err
+	test_expect_code 2 asks own metrics --listen 0.0.0.0:0 2>err && grep "not a loopback address" err
 '
 test_expect_success 'metrics --textfile renews a file that could not be written for a while' '
 	mkdir collected && { flux fairshare metrics --textfile collected/m.prom --every 1s >renewing 2>&1 8>&- 9>&- & renewing_pid=$!; } &&

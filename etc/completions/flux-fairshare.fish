@@ -51,7 +51,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "confi
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "migrate" -d 'Before you go back to flux-accounting\'s plugin: list the held jobs that it would lose, and save them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -61,10 +61,10 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
 depth-oblivious\t''
@@ -76,25 +76,25 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s d
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s s -l sort -d 'Order of siblings: name, list (as the input has them), pbs-walk (as PBS\'s scheduler compares them) or a column; larger numbers first, with a leading - last' -r -f -a "name\t'bank or user, indented by depth'
 kind\t'bank or association'
 bank\t'the bank, or the association\'s bank'
-parent\t'the bank above'
+parent\t'the parent bank'
 user\t'the user'
 shares\t'raw shares, or "parent"'
-norm_shares\t'shares as a part of the whole (of siblings\' shares under rank policies)'
-usage\t'usage; node-hours in tables, where it is known to be of nodes'
+norm_shares\t'shares as a part of the site\'s (of the siblings\' shares under rank policies)'
+usage\t'usage; in node-hours in tables if the unit is node-seconds'
 norm_usage\t'usage as a part of the site\'s'
-effective_usage\t'the usage the policy compares with the shares'
+effective_usage\t'the usage that the policy compares with the shares'
 level_fs\t'norm shares / effective usage among siblings'
-weight\t'what weighted-walk sorts siblings by'
-place\t'1 for who goes first; who is tied shares one'
+weight\t'the weight by which weighted-walk sorts siblings'
+place\t'1 is ranked first; ties share a place'
 fairshare\t'0 to 1, larger is more deserving'
 fairshare_perc\t'pbs: the target'
 fairshare_tree_usage\t'pbs: the effective usage'
 fairshare_factor\t'pbs: 2^-(tree usage / target)'
-usage_over_perc\t'pbs: what its scheduler compares without a formula'
-walk\t'pbs: the place in its scheduler\'s own order'
+usage_over_perc\t'pbs: the value that its scheduler compares if no formula is set'
+walk\t'pbs: the place in the order of its scheduler'
 stored\t'the fair-share in the database, which the plugin uses until the next update'
-served\t'under-served, over-served, even, or has no (own) shares'
-active\t'whether the association may be ranked'
+served\t'below its share, above its share, even, or has no (own) shares'
+active\t'whether the association is active, and so ranked'
 depth\t'levels below the root'
 bar\t'effective usage drawn against norm shares (table only)'
 list\t'as the input has them'
@@ -102,25 +102,25 @@ pbs-walk\t'as PBS\'s scheduler compares them'"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s o -l columns -d 'Columns by name or title, separated by commas; --help lists them' -r -f -a "name\t'bank or user, indented by depth'
 kind\t'bank or association'
 bank\t'the bank, or the association\'s bank'
-parent\t'the bank above'
+parent\t'the parent bank'
 user\t'the user'
 shares\t'raw shares, or "parent"'
-norm_shares\t'shares as a part of the whole (of siblings\' shares under rank policies)'
-usage\t'usage; node-hours in tables, where it is known to be of nodes'
+norm_shares\t'shares as a part of the site\'s (of the siblings\' shares under rank policies)'
+usage\t'usage; in node-hours in tables if the unit is node-seconds'
 norm_usage\t'usage as a part of the site\'s'
-effective_usage\t'the usage the policy compares with the shares'
+effective_usage\t'the usage that the policy compares with the shares'
 level_fs\t'norm shares / effective usage among siblings'
-weight\t'what weighted-walk sorts siblings by'
-place\t'1 for who goes first; who is tied shares one'
+weight\t'the weight by which weighted-walk sorts siblings'
+place\t'1 is ranked first; ties share a place'
 fairshare\t'0 to 1, larger is more deserving'
 fairshare_perc\t'pbs: the target'
 fairshare_tree_usage\t'pbs: the effective usage'
 fairshare_factor\t'pbs: 2^-(tree usage / target)'
-usage_over_perc\t'pbs: what its scheduler compares without a formula'
-walk\t'pbs: the place in its scheduler\'s own order'
+usage_over_perc\t'pbs: the value that its scheduler compares if no formula is set'
+walk\t'pbs: the place in the order of its scheduler'
 stored\t'the fair-share in the database, which the plugin uses until the next update'
-served\t'under-served, over-served, even, or has no (own) shares'
-active\t'whether the association may be ranked'
+served\t'below its share, above its share, even, or has no (own) shares'
+active\t'whether the association is active, and so ranked'
 depth\t'levels below the root'
 bar\t'effective usage drawn against norm shares (table only)'"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
@@ -134,11 +134,11 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s n
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
 depth-oblivious\t''
@@ -153,7 +153,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l wait -d 'How long to wait for a locked database' -r -f
@@ -166,7 +166,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l queue -d 'Count only jobs in this queue' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
@@ -179,7 +179,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r -f
@@ -214,7 +214,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s v
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l wait -d 'How long to wait for a locked database' -r -f
@@ -224,10 +224,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s w -l write -d 'Store the recounted usage'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l wait -d 'How long to wait for a locked database' -r -f
@@ -249,7 +249,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -l wait -d 'How long to wait for a locked database' -r -f
@@ -258,7 +258,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -268,7 +268,7 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policies -d 'The policies, the present one first [default: all]' -r -f -a "weighted-walk\,fair-tree\t''
@@ -297,14 +297,14 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -314,10 +314,10 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
 depth-oblivious\t''
@@ -332,7 +332,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -342,10 +342,10 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
 depth-oblivious\t''
@@ -358,11 +358,11 @@ always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s l -l long -d 'Show every level of a very deep tree'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l json -d 'Print a JSON document'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -374,7 +374,7 @@ sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
 depth-oblivious\t''
@@ -391,16 +391,16 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l usages -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l usages -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l trace -d 'The history: an accounting database, or a trace in the Standard Workload Format, which may be compressed (.gz)' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -410,7 +410,7 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l nodes -d 'Nodes of the cluster, if the trace does not say' -r -f
@@ -433,10 +433,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" 
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l whole-nodes -d 'Jobs get whole nodes'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s u -l user -d 'The jobs of these users, by name or number; "all" is every user' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s q -l queue -d 'The jobs in these queues' -r -f
@@ -456,7 +456,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l n
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s b -l bank -d 'Show only the association in this bank' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
@@ -468,14 +468,14 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s d -l delay -d 'Ask the plugin this often, like 5s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l textfile -d 'Write to this file atomically; a link is replaced, not followed' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l every -d 'With --textfile: keep running, and rewrite the file this often' -r -f
@@ -492,14 +492,14 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -509,10 +509,10 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
 depth-oblivious\t''
@@ -522,10 +522,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-impo
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l wait -d 'How long to wait for a locked database' -r -f
@@ -544,7 +544,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
 
 function __fish_flux_fairshare_below_flux

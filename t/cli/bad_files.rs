@@ -38,7 +38,8 @@ fn missing_empty_and_foreign_files() {
     let directory = super::directory("foreign");
     let path = directory.join("none.db");
     for (command, document) in [("show", DOCUMENT), ("update", "")] {
-        let text = format!("no such file; {ELSEWHERE}{document}, \"flux account create-db\" makes one");
+        let text =
+            format!("no such file; {ELSEWHERE}{document}, \"flux account create-db\" creates a database");
         let ran = fairshare([command.as_ref(), "-p".as_ref(), path.as_os_str()]);
         assert_eq!(ran.error(), format!("flux-fairshare: {}: {text}", path.display()));
     }
@@ -211,7 +212,7 @@ fn read_only_files() {
     assert!(view.run("show").ok().contains("ann"), "reading is fine");
     assert_eq!(fs::read(&view.database).expect("readable"), before);
     mode(&view.database, 0o000);
-    let denied = "can't be read: Permission denied (os error 13); it takes an account that may read it, or another file";
+    let denied = "can't be read: Permission denied (os error 13); run the command as a user with read access, or read another file";
     for command in ["show", "why", "usage", "limit"] {
         let ran = view.run(command);
         let document = if ["usage", "limit"].contains(&command) { "" } else { DOCUMENT };

@@ -128,7 +128,7 @@ fn options_that_do_not_apply_are_refused() {
     let site = Site::small("not_applying");
     let (database, tree) = (site.path(), file("not_applying_tree", TREE));
     let usage = file("not_applying_usage", "alice 1\n");
-    let named = "is for classic and depth-oblivious";
+    let named = "is an option of classic and depth-oblivious";
     let rows: [(&[&str], &str); 14] = [
         (
             &["show", "-p", database, "--usage", &usage],
@@ -162,11 +162,11 @@ fn options_that_do_not_apply_are_refused() {
         (&["show", "-t", &tree, "--policy", "fair-tree", "--set", "dampening=2"], named),
         (
             &["why", "alice", "-t", &tree, "--set", "ties=documented"],
-            "the policy is weighted-walk, and ties is for fair-tree",
+            "the policy is weighted-walk, and ties is an option of fair-tree",
         ),
         (
             &["update", "-p", database, "--set", "pbs.min_usage=0"],
-            "the policy is weighted-walk, and pbs.min_usage is for pbs",
+            "the policy is weighted-walk, and pbs.min_usage is an option of pbs",
         ),
         (
             &["compare", "-t", &tree, "--policies", "pbs,fair-tree", "--set", "dampening=2"],

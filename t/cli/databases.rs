@@ -252,8 +252,8 @@ fn push_names_skipped_limits_and_the_remedy() {
     let told: Vec<String> = [("association", "ben/B"), ("user", "ben")]
         .map(|(scope, name)| {
             format!(
-                "flux-fairshare: {}: nothing of {scope} {name} is sent, who is not there; \
-                 \"flux fairshare limit unset {scope} {name}\" takes the limits back\n",
+                "flux-fairshare: {}: the limits of {scope} {name} are not sent, because {name} does not exist; \
+                 \"flux fairshare limit unset {scope} {name}\" removes them\n",
                 site.path()
             )
         })

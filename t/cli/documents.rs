@@ -90,15 +90,15 @@ fn csv_parsable_and_columns() {
 fn the_table() {
     let path = file("table", TREE);
     let expected = "\
-Bank/User  Shares  NormShares  Usage  NormUsage  EffUsage   LevelFS    Weight  Served        Place  FairShare  Active
+Bank/User  Shares  NormShares  Usage  NormUsage  EffUsage   LevelFS    Weight  Served           Place  FairShare  Active
 root            1    1.000000    100   1.000000  1.000000
- B              3    0.750000     60   0.600000  0.600000  1.250000  1.250000  under-served
-  ben           1    0.142857      0   0.000000  0.000000    unused    unused  under-served      1   1.000000  yes
-  cat           2    0.285714     30   0.300000  0.500000  0.571429  0.571429  over-served       2   0.750000  yes
-  dan           2    0.285714     30   0.300000  0.500000  0.571429  0.571429  over-served       2   0.750000  yes
-  eve           2    0.285714      0   0.000000  0.000000    unused    unused  under-served                    no
- A              1    0.250000     40   0.400000  0.400000  0.625000  0.625000  over-served
-  ann           1    1.000000     40   0.400000  1.000000  1.000000  1.000000  even              4   0.250000  yes
+ B              3    0.750000     60   0.600000  0.600000  1.250000  1.250000  below its share
+  ben           1    0.142857      0   0.000000  0.000000    unused    unused  below its share      1   1.000000  yes
+  cat           2    0.285714     30   0.300000  0.500000  0.571429  0.571429  above its share      2   0.750000  yes
+  dan           2    0.285714     30   0.300000  0.500000  0.571429  0.571429  above its share      2   0.750000  yes
+  eve           2    0.285714      0   0.000000  0.000000    unused    unused  below its share                    no
+ A              1    0.250000     40   0.400000  0.400000  0.625000  0.625000  above its share
+  ann           1    1.000000     40   0.400000  1.000000  1.000000  1.000000  even                 4   0.250000  yes
 ";
     assert_eq!(fairshare(["show", "--tree", &path, "--long"]).ok(), expected);
 }

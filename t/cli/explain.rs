@@ -27,11 +27,11 @@ Right below it, bank phys is compared with bank chem.
 
   bank phys has 300 of 400 shares (75.00 %)
   and 100 of the 1,000 used (10.00 %), most by bob 100 (100.00 %)
-  which makes weight 7.5000: under-served.
+  which makes weight 7.5000: below its share.
 
   bank chem has 100 of 400 shares (25.00 %)
   and 900 of the 1,000 used (90.00 %), most by ann 900 (100.00 %)
-  which makes weight 0.2778: over-served.
+  which makes weight 0.2778: above its share.
 
 7.5000 is more than 0.2778: everyone below bank phys comes before everyone below bank chem.
 

@@ -258,7 +258,7 @@ fn manual_pages_describe_the_exit_status_of_their_command() {
     }
     for usual in ["show", "why", "jobs", "standing", "limit", "usage"] {
         assert!(
-            one(usual).is_some_and(|text| text.contains("there is no such user, bank or job")),
+            one(usual).is_some_and(|text| text.contains("the user, bank or job does not exist")),
             "{usual}"
         );
     }
@@ -270,7 +270,7 @@ fn manual_pages_contain_only_parts_of_their_command() {
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let page = |name: &str| fs::read_to_string(fresh.join("man1").join(name)).expect("a page");
     let (push, show) = (page("flux-fairshare-push.1"), page("flux-fairshare-show.1"));
-    let no = "there is no such user, bank or job";
+    let no = "the user, bank or job does not exist";
     assert!(show.contains(no) && !push.contains(no) && !page("flux-fairshare-update.1").contains(no));
     assert!(push.contains("FLUX_URI") && show.contains("NO_COLOR"));
     assert!(!page("flux-fairshare-usage.1").contains("FLUX_URI"));

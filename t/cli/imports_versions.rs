@@ -296,7 +296,7 @@ fn a_user_with_the_shares_of_the_account_has_no_level() {
     let ran = show(&path, &["--long"]);
     let row = ran.ok().lines().find(|line| line.contains("u1")).expect("a row");
     assert!(
-        !row.contains("unused") && !row.contains("under-served") && row.contains("has no own shares"),
+        !row.contains("unused") && !row.contains("below its share") && row.contains("has no own shares"),
         "{row}"
     );
     let document = show(&path, &["--json"]).json();

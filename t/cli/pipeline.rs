@@ -147,7 +147,7 @@ fn the_clock_going_back_and_a_lock_are_errors() {
     let fairshares = stored(&site);
     site.sql("UPDATE association_table SET shares = 50 WHERE username = 'dan'");
     let ran = sync(&site, END - 5000.0, &[]);
-    assert!(ran.error().contains("what was to be stored is stored"), "{ran:?}");
+    assert!(ran.error().contains("all changes are stored"), "{ran:?}");
     assert_ne!(stored(&site), fairshares);
 }
 

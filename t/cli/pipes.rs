@@ -153,7 +153,7 @@ fn an_error_behind_a_change_says_that_it_is_stored() {
         let output = run(&arguments, full(), Stdio::piped());
         let text = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(text.ends_with("; what was to be stored is stored\n"), "{arguments:?}: {text}");
+        assert!(text.ends_with("; all changes are stored\n"), "{arguments:?}: {text}");
         let is_so: bool = site.open().query_row(stored, [], |row| row.get(0)).expect(stored);
         assert!(is_so, "{arguments:?}");
     }

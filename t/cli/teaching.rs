@@ -16,15 +16,12 @@ fn options_of_other_programs_get_the_name_of_ours() {
     for (arguments, text) in [
         (
             &["why", "alice", "--csv"][..],
-            "tip: why prints sentences, or with --json a document; rows are what \"show\" prints",
+            "tip: why prints sentences, or JSON with --json; to print rows: show --user USER --csv",
         ),
-        (
-            &["show", "-p", "-o", "RawShares"],
-            "tip: -p is followed by a database; what sshare calls -p and -P is -P here",
-        ),
-        (&["show", "-p"], "tip: -p is followed by a database; what sshare calls -p and -P is -P here"),
-        (&["show", "-M", "c"], "tip: a database or document is one tree: -p or -t says which"),
-        (&["push", "-t", "x"], "tip: a document can be looked at, not stored or sent"),
+        (&["show", "-p", "-o", "RawShares"], "tip: -p takes a database; sshare's -p and -P are -P here"),
+        (&["show", "-p"], "tip: -p takes a database; sshare's -p and -P are -P here"),
+        (&["show", "-M", "c"], "tip: a database or document holds one tree; name it with -p or -t"),
+        (&["push", "-t", "x"], "tip: a document can be shown, but not stored or sent"),
     ] {
         assert!(fairshare(arguments).error().contains(text), "{arguments:?}");
     }
@@ -151,9 +148,9 @@ fn a_wrong_value_names_the_command_that_corrects_it() {
         ("UPDATE bank_table SET shares = 1.5 WHERE bank = 'A'", "\"flux account edit-bank --shares=VALUE 'A'\" corrects it"),
         ("UPDATE association_table SET job_usage = 'much' WHERE username = 'ann'", "\"flux fairshare recount --write\" counts all usage again"),
         ("UPDATE association_table SET job_usage = -1 WHERE username = 'ann'", "\"flux fairshare recount --write\" counts all usage again"),
-        ("UPDATE association_table SET bank = 'Z' WHERE username = 'ann'", "\"flux account add-bank --parent-bank=root Z SHARES\" makes it, \"flux account delete-user --force ann Z\" removes the user from it"),
-        ("UPDATE bank_table SET parent_bank = 'A' WHERE bank = 'A'", "\"flux account edit-bank --parent-bank=root A\" takes it out of the circle"),
-        ("DELETE FROM bank_table", "\"flux account add-bank root 1\" makes the first"),
+        ("UPDATE association_table SET bank = 'Z' WHERE username = 'ann'", "\"flux account add-bank --parent-bank=root Z SHARES\" creates the bank, \"flux account delete-user --force ann Z\" removes the user from it"),
+        ("UPDATE bank_table SET parent_bank = 'A' WHERE bank = 'A'", "\"flux account edit-bank --parent-bank=root A\" breaks the cycle"),
+        ("DELETE FROM bank_table", "\"flux account add-bank root 1\" creates the first bank"),
     ]
     .into_iter()
     .enumerate()

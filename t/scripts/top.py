@@ -98,7 +98,7 @@ def main():
             ("\x1b", "by user"),
             ("\r", "it is waiting:"),
             ("q", "Enter why"),
-            ("?", "leave"),
+            ("?", "this help"),
         ):
             shown = top.press(keys, wanted)
             assert len(shown) == ROWS and all(len(line) <= COLUMNS for line in shown)

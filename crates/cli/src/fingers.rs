@@ -68,26 +68,22 @@ pub(super) fn translate_arguments(mut arguments: Vec<OsString>) -> Vec<OsString>
 /// Returns a hint about an option that another system has and `command` lacks or spells differently.
 pub(super) fn hint(command: Option<&str>, option: &str) -> Option<&'static str> {
     Some(match (command?, option) {
-        ("show" | "compare", "--path <FILE>") => {
-            "-p is followed by a database; what sshare calls -p and -P is -P here"
-        }
+        ("show" | "compare", "--path <FILE>") => "-p takes a database; sshare's -p and -P are -P here",
         ("show" | "why" | "compare", "-M" | "--clusters") => {
-            "a database or document is one tree: -p or -t says which"
+            "a database or document holds one tree; name it with -p or -t"
         }
         ("why", "--csv" | "-P" | "--parsable") => {
-            "why prints sentences, or with --json a document; rows are what \"show\" prints: show --user USER --csv"
+            "why prints sentences, or JSON with --json; to print rows: show --user USER --csv"
         }
-        ("show", "-m" | "--partition") => {
-            "associations per partition are rows of their own anyway, as USER:PARTITION"
-        }
+        ("show", "-m" | "--partition") => "each association per partition has its own row, USER:PARTITION",
         ("show", "-g" | "-c") => {
             "pbsfs -g NAME is \"why NAME\" here, pbsfs -c NAME NAME is \"why NAME NAME\""
         }
         ("show" | "why" | "compare" | "check-import", "-s" | "-d" | "-e") => {
-            "what pbsfs changes in PBS's own usage file is not changed from here"
+            "this command does not change PBS's usage file; use pbsfs"
         }
         ("update" | "push", "-t" | "--tree") => {
-            "a document can be looked at, not stored or sent: -p names a database"
+            "a document can be shown, but not stored or sent; name a database with -p"
         }
         _ => return None,
     })

@@ -7,8 +7,8 @@ use std::io::{self, ErrorKind};
 pub(crate) const EXIT_STATUS: &str = "\
 Exit status:
   0  done
-  1  asked, and the answer is no: there is no such user, bank or job, or it is not for you to see
-  2  an error; the message says what, and the database is as it was unless it says that something is stored";
+  1  the answer is no: the user, bank or job does not exist, or you may not see it
+  2  an error; the database is unchanged unless the message says that something is stored";
 
 /// The answer of a subcommand that did not fail: exit status 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,6 @@ pub(crate) fn failure(error: impl fmt::Display) -> Failure {
 pub(crate) fn after_storing(failure: impl Into<Failure>) -> Failure {
     match failure.into() {
         Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),
-        failure => Failure::Message(format!("{failure}; what was to be stored is stored")),
+        failure => Failure::Message(format!("{failure}; all changes are stored")),
     }
 }

@@ -16,22 +16,27 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
     let counter = |name, help, value: f64| Family::single(name, Counter, help, Some(value));
     let mut all = vec![
         gauge("flux_fairshare_up", "Whether the plugin answered", 1.0),
-        gauge("flux_fairshare_associations", "Associations known", stats.associations as f64),
-        gauge("flux_fairshare_queues", "Queues known", stats.queues as f64),
-        gauge("flux_fairshare_banks", "Banks of the tree", stats.banks.len() as f64),
+        gauge("flux_fairshare_associations", "Associations in the plugin's data", stats.associations as f64),
+        gauge("flux_fairshare_queues", "Queues in the plugin's data", stats.queues as f64),
+        gauge("flux_fairshare_banks", "Banks in the tree", stats.banks.len() as f64),
         gauge(
             "flux_fairshare_generation",
-            "Of the data in force: each push raises it",
+            "Generation of the data in force, which each push increments",
             stats.heading.generation as f64,
         ),
         gauge(
             "flux_fairshare_live",
-            "Whether the plugin keeps fair-shares itself",
+            "Whether the plugin computes fair-shares itself (live fair-share)",
             f64::from(u8::from(stats.heading.live)),
         ),
     ];
     let age = stats.updated.map(|updated| (stats.heading.now - updated).max(0.0));
-    all.push(Family::single("flux_fairshare_data_age_seconds", Gauge, "Since data last came", age));
+    all.push(Family::single(
+        "flux_fairshare_data_age_seconds",
+        Gauge,
+        "Seconds since the data were last updated",
+        age,
+    ));
     all.push(jobs(stats));
     let mut held = Family::new("flux_fairshare_held_jobs", Gauge, "Jobs held, by limit");
     for (limit, jobs) in &stats.held_by_limit {
@@ -43,10 +48,10 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
     let refresh = &stats.refresh;
     let last = refresh.last.as_ref();
     all.extend([
-        counter("flux_fairshare_refreshes", "Refreshes of the fair-shares", refresh.total as f64),
+        counter("flux_fairshare_refreshes", "Live fair-share refreshes", refresh.total as f64),
         counter(
             "flux_fairshare_refresh_seconds",
-            "Time that refreshes kept the job manager busy, pauses between their turns excluded",
+            "Time that refreshes kept the job manager busy, without the pauses between their steps",
             refresh.seconds_total,
         ),
         counter(
@@ -63,7 +68,7 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
         Family::single(
             "flux_fairshare_refresh_age_seconds",
             Gauge,
-            "Since the last refresh",
+            "Seconds since the last refresh",
             last.map(|last| (stats.heading.now - last.refresh.when).max(0.0)),
         ),
         Family::single(
@@ -79,19 +84,19 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
         ),
         gauge(
             "flux_fairshare_refreshing",
-            "Whether a refresh is under way",
+            "Whether a refresh is in progress",
             f64::from(u8::from(refresh.under_way)),
         ),
         counter("flux_fairshare_pushes", "Pushes that put data in force", stats.push.total as f64),
         counter(
             "flux_fairshare_push_seconds",
-            "Time that these pushes kept the job manager busy, over all their requests",
+            "Time that these pushes kept the job manager busy, summed over all their requests",
             stats.push.seconds_total,
         ),
         Family::single(
             "flux_fairshare_last_push_seconds",
             Gauge,
-            "Time that the last push kept the job manager busy, over all its requests",
+            "Time that the last push kept the job manager busy, summed over all its requests",
             stats.push.last.as_ref().map(|last| last.seconds),
         ),
         Family::single(
@@ -148,7 +153,7 @@ fn jobs(stats: &Stats) -> Family {
     let mut family = Family::new(
         "flux_fairshare_jobs",
         Gauge,
-        "Active jobs, each in one state; held: by a limit, waiting: for data of its user, blocked: in DEPEND by others",
+        "Active jobs by state; held: by a limit of this plugin, waiting: for data about its user, blocked: held in DEPEND by something other than this plugin",
     );
     let jobs = stats.jobs;
     for (state, jobs) in [
@@ -185,13 +190,13 @@ fn loads(stats: &Stats, most: usize) -> Vec<Family> {
         ("flux_fairshare_running_jobs", "Running jobs, by bank and queue", &stats.running, |load| load.jobs),
         (
             "flux_fairshare_running_nodes",
-            "Nodes that running jobs have, by bank and queue; jobs that share a node count it each",
+            "Nodes of running jobs, by bank and queue; a shared node counts once per job",
             &stats.running,
             |load| load.nodes,
         ),
         (
             "flux_fairshare_running_cores",
-            "Cores that running jobs have, by bank and queue",
+            "Cores of running jobs, by bank and queue",
             &stats.running,
             |load| load.cores,
         ),
@@ -220,20 +225,19 @@ fn loads(stats: &Stats, most: usize) -> Vec<Family> {
 fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let new = |name, help| Family::new(name, Gauge, help);
     let mut promised =
-        new("flux_fairshare_bank_promised_ratio", "Part of the site that a bank's shares make");
-    let mut used =
-        new("flux_fairshare_bank_usage_ratio", "Part of the site's decayed usage that is a bank's");
+        new("flux_fairshare_bank_promised_ratio", "Part of the site that a bank's shares entitle it to");
+    let mut used = new("flux_fairshare_bank_usage_ratio", "Decayed usage of a bank as a part of the site's");
     let mut usage = new(
         "flux_fairshare_bank_usage_weighted_seconds",
         "Decayed usage of a bank: seconds of its nodes, cores and GPUs, each by its weight",
     );
     let mut level = new(
         "flux_fairshare_bank_level_ratio",
-        "Share of a bank over its usage, both as parts of its siblings'; 1 is even",
+        "Share of a bank divided by its usage, both relative to its siblings; 1 is even",
     );
     let mut delivered = new(
         "flux_fairshare_bank_delivered_ratio",
-        "Part of the cores in use that a bank had over the window, while it had pending jobs",
+        "Part of the cores in use that a bank's jobs had, over the time of the window with pending jobs of the bank",
     );
     let mut demand =
         new("flux_fairshare_bank_demand_ratio", "Part of the window in which a bank had pending jobs");
@@ -266,29 +270,33 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         Family::single(
             "flux_fairshare_banks_left_out",
             Gauge,
-            "Banks beyond the bound on labels",
+            "Banks without metrics of their own, because there are more banks than labels allowed",
             Some(left_out),
         ),
         Family::single(
             "flux_fairshare_window_seconds",
             Gauge,
-            "The window of what was delivered",
+            "Length of the window of the delivered shares",
             Some(window.seconds()),
         ),
         Family::single(
             "flux_fairshare_jain_ratio",
             Gauge,
-            "Jain's index of delivered over promised, of banks with demand",
+            "Jain's index of delivered over promised share, for banks with pending jobs; 1 is even",
             jain(&shares),
         ),
     ]
 }
 
 fn requests(stats: &Stats) -> Vec<Family> {
-    let mut all = Family::new("flux_fairshare_requests", Counter, "Questions of people, by method");
-    let mut deferred =
-        Family::new("flux_fairshare_requests_deferred", Counter, "Questions answered later, by method");
-    let mut refused = Family::new("flux_fairshare_requests_refused", Counter, "Questions refused, by method");
+    let mut all = Family::new("flux_fairshare_requests", Counter, "Requests of users, by method");
+    let mut deferred = Family::new(
+        "flux_fairshare_requests_deferred",
+        Counter,
+        "Requests of users answered with a delay, by method",
+    );
+    let mut refused =
+        Family::new("flux_fairshare_requests_refused", Counter, "Requests of users refused, by method");
     for (method, requests) in &stats.requests {
         let labels = [("method", method.as_ref())];
         all.add(&labels, requests.total as f64);
@@ -298,7 +306,7 @@ fn requests(stats: &Stats) -> Vec<Family> {
     let waiting = Family::single(
         "flux_fairshare_requests_waiting",
         Gauge,
-        "Questions that wait",
+        "Requests of users that wait for an answer",
         Some(stats.waiting_requests as f64),
     );
     vec![all, deferred, refused, waiting]

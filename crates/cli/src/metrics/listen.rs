@@ -34,7 +34,7 @@ pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
         return Ok(address);
     }
     Err(format!(
-        "{} is no loopback address: metrics are served to this machine alone (127.0.0.1 or [::1]); a proxy may pass them on",
+        "{} is not a loopback address: metrics are served only to this machine (127.0.0.1 or [::1]); use a proxy to export them",
         address.ip()
     ))
 }
@@ -62,7 +62,7 @@ pub(crate) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Collect
             // Sending fails if the client has disconnected.
             let _ = client.send(metrics());
         }
-        accepting.join().unwrap_or_else(|_| io::Error::other("nobody listens any more"))
+        accepting.join().unwrap_or_else(|_| io::Error::other("the listening thread ended"))
     })
 }
 

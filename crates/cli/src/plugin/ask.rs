@@ -31,8 +31,8 @@ impl InstanceArg {
 }
 
 /// The message if the plugin has no data to answer with.
-pub(crate) const NO_DATA: &str = "the plugin has no data: nothing was pushed since it was loaded, and all jobs wait; \
-                                  \"flux fairshare push\", by the owner of the instance, sends the data";
+pub(crate) const NO_DATA: &str = "the plugin has no data: nothing was pushed since it was loaded, and all jobs wait; the \
+                                  instance owner can send the data with \"flux fairshare push\"";
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(crate) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Valu
     match flux.rpc(&topic, &payload.to_string()) {
         Ok(answer) => serde_json::from_str(check_overruled(flux, answer.as_deref().unwrap_or_default())).map_err(|error| {
             let text = format!(
-                "the plugin's answer to \"{method}\" is not understood ({error}): is it of another version?"
+                "the plugin's answer to \"{method}\" is invalid ({error}); the plugin may have another version"
             );
             Refusal::Failed(Failure::Message(text))
         }),
@@ -87,7 +87,7 @@ fn check_overruled<'a>(flux: &Flux, answer: &'a str) -> &'a str {
         WARNED.call_once(|| {
             let text = overruled.sentence(&flux.format_job_id(overruled.job.0));
             remark(format_args!(
-                "warning: {text}; \"flux jobtap list\", by the owner of the instance, names the plugins"
+                "warning: {text}; the instance owner can list the plugins with \"flux jobtap list\""
             ));
         });
     }

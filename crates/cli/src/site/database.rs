@@ -33,8 +33,8 @@ pub(crate) struct Found {
 pub(crate) struct DatabaseArg {
     /// The accounting database [default: flux-accounting's own]
     ///
-    /// Unless given, it is the one that the environment variable FLUX_FAIRSHARE_DATABASE names, else the one that
-    /// flux-accounting on this machine was built for, else /var/lib/flux/FluxAccounting.db.
+    /// Without this option, it is the database that the environment variable FLUX_FAIRSHARE_DATABASE names, otherwise the database
+    /// that flux-accounting on this machine was built for, otherwise /var/lib/flux/FluxAccounting.db.
     #[arg(short, long, value_name = "FILE")]
     path: Option<PathBuf>,
     #[arg(skip)]

@@ -30,27 +30,27 @@ pub(crate) struct Input {
     database: DatabaseArg,
     /// A tree from a document instead of the database; - is standard input
     ///
-    /// Known are our plain JSON document, the output of "flux account export-db" (CSV tables, or JSON with
+    /// Accepted are the plain JSON document below, the output of "flux account export-db" (CSV tables, or JSON with
     /// --fairshare-emulate), PBS's resource_group file or the output of pbsfs, the output of Slurm's "sshare -a -l -P" or
     /// "sshare -a --json", and without usages that of "sacctmgr dump" or "sacctmgr show assoc tree -P". The plain document is {"banks": [{"name", "parent": null|NAME, "shares": NUMBER|"parent",
     /// "usage"?}], "associations": [{"user", "bank", "shares", "usage", "active"?}]}.
     #[arg(short, long, value_name = "FILE", conflicts_with = "path")]
     tree: Option<PathBuf>,
-    /// What the document is, where it can't be told from its beginning
+    /// The format of the document, if its beginning does not show it
     ///
     /// One of database, tree, export-db, csv, resource-group, pbsfs, sshare, sshare-json, sacctmgr-dump, sacctmgr-assoc.
     #[arg(long, value_name = "FORMAT", requires = "tree", conflicts_with = "path", value_parser = format)]
     format: Option<Format>,
-    /// Usages that go with a resource_group file or with what sacctmgr printed
+    /// Usages for a resource_group file, or for output of sacctmgr
     ///
     /// A list of "name value" per line (or "user/account value"), the output of pbsfs, or the file that PBS's scheduler
-    /// keeps them in (sched_priv/usage). White space ends a name, which may hold colons. Usages of names that a tree of Slurm
-    /// does not have are left out with a note; in PBS they are those of group "unknown".
+    /// stores them in (sched_priv/usage). A name may contain colons, and ends at white space. Usages of names that are not in the
+    /// tree are left out with a note for Slurm, and belong to the group "unknown" for PBS.
     #[arg(long, value_name = "FILE", requires = "tree", conflicts_with = "path")]
     usage: Option<PathBuf>,
     /// Shares of PBS's group "unknown", as unknown_shares in sched_config
     ///
-    /// It goes with a resource_group file; PBS gives the group no shares unless told otherwise, and pbsfs prints what it has.
+    /// Only for a resource_group file. By default PBS gives the group no shares; pbsfs prints the number in force.
     #[arg(long, value_name = "NUMBER", requires = "tree", conflicts_with = "path")]
     unknown_shares: Option<u64>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub(crate) struct Rules {
     /// Options of the policy
     ///
     /// ties=documented|slurm-program, pbs.min_usage=NUMBER, dampening=NUMBER, inactive_usage=count|ignore. May be given
-    /// several times. What is not given is as the site chose.
+    /// several times. Options that are not given are as the site set them.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
@@ -81,11 +81,11 @@ pub(crate) struct Rules {
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Rules")]
 pub(crate) struct PolicyArg {
-    /// The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs
+    /// The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs
     ///
-    /// Unless given, it is what the site chose ("flux fairshare policy"), else that of the system the tree comes from:
-    /// weighted-walk for flux-accounting, pbs for PBS's files, and for Slurm's output the rule that its columns and NormShares
-    /// show: fair-tree, classic or depth-oblivious.
+    /// Without this option, it is the policy that the site set ("flux fairshare policy"), otherwise the policy of the system that the
+    /// tree comes from: weighted-walk for flux-accounting, pbs for PBS's files, and for Slurm's output the policy that its columns
+    /// and NormShares show (fair-tree, classic or depth-oblivious).
     #[arg(long, value_name = "POLICY", value_parser = fingers::policy)]
     policy: Option<Policy>,
 }
@@ -161,15 +161,15 @@ impl Rules {
         match names.into_iter().find(useless) {
             None => Ok(()),
             Some(name) => {
-                let whose: Vec<&str> = Policy::ALL
+                let applying: Vec<&str> = Policy::ALL
                     .into_iter()
                     .filter(|policy| Options::applies(name, *policy))
                     .map(Policy::name)
                     .collect();
                 let ranked: Vec<&str> = policies.iter().map(|policy| policy.name()).collect();
-                let (ranked, whose) = (ranked.join(" and "), whose.join(" and "));
+                let (ranked, applying) = (ranked.join(" and "), applying.join(" and "));
                 Err(Failure::Message(format!(
-                    "--set: {name} does not apply: the policy is {ranked}, and {name} is for {whose}"
+                    "--set: {name} does not apply: the policy is {ranked}, and {name} is an option of {applying}"
                 )))
             }
         }

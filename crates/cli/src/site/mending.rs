@@ -23,11 +23,11 @@ pub(crate) fn unopened(error: &StoreError, found: &Found, access: Access, reads_
     let live = if access == Access::Read && !is_named { format!("; {STANDING}") } else { String::new() };
     let text = match &error.reason {
         Reason::Missing => {
-            format!("{error}{source}; {elsewhere}, \"flux account create-db\" makes one{live}")
+            format!("{error}{source}; {elsewhere}, \"flux account create-db\" creates a database{live}")
         }
         Reason::Denied(_) => {
             format!(
-                "{error}{source}; it takes an account that may read it, or another file: {elsewhere}{live}"
+                "{error}{source}; run the command as a user with read access, or read another file: {elsewhere}{live}"
             )
         }
         Reason::Unreadable(_) | Reason::Empty | Reason::NotADatabase if found.by.is_some() => {
@@ -58,32 +58,32 @@ pub(crate) fn failed(error: PipelineError) -> Failure {
 /// Returns the failure for rows of a database that are not a tree, with the command that repairs them.
 pub(crate) fn no_tree(source: &Path, error: &TreeError) -> Failure {
     let mend = match error {
-        TreeError::NoBanks => "\"flux account add-bank root 1\" makes the first".to_owned(),
+        TreeError::NoBanks => "\"flux account add-bank root 1\" creates the first bank".to_owned(),
         TreeError::NoRoot => format!(
-            "{} makes the bank root the one above all",
+            "{} makes the bank root the root of the tree",
             sqlite3(source, "UPDATE bank_table SET parent_bank = '' WHERE bank = 'root'")
         ),
         TreeError::SeveralRoots(_, other) => {
-            format!("{} puts it below another", flux(&["edit-bank", "--parent-bank=PARENT", other]))
+            format!("{} gives it a parent bank", flux(&["edit-bank", "--parent-bank=PARENT", other]))
         }
         TreeError::MissingParent { bank, parent } => format!(
-            "{} puts it below another, {} makes that one",
+            "{} gives it another parent bank, {} creates the missing bank",
             flux(&["edit-bank", "--parent-bank=PARENT", bank]),
             flux(&["add-bank", "--parent-bank=root", parent, "SHARES"])
         ),
         TreeError::Cycle(bank) => {
-            format!("{} takes it out of the circle", flux(&["edit-bank", "--parent-bank=root", bank]))
+            format!("{} breaks the cycle", flux(&["edit-bank", "--parent-bank=root", bank]))
         }
         TreeError::MissingBank { user, bank } => format!(
-            "{} makes it, {} removes the user from it",
+            "{} creates the bank, {} removes the user from it",
             flux(&["add-bank", "--parent-bank=root", bank, "SHARES"]),
             flux(&["delete-user", "--force", user, bank])
         ),
         TreeError::DuplicateAssociation { user, bank } => {
-            format!("{} removes the user from it", flux(&["delete-user", "--force", user, bank]))
+            format!("{} removes the user from the bank", flux(&["delete-user", "--force", user, bank]))
         }
         TreeError::BadUsage { .. } => {
-            "\"flux fairshare recount --write\" counts it anew from the records of jobs".to_owned()
+            "\"flux fairshare recount --write\" recomputes it from the job records".to_owned()
         }
         TreeError::DuplicateBank(bank) => format!(
             "{} removes one of its rows, which {} shows",
@@ -101,7 +101,9 @@ pub(crate) fn no_tree(source: &Path, error: &TreeError) -> Failure {
 pub(crate) fn lost(limits: &[StoredLimit]) -> Vec<String> {
     let message = |StoredLimit { scope, name, queue, .. }: &StoredLimit| {
         let unset = format!("\"{}\"", unset_limit(scope, name, queue));
-        format!("nothing of {scope} {name} is sent, who is not there; {unset} takes the limits back")
+        format!(
+            "the limits of {scope} {name} are not sent, because {name} does not exist; {unset} removes them"
+        )
     };
     let mut lost: Vec<String> = limits.iter().map(message).collect();
     // The limits are sorted, so equal messages are next to each other.

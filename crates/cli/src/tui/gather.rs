@@ -253,7 +253,7 @@ fn cost(stats: &Stats) -> Vec<(String, String)> {
     }
     if stats.refresh.total > 0 {
         add("refreshes", number(stats.refresh.total));
-        add("of them each", milliseconds(stats.refresh.seconds_total / stats.refresh.total as f64));
+        add("mean refresh", milliseconds(stats.refresh.seconds_total / stats.refresh.total as f64));
     }
     add("stale jobs", number(stats.refresh.lagging));
     if let Some(last) = &stats.push.last {

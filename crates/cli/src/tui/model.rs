@@ -335,15 +335,15 @@ const LONGEST_FILTER: usize = 40;
 /// The help screen.
 const HELP: [&str; 12] = [
     "1 2 3, Tab      banks, standings, jobs",
-    "Up Down, j k    the row before, the next; also PgUp PgDn Home End",
-    "Enter           on a job: why it waits; Esc goes back",
+    "Up Down, j k    previous or next row; also PgUp PgDn Home End",
+    "Enter           explain why the selected job is waiting; Esc goes back",
     "s               sort by the next column",
-    "r               the other way round",
-    "/               only rows with a text in them; Enter keeps it, Esc shows all",
-    "p, space        pause",
-    "g               ask again at once",
-    "?               this",
-    "q, Ctrl-C       leave",
+    "r               reverse the order",
+    "/               filter the rows by a text; Enter keeps the filter, Esc clears it",
+    "p, space        pause or continue",
+    "g               refresh now",
+    "?               this help",
+    "q, Ctrl-C       quit",
     "",
     "A bar shows = used within the share, + used beyond it, | the share.",
 ];

@@ -132,7 +132,7 @@ fn foot_line(model: &Model) -> String {
     match &model.snapshot.trouble {
         Some(trouble) => trouble.clone(),
         None if model.open.is_some() => "Up Down  scroll   Esc  back   q  back".to_owned(),
-        None if model.typing => "Enter  keep   Esc  show all".to_owned(),
+        None if model.typing => "Enter  keep filter   Esc  clear filter".to_owned(),
         None if model.page == TopPage::Jobs => {
             "q quit  Tab page  s sort  r reverse  / filter  Enter why  p pause  ? help".to_owned()
         }
@@ -163,7 +163,7 @@ fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, a
         model.snapshot.held.iter().map(|(limit, jobs)| (limit.clone(), number(jobs))).collect();
     let none = if held.is_empty() { "No job is held by a limit" } else { "Held by a limit" };
     frame.render_widget(Paragraph::new(pairs(none, &held, left, look)), left);
-    let title = if model.snapshot.cost.is_empty() { "" } else { "What it costs" };
+    let title = if model.snapshot.cost.is_empty() { "" } else { "Refresh and push" };
     frame.render_widget(Paragraph::new(pairs(title, &model.snapshot.cost, right, look)), right);
 }
 

@@ -32,17 +32,17 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (column("name", "Bank/User", Style::Text), "bank or user, indented by depth", name),
     (column("kind", "Kind", Style::Text), "bank or association", kind),
     (column("bank", "Bank", Style::Text), "the bank, or the association's bank", bank),
-    (column("parent", "Parent", Style::Text), "the bank above", parent),
+    (column("parent", "Parent", Style::Text), "the parent bank", parent),
     (column("user", "User", Style::Text), "the user", user),
     (column("shares", "Shares", Style::Count), "raw shares, or \"parent\"", shares),
     (
         column("norm_shares", "NormShares", Style::Fraction),
-        "shares as a part of the whole (of siblings' shares under rank policies)",
+        "shares as a part of the site's (of the siblings' shares under rank policies)",
         |node| Cell::Number(node.detail.norm_shares),
     ),
     (
         column("usage", "Usage", Style::Usage(Unit::Unknown)),
-        "usage; node-hours in tables, where it is known to be of nodes",
+        "usage; in node-hours in tables if the unit is node-seconds",
         |node| Cell::Number(node.detail.usage),
     ),
     (column("norm_usage", "NormUsage", Style::Fraction), "usage as a part of the site's", |node| {
@@ -50,16 +50,16 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     }),
     (
         column("effective_usage", "EffUsage", Style::Fraction),
-        "the usage the policy compares with the shares",
+        "the usage that the policy compares with the shares",
         |node| Cell::Number(node.detail.effective_usage),
     ),
     (column("level_fs", "LevelFS", Style::Ratio), "norm shares / effective usage among siblings", |node| {
         node.detail.level_fs.filter(|_| node.detail.shares != Shares::Parent).into()
     }),
-    (column("weight", "Weight", Style::Ratio), "what weighted-walk sorts siblings by", |node| {
+    (column("weight", "Weight", Style::Ratio), "the weight by which weighted-walk sorts siblings", |node| {
         node.detail.weight.into()
     }),
-    (column("place", "Place", Style::Count), "1 for who goes first; who is tied shares one", place),
+    (column("place", "Place", Style::Count), "1 is ranked first; ties share a place", place),
     (column("fairshare", "FairShare", Style::Fraction), "0 to 1, larger is more deserving", |node| {
         node.detail.fairshare.into()
     }),
@@ -74,10 +74,10 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     }),
     (
         column("usage_over_perc", "Usage/Perc", Style::Quotient),
-        "pbs: what its scheduler compares without a formula",
+        "pbs: the value that its scheduler compares if no formula is set",
         usage_over_perc,
     ),
-    (column("walk", "Walk", Style::Count), "pbs: the place in its scheduler's own order", walk),
+    (column("walk", "Walk", Style::Count), "pbs: the place in the order of its scheduler", walk),
     (
         column("stored", "Stored", Style::Fraction),
         "the fair-share in the database, which the plugin uses until the next update",
@@ -85,10 +85,10 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     ),
     (
         column("served", "Served", Style::Text),
-        "under-served, over-served, even, or has no (own) shares",
+        "below its share, above its share, even, or has no (own) shares",
         |node| served(&node.detail).map_or(Cell::None, text),
     ),
-    (column("active", "Active", Style::Text), "whether the association may be ranked", active),
+    (column("active", "Active", Style::Text), "whether the association is active, and so ranked", active),
     (column("depth", "Depth", Style::Count), "levels below the root", |node| Cell::Count(node.depth as u64)),
     (
         column("bar", "Usage|Share", Style::Bar(BAR)),
@@ -141,8 +141,8 @@ pub(crate) fn find(name: &str) -> Result<Chosen, String> {
 /// Returns one line per column, for the man page.
 pub(crate) fn help() -> String {
     let mut text = "Columns:\n".to_owned();
-    for (column, what, _) in &COLUMNS {
-        text.push_str(&format!("  {:<22}{what}\n", column.key));
+    for (column, description, _) in &COLUMNS {
+        text.push_str(&format!("  {:<22}{description}\n", column.key));
     }
     text
 }
@@ -265,9 +265,9 @@ pub(crate) fn served(detail: &NodeDetail) -> Option<&'static str> {
         return (detail.shares == Shares::Count(0)).then_some("has no shares");
     }
     Some(if level > 1.0 {
-        "under-served"
+        "below its share"
     } else if level < 1.0 {
-        "over-served"
+        "above its share"
     } else {
         "even"
     })

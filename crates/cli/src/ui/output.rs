@@ -72,7 +72,7 @@ trait Output {
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Print a JSON document: full precision, null for what is absent, "inf" for infinity
+    /// Print a JSON document with full precision; a missing value is null, infinity is "inf"
     #[arg(long, group = "output")]
     pub(crate) json: bool,
     /// Print comma-separated values (RFC 4180)

@@ -16,7 +16,7 @@ pub(crate) struct ScreenArgs {
     /// Colours: on a terminal, always, or never
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     color: ColorChoice,
-    /// Don't start a pager for what is longer than the terminal
+    /// Don't start a pager for output that is longer than the terminal
     #[arg(long)]
     no_pager: bool,
 }

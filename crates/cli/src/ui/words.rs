@@ -100,7 +100,9 @@ pub(crate) fn user_or_id(userid: u32) -> String {
 /// Returns a user's id from a name or a number.
 pub(crate) fn userid(text: &str) -> Result<u32, String> {
     let id = text.parse().ok().or_else(|| user_id(text));
-    id.ok_or_else(|| format!("no user \"{}\" on this machine; a number would do as well", printable(text)))
+    id.ok_or_else(|| {
+        format!("no user \"{}\" on this machine; use a name that exists, or a user id", printable(text))
+    })
 }
 
 #[cfg(test)]

@@ -198,7 +198,7 @@ impl Site<'_> {
             (Some(_), Some(value)) => {
                 let served = match served(detail) {
                     Some("has no shares") => "it has no shares".to_owned(),
-                    Some(served @ ("over-served" | "above its share")) => self.screen.paint(BAD, served),
+                    Some(served @ "above its share") => self.screen.paint(BAD, served),
                     Some(served) => self.screen.paint(GOOD, served),
                     None => String::new(),
                 };

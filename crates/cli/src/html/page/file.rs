@@ -25,7 +25,7 @@ fn refuse(path: &Path) -> io::Result<()> {
         kind if kind.is_file() => return Ok(()),
         kind if kind.is_symlink() => "is a link; name the file itself",
         kind if kind.is_dir() => "is a directory",
-        _ => "is no file",
+        _ => "is not a regular file",
     };
     Err(io::Error::other(reason))
 }
