@@ -20,7 +20,7 @@ def figures_are_those_of_the_database(bench):
     users, usage = query(bench, "demo", "SELECT count(*), sum(job_usage) FROM association_table")[0]
     tiles = page.js("Object.fromEntries(Array.from(document.querySelectorAll('#tiles > div'), (d) => Array.from(d.children, (e) => e.textContent)))")
     equal(tiles["Associations"], f"{users:,}")
-    equal(tiles["Node-hours that count"], f"{usage / 3600:,.0f}")
+    equal(tiles["Node-hours after decay"], f"{usage / 3600:,.0f}")
     equal(tiles["Banks"], str(query(bench, "demo", "SELECT count(*) FROM bank_table")[0][0]))
 
 
@@ -71,7 +71,7 @@ def keys_lead_through_the_picture(bench):
     for key, name in walk:
         page.key(key)
         equal(page.js(now), name, key)
-    assert "40 shares" in text(page, "#told"), text(page, "#told")
+    assert "40 shares" in text(page, "#description"), text(page, "#description")
     page.key("Enter")
     page.wait("location.hash === '#bank=physics'")
     page.wait("document.querySelectorAll('#crumbs li').length === 2")
@@ -135,7 +135,7 @@ def standings_are_searched_and_filtered(bench):
     found(page, query(bench, "demo", over)[0][0])
     search(page, "nobody of this name")
     found(page, 0)
-    assert "Nobody" in text(page, "#standings-table .empty"), "and says so"
+    assert "No association" in text(page, "#standings-table .empty"), "and says so"
     quiet(page)
 
 
@@ -185,7 +185,7 @@ def policies_are_compared(bench):
         equal(page.js("document.querySelectorAll('#slopes svg path').length"), len(rows), "a line for each")
     press(page, "document.querySelector('#policy-to')")
     page.js(choose % json.dumps({"policy-from": "weighted-walk", "policy-to": "fair-tree"}))
-    assert "Nobody moves" in text(page, "#slopes"), text(page, "#slopes")
+    assert "No association moves" in text(page, "#slopes"), text(page, "#slopes")
     quiet(page)
 
 
@@ -286,9 +286,9 @@ def a_user_has_a_page(bench):
             place = re.search(r"is (\d+\w\w)(?: \(tied[^)]*\))? of", why) or re.search(r"(\d+(?:st|nd|rd|th)) of", why)
             assert place.group(1) in said, f"{user}: {why[:200]}"
             back = re.search(r"used ([\d,.]+) node-hours would be the share.*?back there in [^(]*\((\d{4}-\d\d-\d\d)\)", why)
-            assert bool(back) == ("Even again on" in said), f"{user}/{bank}: {why}"
+            assert bool(back) == ("Back at share on" in said), f"{user}/{bank}: {why}"
             if back:
-                assert f"Even again on {back.group(2)}" in said and back.group(1) in said, f"{said[:400]}: {why}"
+                assert f"Back at share on {back.group(2)}" in said and back.group(1) in said, f"{said[:400]}: {why}"
                 compared += 1
     assert compared >= 3, compared
     page.js("location.hash = 'user=nobody'")

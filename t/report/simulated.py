@@ -84,7 +84,7 @@ def a_simulations_figures_are_those_of_the_trace(bench):
     wanted = {"Jobs": f"{len(jobs):,}", "Users": str(len({job[11] for job in jobs})), "Banks": str(len({job[12] for job in jobs})),
               "From the first submission to the last": span(last), "Between submissions, on average": span(last / (len(jobs) - 1)),
               "Run time, on average": span(sum(job[3] for job in jobs) / len(jobs)), "Cores, on average": f"{sum(job[4] for job in jobs) / len(jobs):.1f}",
-              "Core-hours in all": f"{work / 3600:,.0f}", "Asked of the cluster in that time": part(work / (1024 * last)), "Waited in truth, on average": "–"}
+              "Core-hours in all": f"{work / 3600:,.0f}", "Core-seconds requested / available in that time": part(work / (1024 * last)), "Recorded wait, on average": "–"}
     equal({name: facts[name] for name in wanted}, wanted, "the history")
     found = {row[0]: row for row in rows(page, "scenarios-table")}
     for how in ["fcfs", "easy"]:
@@ -139,7 +139,7 @@ def scenarios_are_sorted_searched_and_drawn(bench):
     equal((text(page, "#found"), texts(page, "#dumbbells .keys li")), ("2 of 4 scenarios", [row[0] for row in rows(page, "scenarios-table")]))
     equal(page.js("document.querySelectorAll('#trade circle').length"), 2, "dots")
     searched(page, "nothing of this name", "scenarios-table")
-    assert "No scenario" in text(page, "#scenarios-table .empty") and text(page, "#trade") == "Nothing is measured here.", "and says so"
+    assert "No scenario" in text(page, "#scenarios-table .empty") and text(page, "#trade") == "No scenario has both measures.", "and says so"
     searched(page, "", "scenarios-table")
     searched(page, "GROUP2 half-life=1d", "banks-table", "banks-search")
     equal(text(page, "#banks-found"), "2 of 12")
@@ -213,6 +213,6 @@ def thousands_of_scenarios_have_only_the_rows_in_sight(bench):
     equal(len(printed["scenarios"]), 4000)
     page = bench.open("many.html")
     assert page.js("document.querySelectorAll('tbody tr:not(.pad)').length") < 200, "rows"
-    equal(text(page, "#found"), "4,000 scenarios; the drawings show the first 7")
+    equal(text(page, "#found"), "4,000 scenarios; the charts show the first 7")
     equal((page.js("document.querySelectorAll('#trade circle').length") <= 2010, len(texts(page, "#dumbbells .keys li"))), (True, 7))
     quiet(page)

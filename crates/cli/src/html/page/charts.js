@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// What drawings are made of: axes, keys, and bars on one another.
+// Parts of charts: axes, keys, and stacked bars.
 
-// Round numbers for an axis that ends above the most.
+// Returns round numbers for an axis from 0 to at least `most`.
 function ticks(most) {
   const rough = most / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -11,7 +11,7 @@ function ticks(most) {
 
 const onAxis = (mark) => (mark >= 1e6 ? `${short.format(mark / 1e6)} M` : short.format(mark));
 
-// What the colours are of.
+// Returns the legend of the colours.
 function keys(names, colour) {
   return element('ul', { class: 'keys' }, names.map((name, at) => {
     const swatch = element('i', { 'aria-hidden': 'true' });
@@ -20,7 +20,7 @@ function keys(names, colour) {
   }));
 }
 
-// Lines across, with their numbers at the left.
+// Returns horizontal grid lines with their numbers at the left.
 function scale(marks, { left, right, y, text = onAxis }) {
   return marks.flatMap((mark) => [
     drawn('line', { x1: left, x2: right, y1: y(mark), y2: y(mark), class: 'grid' }),
@@ -28,7 +28,7 @@ function scale(marks, { left, right, y, text = onAxis }) {
   ]);
 }
 
-// Labels that would lie on one another are moved apart, and stay within the plot.
+// Moves labels apart that would overlap, within the plot.
 function apart(labels, gap, bottom) {
   labels.sort((a, b) => a.y - b.y);
   labels.forEach((label, at) => { label.at = at ? Math.max(label.y, labels[at - 1].at + gap) : label.y; });
@@ -39,8 +39,8 @@ function apart(labels, gap, bottom) {
   return labels;
 }
 
-// Bars of [name, values] on one another, one for each label.
-function stacked({ label, list, total, labels, colour, told }) {
+// Draws a stacked bar of [name, values] for each label.
+function stacked({ label, list, total, labels, colour, tooltip }) {
   const width = plotWidth();
   const [high, left, bottom, top] = [300, 64, 262, 12];
   const marks = ticks(Math.max(...total));
@@ -55,7 +55,7 @@ function stacked({ label, list, total, labels, colour, told }) {
     list.forEach(([, values], which) => {
       if (values[at] <= 0) return;
       svg.append(drawn('rect', { x, width: wide, y: y(base + values[at]), height: y(base) - y(base + values[at]), fill: colour(which) },
-        drawn('title', null, told(which, at))));
+        drawn('title', null, tooltip(which, at))));
       base += values[at];
     });
     if (at % every === 0 && x + 40 < width) svg.append(drawn('text', { x: x + wide / 2, y: bottom + 20, 'text-anchor': 'middle' }, labels[at]));

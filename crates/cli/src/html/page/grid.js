@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// A table of any length, of which only the rows in sight exist: sorted by its heads, searched, and filtered from without.
+// A table of any length that can be sorted, searched and filtered. Only the visible rows exist as elements.
 
 const HEIGHT = 36;
 const MARGIN = 8;
 
-// A cell's `value` is a number, its `text` a text: one of them says in which order rows are. Columns are { key, title, kind,
-// width, down, value | text, cell }; `names` is the key of the column that names the row. `passing()` gives what says of a row
-// whether it is shown, `words(row)` is what a search looks into, `told(rows)` who wants to know what is shown.
+// Columns are { key, title, kind, width, down, value | text, cell }. Rows are sorted by `value(row)`, a number, or `text(row)`.
+// `names` is the key of the column with the row's header. `passing()` returns a filter, or null to show all rows. `words(row)` returns
+// the text that is searched. `onSelect(rows)` is called with the rows shown.
 class Grid {
-  constructor(place, { label, columns, many, by, down = false, names, passing, words, told, none }) {
-    Object.assign(this, { columns, many, by, down, names, passing, words, told });
+  constructor(place, { label, columns, many, by, down = false, names, passing, words, onSelect, none }) {
+    Object.assign(this, { columns, many, by, down, names, passing, words, onSelect });
     Object.assign(this, { rows: [], searched: [], first: -1, last: -1, orders: new Map(), haystack: [] });
     const heads = columns.map(({ key, title, kind: numeric, width }) => {
       const head = element('th', { scope: 'col', class: numeric, 'data-key': key },
@@ -29,7 +29,7 @@ class Grid {
     Grid.all.push(this);
   }
 
-  // All rows in the order of a column, ties in their own; without a column all are ties.
+  // Returns all rows in the order of a column. Ties, or all rows without a column, stay in their original order.
   order() {
     if (!this.orders.has(this.by)) {
       const { text, value } = this.columns.find(({ key }) => key === this.by) || { value: () => 0 };
@@ -52,7 +52,7 @@ class Grid {
     this.select();
   }
 
-  // Looks who is to be shown, and shows it.
+  // Selects the rows that pass the filter and the search, and renders them.
   select() {
     const passes = this.passing();
     const order = this.order();
@@ -64,23 +64,23 @@ class Grid {
     this.table.setAttribute('aria-rowcount', this.rows.length + 1);
     this.box.scrollTop = 0;
     this.render(true);
-    this.told(this.rows);
+    this.onSelect(this.rows);
   }
 
-  // The rows in sight, or as many as are asked for.
-  render(anew, all) {
+  // Renders the visible rows, or the first `all` rows. If `force` is not set, does nothing unless the visible range changed.
+  render(force, all) {
     const high = this.box.clientHeight || 544;
     const first = all ? 0 : Math.max(0, Math.floor(this.box.scrollTop / HEIGHT) - MARGIN);
     const last = Math.min(this.rows.length, all || first + Math.ceil(high / HEIGHT) + 2 * MARGIN);
-    if (!anew && first === this.first && last === this.last) return;
-    // A row that goes out of sight takes the focus along with it: the table keeps it.
+    if (!force && first === this.first && last === this.last) return;
+    // If the focused row is removed, the table gets the focus.
     const held = this.body.contains(document.activeElement) ? document.activeElement.closest('tr').dataset.at : null;
     [this.first, this.last] = [first, last];
     const top = this.box.scrollTop;
     const rows = [];
     for (let at = first; at < last; at++) rows.push(this.row(at));
     this.body.replaceChildren(this.spacer(first), ...rows, this.spacer(all ? 0 : this.rows.length - last));
-    // Where the focus is on a row that goes, Chromium may lay the page out while there are none.
+    // If the focused row is removed, Chromium may scroll while the table has no rows.
     if (this.box.scrollTop !== top) this.box.scrollTop = top;
     if (held !== null) (this.linkAt(Number(held)) || this.box).focus({ preventScroll: true });
     this.none.hidden = this.rows.length > 0;
@@ -103,7 +103,7 @@ class Grid {
     return this.body.querySelector(`tr[data-at="${at}"] a`);
   }
 
-  // The arrow keys go from link to link.
+  // Moves the focus from link to link with the arrow keys.
   step(event) {
     const from = event.target.closest('tr[data-at]');
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -134,12 +134,12 @@ class Grid {
 }
 Grid.all = [];
 
-// A field whose text several tables go by, a moment after it was typed.
+// Searches several tables for the text of a field, shortly after the user stops typing.
 function searchField(id, grids) {
-  let patience = 0;
+  let timer = 0;
   const field = document.getElementById(id);
   field.addEventListener('input', () => {
-    clearTimeout(patience);
-    patience = setTimeout(() => grids.forEach((grid) => grid.search(field.value)), 60);
+    clearTimeout(timer);
+    timer = setTimeout(() => grids.forEach((grid) => grid.search(field.value)), 60);
   });
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// How a page behaves: in light and dark, on paper, and in another width.
+// The theme, printing, and changes of the width.
 
-// Light or dark as the system has it, until somebody chooses; then `anew` draws.
-function startTheme(anew) {
+// Uses the system's theme until the user chooses one. Calls `redraw` after a change.
+function startTheme(redraw) {
   const button = document.getElementById('theme');
   const system = matchMedia('(prefers-color-scheme: dark)');
   let chosen = null;
-  try { chosen = localStorage.getItem('flux-fairshare-theme'); } catch { /* a file may have no storage */ }
+  try { chosen = localStorage.getItem('flux-fairshare-theme'); } catch { /* a page from a file may have no storage */ }
   const apply = () => {
     const dark = chosen ? chosen === 'dark' : system.matches;
     document.documentElement.dataset.theme = dark ? 'dark' : 'light';
@@ -15,18 +15,18 @@ function startTheme(anew) {
   };
   const again = () => {
     apply();
-    anew();
+    redraw();
   };
   button.addEventListener('click', () => {
     chosen = isDark() ? 'light' : 'dark';
-    try { localStorage.setItem('flux-fairshare-theme', chosen); } catch { /* it lasts as long as the page */ }
+    try { localStorage.setItem('flux-fairshare-theme', chosen); } catch { /* then the choice lasts as long as the page */ }
     again();
   });
   system.addEventListener('change', again);
   apply();
 }
 
-// Of long tables so many rows are printed.
+// The greatest number of rows that are printed of a table.
 const PRINTED = 50;
 function startPrint(redraw) {
   let before = null;
@@ -43,7 +43,7 @@ function startPrint(redraw) {
   });
 }
 
-// Draws anew what was drawn for another width, once for each frame.
+// Redraws after a change of the width, at most once per frame.
 function startWidth(redraw) {
   let resized = 0;
   addEventListener('resize', () => {

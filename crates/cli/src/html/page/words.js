@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// The data of a page; numbers, times, names and colours for people, and elements. Text becomes text nodes, never markup.
+// The data of the page, and functions for numbers, times, names, colours and elements. Texts become text nodes, never markup.
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const HOUR = 3600;
@@ -37,7 +37,7 @@ function duration(seconds) {
   return count(Math.max(0, Math.ceil(seconds)), 'second');
 }
 
-// A name with what would not be seen, or would turn the direction of writing, spelt out.
+// Escapes invisible characters in a name, and characters that change the direction of writing.
 const ACTS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 function shown(name) {
   const text = name.replace(ACTS, (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`);
@@ -47,7 +47,7 @@ function cut(text, most) {
   const letters = Array.from(text);
   return letters.length > most ? `${letters.slice(0, most - 1).join('')}…` : text;
 }
-// element('a', { href }, child, ...): attributes that are functions listen; children are elements or text.
+// element('a', { href }, child, ...): attributes that are functions become event listeners; children are elements or text.
 function element(tag, attributes, ...children) {
   return furnish(document.createElement(tag), attributes, children);
 }
@@ -62,32 +62,32 @@ function furnish(made, attributes, children) {
   made.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return made;
 }
-// How wide a drawing may be: its letters are not scaled.
+// Returns the greatest width of a chart. Charts are not scaled, so that their letters keep their size.
 const room = () => Math.max(300, document.getElementById('content').clientWidth - 2 * (innerWidth > 640 ? 24 : 16));
 const plotWidth = () => Math.min(room(), 1168);
 const put = (id, ...children) => document.getElementById(id).replaceChildren(...children.flat());
 
-let whose = '';
-// Names of tables within are to be told apart by this.
+let labelSuffix = '';
+// Calls `make`, and adds `name` to the labels of the tables that it makes, so that labels are unique.
 function about(name, make) {
-  whose = name;
-  try { return make(); } finally { whose = ''; }
+  labelSuffix = name;
+  try { return make(); } finally { labelSuffix = ''; }
 }
 
-// A table with a head: columns are [title, class], rows are arrays of cells, the first names its row.
+// Returns a table. Columns are [title, class]; rows are arrays of cells, of which the first is the row's header.
 function table(caption, columns, rows, more) {
   const head = columns.map(([title, kind]) => element('th', { scope: 'col', class: kind }, title));
   const line = (cells) => element('tr', null, cells.map((cell, at) => {
     const kind = columns[at][1];
     return at === 0 ? element('th', { scope: 'row', class: kind }, cell) : element('td', { class: kind }, cell);
   }));
-  return element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption + whose },
+  return element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption + labelSuffix },
     element('table', more, element('caption', null, caption),
       element('thead', null, element('tr', null, head)), element('tbody', null, rows.map(line))));
 }
 
 const isDark = () => document.documentElement.dataset.theme === 'dark';
-// Colours that tell apart also for the colour-blind (after Paul Tol), and lighter ones on dark paper.
+// Colours that colour-blind people can distinguish (after Paul Tol), and lighter ones for the dark theme.
 const KINDS = {
   light: ['#4477aa', '#cc6677', '#228833', '#bfa52d', '#55b0d6', '#aa3377', '#882255', '#9a9a9a'],
   dark: ['#77aadd', '#ee8899', '#66bb6a', '#ddcc66', '#88ddee', '#cc77aa', '#bb5588', '#8a8f96'],

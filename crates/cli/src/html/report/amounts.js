@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// Usage and shares in words and colours: in hours where it is node-seconds, and beside what was promised.
+// Formats and colours of usage and shares. Usage in node-seconds is shown in node-hours.
 
 const inHours = data.unit === 'node-seconds';
 const unitName = inHours ? 'node-hours' : 'usage';
@@ -15,7 +15,7 @@ function figure(usage) {
 }
 const amount = (usage) => (inHours ? `${figure(usage)} node-hours` : figure(usage));
 
-// Used beside promised: 1 is even.
+// Formats used / share; 1 is even.
 function times(ratio) {
   if (ratio === Infinity) return 'no share';
   if (ratio === 0) return 'unused';
@@ -23,13 +23,13 @@ function times(ratio) {
   return ratio < 1000 ? `${ratio.toFixed(2)} ×` : `${grouped.format(ratio)} ×`;
 }
 
-const whoIs = (node) => `${isBank(node) ? 'bank ' : ''}${shown(nameOf(node))}`;
+const nodeLabel = (node) => `${isBank(node) ? 'bank ' : ''}${shown(nameOf(node))}`;
 
 const RAMPS = {
   light: [[33, 94, 160], [150, 187, 219], [236, 235, 230], [236, 176, 124], [186, 82, 8]],
   dark: [[94, 168, 235], [58, 100, 143], [58, 61, 66], [148, 92, 47], [240, 145, 66]],
 };
-// The colour of a ratio, as far from the middle as its logarithm: 1/4 and less, or 4 and more, are the ends.
+// Returns the colour of a ratio on a logarithmic ramp from 1/4 to 4.
 function colourOf(ratio) {
   const ramp = RAMPS[isDark() ? 'dark' : 'light'];
   const at = Math.max(0, Math.min(4, 2 + Math.log2(Math.max(ratio, 1e-9))));
@@ -45,10 +45,10 @@ const luminance = (colour) => {
   });
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 };
-// Black or white, whichever is read better on it.
+// Returns black or white, whichever is easier to read on the colour.
 const inkOn = (colour) => (luminance(colour) > 0.179 ? '#000000' : '#ffffff');
 
-// A bar as long as what was used, with a mark at the share.
+// Returns a bar as long as the usage, with a mark at the share.
 function meter(part, share, ratio) {
   const most = Math.max(part, share, 1e-9);
   const scale = most > 1 ? most : 1;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// Jobs that limits hold, as the plugin told when the report was made.
+// The held jobs, from the plugin's answer when the report was made.
 
 const LIMITS = {
   'max-run-jobs-queue': 'running jobs of an association in a queue',
-  'max-sched-jobs-queue-limit': 'jobs of an association that a queue may start',
-  'max-sched-nodes-queue-limit': 'their nodes',
-  'max-sched-cores-queue-limit': 'their cores',
+  'max-sched-jobs-queue-limit': 'jobs of an association in SCHED in a queue',
+  'max-sched-nodes-queue-limit': 'nodes of an association in SCHED in a queue',
+  'max-sched-cores-queue-limit': 'cores of an association in SCHED in a queue',
   'max-resources-queue': 'nodes of an association in a queue',
   'max-running-jobs-user-limit': 'running jobs of an association',
-  'max-sched-jobs-user-limit': 'jobs of an association that may start',
+  'max-sched-jobs-user-limit': 'jobs of an association in SCHED',
   'max-resources-user-limit': 'running nodes or cores of an association',
 };
 
@@ -19,8 +19,8 @@ function drawHeld(bank) {
     put('held-jobs', element('p', { class: 'empty' }, shown(why)));
     return;
   }
-  const whose = held.everybody ? '' : ' of yours';
-  const lead = element('p', { class: 'lead' }, `At ${moment(held.when)} ${count(held.held, 'job')}${whose} ${held.held === 1 ? 'was' : 'were'} held by limits` +
+  const owner = held.everybody ? '' : ' of yours';
+  const lead = element('p', { class: 'lead' }, `At ${moment(held.when)} ${count(held.held, 'job')}${owner} ${held.held === 1 ? 'was' : 'were'} held by limits` +
     ` and ${grouped.format(held.pending)} pending${held.running === null ? '' : `, ${grouped.format(held.running)} running`}.`);
   if (held.held === 0) {
     put('held-jobs', lead);
@@ -35,7 +35,7 @@ function drawHeld(bank) {
   };
   const limits = held.by_limit.map(([limit, jobs]) => [shown(limit), LIMITS[limit] || '', bar(jobs), grouped.format(jobs)]);
   put('held-jobs', lead,
-    table('Held by limit; a job may be held by several', [['Limit'], ['What it limits'], ['', 'wide-cell'], ['Jobs', 'number']].map(([title, kindOf]) => [title || 'As a bar', kindOf]), limits, { class: 'bars' }),
+    table('Held by limit; several limits may hold a job', [['Limit'], ['Counts'], ['', 'wide-cell'], ['Jobs', 'number']].map(([title, kindOf]) => [title || 'As a bar', kindOf]), limits, { class: 'bars' }),
     jobsTable(held.jobs.filter((job) => bank === ROOT || inFocus(job.bank)), held.more));
 }
 

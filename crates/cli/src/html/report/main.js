@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// Puts the page together: the figures at the top, the theme, and where an address leads.
+// Builds the page: the figures at the top, the theme, and the targets of addresses.
 
 function drawTiles() {
   let over = 0;
@@ -7,21 +7,21 @@ function drawTiles() {
   const tiles = [
     ['Associations', grouped.format(userCount), data.ranked === userCount ? '' : `${grouped.format(userCount - data.ranked)} inactive`],
     ['Banks', grouped.format(bankCount), ''],
-    [inHours ? 'Node-hours that count' : 'Usage that counts', figure(banks.usage[ROOT]), ''],
-    ['Over their share', grouped.format(over), percent(userCount ? over / userCount : 0)],
+    [inHours ? 'Node-hours after decay' : 'Usage after decay', figure(banks.usage[ROOT]), ''],
+    ['Above their share', grouped.format(over), percent(userCount ? over / userCount : 0)],
   ];
   const { forgetting, held } = data;
   if (forgetting && forgetting.next) tiles.push(['Next decay', decayDate(forgetting.next), `keeps ${percent(forgetting.factor)}`]);
-  if (data.stale !== null) tiles.push(['Stored fair-shares', data.stale ? `${grouped.format(data.stale)} old` : 'up to date', data.stale ? '“flux fairshare update” stores these' : '']);
+  if (data.stale !== null) tiles.push(['Stored fair-shares', data.stale ? `${grouped.format(data.stale)} stale` : 'up to date', data.stale ? '“flux fairshare update” stores the current ones' : '']);
   if (held && held.answer) tiles.push(['Held jobs', grouped.format(held.answer.held), `${grouped.format(held.answer.pending)} pending`]);
-  put('tiles', tiles.map(([what, text, note]) => element('div', null, element('dt', null, what), element('dd', null, text),
+  put('tiles', tiles.map(([title, text, note]) => element('div', null, element('dt', null, title), element('dd', null, text),
     note ? element('dd', { class: 'note' }, note) : null)));
 }
 
 function drawHead() {
   const options = Object.entries(data.options).map(([name, value]) => `${name} ${value}`).join(', ');
   put('meta', `${shown(data.head ? data.head.replace(/\.$/, '') : data.source)} · ${moment(data.generated)} · policy ${data.policy}`);
-  put('made', `Made by ${data.program} from ${shown(data.source)} at ${moment(data.generated)}; ${options}. Nothing on this page leaves it.`);
+  put('made', `Made by ${data.program} from ${shown(data.source)} at ${moment(data.generated)}; ${options}. This page sends no data.`);
 }
 
 function redraw() {
@@ -32,18 +32,18 @@ function redraw() {
 }
 
 let drawnFor = 0;
-// Draws anew what was drawn for another width.
+// Redraws the charts if the width of the page changed.
 function follow() {
   if (drawnFor === plotWidth()) return;
   drawnFor = plotWidth();
   look(focus.bank);
 }
 
-// To whom or where an address leads: #user=NAME, #bank=NAME, or a section.
+// Shows the target of the address: #user=NAME, #bank=NAME, or a section.
 function route(arrived) {
   const [what, name] = location.hash.slice(1).split(/=(.*)/s);
   let decoded = '';
-  try { decoded = decodeURIComponent(name || ''); } catch { /* no address of ours */ }
+  try { decoded = decodeURIComponent(name || ''); } catch { /* not an address of this page */ }
   const person = what === 'user';
   document.getElementById('overview').hidden = person;
   document.getElementById('person').hidden = !person;

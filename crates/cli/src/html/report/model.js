@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// The site as the page knows it: the data, and what follows from them. Nodes have numbers, banks first, then associations.
+// The tree of the site, from the data of the page. Nodes are numbered: banks first, then associations.
 
 const { banks, users } = data;
 const bankCount = banks.name.length;
 const userCount = users.name.length;
 const ROOT = 0;
 
-// Associations come bank by bank: those of one are a range. So are the banks below one, in the order of the tree.
+// Associations are sorted by bank, so those of a bank are a range. Banks are in the order of the tree, parents before children.
 const firstUser = new Int32Array(bankCount + 1);
 const banksBelow = Array.from({ length: bankCount }, () => []);
 const usersBelow = new Float64Array(bankCount);
@@ -29,7 +29,7 @@ const parentOf = (node) => (isBank(node) ? banks.parent[node] : users.bank[node 
 const promisedOf = (node) => (isBank(node) ? promised[node] : promised[parentOf(node)] * column(node, 'share'));
 const deliveredOf = (node) => (banks.usage[ROOT] > 0 ? column(node, 'usage') / banks.usage[ROOT] : 0);
 
-// How many times its share a node used, among its siblings; infinite without a share.
+// Returns used / share of a node among its siblings; infinite if it used something without a share.
 function ratioOf(node) {
   const [share, part] = [column(node, 'share'), column(node, 'part')];
   if (node === ROOT) return 1;
@@ -37,7 +37,7 @@ function ratioOf(node) {
   return share === 0 ? Infinity : part / share;
 }
 
-// From the root down to a node.
+// Returns the nodes from the root down to a node.
 function pathOf(node) {
   const path = [];
   for (let at = node; at !== null; at = parentOf(at)) path.push(at);
@@ -45,7 +45,7 @@ function pathOf(node) {
 }
 
 const belowCache = new Map();
-// What is right below a bank: banks by share, then associations, those who used most of their share first.
+// Returns the nodes directly below a bank: banks by descending share, then associations by descending used / share.
 function below(bank) {
   if (!belowCache.has(bank)) {
     const inner = banksBelow[bank].slice().sort((a, b) => banks.share[b] - banks.share[a] || a - b);
@@ -59,7 +59,7 @@ function below(bank) {
 }
 
 const withinCache = new Map();
-// For each bank, whether it is the given one or below it.
+// Returns for each bank whether it is the given bank or below it.
 function within(bank) {
   if (!withinCache.has(bank)) {
     const inside = new Uint8Array(bankCount);
@@ -74,7 +74,7 @@ function within(bank) {
 }
 
 let byName = null;
-// All associations of a user, by name.
+// Returns all associations of a user.
 function associationsOf(name) {
   if (!byName) {
     byName = new Map();
@@ -87,16 +87,16 @@ function associationsOf(name) {
   return byName.get(name) || [];
 }
 
-// The date of an instant, with its time where the half-life of usage is under a week.
+// Formats a time as a date, with the time of day if the half-life of usage is under a week.
 function decayDate(seconds) {
   const { half_life: halfLife, period, factor } = data.forgetting || {};
   const halves = halfLife ?? (period ? period / Math.min(50, -Math.log2(factor)) : Infinity);
   return halves < 7 * DAY ? moment(seconds) : day(seconds);
 }
 
-// What is left of [period, usage] pairs after so many boundaries to come, and those that passed without being counted, where
-// so many periods are kept.
-function left(bins, ahead, periods) {
+// Returns the usage that is left of [period, usage] pairs after `ahead` future boundaries, and those that passed uncounted. Usage older
+// than `periods` periods is dropped.
+function usageLeft(bins, ahead, periods) {
   const { factor, due } = data.forgetting;
   const crossed = due + ahead;
   let sum = 0;
@@ -104,14 +104,14 @@ function left(bins, ahead, periods) {
   return sum;
 }
 
-// The recorded usage of an association, as [period, usage].
+// Returns the recorded usage of an association as [period, usage] pairs.
 function binsOf(user) {
   const bins = [];
   if (data.usage) data.usage.users.forEach((row, period) => row[user] && bins.push([period, row[user]]));
   return bins;
 }
 
-// The bank that the whole page looks at, and who wants to know when it is another.
+// The selected bank, and the functions that are called when it changes.
 const focus = { bank: ROOT, followers: [] };
 function look(bank) {
   focus.bank = bank;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// Two policies side by side: who moves most, as lines from place to place, and what becomes of each bank.
+// Compares two policies: the associations that move most, as lines from place to place, and the moves by bank.
 
 const MOVERS = 10;
 const FAINT = 60;
@@ -22,7 +22,7 @@ function slopes(shownMoves, faint, [from, to], high) {
   const last = Math.max(2, data.ranked);
   const y = (place) => top + ((place - 1) / (last - 1)) * (bottom - top);
   const names = [from, to].map((at) => data.policies[at].policy);
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `Places by ${names[0]} on the left, by ${names[1]} on the right; the table beside it says the same` });
+  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `Places by ${names[0]} on the left, by ${names[1]} on the right; the table next to it has the same data` });
   svg.append(
     drawn('text', { x: left, y: 14, 'text-anchor': 'end', class: 'strong' }, names[0]),
     drawn('text', { x: right, y: 14, class: 'strong' }, names[1]),
@@ -66,7 +66,7 @@ function drawPolicies() {
   put('compared', `${grouped.format(winners.length)} would gain, ${grouped.format(losers.length)} lose, ` +
     `${grouped.format(list.length - moved.length)} keep their place${tau}`);
   if (moved.length === 0) {
-    const text = list.length ? 'Nobody moves: both give everyone the same place.' : 'Nobody is ranked here.';
+    const text = list.length ? 'No association moves: both policies give the same places.' : 'No association is ranked.';
     put('slopes', element('p', { class: 'empty' }, text), without());
     return;
   }
@@ -78,12 +78,12 @@ function drawPolicies() {
   const high = Math.max(240, 80 + most.length * 36);
   const rows = most.map((move) => [userLink(move.user), shown(banks.name[users.bank[move.user]]),
     grouped.format(move.before), grouped.format(move.after), change(move.gain)]);
-  const movers = table('Who moves most', [['User', 'name'], ['Bank', 'name'], ['From', 'number'], ['To', 'number'], ['Places', 'number']], rows);
+  const movers = table('The largest moves', [['User', 'name'], ['Bank', 'name'], ['From', 'number'], ['To', 'number'], ['Places', 'number']], rows);
   put('slopes', element('div', { class: 'pair' }, element('div', null, slopes(drawnMoves, faint, [from, to], high)), element('div', null, movers)),
     bankMoves(list), without());
 }
 
-// For each bank right below the one in focus: how many gain and lose, and how many places each moves on average.
+// Returns the table of the banks directly below the selected bank: how many associations gain and lose, and the mean move.
 function bankMoves(list) {
   const inner = banksBelow[focus.bank];
   if (inner.length === 0) return element('div');
@@ -106,19 +106,19 @@ function bankMoves(list) {
   const shownBanks = listed.length > 20 ? [...listed.slice(0, 10), ...listed.slice(-10)] : listed;
   const rows = shownBanks.map(([bank, sum]) => [shown(banks.name[bank]), grouped.format(sum.all), grouped.format(sum.up),
     grouped.format(sum.down), change(Math.round(sum.gain / sum.all))]);
-  const caption = `By bank${listed.length > 20 ? ', the ten at either end' : ''}; places are the mean over all below it`;
+  const caption = `By bank${listed.length > 20 ? ', the ten at either end' : ''}; places are the mean over all associations below it`;
   return element('details', { open: listed.length <= 20 }, element('summary', null, 'Banks'),
     table(caption, [['Bank', 'name'], ['Users', 'number'], ['Gain', 'number'], ['Lose', 'number'], ['Places', 'number']], rows));
 }
 
 function without() {
-  const rest = Object.entries(data.without);
-  return rest.length === 0 ? element('div')
-    : element('p', { class: 'hint' }, rest.map(([policy, why]) => `Without ${policy}: ${shown(why)}.`).join(' '));
+  const missing = Object.entries(data.without);
+  return missing.length === 0 ? element('div')
+    : element('p', { class: 'hint' }, missing.map(([policy, why]) => `Without ${policy}: ${shown(why)}.`).join(' '));
 }
 
 function startPolicies() {
-  // The one that differs most is worth the first look.
+  // The policy that differs most is selected first.
   const agreement = data.policies.map(({ kendall_tau: tau }) => (typeof tau === 'number' ? tau : 1));
   const other = agreement.indexOf(Math.min(...agreement));
   for (const [id, chosen] of [['policy-from', 0], ['policy-to', other]]) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// Everyone's standing, as a table.
+// The table of the standings of all associations.
 
 const FILTERS = [
   ['all', 'All', () => true],
-  ['over', 'Over share', (ratio) => ratio > 1],
-  ['under', 'Under share', (ratio) => ratio < 1],
+  ['over', 'Above share', (ratio) => ratio > 1],
+  ['under', 'Below share', (ratio) => ratio < 1],
   ['unused', 'Unused', (ratio, usage) => usage === 0],
 ];
 const ranks = users.places[0];
@@ -19,12 +19,12 @@ const COLUMNS = [
   { key: 'shares', title: 'Shares', kind: 'number', width: '9%', down: true, value: (user) => users.shares[user] ?? -1, cell: (user) => (users.shares[user] === null ? 'parent' : grouped.format(users.shares[user])) },
   { key: 'usage', title: inHours ? 'Node-hours' : 'Usage', kind: 'number', width: '14%', down: true, value: (user) => users.usage[user], cell: (user) => figure(users.usage[user]) },
   { key: 'ratio', title: 'Used / share', kind: 'number', width: '12%', down: true, value: (user) => ratios[user], cell: (user) => element('span', { class: side(ratios[user]) }, times(ratios[user])) },
-  { key: 'even', title: 'Even again', kind: 'number', width: '11%', down: true, value: (user) => users.even_in[user] ?? (users.lost[user] === null ? -1 : Infinity), cell: (user) => evenDay(user) },
+  { key: 'even', title: 'Back at share', kind: 'number', width: '11%', down: true, value: (user) => users.even_in[user] ?? (users.lost[user] === null ? -1 : Infinity), cell: (user) => evenDay(user) },
 ];
 
 function evenDay(user) {
   if (users.lost[user] === null) return '–';
-  return users.even_in[user] === null ? 'not known' : decayDate(data.generated + users.even_in[user]);
+  return users.even_in[user] === null ? 'unknown' : decayDate(data.generated + users.even_in[user]);
 }
 
 let filter = 'all';
@@ -36,14 +36,14 @@ function passing() {
 }
 
 function startStandings() {
-  const told = (rows) => {
+  const onSelect = (rows) => {
     const where = focus.bank === ROOT ? '' : ` in ${shown(banks.name[focus.bank])}`;
     put('found', rows.length === userCount ? count(userCount, 'association')
       : `${grouped.format(rows.length)} of ${count(userCount, 'association')}${where}`);
   };
   const grid = new Grid('standings-table', {
-    label: 'Table of standings', columns: COLUMNS, many: userCount, by: 'place', names: 'user', passing, told,
-    words: (user) => `${users.name[user]} ${banks.name[users.bank[user]]}`, none: 'Nobody is like that.',
+    label: 'Table of standings', columns: COLUMNS, many: userCount, by: 'place', names: 'user', passing, onSelect,
+    words: (user) => `${users.name[user]} ${banks.name[users.bank[user]]}`, none: 'No association matches.',
   });
   const choices = FILTERS.map(([key, title]) => element('label', null,
     element('input', { type: 'radio', name: 'filter', value: key, checked: key === 'all', change: () => { filter = key; grid.select(); } }), title));

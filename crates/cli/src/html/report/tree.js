@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// The tree as an icicle: a row for each level, as wide as the shares. What is too narrow to be seen is drawn together.
+// Draws the tree as an icicle chart: a row per level, with boxes as wide as the shares. Boxes that are too narrow are joined.
 
 const icicle = { box: document.getElementById('icicle'), cells: new Map(), current: null };
 const ROW = 53;
@@ -8,19 +8,19 @@ const THIN = 52; // narrower ones have no text
 const NARROW = 110; // narrower ones have no figures
 const LEAST = 4; // pixels; narrower ones are joined
 
-const describe = (node) => `${whoIs(node)}: ${details(node)}`;
+const describe = (node) => `${nodeLabel(node)}: ${details(node)}`;
 function details(node) {
   const used = column(node, 'usage');
   if (node === ROOT) return `${amount(used)} used by ${count(usersBelow[ROOT], 'association')} in all`;
-  const above = whoIs(parentOf(node));
+  const above = nodeLabel(parentOf(node));
   const shares = column(node, 'shares');
   const has = shares === null ? 'its parent’s shares' : count(shares, 'share');
   const ratio = ratioOf(node);
   const verdict = ratio === Infinity ? 'without a share'
-    : ratio === 0 ? 'nothing of its share' : `${times(ratio)} its share`;
+    : ratio === 0 ? 'none of its share' : `${times(ratio)} its share`;
   const place = isBank(node) ? count(usersBelow[node], 'association') : standing(node - bankCount);
   return `${has}, ${percent(column(node, 'share'))} of ${above}, used ${percent(column(node, 'part'))} ` +
-    `of its usage, ${verdict}; of the site promised ${percent(promisedOf(node))}, used ${percent(deliveredOf(node))} ` +
+    `of its usage, ${verdict}; of the site: share ${percent(promisedOf(node))}, used ${percent(deliveredOf(node))} ` +
     `(${amount(used)}); ${place}`;
 }
 
@@ -29,7 +29,7 @@ function standing(user) {
   return place ? `${ordinal(place)} of ${grouped.format(data.ranked)}` : 'inactive, without a place';
 }
 
-// Where everything is drawn: left and width in parts of the whole, level by level.
+// Returns the boxes, level by level. Their left edge and width are parts of the whole width.
 function layout(root, width) {
   const cells = [{ node: root, left: 0, width: 1, level: 0, parent: null }];
   for (let at = 0; at < cells.length; at++) {
@@ -60,7 +60,7 @@ function layout(root, width) {
       }
       left += wide;
     }
-    // Too narrow even together: nothing is lost that could be seen.
+    // Joined boxes under half a pixel are left out.
     if (joined && joined.width * width >= 0.5) close();
   }
   return cells;
@@ -91,7 +91,7 @@ function makeCell(cell) {
   const figures = node === ROOT ? amount(banks.usage[ROOT]) : `${percent(column(node, 'share'))} · ${times(ratioOf(node))}`;
   return element('button', {
     type: 'button', tabindex: '-1', 'data-node': node,
-    // It begins with what is to be seen, for those who speak to their machine.
+    // The label begins with the visible text, which users of speech input say.
     'aria-label': `${shown(nameOf(node))} ${figures}, ${isBank(node) ? 'bank' : 'user'}: ${details(node)}`,
   }, element('b', null, shown(nameOf(node))), ' ', element('span', null, figures));
 }
@@ -99,27 +99,27 @@ function makeCell(cell) {
 function drawIcicle() {
   const width = icicle.box.clientWidth || 1100;
   const cells = layout(focus.bank, width);
-  const kept = new Map();
+  const drawnCells = new Map();
   const list = [];
   let levels = 1;
   for (const cell of cells) {
     const key = keyOf(cell);
     const made = icicle.cells.get(key) || makeCell(cell);
-    kept.set(key, made);
+    drawnCells.set(key, made);
     paintCell(made, cell, width);
     levels = Math.max(levels, cell.level + 1);
     if (!cell.nodes) list.push({ ...cell, made });
   }
-  icicle.cells = kept;
+  icicle.cells = drawnCells;
   icicle.list = list;
   const held = icicle.box.contains(document.activeElement);
-  icicle.box.replaceChildren(...kept.values());
+  icicle.box.replaceChildren(...drawnCells.values());
   icicle.box.style.height = `${levels * ROW}px`;
   const at = list.find(({ node }) => node === icicle.current) || list[0];
   choose(at.node, held);
 }
 
-// The one that Tab comes to.
+// Makes a node the one that the Tab key reaches, and focuses it if `take` is set.
 function choose(node, take) {
   icicle.current = node;
   for (const cell of icicle.list) cell.made.tabIndex = cell.node === node ? 0 : -1;
@@ -144,13 +144,13 @@ function zoomOut() {
 function step(key) {
   const { list, current } = icicle;
   const cell = list.find(({ node }) => node === current);
-  const beside = list.filter(({ level }) => level === cell.level);
-  const at = beside.indexOf(cell);
+  const sameLevel = list.filter(({ level }) => level === cell.level);
+  const at = sameLevel.indexOf(cell);
   const to = {
-    ArrowLeft: () => beside[at - 1],
-    ArrowRight: () => beside[at + 1],
-    Home: () => beside[0],
-    End: () => beside[beside.length - 1],
+    ArrowLeft: () => sameLevel[at - 1],
+    ArrowRight: () => sameLevel[at + 1],
+    Home: () => sameLevel[0],
+    End: () => sameLevel[sameLevel.length - 1],
     ArrowUp: () => list.find(({ node }) => node === cell.parent),
     ArrowDown: () => list.find(({ parent }) => parent === current),
   }[key]();
@@ -162,16 +162,16 @@ function startTree() {
     const made = event.target.closest('[data-node]');
     return made ? Number(made.dataset.node) : null;
   };
-  const tell = (event) => {
+  const showDescription = (event) => {
     const node = nodeAt(event);
-    if (node !== null) put('told', describe(node));
+    if (node !== null) put('description', describe(node));
   };
   icicle.box.addEventListener('click', (event) => nodeAt(event) !== null && open(nodeAt(event)));
-  icicle.box.addEventListener('pointerover', tell);
+  icicle.box.addEventListener('pointerover', showDescription);
   icicle.box.addEventListener('focusin', (event) => {
     const node = nodeAt(event);
     if (node !== null && node !== icicle.current) choose(node, false);
-    tell(event);
+    showDescription(event);
   });
   icicle.box.addEventListener('keydown', (event) => {
     if (['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'End'].includes(event.key)) step(event.key);
@@ -183,7 +183,7 @@ function startTree() {
     drawIcicle();
     drawCrumbs(bank);
     drawBelow(bank);
-    put('told', describe(bank));
+    put('description', describe(bank));
   });
 }
 
@@ -192,7 +192,7 @@ function drawLegend() {
   const stops = [0.25, 0.5, 1, 2, 4].map((ratio) => css(colourOf(ratio)));
   ramp.style.background = `linear-gradient(to right, ${stops.join(', ')})`;
   const marks = ['¼ ×', '½ ×', 'even', '2 ×', '4 ×'].map((mark) => element('span', null, mark));
-  put('legend', element('div', null, 'Used, beside the share among siblings'), ramp, element('div', { class: 'marks' }, marks));
+  put('legend', element('div', null, 'Used / share among siblings'), ramp, element('div', { class: 'marks' }, marks));
 }
 
 function drawCrumbs(bank) {
@@ -208,7 +208,7 @@ const LISTED = 12;
 function drawBelow(bank) {
   const children = below(bank);
   if (children.length === 0) {
-    put('below', element('p', { class: 'empty' }, 'Nobody is below this bank.'));
+    put('below', element('p', { class: 'empty' }, 'The bank is empty.'));
     return;
   }
   const rows = children.slice(0, LISTED).map((node) => {
@@ -222,9 +222,9 @@ function drawBelow(bank) {
       meter(column(node, 'part'), column(node, 'share'), ratio), element('span', { class: side(ratio) }, times(ratio))];
   });
   const columns = [['Name', 'name'], [''], ['Shares', 'number'], ['Share', 'number'],
-    [inHours ? 'Node-hours' : 'Usage', 'number'], ['Used', 'number'], ['Used, and the share'], ['Used / share', 'number']];
+    [inHours ? 'Node-hours' : 'Usage', 'number'], ['Used', 'number'], ['Used, with the share'], ['Used / share', 'number']];
   columns[1][0] = 'Kind';
   const more = children.length - rows.length;
-  const caption = `Right below ${shown(nameOf(bank))}${more > 0 ? `: the first ${LISTED} of ${grouped.format(children.length)}` : ''}`;
+  const caption = `Directly below ${shown(nameOf(bank))}${more > 0 ? `: the first ${LISTED} of ${grouped.format(children.length)}` : ''}`;
   put('below', table(caption, columns, rows));
 }

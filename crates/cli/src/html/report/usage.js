@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// What was used when: hour by hour, day by day, ... out of the jobs, or by half-life period as it is counted; of the banks right
-// below the one in focus, or of its users.
+// Draws the usage over time of the banks directly below the selected bank, or of its users: by hour, day, week or month from the job
+// records, or by half-life period from the recorded usage.
 
 const SERIES = 7;
 const STEPS = { hour: 'Hour', day: 'Day', week: 'Week', month: 'Month' };
 
-// Out of the jobs, the oldest first.
+// Returns the usage from the job records, the oldest first.
 function ofJobs({ step, labels, banks: rows, users: cells }) {
   return {
     title: STEPS[step],
@@ -19,11 +19,11 @@ function ofJobs({ step, labels, banks: rows, users: cells }) {
       }
       return series;
     }),
-    lead: (who) => `${inHours ? 'Node-hours' : 'Usage'} that jobs of ${who} used in each ${step}, while they ran. Jobs count when they have ended.`,
+    lead: (name) => `${inHours ? 'Node-hours' : 'Usage'} of jobs of ${name} in each ${step} while they ran. Only ended jobs count.`,
   };
 }
 
-// By period, the oldest first; the data have the present one first.
+// Returns the usage by half-life period, the oldest first. The data have the newest period first.
 function ofPeriods({ from, length, banks: rows, users: bins }) {
   const { factor } = data.forgetting;
   const periods = rows.map((_, at) => rows.length - 1 - at);
@@ -34,7 +34,7 @@ function ofPeriods({ from, length, banks: rows, users: bins }) {
     bank: (bank) => periods.map((period) => rows[period][bank]),
     users: bins.length >= rows.length && ((first, last) => Array.from({ length: last - first }, (_, at) => periods.map((period) =>
       (factor > 0 || period === 0 ? bins[period][first + at] / factor ** period : 0)))),
-    lead: (who) => `${inHours ? 'Node-hours' : 'Usage'} that ${who} used in each period of ${duration(length)}, before any of it was forgotten: a job counts where it ended. The last one is still going on.`,
+    lead: (name) => `${inHours ? 'Node-hours' : 'Usage'} of ${name} in each period of ${duration(length)}, without decay. A job counts in the period in which it ended. The last period has not ended yet.`,
   };
 }
 
@@ -42,7 +42,7 @@ const histories = [];
 if (data.course) histories.push(ofJobs(data.course));
 if (data.usage && data.usage.banks.length) histories.push(ofPeriods(data.usage));
 
-// [name, usage over time] of what is right below a bank, the largest first, the small ones together.
+// Returns [name, usage over time] of the banks or users directly below a bank. The largest come first; the small ones are summed.
 function series(history, bank) {
   const total = history.bank(bank);
   let list = banksBelow[bank].map((inner) => [shown(banks.name[inner]), history.bank(inner)]);
@@ -51,40 +51,40 @@ function series(history, bank) {
   }
   const sum = ([, values]) => values.reduce((all, value) => all + value, 0);
   list = list.map((entry) => [entry, sum(entry)]).filter(([, all]) => all > 0).sort((a, b) => b[1] - a[1]).map(([entry]) => entry);
-  const kept = list.slice(0, SERIES);
-  const rest = total.map((all, at) => Math.max(0, all - kept.reduce((part, [, values]) => part + values[at], 0)));
-  if (rest.some((value, at) => value > total[at] * 1e-6)) {
-    const others = list.length > SERIES ? `${grouped.format(list.length - SERIES)} others` : kept.length ? 'users right below' : 'all users';
-    kept.push([others, rest, true]);
+  const shownSeries = list.slice(0, SERIES);
+  const remaining = total.map((all, at) => Math.max(0, all - shownSeries.reduce((part, [, values]) => part + values[at], 0)));
+  if (remaining.some((value, at) => value > total[at] * 1e-6)) {
+    const others = list.length > SERIES ? `${grouped.format(list.length - SERIES)} others` : shownSeries.length ? 'users directly below' : 'all users';
+    shownSeries.push([others, remaining, true]);
   }
-  return { list: kept, total };
+  return { list: shownSeries, total };
 }
 
 function drawUsage(bank) {
-  const who = shown(banks.name[bank]);
+  const name = shown(banks.name[bank]);
   const history = histories[Number(document.getElementById('usage-by').value)];
   if (!history) {
-    put('usage-chart', element('p', { class: 'empty' }, 'No usage is recorded: the tree comes from a document, or nothing has been counted yet.'));
+    put('usage-chart', element('p', { class: 'empty' }, 'No usage is recorded: the tree comes from a document, or no usage was counted yet.'));
     return;
   }
   const { list, total } = series(history, bank);
   if (!total.some((value) => value > 0)) {
-    put('usage-chart', element('p', { class: 'empty' }, `Nothing is recorded below ${who}.`));
+    put('usage-chart', element('p', { class: 'empty' }, `No usage is recorded below ${name}.`));
     return;
   }
   const colour = (at) => kind(list[at][2] ? SERIES : at);
   const svg = stacked({
-    label: `Usage of ${who} over time; the table below says the same`,
-    list: list.map(([name, values]) => [name, values.map(amountOf)]),
+    label: `Usage of ${name} over time; the table below has the same data`,
+    list: list.map(([title, values]) => [title, values.map(amountOf)]),
     total: total.map(amountOf),
     labels: history.labels,
     colour,
-    told: (which, at) => `${list[which][0]}: ${amount(list[which][1][at])}, ${history.spans[at]}`,
+    tooltip: (which, at) => `${list[which][0]}: ${amount(list[which][1][at])}, ${history.spans[at]}`,
   });
-  // The newest first, as people ask for it.
+  // The newest row comes first, because people look for it.
   const rows = total.map((all, at) => [history.spans[at], figure(all), ...list.map(([, values]) => figure(values[at]))]).reverse();
-  const columns = [[history.title], ['All', 'number'], ...list.map(([name]) => [name, 'number'])];
-  put('usage-chart', element('p', { class: 'lead' }, history.lead(who)), keys(list.map(([name]) => name), colour), svg,
+  const columns = [[history.title], ['All', 'number'], ...list.map(([title]) => [title, 'number'])];
+  put('usage-chart', element('p', { class: 'lead' }, history.lead(name)), keys(list.map(([title]) => title), colour), svg,
     element('details', null, element('summary', null, 'The figures'), table(`${unitName} over time`, columns, rows)));
 }
 

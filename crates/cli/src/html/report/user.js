@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// A user's page: where each association stands, where that was lost, and when its usage is even with the share again.
+// The page of a user: the standing of each association, the level at which most was lost, and when its usage is back at its share.
 
 function drawUser(name, arrived) {
   const found = associationsOf(name);
@@ -15,59 +15,59 @@ function association(user) {
   const where = path.slice(0, -1).map((bank) => shown(nameOf(bank))).join(' / ');
   const ratio = ratios[user];
   const facts = [
-    ['Place', ranks[user] ? `${ordinal(ranks[user])} of ${grouped.format(data.ranked)}` : 'none: inactive'],
+    ['Place', ranks[user] ? `${ordinal(ranks[user])} of ${grouped.format(data.ranked)}` : 'none, inactive'],
     ['Fair-share', users.fairshare[user] === null ? '–' : users.fairshare[user].toFixed(4)],
     [inHours ? 'Node-hours' : 'Usage', figure(users.usage[user])],
     ['Used / share', times(ratio)],
-    ['Promised of the site', percent(promisedOf(bankCount + user))],
-    ['Used of the site', percent(deliveredOf(bankCount + user))],
-  ].map(([what, text]) => element('div', null, element('dt', null, what), element('dd', null, text)));
+    ['Share of the site', percent(promisedOf(bankCount + user))],
+    ['Part of the site’s usage', percent(deliveredOf(bankCount + user))],
+  ].map(([title, text]) => element('div', null, element('dt', null, title), element('dd', null, text)));
   return element('section', { 'aria-label': `In ${where}` },
     element('h3', null, `In ${where}`), element('dl', { class: 'tiles facts' }, facts),
     outlook(user), levels(path, user),
     element('div', { class: 'pair' }, element('div', null, recorded(user)), element('div', null, places(user))), heldOf(user));
 }
 
-// The sentence, and how its usage comes down to it.
+// Returns the sentence about the level at which most was lost, and the chart of its decaying usage.
 function outlook(user) {
   const lost = users.lost[user];
   if (lost === null) {
-    const text = !ranks[user] ? 'An inactive association has no place to lose or to win.'
+    const text = !ranks[user] ? 'An inactive association has no place.'
       : data.by_rank ? 'No level used more than its share: nothing was lost.'
-        : `By ${data.policy} there is no usage that is even with a share; less usage is better at any time.`;
+        : `The policy ${data.policy} has no usage that equals a share; less usage is always better.`;
     return element('p', { class: 'even-again' }, text);
   }
   const node = lost < 0 ? bankCount + user : lost;
   const even = users.even_usage[user];
   const seconds = users.even_in[user];
-  const who = lost < 0 ? shown(users.name[user]) : whoIs(node);
+  const name = lost < 0 ? shown(users.name[user]) : nodeLabel(node);
   const idle = lost < 0 ? 'if idle' : 'if everyone below it is idle';
-  if (even === null) return element('p', { class: 'even-again' }, `Most was lost at ${who}, which used ${times(ratioOf(node))} its share.`);
-  const when = seconds === null ? 'when it will be back there is not known' : `it is back there in ${duration(seconds)}, ${idle} while the others go on as they did`;
+  if (even === null) return element('p', { class: 'even-again' }, `Most was lost at ${name}, which used ${times(ratioOf(node))} its share.`);
+  const when = seconds === null ? 'the time when it is back at its share is unknown' : `it is back at its share in ${duration(seconds)} ${idle}, while the others continue as before`;
   return element('div', null,
-    element('p', { class: 'even-again' }, seconds === null ? null : element('strong', null, `Even again on ${decayDate(data.generated + seconds)}. `),
-      `Most was lost at ${who}: it used ${amount(column(node, 'usage'))}. Beside what the others used ${amount(even)} would be its share; ${when}.`),
+    element('p', { class: 'even-again' }, seconds === null ? null : element('strong', null, `Back at share on ${decayDate(data.generated + seconds)}. `),
+      `Most was lost at ${name}: it used ${amount(column(node, 'usage'))}. Compared with the others, ${amount(even)} would be its share; ${when}.`),
     course(node, user, even, seconds));
 }
 
-// A usage as it is forgotten: in steps at the boundaries, or by halves all the time.
+// Draws a decaying usage: in steps at the boundaries of periods, or continuously.
 function course(node, user, even, seconds) {
   const { forgetting } = data;
-  // Without the bins of users there is nothing to draw one's own from.
+  // The chart of a user needs the user's recorded usage by period.
   const known = isBank(node) || !data.usage || data.usage.users.length > 0;
   if (!forgetting || seconds === null || !known) return null;
   const used = column(node, 'usage');
   const own = isBank(node) ? [] : binsOf(user);
-  const kept = isBank(node) ? forgetting.periods : users.periods[user];
+  const periods = isBank(node) ? forgetting.periods : users.periods[user];
   const bins = own.length ? own : [[0, used]];
   const points = [[0, used]];
   const first = forgetting.next - data.generated;
   let end;
   if (forgetting.half_life === null) {
-    // What passed without being counted goes as soon as somebody counts.
-    if (forgetting.due > 0) points.push([0, left(bins, 0, kept)]);
+    // Boundaries that passed uncounted decay the usage at the next count.
+    if (forgetting.due > 0) points.push([0, usageLeft(bins, 0, periods)]);
     const steps = Math.min(60, Math.max(3, Math.ceil((seconds - first) / forgetting.period) + 2));
-    for (let at = 0; at < steps; at++) points.push([first + at * forgetting.period, left(bins, at + 1, kept)]);
+    for (let at = 0; at < steps; at++) points.push([first + at * forgetting.period, usageLeft(bins, at + 1, periods)]);
     end = first + (steps - 0.5) * forgetting.period;
   } else {
     end = Math.max(seconds * 1.25, forgetting.half_life);
@@ -83,10 +83,10 @@ function course(node, user, even, seconds) {
   let line = `M${x(0)} ${y(used)}`;
   points.slice(1).forEach(([at, usage]) => { line += stepped ? `H${x(at)}V${y(usage)}` : `L${x(at)} ${y(usage)}`; });
   if (stepped) line += `H${x(end)}`;
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `How the usage of ${shown(nameOf(node))} is forgotten, and when it is even` },
+  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `The decay of the usage of ${shown(nameOf(node))}, and when it is back at its share` },
     scale(marks, { left: from, right, y: (mark) => bottom - (mark / marks[marks.length - 1]) * (bottom - top) }));
   const days = stepped ? points.slice(1).map(([at]) => at) : [0.25, 0.5, 0.75, 1].map((part) => end * part);
-  // No two so near that they would be written over one another.
+  // Dates that would overlap are left out.
   let free = from + 90;
   for (const at of days) {
     if (x(at) < free || x(at) > right - 20) continue;
@@ -95,9 +95,9 @@ function course(node, user, even, seconds) {
   }
   svg.append(drawn('text', { x: from, y: bottom + 20 }, 'now'),
     drawn('line', { x1: from, x2: right, y1: y(even), y2: y(even), class: 'even' }),
-    drawn('text', { x: right, y: y(even) - 6, 'text-anchor': 'end', class: 'strong' }, `even at ${figure(even)}`),
+    drawn('text', { x: right, y: y(even) - 6, 'text-anchor': 'end', class: 'strong' }, `share: ${figure(even)}`),
     drawn('path', { d: line, class: 'course' }),
-    drawn('circle', { cx: x(seconds), cy: y(Math.min(even, stepped ? left(bins, crossed, kept) : even)), r: 4, class: 'gain' }));
+    drawn('circle', { cx: x(seconds), cy: y(Math.min(even, stepped ? usageLeft(bins, crossed, periods) : even)), r: 4, class: 'gain' }));
   return svg;
 }
 
@@ -110,7 +110,7 @@ function levels(path, user) {
     return [name, isBank(node) ? 'bank' : 'user', percent(column(node, 'share')), percent(column(node, 'part')),
       meter(column(node, 'part'), column(node, 'share'), ratio), element('span', { class: side(ratio) }, times(ratio)), worst ? 'most was lost here' : ''];
   });
-  return table('From the bank below the root down: used, and the mark at the share', [['Level', 'name'], ['Kind'], ['Share', 'number'], ['Used', 'number'], ['Used, and the share', 'wide-cell'], ['Used / share', 'number'], ['Remark']], rows, { class: 'bars' });
+  return table('From the bank below the root down; the mark is at the share', [['Level', 'name'], ['Kind'], ['Share', 'number'], ['Used', 'number'], ['Used, with the share', 'wide-cell'], ['Used / share', 'number'], ['Remark']], rows, { class: 'bars' });
 }
 
 function recorded(user) {
@@ -118,7 +118,7 @@ function recorded(user) {
   if (!data.usage || bins.length === 0) return element('p', { class: 'empty' }, 'No usage is recorded by period.');
   const whole = bins.reduce((sum, [, usage]) => sum + usage, 0);
   const rows = bins.map(([period, usage]) => [decayDate(data.usage.from[0] - period * data.usage.length), figure(usage), percent(usage / whole)]);
-  return table('What the usage is made of: what counts now of each period', [['Period from'], [inHours ? 'Node-hours' : 'Usage', 'number'], ['Part', 'number']], rows);
+  return table('The usage by period, after decay', [['Period from'], [inHours ? 'Node-hours' : 'Usage', 'number'], ['Part', 'number']], rows);
 }
 
 function places(user) {

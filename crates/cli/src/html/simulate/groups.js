@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// Banks and sizes: what was promised and delivered, how long they waited; each drawing with the table of it.
+// Draws the charts and tables by bank and by size: promised and delivered shares, waits and slowdowns.
 
 const KINDS_OF_GROUPS = { banks: groupsBy('bank'), sizes: groupsBy('size') };
 const MEASURED = [['wait', 'Wait', span], ['slowdown', 'Slowdown', ratio]];
@@ -8,7 +8,7 @@ function startGroups(place, title) {
   const rows = KINDS_OF_GROUPS[place];
   const several = scenarios.length > 1;
   const numeric = (key, head, of, width, down) => ({ key, title: head, kind: 'number', width, down, value: (row) => rows[row][key] ?? -1, cell: (row) => written(of, rows[row][key]) });
-  const got = ({ delivered, promised }) => (delivered === null || !promised ? null : delivered / promised);
+  const deliveredOverPromised = ({ delivered, promised }) => (delivered === null || !promised ? null : delivered / promised);
   const wide = place === 'banks';
   const columns = [
     several && { key: 'scenario', title: 'Scenario', width: wide ? '23%' : '32%', text: (row) => rows[row].scenario, cell: (row) => whole(rows[row].scenario) },
@@ -16,16 +16,16 @@ function startGroups(place, title) {
     numeric('jobs', 'Jobs', grouped.format, '6%', true),
     wide && numeric('promised', 'Promised', part, '9%', true),
     wide && numeric('delivered', 'Delivered', part, '9%', true),
-    wide && { key: 'got', title: 'Got', kind: 'number', width: '7%', down: true, value: (row) => got(rows[row]) ?? -1, cell: (row) => written((much) => `${much.toFixed(2)} ×`, got(rows[row])) },
+    wide && { key: 'got', title: 'Got', kind: 'number', width: '7%', down: true, value: (row) => deliveredOverPromised(rows[row]) ?? -1, cell: (row) => written((times) => `${times.toFixed(2)} ×`, deliveredOverPromised(rows[row])) },
     numeric('wait_mean', 'Wait', span, '9%'),
     numeric('wait_p95', '95 %', span, '9%'),
     numeric('slowdown_mean', 'Slowdown', ratio, '9%'),
     numeric('slowdown_p95', '95 %', ratio, '7%'),
   ].filter(Boolean);
-  const told = (found) => put(`${place}-found`, `${grouped.format(found.length)} of ${grouped.format(rows.length)}`);
+  const onSelect = (found) => put(`${place}-found`, `${grouped.format(found.length)} of ${grouped.format(rows.length)}`);
   const grid = new Grid(`${place}-table`, {
-    label: `Table of ${place}`, columns, many: rows.length, by: null, names: 'group', passing: () => null, told,
-    words: (row) => `${rows[row].group} ${rows[row].scenario}`, none: 'None is like that.',
+    label: `Table of ${place}`, columns, many: rows.length, by: null, names: 'group', passing: () => null, onSelect,
+    words: (row) => `${rows[row].group} ${rows[row].scenario}`, none: 'No row matches.',
   });
   searchField(`${place}-search`, [grid]);
   const select = document.getElementById(`${place}-measure`);
@@ -37,10 +37,10 @@ function startGroups(place, title) {
   return grid;
 }
 
-// The least of "17 to 64 cores".
+// Returns the smallest number of cores of a group: 17 for "17 to 64 cores".
 const sizeOf = (name) => Number.parseInt(name, 10);
 
-// Groups in the order in which they are drawn: sizes as they are, banks by what they were promised; so many at most.
+// Returns at most SHOWN groups in the order in which they are drawn: sizes ascending, banks by descending promised share.
 const SHOWN = 20;
 function groupsDrawn(place, rows) {
   const first = new Map();
@@ -51,7 +51,7 @@ function groupsDrawn(place, rows) {
 }
 const onlySome = (more) => (more ? element('p', { class: 'hint' }, `The ${SHOWN} with the largest part; the table has ${grouped.format(more)} more.`) : null);
 
-// Of each group a bar for each scenario, as long as the mean, with a line to what 95 % do not exceed.
+// Draws a bar for each group and scenario, as high as the mean, with a line to the 95th percentile.
 function drawGroups(place, rows, of) {
   const [key, title, how] = MEASURED[Number(document.getElementById(`${place}-measure`).value)];
   const { groups, more } = groupsDrawn(place, rows);
@@ -59,7 +59,7 @@ function drawGroups(place, rows, of) {
     .filter(({ row }) => row && row.jobs > 0);
   const most = Math.max(...bars.map(({ row }) => Math.max(row[`${key}_mean`], row[`${key}_p95`])));
   if (!(most > 0)) {
-    put(`${place}-chart`, element('p', { class: 'empty' }, bars.length ? 'Nobody waited.' : 'Nothing ran here.'));
+    put(`${place}-chart`, element('p', { class: 'empty' }, bars.length ? 'No job waited.' : 'No job ran.'));
     return;
   }
   const width = plotWidth();
@@ -68,7 +68,7 @@ function drawGroups(place, rows, of) {
   const y = (value) => bottom - (value / marks[marks.length - 1]) * (bottom - top);
   const slot = (width - left) / groups.length;
   const wide = Math.min(36, (slot * 0.8) / compared.scenarios.length);
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `${title} by ${place === 'banks' ? 'bank' : 'size'}, the mean and what 95 % do not exceed; the table below says the same` },
+  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `${title} by ${place === 'banks' ? 'bank' : 'size'}, the mean and the 95th percentile; the table below has the same data` },
     scale(marks, { left, right: width, y, text }));
   for (const { slot: at, at: series, scenario, group, row } of bars) {
     const x = left + at * slot + slot / 2 + (series - compared.scenarios.length / 2) * wide;
@@ -88,7 +88,7 @@ function drawGroups(place, rows, of) {
   put(`${place}-chart`, [keysOfCompared(), svg, onlySome(more)].filter(Boolean));
 }
 
-// Of each bank a mark at what it was promised, and for each scenario a dot at what it got.
+// Draws for each bank a mark at its promised share, and for each scenario a dot at its delivered share.
 function drawDumbbells() {
   const rows = KINDS_OF_GROUPS.banks;
   const of = byScenario(rows);
@@ -105,7 +105,7 @@ function drawDumbbells() {
   const bottom = top + groups.length * one;
   const { marks, text } = axis(part, most);
   const x = (value) => left + (value / marks[marks.length - 1]) * (right - left);
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${bottom + 30}`, class: 'plot', role: 'img', 'aria-label': 'Promised and delivered by bank; the table below says the same' });
+  const svg = drawn('svg', { viewBox: `0 0 ${width} ${bottom + 30}`, class: 'plot', role: 'img', 'aria-label': 'Promised and delivered by bank; the table below has the same data' });
   for (const mark of marks) {
     svg.append(drawn('line', { x1: x(mark), x2: x(mark), y1: top, y2: bottom, class: 'grid' }),
       drawn('text', { x: x(mark), y: bottom + 20, 'text-anchor': mark === marks[marks.length - 1] ? 'end' : 'middle' }, text(mark)));
@@ -116,12 +116,12 @@ function drawDumbbells() {
     found.forEach((row, at) => {
       if (!row || row.delivered === null) return;
       const y = from + 7 + (at + 0.5) * each;
-      const told = `${shown(group)}, ${nameOf(compared.scenarios[at])}: promised ${part(row.promised)}, delivered ${part(row.delivered)}`;
+      const tooltip = `${shown(group)}, ${nameOf(compared.scenarios[at])}: promised ${part(row.promised)}, delivered ${part(row.delivered)}`;
       svg.append(drawn('line', { x1: x(row.promised), x2: x(row.delivered), y1: y, y2: y, stroke: colour(at), 'stroke-width': 3 }),
-        drawn('circle', { cx: x(row.delivered), cy: y, r: 5, fill: colour(at) }, drawn('title', null, told)));
+        drawn('circle', { cx: x(row.delivered), cy: y, r: 5, fill: colour(at) }, drawn('title', null, tooltip)));
     });
     const promised = found.find(Boolean)?.promised;
     if (promised !== undefined) svg.append(drawn('line', { x1: x(promised), x2: x(promised), y1: from + 5, y2: from + one - 5, class: 'mark' }));
   });
-  put('dumbbells', [keysOfCompared(), element('p', { class: 'hint' }, 'The upright line is what was promised, the dot what was delivered.'), svg, onlySome(more)].filter(Boolean));
+  put('dumbbells', [keysOfCompared(), element('p', { class: 'hint' }, 'The vertical line is the promised share, the dot the delivered share.'), svg, onlySome(more)].filter(Boolean));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// Puts the page together: what is said of all, the history, and the theme.
+// Builds the page: the summary, the trace, and the theme.
 
-// What was set in every scenario alike: the others are told apart by their names.
-function alike() {
+// Returns the settings that are the same in all scenarios. The names of the scenarios show the others.
+function commonSettings() {
   const [first, ...rest] = simulation.settings.map(({ settings }) => settings);
   return Object.entries(first || {}).filter(([key, value]) => rest.every((other) => other[key] === value))
     .map(([key, value]) => `${shown(key)} ${shown(value)}`);
@@ -10,8 +10,8 @@ function alike() {
 
 function drawHead() {
   const cluster = `${count(simulation.nodes, 'node')} with ${count(simulation.cores, 'core')}`;
-  put('meta', [shown(simulation.trace), `${count(simulation.jobs, 'job')} on ${cluster}`, ...alike()].join(' · '));
-  put('made', `Made by ${data.program} from ${shown(simulation.trace)}. Nothing on this page leaves it.`);
+  put('meta', [shown(simulation.trace), `${count(simulation.jobs, 'job')} on ${cluster}`, ...commonSettings()].join(' · '));
+  put('made', `Made by ${data.program} from ${shown(simulation.trace)}. This page sends no data.`);
   const tiles = [
     ['Jobs', grouped.format(simulation.jobs), simulation.skipped ? `${grouped.format(simulation.skipped)} left out` : ''],
     ['Cluster', count(simulation.cores, 'core'), count(simulation.nodes, 'node')],
@@ -20,7 +20,7 @@ function drawHead() {
   for (const [title, key, what] of [['Least wait', 'wait_mean', span], ['Most even', 'jain', index], ['Most used', 'utilisation', part]]) {
     const ran = scenarios.filter((scenario) => scenario.jobs > 0 && scenario[key] !== null);
     const sign = key === 'wait_mean' ? 1 : -1;
-    const best = ran.reduce((one, other) => (one && sign * one[key] <= sign * other[key] ? one : other), null);
+    const best = ran.reduce((first, other) => (first && sign * first[key] <= sign * other[key] ? first : other), null);
     if (best) tiles.push([title, what(best[key]), scenarios.length > 1 ? cut(shown(best.scenario), 40) : '']);
   }
   put('tiles', tiles.map(([what, text, note]) => element('div', null, element('dt', null, what), element('dd', null, text),
@@ -39,11 +39,11 @@ function drawHistory() {
     ['Run time, on average', written(span, simulation.run_mean)],
     ['Cores, on average', written((cores) => cores.toFixed(1), simulation.cores_mean)],
     ['Core-hours in all', grouped.format(all / HOUR)],
-    ['Asked of the cluster in that time', long > 0 ? part(all / (simulation.cores * long)) : '–'],
-    ['Waited in truth, on average', written(span, simulation.recorded_wait_mean)],
-    ['Left out: run time or size is not told', grouped.format(simulation.skipped)],
+    ['Core-seconds requested / available in that time', long > 0 ? part(all / (simulation.cores * long)) : '–'],
+    ['Recorded wait, on average', written(span, simulation.recorded_wait_mean)],
+    ['Left out: run time or size is missing', grouped.format(simulation.skipped)],
   ];
-  put('history-table', table('The jobs as they were submitted', [['What'], ['', 'number']].map(([title, kindOf]) => [title || 'How much', kindOf]), rows, { class: 'facts-table' }));
+  put('history-table', table('The submitted jobs', [['Property'], ['', 'number']].map(([title, kindOf]) => [title || 'Value', kindOf]), rows, { class: 'facts-table' }));
 }
 
 const grids = [startScenarios(), startGroups('banks', 'Bank'), startGroups('sizes', 'Size')];

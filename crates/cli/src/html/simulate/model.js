@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// Scenarios and their groups as the page knows them, and how it writes their measures: as the tables of the command do.
+// The scenarios and their groups, and the formats of their measures, which are those of the command's tables.
 
 const { simulation } = data;
 const { scenarios } = simulation;
 const groupsBy = (kindOf) => simulation.groups.filter(({ by }) => by === kindOf);
 
-// A time in three digits and a unit.
+// The units of a duration.
 const UNITS = [[DAY, 'd'], [HOUR, 'h'], [60, 'min'], [1, 's']];
 const unitOf = (seconds) => UNITS.find(([size]) => seconds >= size * 1.5) || UNITS[3];
 function span(seconds) {
@@ -17,7 +17,7 @@ const ratio = (number) => (number >= 1000 ? grouped.format(number) : number.toFi
 const part = (number) => `${(100 * number).toFixed(2)} %`;
 const index = (number) => number.toFixed(3);
 
-// What scenarios are measured by: key, title, how it is written, and whether less is better.
+// The measures of scenarios: key, title, format.
 const MEASURES = [
   ['wait_mean', 'Wait', span],
   ['wait_p95', 'Wait, 95 %', span],
@@ -31,7 +31,7 @@ const MEASURES = [
 const written = (of, value) => (value === null ? '–' : of(value));
 
 const finely = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 6 });
-// Round numbers for an axis of a measure, and how they are written: times in one unit.
+// Returns round marks for the axis of a measure, and their format. Durations have the same unit.
 function axis(of, most, least = 0) {
   const [size, unit] = of === span ? unitOf(most) : [of === part ? 0.01 : 1, of === part ? '%' : ''];
   const [from, to] = [least / size, most / size];
@@ -41,16 +41,16 @@ function axis(of, most, least = 0) {
   return { marks: marks.map((mark) => mark * size), text: (mark) => `${finely.format(mark / size)}${unit && ` ${unit}`}` };
 }
 
-// The scenarios that drawings show: the first ones of the table, in its order.
+// The scenarios that the charts show: the first DRAWN of the table, in its order.
 const DRAWN = 7;
 const compared = { scenarios: [], followers: [] };
 const colour = (at) => kind(at);
 const nameOf = (row) => shown(scenarios[row].scenario);
-// A name, of which a narrow column shows the beginning.
+// Returns a name with its full text as tooltip, because a narrow column shows only the beginning.
 const whole = (name) => element('span', { title: shown(name) }, shown(name));
 const keysOfCompared = () => (scenarios.length > 1 ? keys(compared.scenarios.map(nameOf), colour) : null);
 
-// Rows of a kind of groups, by scenario and group.
+// Returns a function that finds the row of a scenario and a group.
 function byScenario(rows) {
   const found = new Map(scenarios.map(({ scenario }) => [scenario, new Map()]));
   rows.forEach((row) => found.get(row.scenario).set(row.group, row));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// All scenarios in a table, and two of their measures against each other.
+// The table of all scenarios, and the chart of two measures.
 
 function measured(key, title, of, width, down) {
   const value = (row) => scenarios[row][key] ?? -1;
@@ -20,17 +20,17 @@ function startScenarios() {
     measured('jain', 'Jain', index, '7%', true),
     measured('behind', 'Behind', span, '9%'),
   ];
-  const told = (rows) => {
+  const onSelect = (rows) => {
     const all = count(scenarios.length, 'scenario');
-    const which = rows.length > DRAWN ? `; the drawings show the first ${DRAWN}` : '';
+    const which = rows.length > DRAWN ? `; the charts show the first ${DRAWN}` : '';
     put('found', `${rows.length === scenarios.length ? all : `${grouped.format(rows.length)} of ${all}`}${which}`);
     compared.all = rows;
     compared.scenarios = rows.slice(0, DRAWN);
     compared.followers.forEach((follow) => follow());
   };
   const grid = new Grid('scenarios-table', {
-    label: 'Table of scenarios', columns, many: scenarios.length, by: null, names: 'scenario', passing: () => null, told,
-    words: (row) => scenarios[row].scenario, none: 'No scenario is called that.',
+    label: 'Table of scenarios', columns, many: scenarios.length, by: null, names: 'scenario', passing: () => null, onSelect,
+    words: (row) => scenarios[row].scenario, none: 'No scenario matches.',
   });
   searchField('search', [grid]);
   return grid;
@@ -41,7 +41,7 @@ function drawTrade() {
   const [x, y] = ['across', 'up'].map((id) => MEASURES[Number(document.getElementById(id).value)]);
   const rows = compared.all.filter((row) => scenarios[row][x[0]] !== null && scenarios[row][y[0]] !== null);
   if (rows.length === 0) {
-    put('trade', element('p', { class: 'empty' }, 'Nothing is measured here.'));
+    put('trade', element('p', { class: 'empty' }, 'No scenario has both measures.'));
     return;
   }
   const width = plotWidth();
@@ -49,14 +49,14 @@ function drawTrade() {
   const scaleOf = ([key, , of], low, far) => {
     const values = rows.map((row) => scenarios[row][key]);
     const [least, most] = [Math.min(...values), Math.max(...values)];
-    // Where all lie close together far from nothing, the axis does not begin with nothing.
+    // If all values are close together and far from 0, the axis does not begin at 0.
     const { marks, text } = axis(of, most || 1, least > 0.5 * most && least < most ? least : 0);
     const [from, to] = [marks[0], marks[marks.length - 1]];
     return { marks, text, at: (value) => low + ((value - from) / (to - from)) * (far - low), of: (row) => scenarios[row][key] };
   };
   const across = scaleOf(x, left, right);
   const up = scaleOf(y, bottom, top);
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `${x[1]} across and ${y[1]} up, a dot for each scenario; the table above says the same` },
+  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `${x[1]} across and ${y[1]} up, a dot for each scenario; the table above has the same data` },
     scale(up.marks, { left, right, y: up.at, text: up.text }));
   for (const mark of across.marks) {
     svg.append(drawn('line', { x1: across.at(mark), x2: across.at(mark), y1: top, y2: bottom, class: 'grid' }),
@@ -64,16 +64,16 @@ function drawTrade() {
   }
   svg.append(drawn('text', { x: right, y: bottom + 42, 'text-anchor': 'end', class: 'strong' }, `${x[1]} →`),
     drawn('text', { x: left + 6, y: top + 4, class: 'strong' }, `${y[1]} ↑`));
-  const told = (row) => `${nameOf(row)}: ${x[1]} ${written(x[2], across.of(row))}, ${y[1]} ${written(y[2], up.of(row))}`;
+  const tooltip = (row) => `${nameOf(row)}: ${x[1]} ${written(x[2], across.of(row))}, ${y[1]} ${written(y[2], up.of(row))}`;
   const stride = Math.max(1, Math.ceil(rows.length / FAINT));
   const named = new Set(compared.scenarios);
   rows.forEach((row, at) => at % stride === 0 && !named.has(row) && svg.append(
-    drawn('circle', { cx: across.at(across.of(row)), cy: up.at(up.of(row)), r: 3, class: 'dot' }, drawn('title', null, told(row)))));
+    drawn('circle', { cx: across.at(across.of(row)), cy: up.at(up.of(row)), r: 3, class: 'dot' }, drawn('title', null, tooltip(row)))));
   const labels = compared.scenarios.map((row, at) => ({ row, at, y: up.at(up.of(row)) })).filter(({ row }) => rows.includes(row));
   for (const { row, at: label, colour: fill } of apart(labels.map(({ row, at, y: place }) => ({ row, y: place, colour: colour(at) })), 15, bottom)) {
     const [cx, cy] = [across.at(across.of(row)), up.at(up.of(row))];
     const far = cx > (left + right) / 2;
-    svg.append(drawn('circle', { cx, cy, r: 5, fill }, drawn('title', null, told(row))),
+    svg.append(drawn('circle', { cx, cy, r: 5, fill }, drawn('title', null, tooltip(row))),
       drawn('text', { x: cx + (far ? -10 : 10), y: label + 4, 'text-anchor': far ? 'end' : 'start', class: 'strong' }, cut(nameOf(row), 40)));
   }
   put('trade', svg);
@@ -85,7 +85,7 @@ function startTrade() {
     select.append(...MEASURES.map(([key, title], at) => element('option', { value: at, selected: key === chosen }, title)));
     select.addEventListener('change', drawTrade);
   }
-  // One dot says nothing that the table does not.
+  // A single dot adds nothing to the table.
   if (scenarios.length < 2) ['trade', 'trade-title', 'trade-controls'].forEach((id) => { document.getElementById(id).hidden = true; });
   else compared.followers.push(drawTrade);
 }
