@@ -307,7 +307,7 @@ fn a_user_with_the_shares_of_the_account_has_no_level() {
     assert!(ran.ok().contains("u1 in bank a has no shares of their own (fairshare=parent)"), "{ran:?}");
     assert!(
         !ran.out.contains("unused")
-            && !ran.out.contains("under-served")
+            && !ran.out.contains("below its share")
             && !ran.out.contains("No level has used more"),
         "{ran:?}"
     );
