@@ -54,7 +54,7 @@ fn manual_pages_and_completions_are_up_to_date() {
 fn the_reference_has_the_table_of_settings() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md"));
     let text = fs::read_to_string(path).expect("text");
-    let head = "| `[fairshare]` | default | |\n|---|---|---|\n";
+    let head = "| `[fairshare]` | default | meaning |\n|---|---|---|\n";
     let (before, rest) = text.split_once(head).expect("the table");
     let (table, after) = rest.split_once("\n\n").expect("an end");
     let row = |Setting { name, doc, default, .. }: &Setting| format!("| `{name}` | `{default}` | {doc} |");
