@@ -24,14 +24,14 @@ use std::ops::Bound;
 /// A live job in the table. Flux asks for all priorities in an order in which successive jobs are far apart in memory. A priority that is
 /// still valid is next to the id, so that reading it does not touch the job.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct JobRow {
     cached_priority: Option<CachedPriority>,
     pub(super) job: Box<Job>,
 }
 
-impl From<Job> for Row {
+impl From<Job> for JobRow {
     fn from(job: Job) -> Self {
-        Row { cached_priority: None, job: Box::new(job) }
+        JobRow { cached_priority: None, job: Box::new(job) }
     }
 }
 
@@ -39,7 +39,7 @@ impl From<Job> for Row {
 #[derive(Clone, Debug)]
 pub struct Ledger {
     rules: Rules,
-    pub(super) jobs: JobMap<Row>,
+    pub(super) jobs: JobMap<JobRow>,
     /// Parallel to the book's associations from `first` on; grown on demand.
     pub(super) accounts: Vec<Account>,
     /// 0, except in an excerpt.
@@ -268,7 +268,7 @@ impl Ledger {
         self.count(id, &job, true);
         let account = job.association().and_then(|association| self.scopes_and_account(association).1);
         account.into_iter().for_each(|account| account.latest_queue.clone_from(&job.queue));
-        self.jobs.insert(id, Row::from(job));
+        self.jobs.insert(id, JobRow::from(job));
         self.update_overtaken(None);
     }
 
