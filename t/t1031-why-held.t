@@ -42,7 +42,7 @@ test_expect_success 'explain names the limit of running jobs of an association' 
 '
 test_expect_success 'explain names the limits of nodes and cores of running jobs' '
 	limits max_nodes=3 -- && run=$(mf submit 5001 -q q -N 2 -n 2) && running $run && held=$(mf submit 5001 -q q -N 2 -n 2) &&
-	holds max-resources-user-limit nodes 2 3 2 && is ".helps[] | select(.code == \"smaller\") | .text | test(\"up to 1 nodes\")" &&
+	holds max-resources-user-limit nodes 2 3 2 && is ".helps[] | select(.code == \"smaller\") | .text | test(\"at most 1 nodes\")" &&
 	gone $held && limits max_cores=3 -- && held=$(mf submit 5001 -q q -N 2 -n 2) && holds max-resources-user-limit cores 2 3 2 && gone $run $held
 '
 test_expect_success 'explain names the limits of jobs in SCHED, of an association and of a queue' '

@@ -16,9 +16,9 @@ test_expect_success 'a new database has no limits and no table of this project' 
 '
 test_expect_success 'limit set stores limits, and replaces an earlier value' '
 	limit set user "*" run-gpus=16 && limit set bank A run-gpus=32 run-jobs=9 && limit set bank A run-gpus=96 &&
-	limit set bank B --queue silver --given sched-nodes=4 && limit set association user5001/A run-sched-gpus=2 &&
+	limit set bank B --queue silver --given run-nodes=4 && limit set association user5001/A run-sched-gpus=2 &&
 	limit set user user5002 run-gpus=1 && stored_limits >found &&
-	echo "[[\"association\",\"user5001/A\",\"\",\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",\"\",\"run-gpus\",96,\"asked\"],[\"bank\",\"A\",\"\",\"run-jobs\",9,\"asked\"],[\"bank\",\"B\",\"silver\",\"sched-nodes\",4,\"given\"],[\"user\",\"*\",\"\",\"run-gpus\",16,\"asked\"],[\"user\",\"user5002\",\"\",\"run-gpus\",1,\"asked\"]]" >wanted &&
+	echo "[[\"association\",\"user5001/A\",\"\",\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",\"\",\"run-gpus\",96,\"asked\"],[\"bank\",\"A\",\"\",\"run-jobs\",9,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"*\",\"\",\"run-gpus\",16,\"asked\"],[\"user\",\"user5002\",\"\",\"run-gpus\",1,\"asked\"]]" >wanted &&
 	test_cmp wanted found
 '
 test_expect_success 'limit set refuses invalid limits, names the cause and changes nothing' '
@@ -39,7 +39,7 @@ test_expect_success 'limit set refuses invalid limits, names the cause and chang
 '
 test_expect_success 'push sends the limits, with user ids in place of user names' '
 	load_plugin && flux fairshare push -p $DB && mf query | jq -c "[.limits[] | [.scope, .name, .queue, .measure, .limit, .counts]]" >found &&
-	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"sched-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"]]" >wanted &&
+	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"]]" >wanted &&
 	test_cmp wanted found
 '
 test_expect_success 'the pushed limits hold jobs' '
@@ -86,7 +86,7 @@ test_expect_success 'limit unset removes one measure or all' '
 '
 test_expect_success 'push skips a limit of a deleted user, and reports it' '
 	sql "DELETE FROM association_table WHERE username = \"user5002\"" && flux fairshare push -p $DB 2>err && cat err &&
-	grep "nothing of user user5002" err && mf query | jq -e "[.limits[] | select(.name == \"5002\")] == []"
+	grep "the limits of user user5002 are not sent" err && mf query | jq -e "[.limits[] | select(.name == \"5002\")] == []"
 '
 test_expect_success 'limit lists limits of the configuration, with user names in place of user ids' '
 	flux config get >before.json && jq ".fairshare.limits = [{scope: \"user\", name: \"0\", \"run-jobs\": 7},

@@ -285,7 +285,7 @@ def a_user_has_a_page(bench):
             why = " ".join(bench.fairshare("why", f"{user}/{bank}", "-p", bench.database("demo")).split())
             place = re.search(r"is (\d+\w\w)(?: \(tied[^)]*\))? of", why) or re.search(r"(\d+(?:st|nd|rd|th)) of", why)
             assert place.group(1) in said, f"{user}: {why[:200]}"
-            back = re.search(r"used ([\d,.]+) node-hours would be the share.*?back there in [^(]*\((\d{4}-\d\d-\d\d)\)", why)
+            back = re.search(r"the share of [^.]* is ([\d,.]+) node-hours\..*?back there in [^(]*\((\d{4}-\d\d-\d\d)\)", why)
             assert bool(back) == ("Back at share on" in said), f"{user}/{bank}: {why}"
             if back:
                 assert f"Back at share on {back.group(2)}" in said and back.group(1) in said, f"{said[:400]}: {why}"
