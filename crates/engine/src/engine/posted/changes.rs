@@ -292,7 +292,7 @@ impl PostedPriorities {
             changes.put(Change::Fairshare);
             return None;
         }
-        let moves = self.groups.moves(association);
+        let moves = self.groups.get(&association).map(|group| group.moves).unwrap_or_default();
         // The fair-share of the next generation may be known while the jobs have no current priority of that generation.
         let marks = moves.pushed.map(|generation| generation > before.generation);
         let is_known = marks.contains(&true) || moves.usage > before.generation;

@@ -157,60 +157,12 @@ struct Group {
     moves: Moves,
 }
 
-/// Pending jobs by association.
-#[derive(Clone, Debug, Default)]
-struct Groups(BTreeMap<AssociationId, Group>);
-
-impl Groups {
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Adds a job. `fairshare` is that of the association, used for the first job.
-    fn join(&mut self, association: AssociationId, id: JobId, fairshare: Option<f64>) {
-        self.0
-            .entry(association)
-            .or_insert_with(|| Group { jobs: BTreeSet::new(), fairshare, moves: Moves::default() })
-            .jobs
-            .insert(id);
-    }
-
-    pub fn leave(&mut self, association: AssociationId, id: JobId) {
-        if let Some(group) = self.0.get_mut(&association) {
-            group.jobs.remove(&id);
-            if group.jobs.is_empty() {
-                self.0.remove(&association);
-            }
-        }
-    }
-
-    /// Returns the pending jobs of an association by ascending id, from the one after `after`.
-    pub fn jobs_after(
-        &self,
-        association: AssociationId,
-        after: Option<JobId>,
-    ) -> impl Iterator<Item = JobId> {
-        let from = (after.map_or(Unbounded, Excluded), Unbounded);
-        self.0.get(&association).into_iter().flat_map(move |group| group.jobs.range(from).copied())
-    }
-
-    /// Returns why the fair-share of an association changed.
-    pub fn moves(&self, association: AssociationId) -> Moves {
-        self.0.get(&association).map(|group| group.moves).unwrap_or_default()
-    }
-
-    /// Returns all associations with pending jobs.
-    pub fn all(&self) -> Vec<AssociationId> {
-        self.0.keys().copied().collect()
-    }
-}
-
 /// The posted priorities of all pending jobs, in the orders of the scheduler queues.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PostedPriorities {
     pending: Pending<Posted>,
-    groups: Groups,
+    /// Pending jobs by association.
+    groups: BTreeMap<AssociationId, Group>,
     /// The changes of pushes since the last refresh that computed all priorities.
     site_change: Pushed,
     /// Pending jobs whose jobspec was updated since their priority was posted.
@@ -233,7 +185,16 @@ impl PostedPriorities {
         self.held_again.remove(&id);
         let Some(posted) = self.pending.remove(id) else { return };
         self.has_changed = true;
-        self.groups.leave(posted.association, id);
+        self.leave_group(posted.association, id);
+    }
+
+    fn leave_group(&mut self, association: AssociationId, id: JobId) {
+        if let Some(group) = self.groups.get_mut(&association) {
+            group.jobs.remove(&id);
+            if group.jobs.is_empty() {
+                self.groups.remove(&association);
+            }
+        }
     }
 
     /// Puts each pending job into the order of the scheduler queue that `queue` names. The next refresh corrects the orders.
@@ -293,7 +254,7 @@ impl PostedPriorities {
 
     /// Returns the associations with pending jobs.
     pub fn associations(&self) -> Vec<AssociationId> {
-        self.groups.all()
+        self.groups.keys().copied().collect()
     }
 
     /// Returns the pending jobs by ascending id, from the one after `after`.
@@ -365,9 +326,10 @@ impl PostedPriorities {
         let former = self.pending.put(queue, job, posted).map(|former| former.association);
         if former != Some(association) {
             if let Some(former) = former {
-                self.groups.leave(former, id);
+                self.leave_group(former, id);
             }
-            self.groups.join(association, id, fairshare);
+            let new = || Group { jobs: BTreeSet::new(), fairshare, moves: Moves::default() };
+            self.groups.entry(association).or_insert_with(new).jobs.insert(id);
         }
         self.has_changed = true;
     }
@@ -410,7 +372,7 @@ impl PostedPriorities {
         generation: u64,
         always: bool,
     ) -> bool {
-        let Some(group) = self.groups.0.get_mut(&association) else { return false };
+        let Some(group) = self.groups.get_mut(&association) else { return false };
         let is_other = group.fairshare != fairshare;
         if is_other {
             group.moves.note(self.site_change, generation);
@@ -477,12 +439,13 @@ impl PostedPriorities {
         association: AssociationId,
         after: Option<JobId>,
     ) -> impl Iterator<Item = JobId> {
-        self.groups.jobs_after(association, after)
+        let from = (after.map_or(Unbounded, Excluded), Unbounded);
+        self.groups.get(&association).into_iter().flat_map(move |group| group.jobs.range(from).copied())
     }
 
     /// Returns the number of pending jobs of an association.
     pub(in crate::engine) fn pending_count(&self, association: AssociationId) -> usize {
-        self.groups.0.get(&association).map_or(0, |group| group.jobs.len())
+        self.groups.get(&association).map_or(0, |group| group.jobs.len())
     }
 
     /// Returns the number of pending jobs, and how many of their posted priorities are stale.
