@@ -131,11 +131,11 @@ impl Refresh {
             self.stage = Stage::Annotating(Annotating::default());
             return Some(Effect::Arm(Timer::Slice));
         }
-        self.end_refresh(shared)
+        self.end_refresh()
     }
 
     /// Ends a refresh. Returns the timer of the next slice if a job came to the wrong place of its queue meanwhile.
-    pub(in crate::engine) fn end_refresh(&mut self, _shared: &mut Shared) -> Option<Effect> {
+    pub(in crate::engine) fn end_refresh(&mut self) -> Option<Effect> {
         self.stage = Stage::Idle;
         self.is_misplaced.then_some(Effect::Arm(Timer::Slice))
     }

@@ -227,22 +227,13 @@ impl Refresh {
                     }
                     self.stage = self.begin_priorities(shared, false, at.has_changed);
                 }
-                Stage::Turns(_) => {
-                    let Stage::Turns(taking) = std::mem::take(&mut self.stage) else {
-                        return Vec::new();
-                    };
-                    match turns::take_turns(shared, *taking) {
-                        Some(taking) => {
-                            self.stage = Stage::Turns(Box::new(taking));
-                            break;
-                        }
-                        None => {
-                            self.stage = Stage::Priorities(shared.posted.associations().into(), true, None)
-                        }
+                Stage::Turns(taking) => {
+                    if !turns::take_turns(shared, taking) {
+                        break;
                     }
+                    self.stage = Stage::Priorities(shared.posted.associations().into(), true, None);
                 }
                 Stage::Priorities(list, all, after) => {
-                    let (all, after) = (*all, *after);
                     let Some(association) = list.front().copied() else {
                         shared.posted.end_site_change();
                         if !self.seeks(shared) {
@@ -252,12 +243,10 @@ impl Refresh {
                         continue;
                     };
                     let (computed, next) =
-                        priorities::update_group(shared, association, all, after, left.div_ceil(JOB_COST));
-                    if let Stage::Priorities(list, _, after) = &mut self.stage {
-                        *after = next;
-                        if next.is_none() {
-                            list.pop_front();
-                        }
+                        priorities::update_group(shared, association, *all, *after, left.div_ceil(JOB_COST));
+                    *after = next;
+                    if next.is_none() {
+                        list.pop_front();
                     }
                     left = left.saturating_sub(1 + JOB_COST * computed);
                     if left == 0 {
@@ -274,13 +263,10 @@ impl Refresh {
                 }
                 Stage::Posting(_) => return self.post(shared),
                 Stage::Annotating(at) => {
-                    let (mut effects, next) = {
-                        let at = *at;
-                        annotate::annotate(shared, at)
-                    };
+                    let (mut effects, next) = annotate::annotate(shared, *at);
                     match next {
                         Some(next) => self.stage = Stage::Annotating(next),
-                        None => effects.extend(self.end_refresh(shared)),
+                        None => effects.extend(self.end_refresh()),
                     }
                     return effects;
                 }

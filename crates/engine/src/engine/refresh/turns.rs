@@ -57,23 +57,23 @@ pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<Taking> {
     Some(Taking { left: shared.posted.associations().into(), ..Taking::default() })
 }
 
-/// Computes the next slice. Returns `None` when all turns are known.
-pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> Option<Taking> {
+/// Computes the next slice. Returns true when all turns are known.
+pub(in crate::engine) fn take_turns(shared: &mut Shared, taking: &mut Taking) -> bool {
     let mut most = JOBS;
     while let Some(&association) = taking.left.front() {
         if most == 0 {
-            return Some(taking);
+            return false;
         }
-        most = order_jobs(shared, &mut taking, association, most);
+        most = order_jobs(shared, taking, association, most);
     }
     let charging = match taking.charging.take() {
         Some(charging) => Some(charging),
         None => shared.standing.begin_charging(std::mem::take(&mut taking.asked), shared.now),
     };
-    let mut charging = charging?;
+    let Some(mut charging) = charging else { return true };
     if !shared.standing.continue_charging(&mut charging, SLICE) {
         taking.charging = Some(charging);
-        return Some(taking);
+        return false;
     }
     // The fair-share difference that changes a priority by 1, with a margin for rounding.
     let unit = 1.001 / (shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
@@ -81,12 +81,11 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, mut taking: Taking) -> 
     for (index, fairshares) in shared.standing.list_fairshares(charging, unit) {
         let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
         for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
-            let turn = Turn { number: at + 1, fairshare };
-            turns.push(id, association, turn);
+            turns.push(id, association, Turn { number: at + 1, fairshare });
         }
     }
     shared.turns = turns;
-    None
+    true
 }
 
 fn asks_for(job: &Job) -> Resources {
