@@ -280,7 +280,7 @@ pub(super) fn apply_settings(
     }
     shared.standing.set_mode(shared.settings.accrual);
     if before.accrual != shared.settings.accrual {
-        refresh.note_other_accrual(shared);
+        refresh.note_site_change(shared, &SiteChange { accounting: true, ..SiteChange::default() });
     }
     shared.book.set_configured_limits(shared.settings.limits.clone());
     shared.ledger.regroup(&shared.book);

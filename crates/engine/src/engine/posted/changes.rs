@@ -172,11 +172,6 @@ impl Pushed {
         self.accounting |= change.accounting;
     }
 
-    /// Notes that the configuration changed how running jobs count.
-    pub fn note_accounting(&mut self) {
-        self.accounting = true;
-    }
-
     /// Returns the changes in the order of [`Moves::pushed`](Moves).
     fn marks(self) -> [bool; 4] {
         [self.shares, self.members, self.policy, self.accounting]

@@ -267,18 +267,9 @@ impl PostedPriorities {
         self.pending.len()
     }
 
-    /// Notes that a push changed the tree or its rules.
-    pub fn note_site_change(&mut self, change: &SiteChange) {
+    /// Notes that a push changed the tree or its rules. Returns true if such a change waits for the refresh that computes all priorities.
+    pub fn note_site_change(&mut self, change: &SiteChange) -> bool {
         self.site_change.note(change);
-    }
-
-    /// Notes that the configuration changed how running jobs count.
-    pub fn note_accrual_change(&mut self) {
-        self.site_change.note_accounting();
-    }
-
-    /// Returns true if a change of the tree or its rules waits for the refresh that computes all priorities.
-    pub fn has_site_change(&self) -> bool {
         self.site_change != Pushed::default()
     }
 

@@ -107,19 +107,9 @@ impl Refresh {
         }
     }
 
-    /// Notes that Flux begins to ask for all priorities.
-    pub fn begin_loop(&mut self, shared: &Shared) {
-        self.stale.begin_loop(shared.now);
-    }
-
     /// Notes that Flux's loop is over, or that none is in progress.
     pub fn end_loop(&mut self) {
         self.touching = None;
-    }
-
-    /// Assumes that the posted priorities are unknown.
-    pub fn forget_posts(&mut self) {
-        self.stale.forget();
     }
 
     /// Has the next refresh post stale priorities too, as after a push.

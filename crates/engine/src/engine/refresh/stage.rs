@@ -338,7 +338,8 @@ impl Refresh {
             return self.refresh_on_request(shared, recovery);
         }
         age::move_reference(shared);
-        self.forget_terms(shared);
+        // Priorities are now posted from pushed fair-shares, and cannot be compared with those posted while fair-share is live.
+        self.terms = None;
         let mut effects = reprioritize_all();
         effects.push(Effect::Then(Step::ReleaseAll));
         effects

@@ -15,7 +15,8 @@ const PERIOD: f64 = 3_600.0;
 /// Whether stale priorities are to be posted, and when they were posted last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct StaleRefresh {
-    /// Whether the next plan posts stale priorities.
+    /// Whether the next plan posts stale priorities, because a push or a request asks for it, or because an admin changed an input of all
+    /// priorities.
     pub is_due: bool,
     /// Whether Flux's present loop posts stale priorities.
     pub is_looping: bool,
@@ -32,27 +33,12 @@ impl StaleRefresh {
         self.is_due |= self.is_allowed(now);
     }
 
-    /// Notes that an admin changed an input of all priorities.
-    pub fn require(&mut self) {
-        self.is_due = true;
-    }
-
-    /// Notes that Flux begins to ask for all priorities.
-    pub fn begin_loop(&mut self, now: f64) {
-        self.is_looping = self.is_allowed(now);
-    }
-
     /// Notes that a plan was made: whether it posts anything, and whether it is complete.
     pub fn planned(&mut self, now: f64, has_posts: bool, is_whole: bool) {
         if self.is_due && has_posts {
             self.last = Some(now);
         }
         self.is_due &= !is_whole;
-    }
-
-    /// Assumes that the posted priorities are unknown.
-    pub fn forget(&mut self) {
-        self.last = None;
     }
 }
 
@@ -99,26 +85,21 @@ impl Refresh {
         matches!(self.stage, Stage::Idle).then_some(Effect::Arm(Timer::Slice))
     }
 
-    /// Notes that a push changed the tree or its rules.
+    /// Notes that a push or the configuration changed the tree or its rules.
     pub(in crate::engine) fn note_site_change(&mut self, shared: &mut Shared, change: &SiteChange) {
-        shared.posted.note_site_change(change);
-        self.require_if_edited(shared);
+        self.stale.is_due |= shared.posted.note_site_change(change);
     }
 
-    /// Notes that the configuration changed how running jobs count.
-    pub(in crate::engine) fn note_other_accrual(&mut self, shared: &mut Shared) {
-        shared.posted.note_accrual_change();
-        self.require_if_edited(shared);
+    /// Notes that Flux begins to ask for all priorities.
+    pub(in crate::engine) fn begin_loop(&mut self, shared: &Shared) {
+        self.stale.is_looping = self.stale.is_allowed(shared.now);
     }
 
-    fn require_if_edited(&mut self, shared: &mut Shared) {
-        if shared.posted.has_site_change() {
-            self.stale.require();
-        }
+    /// Assumes that the posted priorities are unknown.
+    pub(in crate::engine) fn forget_posts(&mut self) {
+        self.stale.last = None;
     }
-}
 
-impl Refresh {
     /// Returns true if a job that Flux asks about in the loop of a refresh keeps its posted priority.
     pub(in crate::engine) fn keeps_posted(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
         let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);

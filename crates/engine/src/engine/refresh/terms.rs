@@ -39,19 +39,11 @@ impl Refresh {
         let terms = terms_in_common(shared);
         if self.terms.as_ref() != Some(&terms) {
             let is_edited = self.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
-            if is_edited {
-                self.stale.require();
-            }
+            self.stale.is_due |= is_edited;
             self.terms = Some(terms);
             self.recomputes_all = true;
             shared.posted.mark_incomparable();
         }
-    }
-
-    /// Drops the shared terms, because priorities are now posted from pushed fair-shares. They cannot be compared with those posted while
-    /// fair-share is live.
-    pub(in crate::engine) fn forget_terms(&mut self, _shared: &mut Shared) {
-        self.terms = None;
     }
 }
 
@@ -67,15 +59,12 @@ pub(in crate::engine) fn update_capped(shared: &mut Shared, at: Capped, left: &m
         (*left, after) = (*left - 1, Some(id));
         if shared.ledger.job(id).is_some_and(|job| is_capped(shared, job)) {
             *left = left.saturating_sub(JOB_COST);
-            update_current(shared, id);
+            if let Some(exact) = shared.exact(id) {
+                shared.posted.set_current(id, exact.priority);
+            }
         }
     }
     (*left == 0).then_some(Capped { after, ..at })
-}
-
-fn update_current(shared: &mut Shared, id: JobId) {
-    let Some(exact) = shared.exact(id) else { return };
-    shared.posted.set_current(id, exact.priority);
 }
 
 fn terms_in_common(shared: &Shared) -> Terms {
