@@ -12,11 +12,12 @@ const MEMO_STEP: f64 = 1e-9;
 
 /// Stores the current priority as one that Flux gets as an answer.
 pub(super) fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
-    let Some(association) = shared.ledger.job(id).and_then(Job::association) else { return };
-    let now = circumstances(shared, id, association);
+    let Some(job) = shared.ledger.job(id) else { return };
+    let Some(association) = job.association() else { return };
+    let now = circumstances(shared, id, job, association);
     let is_new = shared.posted.get(id).is_none_or(|(_, posted)| posted.association != association);
     let fairshare = if is_new { shared.fairshare(association) } else { None };
-    let queue = shared.queues.scheduler_queue(shared.ledger.job(id).and_then(|job| job.queue.as_ref()));
+    let queue = shared.queues.scheduler_queue(job.queue.as_ref());
     shared.posted.put(id, queue, urgency, (association, fairshare), made, &now);
 }
 
@@ -24,14 +25,8 @@ pub(super) fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &E
 pub(super) fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     let current = shared.exact(id)?;
     let (_, before) = shared.posted.get(id)?;
-    let now = circumstances(shared, id, before.association);
+    let now = circumstances(shared, id, shared.ledger.job(id)?, before.association);
     shared.posted.post(id, &current, &now).then_some(current)
-}
-
-/// Removes a priority that Flux refused. Returns true if a refresh posted it: then the next refresh tries again.
-pub(super) fn take_back_post(shared: &mut Shared, id: JobId, is_pending: bool) -> bool {
-    shared.ledger.cache_priority(id, None);
-    shared.posted.take_back(id, is_pending)
 }
 
 /// Computes the current priorities of at most `most` pending jobs of an association, from the one after `after`, if its fair-share has
@@ -44,11 +39,7 @@ pub(super) fn update_group(
     most: usize,
 ) -> (usize, Option<JobId>) {
     let (fairshare, generation) = (shared.fairshare(association), shared.standing.generation());
-    let is_due = match after {
-        None => shared.posted.begin_group(association, fairshare, generation, always),
-        Some(_) => shared.posted.pending_count(association) > 0,
-    };
-    if !is_due {
+    if after.is_none() && !shared.posted.begin_group(association, fairshare, generation, always) {
         return (0, None);
     }
     let jobs: Vec<JobId> = shared.posted.pending_of(association, after).take(most).collect();
@@ -62,7 +53,7 @@ pub(super) fn update_group(
 }
 
 /// Returns the inputs of the job's priority other than its terms.
-fn circumstances(shared: &Shared, id: JobId, association: AssociationId) -> Circumstances {
+fn circumstances(shared: &Shared, id: JobId, job: &Job, association: AssociationId) -> Circumstances {
     Circumstances {
         now: shared.now,
         weighed: shared.weighed,
@@ -70,7 +61,7 @@ fn circumstances(shared: &Shared, id: JobId, association: AssociationId) -> Circ
         generation: shared.standing.generation(),
         is_live: shared.is_live_for(association),
         interleaves: shared.settings.interleave,
-        is_submission: shared.ledger.job(id).is_some_and(|job| job.origin == Origin::Submitted),
+        is_submission: job.origin == Origin::Submitted,
         is_unpriced: shared.unpriced.contains(&id),
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Effects that Flux refused.
 
-use super::{Effect, Engine, Level, Refusal, keepers, priorities, priority_answers};
+use super::{Effect, Engine, Level, Refusal, keepers, priority_answers};
 use crate::limits::Grant;
 
 impl Engine {
@@ -72,8 +72,8 @@ impl Engine {
                 complain(format!("job {id}: failed to update bank and project in jobspec"))
             }
             Effect::Prioritize(id, _) => {
-                let is_of_refresh =
-                    priorities::take_back_post(&mut self.shared, id, matches!(why, Refusal::Other(_)));
+                self.shared.ledger.cache_priority(id, None);
+                let is_of_refresh = self.shared.posted.take_back(id, matches!(why, Refusal::Other(_)));
                 if why == Refusal::Absent {
                     return Vec::new();
                 }

@@ -128,12 +128,14 @@ impl<T> Pending<T> {
         Some(note)
     }
 
-    /// Sets the current priority of a job.
-    pub fn set_current(&mut self, id: JobId, current: u32) {
-        self.change_job(id, |job, _| {
-            job.current = current;
+    /// Sets the current priority of a job. Returns true if that is another one than before.
+    pub fn set_current(&mut self, id: JobId, current: u32) -> bool {
+        let before = self.change_job(id, |job, _| {
+            let before = std::mem::replace(&mut job.current, current);
             job.is_incomparable &= job.is_stale();
+            before
         });
+        before.is_some_and(|before| before != current)
     }
 
     /// Sets the posted priority of a job and its note. Returns the former job and note.

@@ -237,9 +237,7 @@ impl PostedPriorities {
 
     /// Stores the current priority of a pending job.
     pub fn set_current(&mut self, id: JobId, priority: u32) {
-        let known = self.pending.get(id).map(|(job, _)| job.current);
-        self.has_changed |= known.is_some_and(|known| known != priority);
-        self.pending.set_current(id, priority);
+        self.has_changed |= self.pending.set_current(id, priority);
     }
 
     /// Returns true if the job is in the wrong place of its queue, down to `depth`.
@@ -464,6 +462,6 @@ impl PostedPriorities {
 
     /// Returns true if the posted priority was stale at the last refresh.
     pub(in crate::engine) fn is_stale(&self, id: JobId) -> bool {
-        self.pending.get(id).is_some_and(|(job, _)| job.posted != job.current)
+        self.pending.get(id).is_some_and(|(job, _)| job.is_stale())
     }
 }
