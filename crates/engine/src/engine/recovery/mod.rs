@@ -34,12 +34,7 @@ pub(super) struct Recovery {
 impl Recovery {
     /// Returns true while replayed jobs wait for the reactor turn that asks for their eventlogs.
     pub fn is_replaying(&self) -> bool {
-        self.replay.is_due()
-    }
-
-    /// Returns true if a call panicked and the jobs have not been compared with Flux since.
-    pub fn is_doubtful(&self) -> bool {
-        self.resync.is_doubtful()
+        self.replay.is_due
     }
 
     /// Returns true while jobs are being looked up after a panic.

@@ -15,7 +15,6 @@ use crate::engine::{
     effect::reprioritize_all,
     foreign::ForeignNames,
     hold, keepers,
-    recovery::replay,
 };
 use crate::ids::JobId;
 use crate::limits::{Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
@@ -24,23 +23,12 @@ use crate::priority::{AGE, URGENCY_HOLD};
 /// Replayed jobs whose eventlogs were not asked for yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replay {
-    is_due: bool,
+    /// Whether the next reactor turn carries out the end of a replay, even if no job was replayed.
+    pub is_due: bool,
     /// Jobs in DEPEND, PRIORITY and SCHED.
     pending: Vec<JobId>,
     /// Whether one of them is in PRIORITY.
     has_unpriced: bool,
-}
-
-impl Replay {
-    /// Returns true if the next reactor turn asks for eventlogs.
-    pub fn is_due(&self) -> bool {
-        self.is_due
-    }
-
-    /// Has the next reactor turn carry out the end of a replay, even if no job was replayed.
-    pub fn begin(&mut self) {
-        self.is_due = true;
-    }
 }
 
 impl Recovery {
@@ -176,7 +164,7 @@ impl Recovery {
         let (ours, foreign): (Vec<_>, Vec<_>) =
             history.into_iter().partition(|(name, _)| rules.parse(name).is_some());
         // The names that callbacks reported since then are stored already, and may be newer than this eventlog.
-        effects.extend(replay::note_foreign(shared, id, &foreign));
+        effects.extend(note_foreign(shared, id, &foreign));
         if knowledge != Knowledge::Known {
             shared.ledger.change(id, |job| {
                 let ours = ours.iter().filter_map(|(text, added)| Some((rules.parse(text)?, *added)));
@@ -207,7 +195,7 @@ impl Recovery {
         self.end_comparison_if_known(shared);
         match shared.ledger.job(id).and_then(Job::association) {
             Some(association) => self.scan_if_all_read(shared, association),
-            None => replay::schedule_put_off_scans(shared),
+            None => schedule_put_off_scans(shared),
         }
     }
 
@@ -257,7 +245,7 @@ impl Recovery {
         let foreign = names.into_iter().filter(|name| rules.parse(name).is_none());
         let foreign: Vec<(String, bool)> = foreign.map(|name| (name, true)).collect();
         self.unreadable.remove(&id);
-        let mut effects = replay::note_foreign(shared, id, &foreign);
+        let mut effects = note_foreign(shared, id, &foreign);
         if knowledge != Knowledge::Known {
             let names = HoldNames::only_outstanding(rules, ours, shared.now);
             shared.ledger.change(id, |job| job.names = names);
@@ -276,7 +264,7 @@ impl Recovery {
         if shared.ledger.is_unread(association) {
             return Vec::new();
         }
-        let effects = replay::schedule_put_off_scans(shared);
+        let effects = schedule_put_off_scans(shared);
         if shared.due.half_pushed.contains(&association) {
             return effects;
         }
@@ -285,14 +273,6 @@ impl Recovery {
             shared.due.scans.push(Scan::HoldReplayed(association));
         }
         effects
-    }
-
-    /// Ends the comparison with Flux if all eventlogs are known. While a job with an unreadable eventlog is being asked about, the
-    /// comparison does not end: if the answer caused a panic each time, each would begin a new series of comparisons.
-    pub(in crate::engine) fn end_comparison_if_known(&mut self, shared: &mut Shared) {
-        if !shared.ledger.has_unread() && self.unreadable.is_empty() {
-            self.resync.end_if_over();
-        }
     }
 }
 

@@ -32,11 +32,6 @@ pub(super) struct Resync {
 }
 
 impl Resync {
-    /// Returns true if a call panicked and jobs were not compared with Flux since.
-    pub fn is_doubtful(&self) -> bool {
-        self.panics > 0
-    }
-
     /// Returns true while jobs are still to be looked up.
     pub fn is_on(&self) -> bool {
         !(self.due.is_empty() && self.in_hand.is_empty())
@@ -46,16 +41,14 @@ impl Resync {
     pub fn is_over(&self) -> bool {
         self.is_begun && !self.is_on()
     }
-
-    /// Ends the comparison if all jobs were looked up.
-    pub fn end_if_over(&mut self) {
-        if self.is_over() {
-            *self = Resync::default();
-        }
-    }
 }
 
 impl Recovery {
+    /// Returns true if a call panicked and the jobs have not been compared with Flux since.
+    pub fn is_doubtful(&self) -> bool {
+        self.resync.panics > 0
+    }
+
     /// Notes that a panic cut a call about job `id` short. Returns true if the jobs are to be compared with Flux, and false after too
     /// many panics in a row.
     ///
@@ -109,7 +102,7 @@ impl Recovery {
         let slice = self.resync.due.split_off(rest);
         self.resync.in_hand.clone_from(&slice);
         if rest == 0 {
-            self.replay.begin();
+            self.replay.is_due = true;
         }
         Some((slice, rest == 0))
     }
@@ -117,5 +110,13 @@ impl Recovery {
     /// Notes that Flux has answered the lookup of a job.
     pub fn looked_up(&mut self, id: JobId) {
         self.resync.in_hand.retain(|other| *other != id);
+    }
+
+    /// Ends the comparison if all jobs were looked up and all eventlogs are known. While a job with an unreadable eventlog is being asked
+    /// about, the comparison does not end: if the answer caused a panic each time, each would begin a new series of comparisons.
+    pub fn end_comparison_if_known(&mut self, shared: &Shared) {
+        if self.resync.is_over() && !shared.ledger.has_unread() && self.unreadable.is_empty() {
+            self.resync = Resync::default();
+        }
     }
 }
