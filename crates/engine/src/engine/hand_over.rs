@@ -69,7 +69,7 @@ fn rest_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 /// Returns at most `most` jobs that are held or would end, by ascending id, from the one after `after`. Returns `None` while eventlogs
 /// are being read, because the names are not known yet.
 pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<Vec<HandedOver>> {
-    if view.is_replaying || view.ledger.has_unread() || !view.unreadable.is_empty() {
+    if view.is_replaying() || view.ledger.has_unread() || !view.recovery.unreadable().is_empty() {
         return None;
     }
     let concerned = view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || ends_unheld(view, job));
@@ -82,11 +82,10 @@ fn ends_unheld(view: &View<'_>, job: &Job) -> bool {
 }
 
 fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> HandedOver {
-    let record = job.association().and_then(|association| view.book.association(association));
     HandedOver {
         id,
         user: job.user,
-        bank: record.map(|record| record.bank.clone()),
+        bank: view.bank_of(job.association()),
         queue: job.queue.clone(),
         names: job.names.iter(view.ledger.rules()).map(|name| name.to_string()).collect(),
         is_kept: job.keepers == Keepers::Others,

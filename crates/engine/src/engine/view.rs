@@ -6,12 +6,12 @@ use super::{
     answers::Extent,
     hold::may_rest,
     posted::PricedJob,
+    recovery::Recovery,
     refresh::{LiveOutline, LiveSnapshot, Refresh, RefreshProgress, budget},
 };
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Holding, Job, Phase};
-use std::collections::BTreeSet;
+use crate::limits::{Job, Phase};
 use std::ops::Deref;
 
 /// The state that answers are computed from.
@@ -20,11 +20,7 @@ pub struct View<'a> {
     /// The state that several owners read.
     pub(super) shared: &'a Shared,
     pub(super) refresh: &'a Refresh,
-    pub(super) unreadable: &'a BTreeSet<JobId>,
-    /// Whether eventlogs are being read after a reload.
-    pub(super) is_replaying: bool,
-    /// Whether a call panicked, and jobs were not compared with Flux since.
-    pub(super) is_doubtful: bool,
+    pub(super) recovery: &'a Recovery,
 }
 
 impl Deref for View<'_> {
@@ -38,13 +34,7 @@ impl Deref for View<'_> {
 impl Engine {
     /// Returns the state to read.
     pub fn view(&self) -> View<'_> {
-        View {
-            shared: &self.shared,
-            refresh: &self.refresh,
-            unreadable: self.recovery.unreadable(),
-            is_replaying: self.recovery.is_replaying(),
-            is_doubtful: self.recovery.is_doubtful(),
-        }
+        View { shared: &self.shared, refresh: &self.refresh, recovery: &self.recovery }
     }
 }
 
@@ -61,12 +51,12 @@ impl<'a> View<'a> {
 
     /// Returns true while eventlogs are being read after a reload.
     pub fn is_replaying(&self) -> bool {
-        self.is_replaying
+        self.recovery.is_replaying()
     }
 
     /// Returns true if a call panicked and jobs were not compared with Flux since.
     pub fn is_doubtful(&self) -> bool {
-        self.is_doubtful
+        self.recovery.is_doubtful()
     }
 
     /// Returns the user of a live job.
@@ -86,7 +76,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns the limits that hold a job now, or would hold it if it were released now, of all scopes.
-    pub fn holding(&self, id: JobId) -> Vec<Holding> {
+    #[cfg(test)]
+    pub fn holding(&self, id: JobId) -> Vec<crate::limits::Holding> {
         self.ledger.holding(&self.book, id)
     }
 
