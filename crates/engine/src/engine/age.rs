@@ -8,7 +8,7 @@
 //! After a reload or a restart, the eventlog of a job contains how long the job was eligible. The engine reads it if ages have a weight.
 //! Otherwise, and until it is read, a job that is eligible now counts as eligible since its submission.
 
-use super::{Effect, Past, Shared, Timer, accrual, effect::reprioritize_all};
+use super::{Effect, JobFacts, Past, Shared, Timer, accrual, effect::reprioritize_all};
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
 use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, age_weight_for_wait};
@@ -127,12 +127,6 @@ pub(super) fn take_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Ef
     effects
 }
 
-/// Asks Flux for all priorities if settings that they depend on were replaced.
-pub(super) fn reprioritize_if_due(shared: &mut Shared) -> Vec<Effect> {
-    let are_due = std::mem::take(&mut shared.due.has_new_terms);
-    reprioritize_if(shared, are_due)
-}
-
 /// Returns the state of ages.
 pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     let weight = shared.weighed.weight(AGE);
@@ -160,6 +154,7 @@ pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     }
 }
 
+/// Asks Flux for all priorities if terms of them changed, unless a refresh posts them.
 pub(super) fn reprioritize_if(shared: &Shared, are_others: bool) -> Vec<Effect> {
     if are_others && !shared.is_live() { reprioritize_all() } else { Vec::new() }
 }
@@ -169,16 +164,10 @@ pub(super) fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
     (shared.weighed.weight(SIZE) != 0 && shared.site_nodes == 0).then_some(Effect::ReadSiteNodes)
 }
 
-/// Returns the eligible time with which a new job begins.
-pub(super) fn first_eligible_time(
-    shared: &Shared,
-    submitted: Option<f64>,
-    keepers: Keepers,
-    urgency: i64,
-) -> Eligible {
-    let on = keepers == Keepers::NobodyElse && urgency != URGENCY_HOLD;
-    let since = submitted.unwrap_or(shared.now);
-    if on { Eligible::Since(since) } else { Eligible::For(0.0) }
+/// Returns the eligible time with which a new job begins at `now`, in seconds since the epoch.
+pub(super) fn first_eligible_time(facts: &JobFacts<'_>, keepers: Keepers, now: f64) -> Eligible {
+    let is_eligible = keepers == Keepers::NobodyElse && facts.urgency != URGENCY_HOLD;
+    if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }
 }
 
 /// Returns the seconds between two checks of ages, used if fair-share is not live; 0 if ages have no weight. The period keeps the error

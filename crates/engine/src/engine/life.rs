@@ -31,9 +31,14 @@ impl Lives {
         self.validated.insert(id);
     }
 
-    /// Removes a job that Flux does not have.
-    pub fn forget_validated(&mut self, id: JobId) {
+    /// Removes a job from all tables except the subscriptions and expirations, and returns its last record.
+    pub fn remove_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Option<Job> {
         self.validated.remove(&id);
+        recovery.forget(id);
+        remove_pending_data(shared, id);
+        let job = shared.ledger.remove(id)?;
+        recovery.forget_unasked(id, job.association(), job.queue.as_ref());
+        Some(job)
     }
 
     /// Returns the number of validated jobs that have not had `job.new`.
@@ -62,6 +67,7 @@ impl Lives {
         }
         let queue = queue_name(shared, facts.queue);
         shared.queues.note(queue.as_ref());
+        let keepers = shared.subscriptions.keepers(facts.id);
         let job = Job {
             user: facts.user,
             submitted: facts.submitted,
@@ -70,7 +76,7 @@ impl Lives {
             bank: bank_name(shared, association, facts.bank),
             urgency: facts.urgency,
             project: project_of(association, facts.project),
-            keepers: shared.subscriptions.keepers(facts.id),
+            keepers,
             allocation: None,
             knowledge: Knowledge::Known,
             is_in_sched: false,
@@ -84,12 +90,7 @@ impl Lives {
             queue,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
-            eligible: first_eligible_time(
-                shared,
-                facts.submitted,
-                shared.subscriptions.keepers(facts.id),
-                facts.urgency,
-            ),
+            eligible: first_eligible_time(facts, keepers, shared.now),
         };
         if let Some(association) = association {
             shared.ledger.find_scopes_of(&shared.book, association);
@@ -114,16 +115,12 @@ impl Lives {
         recovery: &mut Recovery,
         id: JobId,
     ) -> Vec<Effect> {
-        self.validated.remove(&id);
         let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
         effects.extend(shared.expirations.follow(&shared.ledger, id, false));
-        recovery.forget(id);
-        remove_pending_data(shared, id);
         let takes_room = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // A scope may keep headroom for a held job, which takes none itself.
         let makes_room = takes_room || shared.ledger.keeps_headroom_for(id);
-        let Some(job) = shared.ledger.remove(id) else { return effects };
-        recovery.forget_unasked(id, job.association(), job.queue.as_ref());
+        let Some(job) = self.remove_job(shared, recovery, id) else { return effects };
         recovery.end_comparison_if_known(shared);
         effects.extend(accrual::record_end(shared, id, &job));
         effects.extend(scan_after_leaving(shared, recovery, job.association(), job.is_unread(), makes_room));
@@ -242,7 +239,7 @@ pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<
 }
 
 /// Removes all data about the pending state of a job.
-pub(super) fn remove_pending_data(shared: &mut Shared, id: JobId) {
+fn remove_pending_data(shared: &mut Shared, id: JobId) {
     shared.unpriced.remove(&id);
     shared.annotations.remove(&id);
     shared.posted.forget(id);

@@ -3,7 +3,7 @@
 
 use super::{
     Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::ask_site_nodes,
-    effect::reprioritize_all, keepers, life,
+    effect::reprioritize_all, keepers,
 };
 use crate::ids::JobId;
 use crate::limits::Job;
@@ -54,7 +54,7 @@ impl Engine {
         let is_over = facts.state == State::Inactive;
         let mut effects =
             if is_over { accrual::record_unreported_end(&mut self.shared, facts.id) } else { Vec::new() };
-        self.take_out(facts.id);
+        self.lives.remove_job(&mut self.shared, &mut self.recovery, facts.id);
         effects.extend(keepers::watch_again(&mut self.shared, facts.id, facts.state));
         if !is_over {
             effects.extend(self.lives.new_job(&mut self.shared, &mut self.recovery, facts));
@@ -79,17 +79,8 @@ impl Engine {
         }
         let mut effects = accrual::record_unreported_end(&mut self.shared, id);
         effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
-        self.take_out(id);
+        self.lives.remove_job(&mut self.shared, &mut self.recovery, id);
         self.shared.subscriptions.end_unheard(id);
         effects
-    }
-
-    fn take_out(&mut self, id: JobId) {
-        self.lives.forget_validated(id);
-        self.recovery.forget(id);
-        life::remove_pending_data(&mut self.shared, id);
-        if let Some(job) = self.shared.ledger.remove(id) {
-            self.recovery.forget_unasked(id, job.association(), job.queue.as_ref());
-        }
     }
 }

@@ -32,7 +32,8 @@ impl Engine {
             effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         }
         effects.extend(replayed);
-        effects.extend(age::reprioritize_if_due(&mut self.shared));
+        let has_new_terms = std::mem::take(&mut self.shared.due.has_new_terms);
+        effects.extend(age::reprioritize_if(&self.shared, has_new_terms));
         effects.extend(self.shared.expirations.look_up_some());
         effects
     }
