@@ -4,7 +4,7 @@
 use super::{Effect, QueueTold, Shared, Timer, due::Scan, queues::UNANSWERED};
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Line, Phase};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Begins to ask for the states of queues when the answer matters.
 pub(super) fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
@@ -23,7 +23,9 @@ pub(super) fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
 /// state. A queue whose state Flux does not know, as before the scheduler is loaded, is not in `states`: the plugin asks again soon.
 pub(super) fn take_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
-    let parents = shared.queues.parents_by(&states);
+    let known = states.iter().filter(|(_, told)| told.is_stopped.is_some());
+    let parents: Vec<_> =
+        known.filter_map(|(queue, told)| Some((queue.clone()?, told.parent.clone()))).collect();
     let stopped = states.into_iter().filter_map(|(queue, told)| Some((queue, told.is_stopped?)));
     let changed = stopped.filter(|(queue, is_stopped)| shared.ledger.set_stopped(queue.clone(), *is_stopped));
     let changed: BTreeSet<Option<QueueName>> = changed.map(|(queue, _)| queue).collect();
@@ -41,8 +43,8 @@ pub(super) fn take_configured(
     shared: &mut Shared,
     queues: Vec<(QueueName, Option<QueueName>)>,
 ) -> Vec<Effect> {
-    let parents = shared.queues.take_configured(queues);
-    set_parents(shared, parents)
+    shared.queues.set_configured(queues.iter().map(|(queue, _)| queue.clone()));
+    set_parents(shared, queues)
 }
 
 /// Stores whether the scheduler keeps the jobs of all queues in one list.
@@ -53,18 +55,13 @@ pub(super) fn take_one_list(shared: &mut Shared, is_one_list: bool) -> Vec<Effec
     Vec::new()
 }
 
-fn set_parents(shared: &mut Shared, parents: BTreeMap<QueueName, QueueName>) -> Vec<Effect> {
-    if !shared.queues.set_parents(&parents) {
-        return Vec::new();
-    }
-    shared.book.set_queue_parents(parents);
+fn set_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
+    let Some(parents) = shared.queues.set_parents(queues.into_iter()) else { return Vec::new() };
+    shared.book.set_queue_parents(parents.clone());
     shared.ledger.regroup(&shared.book);
     // Limits on a parent count the jobs of its virtual queues.
     regroup_orders(shared);
-    shared
-        .due
-        .later_scans
-        .extend(shared.ledger.associations_with_held().map(|association| (association, Line::All)));
+    shared.scan_all_later();
     (!shared.due.later_scans.is_empty()).then_some(Effect::Arm(Timer::Turn)).into_iter().collect()
 }
 

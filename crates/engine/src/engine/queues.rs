@@ -8,7 +8,7 @@
 //! parent, and sched-simple keeps the jobs of all queues in one list (live 4 #2). Parents come from the configuration, and from the state
 //! of a queue that the configuration does not have.
 
-use super::{Effect, QueueTold};
+use super::Effect;
 use crate::ids::QueueName;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,42 +90,25 @@ impl Queues {
         is_needed.then(|| Effect::AskQueues(self.seen.iter().cloned().collect()))
     }
 
-    /// Returns the parents of virtual queues, updated with the answers of Flux.
-    pub fn parents_by(&self, states: &[(Option<QueueName>, QueueTold)]) -> BTreeMap<QueueName, QueueName> {
-        let mut parents = self.parents.clone();
-        for (queue, QueueTold { is_stopped, parent }) in states {
-            let (Some(name), Some(_)) = (queue, is_stopped) else { continue };
-            match parent {
-                Some(parent) => parents.insert(name.clone(), parent.clone()),
-                None => parents.remove(name),
-            };
-        }
-        parents
+    /// Stores the named queues of the configuration.
+    pub fn set_configured(&mut self, queues: impl Iterator<Item = QueueName>) {
+        self.configured = queues.collect();
     }
 
-    /// Stores the named queues of the configuration. Returns the parents of virtual queues.
-    pub fn take_configured(
+    /// Stores the parents of these queues; `None` if the queue is not virtual. Returns the parents of all virtual queues if one changed.
+    pub fn set_parents(
         &mut self,
-        queues: Vec<(QueueName, Option<QueueName>)>,
-    ) -> BTreeMap<QueueName, QueueName> {
-        let mut parents = self.parents.clone();
-        for (queue, parent) in &queues {
-            match parent {
-                Some(parent) => parents.insert(queue.clone(), parent.clone()),
-                None => parents.remove(queue),
+        queues: impl Iterator<Item = (QueueName, Option<QueueName>)>,
+    ) -> Option<&BTreeMap<QueueName, QueueName>> {
+        let mut has_changed = false;
+        for (queue, parent) in queues {
+            let before = match parent.clone() {
+                Some(parent) => self.parents.insert(queue, parent),
+                None => self.parents.remove(&queue),
             };
+            has_changed |= before != parent;
         }
-        self.configured = queues.into_iter().map(|(queue, _)| queue).collect();
-        parents
-    }
-
-    /// Stores the parents of virtual queues. Returns false if they are the same as before.
-    pub fn set_parents(&mut self, parents: &BTreeMap<QueueName, QueueName>) -> bool {
-        let are_others = self.parents != *parents;
-        if are_others {
-            self.parents.clone_from(parents);
-        }
-        are_others
+        has_changed.then_some(&self.parents)
     }
 
     /// Stores whether the scheduler keeps the jobs of all queues in one list. Returns false if that is the same as before.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, UserId};
-use crate::limits::Ledger;
+use crate::limits::{Ledger, Line};
 use crate::priority::{Ages, WeightedFactors};
 use crate::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +88,12 @@ impl Shared {
     /// Returns the bank of an association.
     pub(super) fn bank_of(&self, association: Option<AssociationId>) -> Option<BankName> {
         Some(self.book.association(association?)?.bank.clone())
+    }
+
+    /// Notes a release scan of each association with held jobs for the next reactor turn. The caller arms [`Timer::Turn`](super::Timer).
+    pub(super) fn scan_all_later(&mut self) {
+        let held = self.ledger.associations_with_held();
+        self.due.later_scans.extend(held.map(|association| (association, Line::All)));
     }
 
     /// Returns true if the user owns the instance.

@@ -13,7 +13,7 @@ use crate::accounts::{
     AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, RunningLimits, TreeChange,
 };
 use crate::ids::{JobId, UserId};
-use crate::limits::{Admission, Job, Line, Origin, Phase};
+use crate::limits::{Admission, Job, Origin, Phase};
 use crate::standing::{SharedIds, SiteChange, SitePart, StagedSite};
 use std::collections::BTreeSet;
 
@@ -324,9 +324,6 @@ fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     for (id, rule) in others {
         shared.ledger.change(id, |job| job.running = rule);
     }
-    shared
-        .due
-        .later_scans
-        .extend(shared.ledger.associations_with_held().map(|association| (association, Line::All)));
+    shared.scan_all_later();
     vec![Effect::Arm(Timer::Turn)]
 }

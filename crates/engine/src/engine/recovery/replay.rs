@@ -98,10 +98,7 @@ impl Recovery {
         let mut effects = self.read_eventlogs(shared, pending);
         if self.resync.is_over() {
             // Jobs that came during the comparison may be held because of records that were wrong.
-            shared
-                .due
-                .later_scans
-                .extend(shared.ledger.associations_with_held().map(|association| (association, Line::All)));
+            shared.scan_all_later();
         }
         self.end_comparison_if_known(shared);
         // Flux asks for the priority of jobs in PRIORITY at plugin load, but not after a restart.
