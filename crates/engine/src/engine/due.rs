@@ -6,7 +6,7 @@
 //! work is noted here by id and decided when it is carried out, because a decision of an earlier turn would be stale. The cost of a turn
 //! depends on the number of noted jobs, not on the number of live jobs.
 
-use super::{Effect, Timer};
+use super::{Effect, Timer, unmoved::Unmoved};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Line;
@@ -78,56 +78,5 @@ impl Due {
         }
         self.expected.remove(&id);
         self.unmoved.remove(id);
-    }
-}
-
-/// Jobs in PRIORITY that Flux may leave there.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Unmoved {
-    jobs: BTreeSet<JobId>,
-    /// The order in which many jobs get their priorities, the first at the end. Jobs in it may have left the set.
-    order: Vec<JobId>,
-}
-
-impl Unmoved {
-    pub fn insert(&mut self, id: JobId) {
-        self.jobs.insert(id);
-    }
-
-    pub fn remove(&mut self, id: JobId) {
-        self.jobs.remove(&id);
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
-    }
-
-    pub fn jobs(&self) -> &BTreeSet<JobId> {
-        &self.jobs
-    }
-
-    /// Removes all jobs, and returns them.
-    pub fn take(&mut self) -> BTreeSet<JobId> {
-        std::mem::take(self).jobs
-    }
-
-    /// Returns true if jobs are left of those that were put in order.
-    pub fn is_in_order(&self) -> bool {
-        !self.order.is_empty()
-    }
-
-    /// Stores the order in which jobs get their priorities, the first at the end.
-    pub fn put_in_order(&mut self, order: Vec<JobId>) {
-        self.order = order;
-    }
-
-    /// Removes and returns the next of the ordered jobs.
-    pub fn next(&mut self) -> Option<JobId> {
-        while let Some(id) = self.order.pop() {
-            if self.jobs.remove(&id) {
-                return Some(id);
-            }
-        }
-        None
     }
 }

@@ -138,7 +138,7 @@ impl Engine {
         let all = [
             ("jobs", self.ledger.len()),
             ("validated", self.lives.validated_count()),
-            ("due", due + unmoved.jobs().len()),
+            ("due", due + unmoved.len()),
             ("unasked", self.recovery.counts()[0]),
             ("unreadable", self.recovery.counts()[1]),
             ("unpriced", self.unpriced.len()),

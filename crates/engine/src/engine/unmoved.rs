@@ -12,6 +12,43 @@ use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;
 
+/// Jobs in PRIORITY that Flux may leave there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unmoved {
+    jobs: BTreeSet<JobId>,
+    /// The order in which many jobs get their priorities, the first at the end. Jobs in it may have left the set.
+    order: Vec<JobId>,
+}
+
+impl Unmoved {
+    pub fn insert(&mut self, id: JobId) {
+        self.jobs.insert(id);
+    }
+
+    pub fn remove(&mut self, id: JobId) {
+        self.jobs.remove(&id);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Removes and returns the next of the ordered jobs.
+    fn next(&mut self) -> Option<JobId> {
+        while let Some(id) = self.order.pop() {
+            if self.jobs.remove(&id) {
+                return Some(id);
+            }
+        }
+        None
+    }
+}
+
 /// Returns the answer for a job that gets its priority by id in a later reactor turn.
 pub(super) fn put_off_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.due.unmoved.insert(id);
@@ -29,12 +66,12 @@ pub(super) fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
 
 /// Asks for the urgencies of the jobs that get their priority by id: of all, or of the next ones if there are many.
 pub(super) fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
-    if !shared.due.unmoved.is_in_order() {
-        if shared.due.unmoved.jobs().len() <= shared.batches.put_off {
-            return shared.due.unmoved.take().into_iter().map(Effect::AskUrgency).collect();
+    if shared.due.unmoved.order.is_empty() {
+        if shared.due.unmoved.jobs.len() <= shared.batches.put_off {
+            let jobs = std::mem::take(&mut shared.due.unmoved.jobs);
+            return jobs.into_iter().map(Effect::AskUrgency).collect();
         }
-        let order = order_jobs(shared, shared.due.unmoved.jobs());
-        shared.due.unmoved.put_in_order(order);
+        shared.due.unmoved.order = order_jobs(shared, &shared.due.unmoved.jobs);
     }
     let next = std::iter::from_fn(|| shared.due.unmoved.next()).take(shared.batches.unmoved);
     let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
