@@ -47,16 +47,11 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
     let Some(association) = job.association().or_else(|| shared.book.find(job.user, named)) else {
         return Err(pending_reason(shared, id));
     };
-    if job.origin == Origin::Submitted {
-        let forbidden = shared.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()));
-        let undecided = match &job.project {
-            Project::Unjudged(project) => Some(project.as_str()),
-            Project::Missing | Project::Judged => None,
-        };
-        if let Some(text) = forbidden.or_else(|| shared.forbidden_project(association, undecided)) {
-            // The rest of the push may contain the association.
-            return Err(if shared.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
-        }
+    if job.origin == Origin::Submitted
+        && let Some(text) = forbidden_in(shared, association, job)
+    {
+        // The rest of the push may contain the association.
+        return Err(if shared.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
     }
     let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
     let mut effects = complete_jobspec(shared, id, job, association, posting);
@@ -72,6 +67,16 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
         effects.extend(shared.due.scan_later(association, Line::All));
     }
     Ok(effects)
+}
+
+/// Returns the text that rejects a job that waited for an association, if its queue or its project is forbidden there.
+pub(super) fn forbidden_in(shared: &Shared, association: AssociationId, job: &Job) -> Option<String> {
+    let project = match &job.project {
+        Project::Unjudged(project) => Some(project.as_str()),
+        Project::Missing | Project::Judged => None,
+    };
+    let queue = job.queue.as_ref().map(|queue| queue.as_str());
+    shared.forbidden_queue(association, queue).or_else(|| shared.forbidden_project(association, project))
 }
 
 /// Returns why a job whose association is not in the data has no priority. While a push is incomplete, the association may still come:

@@ -2,10 +2,13 @@
 //! The effects of the staged push on jobs. The push is committed to a copy of the configuration without jobs, and the priorities of the
 //! live jobs are computed there.
 
-use super::{Effect, Engine, Tables, View, admission::unknown_association};
+use super::{
+    Effect, Engine, Tables, View,
+    admission::{forbidden_in, unknown_association},
+};
 use crate::accounts::{Difference, Policy};
 use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Job, Origin, Project};
+use crate::limits::{Job, Origin};
 use crate::priority::URGENCY_DEFAULT;
 use crate::standing::SitePart;
 use std::collections::HashMap;
@@ -153,12 +156,7 @@ fn rejection_of_job(view: &View<'_>, job: &Job) -> Option<String> {
     let Some(association) = view.book.find(job.user, bank) else {
         return bank.filter(|_| !view.is_owner(job.user)).map(|_| unknown_association(job.user));
     };
-    let project = match &job.project {
-        Project::Unjudged(project) => Some(project.as_str()),
-        Project::Missing | Project::Judged => None,
-    };
-    view.forbidden_queue(association, job.queue.as_ref().map(|queue| queue.as_str()))
-        .or_else(|| view.forbidden_project(association, project))
+    forbidden_in(view, association, job)
 }
 
 /// Fails with the reason if the effects reject a push.
