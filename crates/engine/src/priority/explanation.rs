@@ -155,27 +155,23 @@ pub struct Score {
 
 /// Computes the priority that terms of these names, weights and values make. This is the formula, for the plugin and for
 /// `why JOBID JOBID2`.
-pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)> + Clone, zero: ZeroScore) -> Score {
-    let is_age = |name: &str| name == AGE || name == AGE_OFFSET;
-    let counted = |counts_age: bool| {
-        let products = terms.clone().map(|(name, weight, value)| match is_age(name) && !counts_age {
-            true => 0.0,
-            false => weight as f64 * value,
-        });
-        // `Iterator::sum` begins with -0.
-        let sum = products.fold(0.0, |sum, product| sum + product);
-        let sum = if sum.is_nan() { 0.0 } else { sum };
-        let rounded = sum.round();
-        let (outcome, priority) = clamp_sum(rounded, zero);
-        Score { sum, rounded, outcome, priority, counts_age }
-    };
-    if terms.clone().any(|(name, weight, value)| is_age(name) && weight != 0 && value != 0.0) {
-        let without_age = counted(false);
-        if matches!(without_age.outcome, Outcome::HeldByScore | Outcome::Raised) {
-            return without_age;
+pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)>, zero: ZeroScore) -> Score {
+    let (mut all, mut without_age, mut has_age) = (0.0, 0.0, false);
+    for (name, weight, value) in terms {
+        let product = weight as f64 * value;
+        all += product;
+        if name == AGE || name == AGE_OFFSET {
+            has_age |= product != 0.0;
+        } else {
+            without_age += product;
         }
     }
-    counted(true)
+    let counts_age = !has_age || without_age.round() > 0.0;
+    let sum = if counts_age { all } else { without_age };
+    let sum = if sum.is_nan() { 0.0 } else { sum };
+    let rounded = sum.round();
+    let (outcome, priority) = clamp_sum(rounded, zero);
+    Score { sum, rounded, outcome, priority, counts_age }
 }
 
 /// Returns the priority for a rounded sum: a sum of 0 or less is treated as the site chose, and the largest priority is reserved
