@@ -6,7 +6,7 @@
 //!
 //! A queue is **correct to a depth K** if its first K jobs by posted priority are also the first K by current priority, in that
 //! order. Priorities of jobs behind them may be stale. Priorities of jobs in the head may be stale too, if the order does not
-//! show it. Priorities of held and expedited jobs are never stale. [`least`] finds the fewest jobs to post. Each of the first K
+//! show it. Priorities of held and expedited jobs are never stale. `Head::least` finds the fewest jobs to post. Each of the first K
 //! jobs by current priority either keeps its posted priority or gets the current one, and only neighbours have to be compared.
 //! All other jobs whose posted priority is above the last of the K are posted too. This is one pass over the queue, after the
 //! first K jobs are sorted.
@@ -89,7 +89,7 @@ impl<T> Pending<T> {
             return build_plan(touch, 0, None);
         }
         let head = |jobs: &[PendingJob]| match bounds.refreshes_stale {
-            true => Head::new(jobs, bounds.depth),
+            true => Head::new(jobs.to_vec(), bounds.depth),
             false => Head::keeping(jobs, bounds.depth),
         };
         let has_stale = |jobs: &&[PendingJob]| jobs.iter().any(PendingJob::is_stale);
@@ -122,8 +122,9 @@ fn build_plan(touch: Vec<PendingJob>, stale: usize, correct_depth: Option<usize>
 }
 
 /// Returns the fewest jobs of a queue to post so that the queue is correct to `depth`. The head comes first.
-pub fn least(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
-    Head::new(jobs, depth).least(depth)
+#[cfg(test)]
+fn least(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
+    Head::new(jobs.to_vec(), depth).least(depth)
 }
 
 /// The jobs of a queue. The first ones by current priority are sorted.
@@ -154,11 +155,7 @@ struct Step {
 }
 
 impl Head {
-    fn new(jobs: &[PendingJob], depth: usize) -> Head {
-        Head::from_jobs(jobs.to_vec(), depth)
-    }
-
-    fn from_jobs(mut jobs: Vec<PendingJob>, depth: usize) -> Head {
+    fn new(mut jobs: Vec<PendingJob>, depth: usize) -> Head {
         if depth < jobs.len() {
             jobs.select_nth_unstable_by_key(depth, PendingJob::by_current);
         }
@@ -178,7 +175,7 @@ impl Head {
     /// Like [`Head::new`], but incomparable priorities may stay.
     fn keeping(jobs: &[PendingJob], depth: usize) -> Head {
         let jobs = jobs.iter().map(|job| PendingJob { is_incomparable: false, ..*job });
-        Head::from_jobs(jobs.collect(), depth)
+        Head::new(jobs.collect(), depth)
     }
 
     /// Computes the fewest jobs for `depth`, which must not exceed the depth of [`Head::new`].
