@@ -40,12 +40,6 @@ impl Counter {
         (self.charged, self.reserved, self.suspended) = (0, 0, 0);
     }
 
-    /// Returns the counter for a job in a stopped queue. When the queue starts, Flux starts its jobs together, so the suspended reservations
-    /// count.
-    fn in_stopped_queue(self) -> Counter {
-        Counter { reserved: self.reserved.saturating_add(self.suspended), suspended: 0, ..self }
-    }
-
     /// Returns how much is in use, reservations included.
     pub fn used(&self) -> u64 {
         self.charged.saturating_add(self.reserved)
@@ -96,12 +90,18 @@ impl<'a> Applied<'a> {
         self
     }
 
-    /// Counts the suspended reservations if the job is in a stopped queue.
-    fn seen_from(self, is_stopped: bool) -> Self {
-        if is_stopped { Applied { counter: self.counter.in_stopped_queue(), ..self } } else { self }
+    /// Counts suspended reservations as reserved if the asking job is in a stopped queue. When the queue starts, Flux starts its jobs
+    /// together.
+    fn count_suspended(mut self, is_stopped: bool) -> Self {
+        if is_stopped {
+            let Counter { reserved, suspended, .. } = &mut self.counter;
+            *reserved = reserved.saturating_add(std::mem::take(suspended));
+        }
+        self
     }
 
-    /// Returns the overtaken job for which the scope keeps headroom that `needed` would take. A job keeps what it has.
+    /// Returns the overtaken job for which the scope keeps headroom from a job that needs the amount `needed`. The amount that the job
+    /// counts as already is not kept from it.
     fn kept_from(&self, needed: u64) -> Option<JobId> {
         self.kept_for.filter(|_| self.own < needed)
     }
@@ -189,6 +189,11 @@ pub struct ScopeUsage {
     pub reserved: Option<u64>,
 }
 
+/// Returns those of `limits` that one more job of `size` would exceed.
+fn list_exceeded<'a>(limits: impl Iterator<Item = Applied<'a>>, size: Size) -> HoldSet {
+    limits.filter(|limit| limit.is_exceeded_by(size)).map(|limit| limit.counter.hold).collect()
+}
+
 impl Ledger {
     /// Returns the limits in the records of an association and of `queue`. What `job` counts as is not counted.
     fn own_limits<'a>(
@@ -199,15 +204,14 @@ impl Ledger {
         job: Option<&'a Job>,
     ) -> impl Iterator<Item = Applied<'a>> {
         let job = job.filter(|job| job.association() == Some(association));
+        let is_stopped = self.is_stopped(queue);
         let usage = self.usage(association);
         let limits = book.association(association).into_iter();
         limits.flat_map(move |record| self.rules().applied(book, record, queue, usage)).map(move |limit| {
             let counts = |job: &&Job| {
                 book.site_limits().counts_in(limit.queue, job.queue.as_ref().map(QueueName::as_str))
             };
-            job.filter(counts)
-                .map_or(limit, |job| limit.without(job.footprint()))
-                .seen_from(self.is_stopped(queue))
+            job.filter(counts).map_or(limit, |job| limit.without(job.footprint())).count_suspended(is_stopped)
         })
     }
 
@@ -218,15 +222,26 @@ impl Ledger {
         job: Option<&'a Job>,
     ) -> impl Iterator<Item = Applied<'a>> {
         let theirs = job.and_then(Job::association).map(|theirs| self.member_of(theirs)).unwrap_or_default();
+        let (is_stopped, before) = (self.is_stopped(asker.queue), self.overtaken_before(asker));
         self.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
             let job = job.filter(|job| theirs.contains(&id) && scope.has(job.queue.as_ref()));
             scope.counters.iter().map(move |counter| {
                 let limit = Applied::new(*counter, Some(&scope.target), scope.queue.as_ref());
                 let limit = job.map_or(limit, |job| limit.without(job.footprint()));
-                let limit = limit.seen_from(self.is_stopped(asker.queue));
-                Applied { kept_for: self.kept_from(id, asker, counter), ..limit }
+                let kept_for = before.iter().find(|it| it.kept_in == Some(id) && counter.lacks(it.size));
+                Applied { kept_for: kept_for.map(|it| it.job), ..limit.count_suspended(is_stopped) }
             })
         })
+    }
+
+    /// Returns all limits that apply to the asker. What `job` counts as is not counted.
+    fn limits<'a>(
+        &'a self,
+        book: &'a Book,
+        asker: Asker<'a>,
+        job: Option<&'a Job>,
+    ) -> impl Iterator<Item = Applied<'a>> {
+        self.own_limits(book, asker.association, asker.queue, job).chain(self.shared_limits(asker, job))
     }
 
     /// Returns the headroom that the records of an association and of `queue` leave to one more job.
@@ -241,25 +256,7 @@ impl Ledger {
 
     /// Returns the headroom that all limits leave to one more job of `association` in `queue`.
     pub fn headroom(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
-        let asker = Asker { association, queue, job: None };
-        self.own_limits(book, association, queue, None).chain(self.shared_limits(asker, None)).collect()
-    }
-
-    fn exceeded_of(&self, book: &Book, asker: Asker<'_>, size: Size, without: Option<&Job>) -> HoldSet {
-        let own = self.own_limits(book, asker.association, asker.queue, without);
-        let all = own.chain(self.shared_limits(asker, without));
-        all.filter(|limit| limit.is_exceeded_by(size)).map(|limit| limit.counter.hold).collect()
-    }
-
-    /// Returns the limits that one more job of `size` in `queue` would exceed in `association`.
-    pub fn exceeded(
-        &self,
-        book: &Book,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-        size: Size,
-    ) -> HoldSet {
-        self.exceeded_of(book, Asker { association, queue, job: None }, size, None)
+        self.limits(book, Asker { association, queue, job: None }, None).collect()
     }
 
     /// Returns the limits that a live job would exceed if it moved to another association or queue.
@@ -270,7 +267,7 @@ impl Ledger {
         association: AssociationId,
         queue: Option<&QueueName>,
     ) -> HoldSet {
-        self.exceeded_of(book, Asker { association, queue, job: None }, job.size, Some(job))
+        list_exceeded(self.limits(book, Asker { association, queue, job: None }, Some(job)), job.size)
     }
 
     /// Returns the limits that a held job would exceed. A held job counts in no counter of these limits.
@@ -278,7 +275,7 @@ impl Ledger {
         let Some(job) = self.job(id) else { return HoldSet::NONE };
         let Some(association) = job.association() else { return HoldSet::NONE };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
-        self.exceeded_of(book, asker, job.size, None)
+        list_exceeded(self.limits(book, asker, None), job.size)
     }
 
     /// Returns the limits of associations and queues that a job would exceed if there were no reservations.
@@ -287,7 +284,7 @@ impl Ledger {
         let limits = self.own_limits(book, association, job.queue.as_ref(), None);
         let charged =
             limits.map(|limit| Applied { counter: Counter { reserved: 0, ..limit.counter }, ..limit });
-        charged.filter(|limit| limit.is_exceeded_by(job.size)).map(|limit| limit.counter.hold).collect()
+        list_exceeded(charged, job.size)
     }
 
     /// Returns the limits that hold a job, or would hold it if it were released now, in the order of their names. What the job counts as is
@@ -297,9 +294,7 @@ impl Ledger {
             return Vec::new();
         };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
-        let own = self.own_limits(book, association, asker.queue, Some(job));
-        let all = own.chain(self.shared_limits(asker, Some(job)));
-        let exceeded = all.filter(|limit| limit.is_exceeded_by(job.size));
+        let exceeded = self.limits(book, asker, Some(job)).filter(|limit| limit.is_exceeded_by(job.size));
         let mut holding: Vec<Holding> = exceeded.map(|limit| limit.describe(job.size)).collect();
         holding.sort_by_key(|one| one.hold);
         holding
@@ -342,15 +337,13 @@ impl Ledger {
 
     /// Returns all limits over scopes as the site set them.
     pub fn scope_usages(&self) -> Vec<ScopeUsage> {
-        let shown = |(target, queue, amount, cap): (&Target, Option<&QueueName>, Amount, Cap)| {
-            let limit = SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap };
-            let usage = self.usage_of(limit);
-            match target.default_target() {
-                None => ScopeUsage { used: None, reserved: None, ..usage },
-                Some(_) => usage,
-            }
-        };
-        self.scopes.limits().iter().map(shown).collect()
+        let limits = self.scopes.limits().iter().map(|(target, queue, amount, cap)| SiteLimit {
+            target: target.clone(),
+            queue: queue.cloned(),
+            amount,
+            cap,
+        });
+        limits.map(|limit| self.usage_of(limit)).collect()
     }
 
     /// Returns the limits over scopes that count the jobs of a user in a bank.
@@ -369,6 +362,7 @@ impl Ledger {
         let scope = self.scopes.find(&limit.target, limit.queue.as_ref()).into_iter();
         let counter = scope.flat_map(|scope| &scope.counters).find(|counter| counter.amount == limit.amount);
         let (used, reserved) = counter.map_or((0, 0), |counter| (counter.used(), counter.reserved));
-        ScopeUsage { limit, used: Some(used), reserved: Some(reserved) }
+        let shown = |amount| limit.target.default_target().map(|_| amount);
+        ScopeUsage { used: shown(used), reserved: shown(reserved), limit }
     }
 }

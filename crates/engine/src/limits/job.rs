@@ -239,16 +239,16 @@ impl Job {
             }
         };
         let is_suspended = self.is_queue_stopped && self.running == RunningLimits::Upstream;
-        let wants_run = self.demand == Demand::ToRun;
-        let to_run = if wants_run && !is_suspended { run } else { none };
-        let reserved = match (self.is_reserved(), self.phase) {
-            (true, Phase::Depend | Phase::Priority) => sched.plus(to_run),
-            (true, Phase::Sched) => to_run,
-            _ => none,
+        let (to_run, suspended) = match self.demand {
+            Demand::ToRun if is_suspended => (none, amounts),
+            Demand::ToRun => (run, Amounts::default()),
+            Demand::Resting => (none, Amounts::default()),
         };
-        let is_before_run = matches!(self.phase, Phase::Depend | Phase::Priority | Phase::Sched);
-        let will_reserve = self.is_reserved() && is_before_run && wants_run && is_suspended;
-        let suspended = if will_reserve { amounts } else { Amounts::default() };
+        let (reserved, suspended) = match self.phase {
+            Phase::Depend | Phase::Priority if self.is_reserved() => (sched.plus(to_run), suspended),
+            Phase::Sched if self.is_reserved() => (to_run, suspended),
+            _ => (none, Amounts::default()),
+        };
         Footprint { active_jobs: 1, tally: Tally { charged, reserved, suspended } }
     }
 

@@ -13,7 +13,6 @@
 //!
 //! An older reservation takes precedence over a newer one.
 
-use super::counter::Counter;
 use super::job::{Demand, Job, Keepers};
 use super::ledger::Ledger;
 use super::scope::ScopeId;
@@ -35,7 +34,7 @@ pub(super) struct Overtaken {
     /// Whether the job has a priority, and limits over scopes alone hold it. Otherwise no scope keeps headroom for it.
     is_active: bool,
     /// The scope that keeps headroom for the job now.
-    kept_in: Option<ScopeId>,
+    pub kept_in: Option<ScopeId>,
 }
 
 impl Overtaken {
@@ -92,11 +91,11 @@ impl Ledger {
         self.overtaken.iter().filter(move |it| it.kept_in == Some(id))
     }
 
-    /// Returns the job for which the counter of a scope keeps its headroom from the asker. From an overtaken job for which every scope has
-    /// headroom, nothing is kept for jobs that were overtaken later.
-    pub(super) fn kept_from(&self, id: ScopeId, asker: Asker<'_>, counter: &Counter) -> Option<JobId> {
-        let older = self.overtaken.iter().take_while(|it| !(it.is_ready() && it.is_of(asker)));
-        older.filter(|it| it.kept_in == Some(id)).find(|it| counter.lacks(it.size)).map(|it| it.job)
+    /// Returns the overtaken jobs that take precedence over the asker. From an overtaken job for which every scope has headroom, nothing is
+    /// kept for jobs that were overtaken later.
+    pub(super) fn overtaken_before(&self, asker: Asker<'_>) -> &[Overtaken] {
+        let own = self.overtaken.iter().position(|it| it.is_ready() && it.is_of(asker));
+        own.and_then(|own| self.overtaken.get(..own)).unwrap_or(&self.overtaken)
     }
 
     /// Returns the association, of those in `is_left`, of the first overtaken job that shares a scope with `association` and for which

@@ -26,12 +26,11 @@ impl Ledger {
     pub fn drift(&self) -> Vec<(AssociationId, String)> {
         let mut fresh = self.clone();
         fresh.recount();
-        let mut ids: BTreeSet<AssociationId> =
+        let live: BTreeSet<AssociationId> =
             self.jobs.values().filter_map(|row| row.job.association()).collect();
-        ids.extend(self.in_line.iter());
         let mut drift = Vec::new();
         let empty = Account::default();
-        for id in ids {
+        for &id in live.union(&self.in_line) {
             let have = self.account_of(id).unwrap_or(&empty);
             let want = fresh.account_of(id).unwrap_or(&empty);
             if !have.usage.equals(&want.usage) {
@@ -73,16 +72,11 @@ impl Ledger {
         );
         drift.extend(self.protection_drift());
         // An association without live jobs must count nothing.
-        let idle = |account: &Account| account.usage.equals(&Usage::default());
-        let stale = |id: &AssociationId| self.account_of(*id).is_some_and(|a| !idle(a));
-        let live: BTreeSet<AssociationId> =
-            self.jobs.values().filter_map(|row| row.job.association()).collect();
-        for index in 0..self.accounts.len() {
-            let Some(id) = AssociationId::from_index(index) else { continue };
-            if !live.contains(&id) && stale(&id) {
-                drift.push((id, "counts without jobs".to_owned()));
-            }
-        }
+        let counts =
+            |id: &AssociationId| self.usage(*id).is_some_and(|usage| !usage.equals(&Usage::default()));
+        let all = (0..self.accounts.len()).filter_map(AssociationId::from_index);
+        let stale = all.filter(|id| !live.contains(id) && counts(id));
+        drift.extend(stale.map(|id| (id, "counts without jobs".to_owned())));
         drift
     }
 }

@@ -234,7 +234,7 @@ fn the_headroom_of_an_association_includes_shared_limits() {
             add_job(&mut ledger, &book, 2, job_of(&book, 1, Phase::Sched));
         }
         let exceeded = ledger.headroom(&book, association_of(&book, 2), None).exceeded(size);
-        assert_eq!(exceeded, ledger.exceeded(&book, association_of(&book, 2), None, size));
+        assert_eq!(exceeded, ledger.exceeded_by(&book, JobId(1)));
         assert_eq!(RULES.members(exceeded).count(), holds, "{is_full}");
     }
 }
