@@ -107,14 +107,21 @@ pub(super) fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec
         return Vec::new();
     };
     let holding = view.ledger.holding(&view.book, id).into_iter();
-    holding.map(|holding| show_hold(view, association, holding, now)).collect()
+    let is_stopped = view.ledger.is_stopped(job.queue.as_ref());
+    holding.map(|holding| show_hold(view, association, holding, is_stopped, now)).collect()
 }
 
 fn is_ours_to_hold(_view: &View<'_>, job: &Job) -> bool {
     job.is_held() || job.phase == Phase::Depend && job.knowledge != Knowledge::Known
 }
 
-fn show_hold(view: &View<'_>, association: AssociationId, holding: Holding, now: f64) -> HoldNow {
+fn show_hold(
+    view: &View<'_>,
+    association: AssociationId,
+    holding: Holding,
+    is_stopped: bool,
+    now: f64,
+) -> HoldNow {
     let owner = describe_owner(view, association, &holding);
     let Holding {
         hold,
@@ -158,18 +165,20 @@ fn show_hold(view: &View<'_>, association: AssociationId, holding: Holding, now:
         frees_total: 0,
         latest: None,
     };
-    add_frees(view, &mut hold, target.as_ref(), association, (stage, measure), now);
+    add_frees(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
     hold
 }
 
 /// Adds the jobs whose end would free headroom of the limit. Sets `latest` only for limits of one association,
-/// because other associations may take the headroom of a shared one.
+/// because other associations may take the headroom of a shared one. `is_stopped` says whether the queue of the held
+/// job is stopped: then suspended reservations count.
 fn add_frees(
     view: &View<'_>,
     hold: &mut HoldNow,
     target: Option<&Target>,
     association: AssociationId,
     (stage, measure): (Stage, Measure),
+    is_stopped: bool,
     now: f64,
 ) {
     let jobs: Vec<(JobId, Option<f64>)> = match target {
@@ -182,7 +191,7 @@ fn add_frees(
     let mut left = hold.used;
     for (id, by) in jobs {
         let Some(other) = view.ledger.job(id) else { continue };
-        let amount = stage.taken(other, measure);
+        let amount = stage.taken(other, measure, is_stopped);
         let other_queue = other.queue.as_ref().map(QueueName::as_str);
         if amount == 0 || !view.book.site_limits().counts_in(hold.queue.as_ref(), other_queue) {
             continue;

@@ -108,9 +108,12 @@ impl Ledger {
 }
 
 impl Stage {
-    /// Returns how much of `measure` a job counts as under limits on this stage.
-    pub fn taken(self, job: &Job, measure: Measure) -> u64 {
-        let (charged, reserved) = job.footprint().tally.parts(Amount { stage: self, measure }, false);
-        charged.saturating_add(reserved)
+    /// Returns how much of `measure` a job counts as under limits on this stage. A suspended reservation counts if `counts_suspended` is
+    /// true.
+    pub fn taken(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
+        let (amount, tally) = (Amount { stage: self, measure }, job.footprint().tally);
+        let (charged, reserved) = tally.parts(amount, false);
+        let suspended = if counts_suspended { tally.suspended_of(amount) } else { 0 };
+        charged.saturating_add(reserved).saturating_add(suspended)
     }
 }

@@ -88,6 +88,10 @@ fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
         let (waiting, released): (Vec<JobId>, Vec<JobId>) =
             held.into_iter().partition(|id| is_held(id, &host));
         assert_eq!((waiting.len(), released.len()), (1, 1));
+        let hold = why(&host, waiting[0]).holds.remove(0);
+        assert_eq!((hold.used, hold.reserved > 0), (hold.reserved, true));
+        let frees = hold.frees.iter().map(|it| (it.id, it.amount, it.state.as_ref())).collect::<Vec<_>>();
+        assert_eq!(frees, [(released[0], hold.reserved, "sched")]);
         // Only jobs outside stopped queues can take the headroom of a suspended reservation.
         let outside = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
         assert_eq!(host.state(outside), Some(State::Sched));
