@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::ids::{BankName, JobId, UserId};
+use crate::ids::{BankName, UserId};
 use fairshare::accrual::{HalfLife, MAX_TIME, Mode};
 use fairshare::periods::Weights;
 use fairshare::{Builder, Options, Policy, RankError, Shares, TreeError};
@@ -78,13 +78,11 @@ pub struct Leaf {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watermark {
     end: f64,
-    /// The included jobs among those that ended at `end`; `None` if all of these are included.
-    ids: Option<Box<[JobId]>>,
 }
 
 impl Default for Watermark {
     fn default() -> Self {
-        Watermark { end: f64::NEG_INFINITY, ids: None }
+        Watermark { end: f64::NEG_INFINITY }
     }
 }
 
@@ -110,12 +108,7 @@ impl Leaf {
 impl Watermark {
     /// Returns the watermark of a usage that includes all jobs that ended up to `end`, in seconds since the epoch.
     pub fn through(end: f64) -> Watermark {
-        Watermark { end, ids: None }
-    }
-
-    /// Returns the watermark of a usage that includes all jobs that ended before `end`, and the jobs `ids` that ended at `end`.
-    pub fn with_ids(end: f64, ids: &[JobId]) -> Watermark {
-        Watermark { end, ids: Some(ids.into()) }
+        Watermark { end }
     }
 
     /// Returns the time up to which ended jobs are included.
@@ -123,19 +116,14 @@ impl Watermark {
         self.end
     }
 
-    /// Returns true if the usage includes job `id`, which ended at `end`.
-    pub fn covers(&self, end: f64, id: JobId) -> bool {
-        end < self.end || end == self.end && self.ids.as_ref().is_none_or(|ids| ids.contains(&id))
+    /// Returns true if the usage includes the jobs that ended at `end`, and all that ended earlier.
+    pub fn covers(&self, end: f64) -> bool {
+        end <= self.end
     }
 
     /// Returns true if the time is invalid. Minus infinity is valid: no job is included.
     pub(super) fn is_invalid(&self) -> bool {
         self.end.is_nan() || self.end > MAX_TIME
-    }
-
-    /// Returns true if the usage includes all jobs that ended up to `end`.
-    pub(super) fn covers_all(&self, end: f64) -> bool {
-        end == f64::NEG_INFINITY || end < self.end || end == self.end && self.ids.is_none()
     }
 }
 

@@ -173,7 +173,6 @@ fn a_job_that_a_push_covers_counts_once() {
     for (what, mark, pushed, total) in [
         ("nothing", Watermark::default(), 0.0, 500.0),
         ("the first", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
-        ("one of two jobs with the same end", Watermark::with_ids(T0 + 200.0, &[JobId(2)]), 1_300.0, 1_500.0),
         ("all", Watermark::through(T0 + 200.0), 1_500.0, 1_500.0),
         ("a late older push", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
     ] {
@@ -247,7 +246,6 @@ fn the_sum_of_evicted_jobs_is_not_split() {
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
     for (what, mark, pushed, all, total) in [
         ("inside the sum", Watermark::through(T0 + 50.0), 1_150.0, false, 550.0),
-        ("some jobs of its last end", Watermark::with_ids(T0 + 90.0, &[JobId(9)]), 1_450.0, false, 550.0),
         ("the whole sum", Watermark::through(T0 + 90.0), 1_450.0, false, 1_550.0),
         ("beyond the sum", Watermark::through(T0 + 95.0), 1_455.0, false, 1_555.0),
         ("inside again", Watermark::through(T0 + 50.0), 1_150.0, false, 1_555.0),

@@ -68,7 +68,7 @@ fn add_decayed((sum, since): (f64, f64), used: f64, at: f64, half_life: HalfLife
 }
 
 /// The key under which an association is found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// The user id and the bank of its jobs.
     Jobs(UserId, BankName),
@@ -112,7 +112,7 @@ impl UsageEntry {
     /// evicted jobs cannot be split.
     pub fn set_pushed(&mut self, usage: f64, since: f64, counted: Watermark, always: bool) {
         let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
-        if !always && !counted.covers_all(horizon) {
+        if !always && !counted.covers(horizon) {
             return;
         }
         self.base = Base { usage, since, counted };
@@ -170,7 +170,7 @@ impl UsageEntry {
     /// the same in either order. A sum of jobs that were evicted here is never replaced.
     pub fn accepts(&self, evicted: &EvictedUsage) -> bool {
         let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
-        !has_own && !self.base.counted.covers_all(evicted.horizon)
+        !has_own && !self.base.counted.covers(evicted.horizon)
     }
 
     /// Restores the state that [`UsageEntry::evicted`] returned. Removes the ended jobs that the sum includes, and
@@ -268,7 +268,7 @@ impl UsageEntry {
     }
 
     fn covers(&self, job: &Tracked) -> bool {
-        job.run.end().is_some_and(|end| self.base.counted.covers(end, job.id))
+        job.run.end().is_some_and(|end| self.base.counted.covers(end))
     }
 
     /// Returns the time of the last push or end of a job.

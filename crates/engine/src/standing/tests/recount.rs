@@ -60,8 +60,6 @@ fn recount(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f
 struct Pushed {
     /// The last included record of each association, if any.
     last: [Option<Pick>; 5],
-    /// True if the watermark includes, of the jobs that ended at the same time, only that record.
-    alone: bool,
     later: f64,
 }
 
@@ -87,18 +85,13 @@ impl Pushed {
                 let mut counted = Watermark::default();
                 if let Some(last) = last {
                     let end = last.end.expect("ended");
-                    let is_in = |record: &&Record| {
-                        record.end < Some(end)
-                            || record.end == Some(end) && (!self.alone || record.id == last.id)
-                    };
+                    let is_in = |record: &&Record| record.end <= Some(end);
                     let of_jobs = records.iter().filter(|record| record.of == of && record.end.is_some());
                     usage += of_jobs
                         .filter(is_in)
                         .map(|job| job.usage(site.instant, half_life, weights))
                         .sum::<f64>();
-                    let ids = [JobId(last.id)];
-                    counted =
-                        if self.alone { Watermark::with_ids(end, &ids) } else { Watermark::through(end) };
+                    counted = Watermark::through(end);
                 }
                 let (user, bank) = USERS[of];
                 leaf(user, bank, usage, counted)
@@ -133,7 +126,7 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
 
 fn pushed() -> impl Strategy<Value = Pushed> {
     let last = prop::array::uniform5(prop::option::of(any::<Pick>()));
-    (last, any::<bool>(), 0.0..2.0 * DAY).prop_map(|(last, alone, later)| Pushed { last, alone, later })
+    (last, 0.0..2.0 * DAY).prop_map(|(last, later)| Pushed { last, later })
 }
 
 fn acts(restarts: bool) -> impl Strategy<Value = Vec<Act>> {
@@ -209,7 +202,7 @@ proptest! {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
         let mut standing = Standing::new(Retention { jobs: 0, each });
         standing.keep_all_ended(true);
-        let first = Pushed { last: [None; 5], alone: false, later: 0.0 };
+        let first = Pushed { last: [None; 5], later: 0.0 };
         standing.push(first.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
         for record in &records {
             record.report(&mut standing, true);
@@ -284,7 +277,7 @@ proptest! {
         half_life in half_lives(), policy in 0..5usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
     ) {
         let (weights, policy) = (Weights { node: 1.0, core: 0.25, gpu: 0.0 }, Policy::ALL[policy]);
-        let site = Pushed { last: [None; 5], alone: false, later: 0.0 }.site(&records, half_life, weights, policy);
+        let site = Pushed { last: [None; 5], later: 0.0 }.site(&records, half_life, weights, policy);
         let mut standing = Standing::new(Retention::default());
         standing.push(site.clone()).expect("a site");
         let mut reported: Vec<Record> = Vec::new();
