@@ -98,6 +98,7 @@ impl Book {
     }
 
     /// Returns true if a staged push is open.
+    #[cfg(test)]
     pub fn is_staging(&self) -> bool {
         self.staged.is_some()
     }

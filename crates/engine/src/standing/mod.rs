@@ -241,12 +241,6 @@ impl Standing {
         self.site.as_ref().map(|site| site.scale)
     }
 
-    /// Converts a usage in `options` to the units of the tree at `now`, to rank the same tree under another policy.
-    pub fn scaled_options(&self, options: &Options, now: f64) -> Options {
-        let factor = self.site.as_ref().map_or(1.0, |site| site.scale.factor(now));
-        options.scaled(factor)
-    }
-
     /// Returns the earliest watermark of all associations in the tree, or `since` if that is later.
     pub fn earliest_watermark(&self, since: f64) -> f64 {
         let in_tree = self.entries.iter().filter(|entry| entry.leaf.is_some());

@@ -63,20 +63,6 @@ fn pushes_and_refreshes_that_change_something_are_counted() {
 }
 
 #[test]
-fn usages_in_options_are_converted_to_the_units_of_the_tree() {
-    let standing = standing(varied());
-    let scale = standing.scale().expect("pushed");
-    for later in [0.0, DAY, 3.0 * DAY] {
-        let scaled = standing.scaled_options(&varied().options, T0 + later).pbs_min_usage;
-        // The scaled option is constant relative to usages that decay by half in a day.
-        near(scaled, 7.0 * 2f64.powf(later / DAY) * scale.factor(T0));
-    }
-    let none = Standing::default();
-    assert_eq!(none.scaled_options(&varied().options, T0), varied().options);
-    assert!(none.scale().is_none());
-}
-
-#[test]
 fn jobs_are_wanted_since_the_earliest_watermark_in_the_tree() {
     let standing = standing(varied());
     assert_eq!(standing.earliest_watermark(0.0), T0 - 90.0);
