@@ -4,7 +4,7 @@
 //! The jobs must be restored before the push, because the push may leave evicted usage as it is. The export takes many turns: if
 //! jobs are evicted meanwhile, they are in a sum that is exported after them.
 
-use super::usage::UsageEntry;
+use super::usage::{Key, UsageEntry};
 use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
 use crate::ids::{BankName, UserId};
 use fairshare::Ranking;
@@ -163,12 +163,13 @@ impl Standing {
 
     /// Returns the leaves that no job matches, sorted by bank and user name.
     pub fn leaves_without_jobs(&self) -> Vec<Leaf> {
-        let mut keys: Vec<(&(Box<str>, BankName), &u32)> = self.by_name.iter().collect();
-        keys.sort_unstable_by(|((name, bank), _), ((other, of), _)| (bank, name).cmp(&(of, other)));
-        let leaf = |((_, bank), at): (&(Box<str>, BankName), &u32)| {
-            self.leaf_of(self.entries.get(*at as usize)?, None, bank)
+        let leaf = |entry: &UsageEntry| match entry.key.as_ref()? {
+            Key::Jobs(..) => None,
+            Key::Leaf(_, bank) => self.leaf_of(entry, None, bank),
         };
-        keys.into_iter().filter_map(leaf).collect()
+        let mut leaves: Vec<Leaf> = self.entries.iter().filter_map(leaf).collect();
+        leaves.sort_unstable_by(|a, b| (&a.bank, &a.name).cmp(&(&b.bank, &b.name)));
+        leaves
     }
 
     fn leaf_of(&self, entry: &UsageEntry, user: Option<UserId>, bank: &BankName) -> Option<Leaf> {

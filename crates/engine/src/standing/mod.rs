@@ -141,10 +141,7 @@ pub struct Standing {
     free: Vec<u32>,
     /// How often an entry was freed.
     freed: u64,
-    /// The association of each user id and bank of jobs.
-    by_key: FxHashMap<(UserId, BankName), u32>,
-    /// Leaves that no job matches, by user name and bank.
-    by_name: FxHashMap<(Box<str>, BankName), u32>,
+    by_key: FxHashMap<Key, u32>,
     shared_ids: Option<SharedIds>,
     by_id: FxHashMap<JobId, Place>,
     site: Option<Ranked>,
@@ -192,7 +189,7 @@ impl Standing {
     /// Returns the association of a user in a bank, if the tree has it or a job of it is kept.
     pub fn find(&self, user: UserId, bank: &BankName) -> Option<Index> {
         // A name is a reference count, so a clone is cheaper than a map of maps.
-        self.by_key.get(&(user, bank.clone())).copied().map(Index)
+        self.by_key.get(&Key::Jobs(user, bank.clone())).copied().map(Index)
     }
 
     /// Returns the user id and the bank of the jobs that count in an association; `None` for a leaf that no job matches.
@@ -269,54 +266,39 @@ impl Standing {
 
     /// Returns the numbers of associations, of running jobs, and of ended jobs that are kept.
     pub fn counts(&self) -> (usize, usize, usize) {
-        (self.by_key.len() + self.by_name.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
+        (self.by_key.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
     }
 
     fn entry(&self, association: Index) -> Option<&UsageEntry> {
         self.entries.get(association.get()).filter(|entry| entry.key.is_some())
     }
 
-    /// Returns the entry of an association. Adds an entry if it is new.
     fn entry_for_jobs(&mut self, user: UserId, bank: &BankName) -> u32 {
-        let key = (user, bank.clone());
+        self.find_or_add(Key::Jobs(user, bank.clone()))
+    }
+
+    /// Returns the entry of a leaf whose user has the name `name`. Adds an entry if it is new.
+    fn entry_for_leaf(&mut self, leaf: &Leaf, name: &str) -> u32 {
+        let bank = leaf.bank.clone();
+        self.find_or_add(match leaf.user {
+            Some(user) => Key::Jobs(user, bank),
+            None => Key::Leaf(name.into(), bank),
+        })
+    }
+
+    /// Returns the entry of an association. Adds an entry if it is new.
+    fn find_or_add(&mut self, key: Key) -> u32 {
         if let Some(&known) = self.by_key.get(&key) {
             return known;
         }
-        let at = self.add_entry(Key::Jobs(user, bank.clone()));
-        self.by_key.insert(key, at);
-        at
-    }
-
-    /// Returns the entry of a leaf that no job matches. Adds an entry if it is new.
-    fn entry_without_jobs(&mut self, name: &str, bank: &BankName) -> u32 {
-        let key = (name.into(), bank.clone());
-        if let Some(&known) = self.by_name.get(&key) {
-            return known;
-        }
-        let at = self.add_entry(Key::Leaf(name.into(), bank.clone()));
-        self.by_name.insert(key, at);
-        at
-    }
-
-    fn entry_for_leaf(&mut self, leaf: &Leaf) -> u32 {
-        match leaf.user {
-            Some(user) => self.entry_for_jobs(user, &leaf.bank),
-            None => self.entry_without_jobs(&leaf.name, &leaf.bank),
-        }
-    }
-
-    fn add_entry(&mut self, key: Key) -> u32 {
-        let entry = UsageEntry::new(key);
-        let at = match self.free.pop() {
-            Some(at) => at,
-            None => {
-                self.entries.push(UsageEntry::default());
-                self.entries.len() as u32 - 1
-            }
-        };
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(UsageEntry::default());
+            self.entries.len() as u32 - 1
+        });
         if let Some(slot) = self.entries.get_mut(at as usize) {
-            *slot = entry;
+            *slot = UsageEntry::new(key.clone());
         }
+        self.by_key.insert(key, at);
         at
     }
 }

@@ -2,7 +2,6 @@
 //! Replaces the site by a new one: completely or not at all.
 
 use super::staged_site::CompleteSite;
-use super::usage::Key;
 use super::{Bank, Index, Leaf, Ranked, Rules, SharedIds, Site, SiteChange, SiteError, StagedSite, Standing};
 use crate::ids::BankName;
 use fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
@@ -86,10 +85,7 @@ impl Standing {
     fn with_indices(&mut self, mut complete: CompleteSite) -> CompleteSite {
         if complete.freed != self.freed || complete.indices.len() != complete.site.associations.len() {
             let CompleteSite { site, rows, indices, .. } = &mut complete;
-            let entry = |(row, leaf): (usize, &Leaf)| match leaf.user {
-                Some(user) => Index(self.entry_for_jobs(user, &leaf.bank)),
-                None => Index(self.entry_without_jobs(rows.user(row), &leaf.bank)),
-            };
+            let entry = |(row, leaf): (usize, &Leaf)| Index(self.entry_for_leaf(leaf, rows.user(row)));
             *indices = site.associations.iter().enumerate().map(entry).collect();
         }
         complete
@@ -129,7 +125,7 @@ impl Standing {
                 });
                 shared.leaves += 1;
             }
-            *entry = Index(self.entry_without_jobs(name, &leaf.bank));
+            *entry = Index(self.entry_for_leaf(leaf, name));
         }
         // Two rows with the same name and bank may both have become leaves that no job matches.
         let mut seen = HashSet::new();
@@ -168,10 +164,7 @@ impl Standing {
             if !entry.is_needed()
                 && let Some(key) = entry.key.take()
             {
-                match key {
-                    Key::Jobs(user, bank) => self.by_key.remove(&(user, bank)),
-                    Key::Leaf(name, bank) => self.by_name.remove(&(name, bank)),
-                };
+                self.by_key.remove(&key);
                 // The next refresh reports that the fair-share is gone.
                 self.work.note_removed(at as u32, entry.fairshare.take());
                 self.free.push(at as u32);

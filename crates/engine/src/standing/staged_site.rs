@@ -78,7 +78,8 @@ impl StagedSite {
         if self.indices.is_empty() {
             self.freed = standing.freed;
         }
-        self.indices.extend(part.associations.iter().map(|leaf| Index(standing.entry_for_leaf(leaf))));
+        self.indices
+            .extend(part.associations.iter().map(|leaf| Index(standing.entry_for_leaf(leaf, &leaf.name))));
         part.banks.iter().for_each(|bank| bank.add_row(&mut self.rows));
         for leaf in &mut part.associations {
             leaf.add_row(&mut self.rows);
