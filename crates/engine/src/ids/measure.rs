@@ -88,19 +88,16 @@ impl Amount {
     pub const ALL: [Amount; 9] = {
         use Measure::{Cores, Gpus, Jobs, Nodes};
         use Stage::{Running, RunningAndScheduled, Scheduled};
-        const fn of(stage: Stage, measure: Measure) -> Amount {
-            Amount { stage, measure }
-        }
         [
-            of(Running, Jobs),
-            of(Running, Nodes),
-            of(Running, Cores),
-            of(Running, Gpus),
-            of(Scheduled, Jobs),
-            of(RunningAndScheduled, Jobs),
-            of(RunningAndScheduled, Nodes),
-            of(RunningAndScheduled, Cores),
-            of(RunningAndScheduled, Gpus),
+            Amount { stage: Running, measure: Jobs },
+            Amount { stage: Running, measure: Nodes },
+            Amount { stage: Running, measure: Cores },
+            Amount { stage: Running, measure: Gpus },
+            Amount { stage: Scheduled, measure: Jobs },
+            Amount { stage: RunningAndScheduled, measure: Jobs },
+            Amount { stage: RunningAndScheduled, measure: Nodes },
+            Amount { stage: RunningAndScheduled, measure: Cores },
+            Amount { stage: RunningAndScheduled, measure: Gpus },
         ]
     };
 
