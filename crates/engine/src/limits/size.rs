@@ -59,7 +59,7 @@ pub enum Kind {
     Core,
     /// A GPU.
     Gpu,
-    /// Anything else: its count multiplies what is below it.
+    /// Any other kind. Its count multiplies the counts of the resources below it.
     Other,
 }
 
