@@ -6,7 +6,7 @@
 use crate::value::{Members, describe, members};
 use crate::wire::WireError;
 use fairshare::shortened;
-use fairshare_engine::accounts::{Cap, SiteLimit, Target};
+use fairshare_engine::accounts::{Cap, SiteLimit, Target, measures};
 use fairshare_engine::ids::{Amount, Limit, QueueName};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
         limits.push(SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap });
     }
     if limits.is_empty() {
-        return Err(format!("{kind}: no limit is given; known are {}", list_amounts()));
+        return Err(format!("{kind}: no limit is given; known are {}", measures().join(", ")));
     }
     Ok(limits)
 }
@@ -114,14 +114,10 @@ fn read_amount(key: &str, scope: &str) -> Result<Amount, String> {
     }
     let name = shortened(key);
     let unknown = || {
-        let known = list_amounts();
+        let known = measures().join(", ");
         format!("{}: unknown key; known are scope, name, queue, counts, {known}", name.escape_debug())
     };
     Amount::parse(key).ok_or_else(unknown)
-}
-
-fn list_amounts() -> String {
-    Amount::ALL.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
