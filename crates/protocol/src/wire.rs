@@ -20,6 +20,7 @@ use fairshare_engine::ids::{BankName, JobId, ProjectName, UserId};
 use fairshare_engine::standing::{Bank, SitePart};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::ops::RangeInclusive;
 
 /// The reason why a payload is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,44 +208,55 @@ pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<PushPar
     read_part(&object(payload)?, reader)
 }
 
+/// The maximum number of rows on a page.
+const MAX_ROWS: usize = 1000;
 /// The maximum number of held jobs on a page.
 const MAX_HELD: usize = 2000;
 
+/// A request whose payload is optional. A key with the value null counts as missing.
+struct Request<'a>(Members<'a>);
+
+impl<'a> Request<'a> {
+    fn new(payload: Option<&'a str>) -> Result<Self, WireError> {
+        payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text))).map(Request)
+    }
+
+    /// Reads the value of a key. `wanted` describes the valid values.
+    fn read<T>(
+        &self,
+        key: &str,
+        wanted: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, WireError> {
+        let Some(value) = self.0.get(key).filter(|value| value.get() != "null") else { return Ok(None) };
+        let wrong = || WireError::Record(format!("{key}: expected {wanted}, got {}", describe(value)));
+        read(value.get()).map(Some).ok_or_else(wrong)
+    }
+
+    fn read_number(&self, key: &str, range: RangeInclusive<usize>) -> Result<Option<usize>, WireError> {
+        let wanted = format!("an integer from {} to {}", range.start(), range.end());
+        self.read(key, &wanted, |text| text.parse().ok().filter(|number| range.contains(number)))
+    }
+
+    fn read_limit(&self) -> Result<usize, WireError> {
+        Ok(self.read_number("limit", 1..=MAX_ROWS)?.unwrap_or(MAX_ROWS))
+    }
+}
+
 /// Reads `associations`, whose payload is optional.
 pub fn page(payload: Option<&str>) -> Result<PageWanted, WireError> {
-    const MOST: usize = 1000;
-    let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
-    let given = |key: &str| members.get(key).filter(|value| value.get() != "null").copied();
-    let wrong = |key: &str, wanted: &str, found: &RawValue| {
-        WireError::Record(format!("{key}: expected {wanted}, got {}", describe(found)))
-    };
-    let after = given("after").map(|value| {
-        let pair = serde_json::from_str::<(u32, String)>(value.get());
-        pair.map_err(|_| wrong("after", "[userid, bank]", value))
-    });
-    let user = given("user").map(|value| value.get().parse().map_err(|_| wrong("user", "a user id", value)));
-    let limit = given("limit").map_or(Ok(MOST), |value| {
-        let limit = value.get().parse().ok().filter(|limit| (1..=MOST).contains(limit));
-        limit.ok_or_else(|| wrong("limit", &format!("an integer from 1 to {MOST}"), value))
-    });
-    let after = after.transpose()?.map(|(user, bank)| (UserId(user), bank));
-    Ok(PageWanted { after, user: user.transpose()?.map(UserId), most: limit?, most_held: MAX_HELD })
+    let request = Request::new(payload)?;
+    let pair = |text: &str| serde_json::from_str::<(u32, String)>(text).ok();
+    let after = request.read("after", "[userid, bank]", pair)?.map(|(user, bank)| (UserId(user), bank));
+    let user = request.read("user", "a user id", |text| text.parse().ok())?.map(UserId);
+    Ok(PageWanted { after, user, most: request.read_limit()?, most_held: MAX_HELD })
 }
 
 /// Reads `tree`, whose payload is optional. Returns the place of the first leaf, and the maximum number of leaves.
 pub fn tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
-    const MOST: usize = 1000;
-    let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
-    let number = |key: &str, or: usize, range: std::ops::RangeInclusive<usize>| {
-        let Some(value) = members.get(key).filter(|value| value.get() != "null") else { return Ok(or) };
-        let number = value.get().parse().ok().filter(|number| range.contains(number));
-        let (least, most) = (range.start(), range.end());
-        number.ok_or_else(|| {
-            let text = format!("{key}: expected an integer from {least} to {most}, got {}", describe(value));
-            WireError::Record(text)
-        })
-    };
-    Ok((number("after", 0, 0..=u32::MAX as usize)?, number("limit", MOST, 1..=MOST)?))
+    let request = Request::new(payload)?;
+    let after = request.read_number("after", 0..=u32::MAX as usize)?;
+    Ok((after.unwrap_or(0), request.read_limit()?))
 }
 
 /// The jobs whose priorities are requested.
@@ -259,24 +271,14 @@ pub struct PrioritiesWanted {
 
 /// Reads a request for a page of priorities. The payload is optional.
 pub fn prices(payload: Option<&str>) -> Result<PrioritiesWanted, WireError> {
-    const MOST: usize = 1000;
-    let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
-    let given = |key: &str| members.get(key).filter(|value| value.get() != "null").copied();
-    let wrong = |key: &str, wanted: &str, found: &RawValue| {
-        WireError::Record(format!("{key}: expected {wanted}, got {}", describe(found)))
-    };
-    let ids = given("ids").map(|value| {
-        let ids = serde_json::from_str::<Vec<u64>>(value.get()).ok().filter(|ids| ids.len() <= MOST);
-        ids.ok_or_else(|| wrong("ids", &format!("an array of at most {MOST} job ids"), value))
-    });
-    let after =
-        given("after").map(|value| value.get().parse().map_err(|_| wrong("after", "a job id", value)));
-    let most = given("limit").map_or(Ok(MOST), |value| {
-        let limit = value.get().parse().ok().filter(|limit| (1..=MOST).contains(limit));
-        limit.ok_or_else(|| wrong("limit", &format!("an integer from 1 to {MOST}"), value))
-    });
-    let ids = ids.transpose()?.map(|ids| ids.into_iter().map(JobId).collect());
-    Ok(PrioritiesWanted { ids, after: after.transpose()?.map(JobId), most: most? })
+    let request = Request::new(payload)?;
+    let wanted = format!("an array of at most {MAX_ROWS} job ids");
+    let ids = request.read("ids", &wanted, |text| {
+        serde_json::from_str::<Vec<u64>>(text).ok().filter(|ids| ids.len() <= MAX_ROWS)
+    })?;
+    let ids = ids.map(|ids| ids.into_iter().map(JobId).collect());
+    let after = request.read("after", "a job id", |text| text.parse().ok())?.map(JobId);
+    Ok(PrioritiesWanted { ids, after, most: request.read_limit()? })
 }
 
 /// Reads the key `config` of the plugin's load options: a site document without required parts. Unknown options and unknown
