@@ -94,10 +94,10 @@ pub trait Record: Sized {
     /// The fields that a record may lack.
     const OPTIONAL: &'static [Field] = &[];
     /// The keys that identify a record, each with its word for messages.
-    const WHO: &'static [(&'static str, &'static str)];
+    const KEYS: &'static [(&'static str, &'static str)];
 
-    /// Returns the values of the keys in [`Record::WHO`], each with its word.
-    fn who(&self) -> Vec<(&'static str, String)>;
+    /// Returns the values of the keys in [`Record::KEYS`], each with its word.
+    fn key_values(&self) -> Vec<(&'static str, String)>;
 
     /// Returns the reason why no job can match the record, which is then left out; `None` for any other record.
     fn left_out(&self) -> Option<String> {

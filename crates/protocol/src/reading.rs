@@ -78,7 +78,7 @@ impl Reader {
         let first = self.read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
-            let describe = |what: String| describe_fault::<R>(first + at, &what, wire.who());
+            let describe = |what: String| describe_fault::<R>(first + at, &what, wire.key_values());
             let left_out = wire.left_out();
             if let Some(why) = &left_out {
                 *self.left_out.entry(R::ARRAY).or_default() += 1;
@@ -135,7 +135,7 @@ fn read_record<'a, R: Record + Deserialize<'a>>(
     record: &Members<'a>,
 ) -> Result<Object<R>, WireError> {
     let fault = |what: String| {
-        let who = R::WHO.iter().filter_map(|(key, word)| Some((*word, text(record.get(*key)?)?)));
+        let who = R::KEYS.iter().filter_map(|(key, word)| Some((*word, text(record.get(*key)?)?)));
         WireError::Record(describe_fault::<R>(index, &what, who.collect()))
     };
     for Field { key, kind, .. } in R::FIELDS {

@@ -115,9 +115,9 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
         Field::new("usage", Kind::Usage).with_column(Some("job_usage")),
         Field::new("counted_until", Kind::Number).with_column(None),
     ];
-    const WHO: &'static [(&'static str, &'static str)] = &[("userid", "user"), ("bank", "bank")];
+    const KEYS: &'static [(&'static str, &'static str)] = &[("userid", "user"), ("bank", "bank")];
 
-    fn who(&self) -> Vec<(&'static str, String)> {
+    fn key_values(&self) -> Vec<(&'static str, String)> {
         vec![("user", self.userid.to_string()), ("bank", self.bank.as_ref().to_owned())]
     }
 

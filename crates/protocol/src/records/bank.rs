@@ -19,9 +19,9 @@ impl Record for ProjectRecord {
     const ARRAY: &'static str = "projects";
     const TABLE: &'static str = "project_table";
     const FIELDS: &'static [Field] = &[Field::new("project", Kind::Name)];
-    const WHO: &'static [(&'static str, &'static str)] = &[("project", "project")];
+    const KEYS: &'static [(&'static str, &'static str)] = &[("project", "project")];
 
-    fn who(&self) -> Vec<(&'static str, String)> {
+    fn key_values(&self) -> Vec<(&'static str, String)> {
         vec![("project", self.project.clone())]
     }
 
@@ -61,9 +61,9 @@ impl Record for BankRecord {
         Field::new("shares", Kind::Count),
         Field::new("active", Kind::Integer).with_substitute("1"),
     ];
-    const WHO: &'static [(&'static str, &'static str)] = &[("bank", "bank")];
+    const KEYS: &'static [(&'static str, &'static str)] = &[("bank", "bank")];
 
-    fn who(&self) -> Vec<(&'static str, String)> {
+    fn key_values(&self) -> Vec<(&'static str, String)> {
         vec![("bank", self.bank.clone())]
     }
 
@@ -123,9 +123,9 @@ impl Record for FactorRecord {
     const ARRAY: &'static str = "priority_factors";
     const TABLE: &'static str = "priority_factor_weight_table";
     const FIELDS: &'static [Field] = &[Field::new("factor", Kind::Text), Field::new("weight", Kind::Integer)];
-    const WHO: &'static [(&'static str, &'static str)] = &[("factor", "factor")];
+    const KEYS: &'static [(&'static str, &'static str)] = &[("factor", "factor")];
 
-    fn who(&self) -> Vec<(&'static str, String)> {
+    fn key_values(&self) -> Vec<(&'static str, String)> {
         vec![("factor", self.factor.clone())]
     }
 

@@ -58,9 +58,9 @@ impl Record for QueueRecord {
         Field::new("max_nodes", Kind::Integer).with_substitute(UNLIMITED_SQL),
         Field::new("max_cores", Kind::Integer).with_substitute(UNLIMITED_SQL),
     ];
-    const WHO: &'static [(&'static str, &'static str)] = &[("queue", "queue")];
+    const KEYS: &'static [(&'static str, &'static str)] = &[("queue", "queue")];
 
-    fn who(&self) -> Vec<(&'static str, String)> {
+    fn key_values(&self) -> Vec<(&'static str, String)> {
         vec![("queue", self.queue.clone())]
     }
 
