@@ -6,10 +6,9 @@ use super::applying::Applying;
 use super::jobs::{self, Log};
 use super::reading::Reading;
 use super::record::{self, Fault, Group, Manifest, groups_key};
-use super::{ENDED, GROUPS, Known, MANIFEST, Snapshot, State, has_data};
+use super::{ENDED, GROUPS, MANIFEST, Snapshot, State, has_data};
 use crate::jobtap::{self, Found, LogLevel};
 use fairshare_engine::engine::Engine;
-use std::collections::HashSet;
 
 /// The lists that a record is read by, as they come in.
 #[derive(Default)]
@@ -44,7 +43,7 @@ impl Snapshot {
     fn listed(&mut self, has_data: bool) -> Vec<(u64, String)> {
         let State::AskingLists(lists) = std::mem::take(&mut self.state) else { return Vec::new() };
         let (texts, groups) = (lists.jobs.unwrap_or_default(), lists.groups.unwrap_or_default());
-        self.known.have(jobs::keys(&texts).chain(groups.iter().flat_map(Group::keys)));
+        self.known.extend(jobs::keys(&texts).chain(groups.iter().flat_map(Group::keys)));
         // Without jobs that ended there is nothing that would add to a push.
         self.is_late &= !texts.is_empty();
         if self.is_on != Some(true) || has_data && !self.is_late {
@@ -67,7 +66,7 @@ impl Snapshot {
             (State::Asking, Found::Text(text)) if number == MANIFEST => {
                 match Manifest::read(text, jobtap::own_user()) {
                     Ok(manifest) => {
-                        self.known = Known::Texts(manifest.keys().collect());
+                        (self.known, self.is_foreign) = (manifest.keys().collect(), false);
                         let groups = groups_key(&manifest.groups);
                         self.state = State::AskingLists(Lists { manifest, ..Lists::default() });
                         Ok(vec![(ENDED, jobs::list_key()), (GROUPS, groups)])
@@ -109,7 +108,8 @@ impl Snapshot {
 
     /// Refuses the snapshot as a whole.
     pub(super) fn refuse(&mut self, fault: &str) -> Vec<Action> {
-        (self.state, self.known) = (State::Idle, Known::Foreign(HashSet::new()));
+        (self.state, self.is_foreign) = (State::Idle, true);
+        self.known.clear();
         let what = if std::mem::take(&mut self.is_late) {
             "jobs that ended before the push that came first are not added to it, but for those that job-list knows"
         } else {

@@ -27,7 +27,6 @@ mod applying;
 mod changes;
 mod found;
 mod jobs;
-mod known;
 mod lines;
 mod parsing;
 mod reading;
@@ -44,9 +43,9 @@ use fairshare::shortened;
 use fairshare_engine::engine::{self, Engine};
 use found::Lists;
 use jobs::Log;
-use known::Known;
 use reading::Reading;
 use record::{ROOT, manifest_key};
+use std::collections::HashSet;
 use writing::{Before, JOBS_PAGE, PAGE, Then, Wants, Writing};
 
 /// The number of the look-up of the manifest. The numbers of chunks are smaller.
@@ -75,7 +74,9 @@ pub(super) struct Snapshot {
     is_on: Option<bool>,
     state: State,
     /// The keys of our chunks in the KVS.
-    known: Known,
+    known: HashSet<String>,
+    /// The KVS holds a foreign or damaged snapshot, which the next snapshot removes.
+    is_foreign: bool,
     /// A commit failed, so it is unknown which of its changes were made.
     doubts: bool,
     /// The data in force have to be written.
@@ -172,7 +173,7 @@ impl Snapshot {
     /// Begins the next work after the last has ended: to remove the snapshot, to write it, or to wait for jobs that end.
     fn next(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
         let is_stale = self.is_on == Some(false) || has_data(engine) && !self.is_whole && !self.is_given;
-        if is_stale && !self.known.is_nothing() {
+        if is_stale && self.has_chunks() {
             self.state = State::Removing;
             return vec![Action::Write(vec![(ROOT.to_owned(), None)])];
         }
@@ -188,20 +189,25 @@ impl Snapshot {
         // All jobs that ended so far are among those that the new snapshot reads from the engine.
         engine.news().clear();
         let before = match self.doubts {
-            _ if self.known.is_foreign() => Before::Foreign,
+            _ if self.is_foreign => Before::Foreign,
             true => Before::Doubtful,
             false => Before::Ours,
         };
         let view = engine.view();
         let (generation, rest) = (view.generation(), engine::site_document(&view));
-        let writing = Writing::new(generation, jobtap::own_user(), now, &rest, before, self.known.keys());
+        let writing = Writing::new(generation, jobtap::own_user(), now, &rest, before, &self.known);
         self.state = State::Writing(Box::new(writing));
         vec![Action::StepIn(0.0)]
     }
 
     /// Returns true if jobs that ended are added to the snapshot.
     fn adds_ended(&self) -> bool {
-        self.is_on == Some(true) && self.is_whole && !self.known.is_nothing()
+        self.is_on == Some(true) && self.is_whole && self.has_chunks()
+    }
+
+    /// Returns true if the KVS holds a snapshot, or a part of one.
+    fn has_chunks(&self) -> bool {
+        self.is_foreign || !self.known.is_empty()
     }
 
     /// Takes the next step of the work.
@@ -222,11 +228,11 @@ impl Snapshot {
                     Wants::AsPushed => writing.as_pushed(engine::as_pushed(&view)),
                     Wants::Page(after, as_pushed) => {
                         let page = engine::associations_page(&view, after, PAGE, as_pushed);
-                        writing.page(&page, known.keys())
+                        writing.page(&page, known)
                     }
                     Wants::Jobs(first) => {
                         let page = engine::uncovered(&view, first, JOBS_PAGE);
-                        writing.ended(page, known.keys())
+                        writing.ended(page, known)
                     }
                 };
                 self.write_on(then)
@@ -262,7 +268,7 @@ impl Snapshot {
                 if let State::Writing(writing) = std::mem::take(&mut self.state) {
                     self.log = writing.into_log();
                 }
-                (self.known, self.doubts, self.panics) = (Known::Texts(keys), false, 0);
+                (self.known, self.doubts, self.panics) = (keys, false, 0);
                 vec![Action::Next]
             }
         }
@@ -276,21 +282,26 @@ impl Snapshot {
         if let Err(fault) = outcome {
             return self.not_written(&fault);
         }
-        let Snapshot { state, known, .. } = self;
+        let Snapshot { state, known, is_foreign, .. } = self;
         match state {
             State::Removing => {
-                (self.state, self.known) = (State::Idle, Known::default());
+                known.clear();
+                (*state, *is_foreign) = (State::Idle, false);
                 vec![Action::Next]
             }
             State::Adding { there, gone } => {
-                known.lose(gone);
-                known.have(std::mem::take(there).into_iter());
+                for key in gone {
+                    known.remove(key);
+                }
+                known.extend(std::mem::take(there));
                 self.state = State::Idle;
                 vec![Action::Next]
             }
             State::Writing(writing) => {
-                known.have(writing.keys().iter().cloned());
-                let then = writing.go_on(known.keys());
+                // The first batch removed a foreign snapshot.
+                *is_foreign = false;
+                known.extend(writing.keys().iter().cloned());
+                let then = writing.go_on(known);
                 self.write_on(then)
             }
             _ => Vec::new(),
