@@ -59,18 +59,7 @@ pub(super) struct Manifest {
     pub log: Vec<String>,
     /// A sum of format 2.
     #[serde(default, skip_serializing)]
-    reckoned: Ignored,
-}
-
-/// A value that is not read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(from = "IgnoredAny")]
-struct Ignored;
-
-impl From<IgnoredAny> for Ignored {
-    fn from(_: IgnoredAny) -> Ignored {
-        Ignored
-    }
+    reckoned: IgnoredAny,
 }
 
 /// Returns true if the plugin reads this format.
