@@ -20,8 +20,8 @@ const MAX_BYTES: usize = 512 << 10;
 /// In place of a fair-share that is what the tree makes of the usages.
 const RECKONED: &str = "=";
 
-/// A text with its hash.
-pub(super) type Text = (String, String);
+/// A complete group with its chunks: limits, fair-shares, usages.
+pub(super) type Complete = (Group, [String; 3]);
 
 /// What is written of an association.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,13 +37,6 @@ pub(super) struct Line {
 pub(super) struct Numbers {
     pub fairshare: String,
     pub usage: String,
-}
-
-/// A group that is complete, and its texts.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Complete {
-    pub group: Group,
-    pub texts: Vec<Text>,
 }
 
 /// Puts lines into groups.
@@ -96,20 +89,9 @@ impl Cutter {
             return None;
         }
         self.records = 0;
-        let mut texts = Vec::new();
-        let mut taken = |text: &mut String| {
-            let text = std::mem::take(text);
-            let sum = hash(&text);
-            texts.push((sum.clone(), text));
-            sum
-        };
-        let group = Group {
-            first: self.first,
-            limits: taken(&mut self.limits),
-            fairshares: taken(&mut self.fairshares),
-            usages: taken(&mut self.usages),
-        };
-        Some(Complete { group, texts })
+        let chunks = [&mut self.limits, &mut self.fairshares, &mut self.usages].map(std::mem::take);
+        let [limits, fairshares, usages] = chunks.each_ref().map(|chunk| hash(chunk));
+        Some((Group { first: self.first, limits, fairshares, usages }, chunks))
     }
 }
 

@@ -83,9 +83,10 @@ impl Group {
         [&self.limits, &self.fairshares, &self.usages]
     }
 
-    /// Returns the keys of its chunks: limits, fair-shares, usages.
+    /// Returns the keys of its chunks: limits, fair-shares, usages. The directory of its own keeps the directories small that most
+    /// pushes change.
     pub(super) fn keys(&self) -> [String; 3] {
-        self.hashes().map(|hash| group_key(self.first, hash))
+        self.hashes().map(|hash| format!("{ROOT}.base.u{}.{hash}", self.first))
     }
 }
 
@@ -179,11 +180,6 @@ pub(super) fn groups_key(hash: &str) -> String {
 /// Returns the key of a chunk of the log of format 2.
 fn log_key(hash: &str) -> String {
     format!("{ROOT}.log.{hash}")
-}
-
-/// Returns the key of a chunk of a group. The directory of its own keeps the directories small that most pushes change.
-pub(super) fn group_key(first: u32, hash: &str) -> String {
-    format!("{ROOT}.base.u{first}.{hash}")
 }
 
 fn is_hash(hash: &str) -> bool {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is about no association, as parts of a push.
 
-use super::lines::Text;
-use super::record::hash;
 use fairshare_engine::accounts::ZeroScore;
 use fairshare_engine::engine::Rest;
 use fairshare_engine::ids::ProjectName;
@@ -19,7 +17,7 @@ use serde_json::{Map, Value, json};
 const AT_ONCE: usize = 500;
 
 /// Each text is a part of a push. What moves with each push is in the last one.
-pub(super) fn texts(rest: &Rest) -> Vec<Text> {
+pub(super) fn texts(rest: &Rest) -> Vec<String> {
     let zero_score = match rest.config.zero_score {
         ZeroScore::Hold => "hold",
         ZeroScore::Floor => "floor",
@@ -44,8 +42,7 @@ pub(super) fn texts(rest: &Rest) -> Vec<Text> {
         arrays(LIMITS, rest.limits.iter().map(limits::record).collect());
     }
     parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree(rule)})));
-    let texts = parts.into_iter().map(|part| part.to_string());
-    texts.map(|text| (hash(&text), text)).collect()
+    parts.iter().map(Value::to_string).collect()
 }
 
 fn json(record: &impl Serialize) -> Value {

@@ -376,7 +376,7 @@ fn the_snapshot_holds_the_text_that_older_versions_wrote() {
         banks: vec![(("A".into(), 0.0), Some(bank)), (("B".into(), 1.5), None)],
         ..no_rest()
     };
-    let texts: Vec<String> = super::rest::texts(&rest).into_iter().map(|(_, text)| text).collect();
+    let texts: Vec<String> = super::rest::texts(&rest);
     assert_eq!(
         texts[1..],
         [

@@ -3,9 +3,7 @@
 
 use super::jobs::{self, Log};
 use super::lines::{Complete, Cutter, Line};
-use super::record::{
-    Group, Manifest, ROOT, group_key, groups_key, hash, list_of_groups, manifest_key, rest_key,
-};
+use super::record::{Group, Manifest, ROOT, groups_key, hash, list_of_groups, manifest_key, rest_key};
 use super::rest;
 use fairshare_engine::engine::{Kept, Rest};
 use fairshare_engine::ids::{BankName, UserId};
@@ -107,7 +105,8 @@ impl Writing {
             is_complete: false,
             is_last: false,
         };
-        for (hash, text) in rest::texts(rest) {
+        for text in rest::texts(rest) {
+            let hash = hash(&text);
             writing.put(rest_key(&hash), text, known);
             writing.manifest.rest.push(hash);
         }
@@ -214,9 +213,9 @@ impl Writing {
     }
 
     fn group(&mut self, complete: Option<Complete>, known: &HashSet<String>) {
-        let Some(Complete { group, texts }) = complete else { return };
-        for (hash, text) in texts {
-            self.put(group_key(group.first, &hash), text, known);
+        let Some((group, chunks)) = complete else { return };
+        for (key, chunk) in group.keys().into_iter().zip(chunks) {
+            self.put(key, chunk, known);
         }
         self.groups.push(group);
     }
