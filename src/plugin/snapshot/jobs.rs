@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Ended jobs that no push covers yet, as lines of texts: a text that is full stays as it is, the last one grows.
 
-use super::record::{FORMAT, Fault, ROOT, hash, is_read};
+use super::record::{FORMAT, Fault, ROOT, hash, is_read, with_hash, without_hash};
 use super::writing::Changes;
 use fairshare::periods::Resources;
 use fairshare_engine::ids::{JobId, UserId};
@@ -91,19 +91,14 @@ impl Log {
             self.written = last;
         }
         let texts = self.full.iter().chain(&self.written).cloned().collect();
-        let list = serde_json::to_string(&List { format: FORMAT, owner, texts }).unwrap_or_default();
-        changes.push((list_key(), Some(format!("{}\n{list}", hash(&list)))));
+        changes.push((list_key(), Some(with_hash(&List { format: FORMAT, owner, texts }))));
         changes
     }
 }
 
 /// The hashes and keys of the texts that a list names.
 pub(super) fn listed(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
-    let damaged = || "the list of ended jobs is damaged".to_owned();
-    let (sum, json) = text.split_once('\n').ok_or_else(damaged)?;
-    if hash(json) != sum {
-        return Err(damaged());
-    }
+    let json = without_hash("the list of ended jobs", text)?;
     let list: List = serde_json::from_str(json)
         .map_err(|error| format!("the list of ended jobs can't be read: {error}"))?;
     if !is_read(list.format) || list.owner != owner || list.texts.len() > MAX_LINES {

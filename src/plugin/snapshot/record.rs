@@ -98,21 +98,12 @@ impl Manifest {
         Manifest { format: FORMAT, owner, at, ..Manifest::default() }
     }
 
-    /// Returns the value to write: the hash of the JSON text on a line, then that text.
-    pub(super) fn text(&self) -> String {
-        let json = serde_json::to_string(self).unwrap_or_default();
-        format!("{}\n{json}", hash(&json))
-    }
-
     /// Reads a manifest that was written for `owner`.
     pub(super) fn read(text: &str, owner: u32) -> Result<Manifest, Fault> {
         if text.len() > MAX_TEXTS * 40 {
             return Err(format!("the manifest has {} bytes", text.len()));
         }
-        let (sum, json) = text.split_once('\n').ok_or("the manifest is none")?;
-        if hash(json) != sum {
-            return Err("the manifest is damaged".to_owned());
-        }
+        let json = without_hash("the manifest", text)?;
         /// The first key of every format.
         #[derive(Deserialize)]
         struct Beginning {
@@ -134,9 +125,7 @@ impl Manifest {
         if manifest.rest.is_empty() {
             return Err("it has no texts".to_owned());
         }
-        if let Some(strange) = manifest.hashes().find(|hash| !is_hash(hash)) {
-            return Err(format!("\"{}\" is no hash", super::shortened(strange).escape_debug()));
-        }
+        check_hashes(manifest.hashes())?;
         Ok(manifest)
     }
 
@@ -161,9 +150,7 @@ pub(super) fn groups(key: &str, text: &str) -> Result<Vec<Group>, Fault> {
     check(key, text)?;
     let groups: Vec<Group> =
         serde_json::from_str(text).map_err(|error| format!("the list of groups can't be read: {error}"))?;
-    if let Some(strange) = groups.iter().flat_map(Group::hashes).find(|hash| !is_hash(hash)) {
-        return Err(format!("\"{}\" is no hash", super::shortened(strange).escape_debug()));
-    }
+    check_hashes(groups.iter().flat_map(Group::hashes))?;
     Ok(groups)
 }
 
@@ -182,8 +169,25 @@ fn log_key(hash: &str) -> String {
     format!("{ROOT}.log.{hash}")
 }
 
-fn is_hash(hash: &str) -> bool {
-    hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+fn check_hashes<'a>(mut hashes: impl Iterator<Item = &'a String>) -> Result<(), Fault> {
+    let is_hash =
+        |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    match hashes.find(|hash| !is_hash(hash)) {
+        Some(strange) => Err(format!("\"{}\" is no hash", super::shortened(strange).escape_debug())),
+        None => Ok(()),
+    }
+}
+
+/// Returns a list as a chunk whose key has no hash: the hash of the JSON text on a line, then that text.
+pub(super) fn with_hash(list: &impl Serialize) -> String {
+    let json = serde_json::to_string(list).unwrap_or_default();
+    format!("{}\n{json}", hash(&json))
+}
+
+/// Returns the JSON text of a chunk of [`with_hash`]. `name` names the chunk in an error.
+pub(super) fn without_hash<'a>(name: &str, chunk: &'a str) -> Result<&'a str, Fault> {
+    let json = chunk.split_once('\n').filter(|(sum, json)| hash(json) == *sum).map(|(_, json)| json);
+    json.ok_or_else(|| format!("{name} is damaged"))
 }
 
 /// Checks that `text` has the hash in `key`.

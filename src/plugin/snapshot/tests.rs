@@ -264,7 +264,7 @@ proptest! {
         let mut manifest = Manifest::new(7, 1.5e9);
         manifest.rest.push(hash("x"));
         manifest.groups = hash("y");
-        let text = manifest.text();
+        let text = record::with_hash(&manifest);
         prop_assert_eq!(Manifest::read(&text, 7), Ok(manifest));
         prop_assert!(Manifest::read(&text, 8).unwrap_err().contains("user 7"));
         let at = at.index(text.len());

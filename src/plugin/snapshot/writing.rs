@@ -3,7 +3,9 @@
 
 use super::jobs::{self, Log};
 use super::lines::{Complete, Cutter, Line};
-use super::record::{Group, Manifest, ROOT, groups_key, hash, list_of_groups, manifest_key, rest_key};
+use super::record::{
+    Group, Manifest, ROOT, groups_key, hash, list_of_groups, manifest_key, rest_key, with_hash,
+};
 use super::rest;
 use fairshare_engine::engine::{Kept, Rest};
 use fairshare_engine::ids::{BankName, UserId};
@@ -203,7 +205,7 @@ impl Writing {
         let gone: BTreeSet<String> = gone.collect();
         changes.extend(gone.into_iter().map(|key| (key, None)));
         changes.push((jobs::list_key(), self.list.take()));
-        changes.push((manifest_key(), Some(self.manifest.text())));
+        changes.push((manifest_key(), Some(with_hash(&self.manifest))));
         Then::Write(changes)
     }
 
