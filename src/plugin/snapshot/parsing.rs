@@ -53,49 +53,34 @@ impl Parsing {
     pub(super) fn step(&mut self, it: &Reading) -> Result<bool, Fault> {
         let at = self.at;
         self.at += 1;
-        let is_over = match &mut self.stage {
+        let next = match &mut self.stage {
             Stage::Rest => match it.rest(at)? {
-                Some(text) => self.part(text, Vec::new()).map(|()| false)?,
-                None => true,
+                Some(text) => return self.part(text, Vec::new()).map(|()| false),
+                None => Stage::Log,
             },
             Stage::Log => match it.log(at)? {
-                Some(text) => self.patches.read(text).map(|()| false)?,
-                None => true,
+                Some(text) => return self.patches.read(text).map(|()| false),
+                None => Stage::Groups,
             },
             Stage::Groups => match it.group(at)? {
-                Some(texts) => self.group(texts).map(|()| false)?,
-                None => true,
+                Some(texts) => return self.group(texts).map(|()| false),
+                None => Stage::Come,
             },
-            Stage::Come => {
-                let come = self.patches.come(MAX_RECORDS)?;
-                if come.is_empty() { true } else { self.associations(&come).map(|()| false)? }
+            Stage::Come => match self.patches.come(MAX_RECORDS)?.as_slice() {
+                [] => Stage::Reckon,
+                come => return self.associations(come).map(|()| false),
+            },
+            Stage::Reckon if self.parts.iter().any(|part| part.reckoned.contains(&true)) => {
+                Stage::Fill(Box::new(self.reckon()?))
             }
-            Stage::Reckon => {
-                let is_wanted = self.parts.iter().any(|part| part.reckoned.contains(&true));
-                if is_wanted {
-                    let (standing, as_pushed) = self.reckon()?;
-                    (self.stage, self.at) = (Stage::Fill(Box::new((standing, as_pushed))), 0);
-                    return Ok(false);
-                }
-                self.stage = Stage::Done;
-                false
-            }
+            Stage::Reckon => Stage::Done,
             Stage::Fill(tree) => match self.parts.get_mut(at) {
-                Some(part) => part.fill(&tree.0, &tree.1).map(|()| false)?,
-                None => true,
+                Some(part) => return part.fill(&tree.0, &tree.1).map(|()| false),
+                None => Stage::Done,
             },
             Stage::Done => return self.is_right(it).map(|()| true),
         };
-        if is_over {
-            self.at = 0;
-            self.stage = match self.stage {
-                Stage::Rest => Stage::Log,
-                Stage::Log => Stage::Groups,
-                Stage::Groups => Stage::Come,
-                Stage::Come => Stage::Reckon,
-                _ => Stage::Done,
-            };
-        }
+        (self.stage, self.at) = (next, 0);
         Ok(false)
     }
 
