@@ -226,12 +226,13 @@ impl Jobtap for MfPriority {
     }
 
     fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
-        self.advance_snapshot(host, |snapshot, _| snapshot.written(outcome));
+        self.advance_snapshot(host, |snapshot, _| snapshot.note_commit(outcome));
     }
 
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
         if number != SITE_RESOURCES.1 {
-            return self.advance_snapshot(host, |snapshot, engine| snapshot.found(engine, number, found));
+            return self
+                .advance_snapshot(host, |snapshot, engine| snapshot.note_reply(engine, number, found));
         }
         let nodes = match found {
             Found::Text(text) => resources::count_site_nodes(text),

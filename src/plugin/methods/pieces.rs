@@ -46,7 +46,7 @@ pub fn answer(
     // The data are in force, even if Flux refused an effect.
     plugin.updated.set(Some(SystemTime::now()));
     plugin.pieces.add(plugin.engine.view(|view| view.latest_difference()).ok_or_else(busy)?);
-    plugin.advance_snapshot(host, |snapshot, _| snapshot.data_came(false));
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(false));
     carried_out
         .map_err(|refused| error(refused.errno, format!("the data are in force, but: {}", refused.text)))?;
     Ok(None)

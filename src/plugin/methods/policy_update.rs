@@ -31,7 +31,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
     if let Ok(mut parts) = plugin.parts.try_borrow_mut() {
         parts.end("a policy_update in one message took its place");
     }
-    plugin.advance_snapshot(host, |snapshot, _| snapshot.step_aside());
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
     put_in_force(plugin, host, Event::Policy(policy, site))
 }
 
@@ -48,7 +48,7 @@ pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, even
     log_push(host.plugin(), "policy", generation, difference);
     plugin.pieces.take();
     plugin.updated.set(Some(SystemTime::now()));
-    plugin.advance_snapshot(host, |snapshot, _| snapshot.data_came(true));
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(true));
     done.map_err(|refused| {
         let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
         error(refused.errno, text)

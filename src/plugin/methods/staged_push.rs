@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 1 << 20;
 pub fn begin(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let beginning =
         wire::policy_begin(payload).map_err(|fault| refuse(host.plugin(), "policy_begin", &fault))?;
-    plugin.advance_snapshot(host, |snapshot, _| snapshot.step_aside());
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
     plugin.effect(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
     plugin.costs.note(PushStep::Begin);
     let expires = beginning.expires;

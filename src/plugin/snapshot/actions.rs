@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What [`Snapshot`] has the plugin do. The plugin does so when no borrow is alive, because Flux may call back.
+//! The actions that [`Snapshot`] returns. The plugin carries them out when no borrow is alive, because Flux may call back.
 
 use super::Snapshot;
 use super::applying::Applying;
@@ -10,15 +10,15 @@ use fairshare_engine::engine::{Engine, Event, Timer};
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
-/// One action. Actions are carried out in order.
+/// An action. The plugin carries out actions in order.
 pub(in crate::plugin) enum Action {
     /// Commits changes to the KVS.
     Write(Changes),
-    /// Looks a key up in the KVS. The answer has the number.
+    /// Looks a key up in the KVS. The reply has this number.
     LookUp(u64, String),
-    /// Ignores the answers of the KVS that have not come.
-    ForgetErrands,
-    /// Takes the next step after so many seconds.
+    /// Cancels the pending requests to the KVS.
+    CancelRequests,
+    /// Does the next step after this number of seconds.
     StepIn(f64),
     /// Begins the next work, if there is any.
     Next,
@@ -26,12 +26,12 @@ pub(in crate::plugin) enum Action {
     Feed(Box<Event<'static>>),
     /// Puts the staged snapshot in force.
     Commit(Box<Applying>),
-    /// Drops what is staged.
+    /// Drops all staged parts.
     Abort,
-    /// Drops what is staged of the snapshot; what is staged of an open push stays.
+    /// Drops the staged parts unless they belong to an open push.
     Unstage,
-    /// The data in force are as of this time.
-    Updated(Option<SystemTime>),
+    /// Sets the time of the data in force.
+    SetUpdated(Option<SystemTime>),
     Log(LogLevel, String),
 }
 
@@ -41,7 +41,7 @@ impl MfPriority {
         self.parts.try_borrow().is_ok_and(|parts| parts.is_open())
     }
 
-    /// Has `decide` change the state of the snapshot, and carries out the actions that it returns.
+    /// Calls `decide`, which may change the state of the snapshot, and carries out the actions that it returns.
     pub(in crate::plugin) fn advance_snapshot(
         &self,
         host: Host<'_, Self>,
@@ -49,8 +49,8 @@ impl MfPriority {
     ) {
         let mut todo = VecDeque::from(self.decide_snapshot(decide));
         while let Some(action) = todo.pop_front() {
-            // What follows from an action comes before the actions after it.
-            let next = self.act(host, action);
+            // The actions that follow from an action precede the remaining ones.
+            let next = self.carry_out_action(host, action);
             next.into_iter().rev().for_each(|action| todo.push_front(action));
         }
     }
@@ -60,25 +60,26 @@ impl MfPriority {
         self.engine.decide(|engine| decide(&mut snapshot, engine)).unwrap_or_default()
     }
 
-    /// Carries out an action, and returns what follows from it.
-    fn act(&self, host: Host<'_, Self>, action: Action) -> Vec<Action> {
+    /// Carries out an action, and returns the actions that follow from it.
+    fn carry_out_action(&self, host: Host<'_, Self>, action: Action) -> Vec<Action> {
         match action {
             Action::Write(changes) => host.write(&changes),
             Action::LookUp(number, key) => host.look_up(&key, number, Patience::Now),
-            Action::ForgetErrands => host.forget_errands(),
+            Action::CancelRequests => host.forget_errands(),
             Action::StepIn(seconds) => host.restart(Timer::Remember.index(), seconds),
             Action::Next => {
                 let now = host.now();
-                return self.decide_snapshot(|snapshot, engine| snapshot.next(engine, now));
+                return self.decide_snapshot(|snapshot, engine| snapshot.begin_next(engine, now));
             }
             Action::Feed(event) => {
                 let outcome = self.drive(host, None, *event);
-                return self.decide_snapshot(|snapshot, _| snapshot.fed(outcome.is_ok()));
+                return self.decide_snapshot(|snapshot, _| snapshot.note_fed_part(outcome.is_ok()));
             }
             Action::Commit(applying) => {
                 let _ = self.drive(host, None, Event::PolicyCommit);
                 let fault = self.rejected.take();
-                return self.decide_snapshot(|snapshot, engine| snapshot.committed(engine, *applying, fault));
+                return self
+                    .decide_snapshot(|snapshot, engine| snapshot.note_applied(engine, *applying, fault));
             }
             Action::Abort => drop(self.drive(host, None, Event::PolicyAbort)),
             Action::Unstage => {
@@ -86,7 +87,7 @@ impl MfPriority {
                     let _ = self.drive(host, None, Event::PolicyAbort);
                 }
             }
-            Action::Updated(at) => self.updated.set(at),
+            Action::SetUpdated(at) => self.updated.set(at),
             Action::Log(level, text) => self.logger.log(level, &format!("mf_priority: {text}")),
         }
         Vec::new()

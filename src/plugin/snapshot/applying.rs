@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A record that was read whole is put in force: taken apart first, and then part by part, as a push is.
+//! Puts a snapshot in force after all its chunks are read: parses the chunks, then passes them to the engine as a staged push.
 
 use super::actions::Action;
 use super::parsing::{Parsing, Part};
@@ -11,13 +11,13 @@ use crate::plugin::counted;
 use fairshare_engine::engine::{Engine, Event};
 use std::time::{Duration, SystemTime};
 
-/// A record on its way.
+/// A snapshot that is being put in force.
 #[derive(Default)]
 pub(in crate::plugin) struct Applying {
     reading: Reading,
     parsing: Parsing,
     stage: Stage,
-    /// Texts of ended jobs of which the sums were told.
+    /// The number of chunks of ended jobs whose evicted usages the engine has.
     sums: usize,
 }
 
@@ -25,19 +25,19 @@ pub(in crate::plugin) struct Applying {
 enum Stage {
     #[default]
     Parsing,
-    /// The next text of ended jobs.
+    /// The index of the next chunk of ended jobs.
     Jobs(usize),
     Begin,
     Parts(std::vec::IntoIter<Part>),
 }
 
-/// What is to be done next.
+/// The next step.
 enum Next {
-    /// Go on in the next turn.
+    /// Continues in the next turn.
     Later,
     Feed(Box<Event<'static>>),
     Commit,
-    /// No more of it is wanted.
+    /// Ends the work, because the push that came first takes precedence.
     Done,
 }
 
@@ -46,18 +46,18 @@ impl Applying {
         Applying { reading, ..Applying::default() }
     }
 
-    /// Applies it from its first part.
-    pub(super) fn rewind(&mut self) {
+    /// Starts again from the first part.
+    pub(super) fn restart(&mut self) {
         *self = Applying::new(std::mem::take(&mut self.reading));
     }
 
-    pub(super) fn has_jobs_to_tell(&self) -> bool {
+    pub(super) fn has_unapplied_jobs(&self) -> bool {
         matches!(self.stage, Stage::Parsing | Stage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
-    /// `is_late`: a push came first. Then no more is taken than what ended: first all sums of what was given up, since refreshes go
-    /// on meanwhile, which give up more where many jobs are told one by one.
-    fn next(&mut self, is_late: bool) -> Result<Next, Fault> {
+    /// Does the next step. `is_late` means that a push came first: then the engine gets only ended jobs. It gets all evicted usages before
+    /// them, because a refresh between two chunks of ended jobs may evict more jobs.
+    fn next_step(&mut self, is_late: bool) -> Result<Next, Fault> {
         match &mut self.stage {
             Stage::Parsing if is_late => {
                 self.stage = Stage::Jobs(0);
@@ -71,16 +71,17 @@ impl Applying {
                 Ok(Next::Later)
             }
             Stage::Jobs(at) => {
-                if is_late && let Some(text) = self.reading.text_of_jobs(self.sums)? {
+                if is_late && let Some(chunk) = self.reading.jobs_chunk(self.sums)? {
                     self.sums += 1;
-                    return Ok(Next::Feed(Box::new(Event::Recalled(Vec::new(), jobs::read(text)?.1))));
+                    let (_, sums) = jobs::read_chunk(chunk)?;
+                    return Ok(Next::Feed(Box::new(Event::Recalled(Vec::new(), sums))));
                 }
-                let Some(text) = self.reading.text_of_jobs(*at)? else {
+                let Some(chunk) = self.reading.jobs_chunk(*at)? else {
                     self.stage = Stage::Begin;
                     return Ok(Next::Later);
                 };
                 *at += 1;
-                let (ended, sums) = jobs::read(text)?;
+                let (ended, sums) = jobs::read_chunk(chunk)?;
                 let sums = if self.sums < *at { sums } else { Vec::new() };
                 self.sums = self.sums.max(*at);
                 Ok(Next::Feed(Box::new(Event::Recalled(ended, sums))))
@@ -98,10 +99,10 @@ impl Applying {
 }
 
 impl Snapshot {
-    /// Applies the next part.
+    /// Passes the next part to the engine.
     pub(super) fn apply(&mut self, engine: &Engine) -> Vec<Action> {
         let State::Applying(applying) = &mut self.state else { return Vec::new() };
-        match applying.next(self.is_late) {
+        match applying.next_step(self.is_late) {
             Ok(Next::Later) => vec![Action::StepIn(0.0)],
             Ok(Next::Feed(event)) => vec![Action::Feed(event)],
             Ok(Next::Done) => {
@@ -109,28 +110,28 @@ impl Snapshot {
                 vec![Action::Next, Action::StepIn(0.0)]
             }
             Ok(Next::Commit) => match (engine.view().lacks(), std::mem::take(&mut self.state)) {
-                (Some(array), _) => self.give_up(&format!("it lacks {array}")),
+                (Some(array), _) => self.abort_applying(&format!("it lacks {array}")),
                 (None, State::Applying(applying)) => vec![Action::Commit(applying)],
                 (None, _) => Vec::new(),
             },
-            Err(fault) => self.give_up(&fault),
+            Err(fault) => self.abort_applying(&fault),
         }
     }
 
-    /// The engine was passed a part. `is_taken` is false if the engine was in use.
-    pub(super) fn fed(&mut self, is_taken: bool) -> Vec<Action> {
-        if is_taken { vec![Action::StepIn(0.0)] } else { self.give_up("the engine is in use") }
+    /// Continues after a part was passed to the engine. `is_taken` is false if the engine was in use.
+    pub(super) fn note_fed_part(&mut self, is_taken: bool) -> Vec<Action> {
+        if is_taken { vec![Action::StepIn(0.0)] } else { self.abort_applying("the engine is in use") }
     }
 
-    /// The snapshot was committed; `fault` says why the engine refused it.
-    pub(super) fn committed(
+    /// Continues after the commit of the staged snapshot. `fault` is the reason if the engine refused it.
+    pub(super) fn note_applied(
         &mut self,
         engine: &Engine,
         applied: Applying,
         fault: Option<String>,
     ) -> Vec<Action> {
         if let Some(fault) = fault {
-            return self.give_up(&format!("tree: {fault}"));
+            return self.abort_applying(&format!("tree: {fault}"));
         }
         self.is_whole = true;
         let manifest = &applied.reading.manifest;
@@ -141,11 +142,11 @@ impl Snapshot {
             engine.view().generation()
         );
         let updated = at.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(at));
-        vec![Action::Updated(updated), Action::Log(LogLevel::Info, text), Action::Next]
+        vec![Action::SetUpdated(updated), Action::Log(LogLevel::Info, text), Action::Next]
     }
 
-    /// Refuses a snapshot that may be staged.
-    fn give_up(&mut self, fault: &str) -> Vec<Action> {
+    /// Drops the staged parts and refuses the snapshot.
+    fn abort_applying(&mut self, fault: &str) -> Vec<Action> {
         [Action::Abort].into_iter().chain(self.refuse(fault)).collect()
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ended jobs that no push covers yet, as lines of texts: a text that is full stays as it is, the last one grows.
+//! The chunks of ended jobs that no push covers yet. A full chunk never changes; only the last chunk grows.
 
 use super::record::{FORMAT, Fault, ROOT, hash, is_read, with_hash, without_hash};
 use super::writing::Changes;
@@ -8,30 +8,33 @@ use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::standing::{Ended, EvictedUsage, Job, Watermark};
 use serde::{Deserialize, Serialize};
 
-/// Lines of a full text.
+/// The lines of a full chunk.
 const LINES: usize = 200;
-/// Beyond so many lines all is written anew: what was covered or given up meanwhile is left out then.
+/// With more lines than this, the plugin writes the whole snapshot again, without jobs that were covered or evicted meanwhile.
 const MAX_LINES: usize = 250_000;
 
-/// The key of the list of texts.
+/// Returns the key of the list of chunks.
 pub(super) fn list_key() -> String {
     format!("{ROOT}.ended")
 }
 
-fn key(hash: &str) -> String {
+fn chunk_key(hash: &str) -> String {
     format!("{ROOT}.jobs.{hash}")
 }
 
-/// The texts, as far as they have to be known to go on.
+/// The chunks of ended jobs in the KVS, to which ended jobs are added.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct EndedLog {
+    /// The hashes of the full chunks.
     full: Vec<String>,
-    /// The last one, as it was written last, and as it is now.
+    /// The hash of the last chunk as written; `None` if it is empty.
     written: Option<String>,
+    /// The last chunk, which grows.
     last: String,
+    /// The number of lines of all chunks.
     lines: usize,
-    /// How many there were when all were written.
-    whole: usize,
+    /// The number of lines when the plugin wrote the whole snapshot.
+    lines_of_snapshot: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -42,52 +45,53 @@ struct List {
     texts: Vec<String>,
 }
 
-/// A line: an ended job, or what was given up of an association.
+/// A line: an ended job, or the evicted usage of an association.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Line {
+    /// Id, user, bank, nodes, cores and GPUs, start, and end.
     Ended(u64, u32, String, [u64; 3], f64, f64),
-    /// Sum, since when (`None`: there is no sum), horizon, usage pushed, as of when, and which jobs it has.
-    GivenUp(u32, String, f64, Option<f64>, f64, f64, f64, Option<f64>),
+    /// User, bank, sum, its time (`None` without a sum), the horizon, the pushed usage, its time, and its watermark.
+    Evicted(u32, String, f64, Option<f64>, f64, f64, f64, Option<f64>),
 }
 
-impl Log {
-    /// One that goes on after these texts.
-    pub(super) fn after(texts: Vec<String>) -> Log {
-        let lines = texts.len() * LINES;
-        Log { full: texts, lines, ..Log::default() }
+impl EndedLog {
+    /// Returns a log that continues after the chunks with these hashes.
+    pub(super) fn after(hashes: Vec<String>) -> EndedLog {
+        let lines = hashes.len() * LINES;
+        EndedLog { full: hashes, lines, ..EndedLog::default() }
     }
 
-    /// Whether all are to be written anew, without those that are not needed any more. Where the most are needed that is not
-    /// before there are twice as many.
+    /// Returns true if the plugin must write the whole snapshot again. If the snapshot itself has nearly `MAX_LINES` lines, the log may
+    /// grow to twice its lines, so that the plugin does not write the whole snapshot after each job.
     pub(super) fn is_too_long(&self) -> bool {
-        self.lines > MAX_LINES.max(2 * self.whole)
+        self.lines > MAX_LINES.max(2 * self.lines_of_snapshot)
     }
 
-    /// What it has is all that is needed.
-    pub(super) fn written_whole(self) -> Log {
-        Log { whole: self.lines, ..self }
+    /// Notes that the plugin wrote the whole snapshot with these lines.
+    pub(super) fn mark_written(self) -> EndedLog {
+        EndedLog { lines_of_snapshot: self.lines, ..self }
     }
 
-    /// Takes lines in, and tells what is to be written for them: the list last.
+    /// Adds lines, and returns the changes to write, the list as the last.
     pub(super) fn add(&mut self, ended: &[Ended], sums: &[EvictedUsage], owner: u32) -> Changes {
-        let lines = ended.iter().map(line_of_job).chain(sums.iter().map(line_of_sum));
+        let lines = ended.iter().map(job_line).chain(sums.iter().map(usage_line));
         let mut changes: Changes = Vec::new();
         for line in lines {
             self.last.push_str(&serde_json::to_string(&line).unwrap_or_default());
             self.last.push('\n');
             self.lines += 1;
             if self.lines.is_multiple_of(LINES) {
-                let text = std::mem::take(&mut self.last);
-                let sum = hash(&text);
-                changes.push((key(&sum), Some(text)));
-                self.full.push(sum);
+                let chunk = std::mem::take(&mut self.last);
+                let hash = hash(&chunk);
+                changes.push((chunk_key(&hash), Some(chunk)));
+                self.full.push(hash);
             }
         }
         let last = (!self.last.is_empty()).then(|| hash(&self.last));
         if last != self.written {
-            changes.extend(self.written.take().map(|sum| (key(&sum), None)));
-            changes.extend(last.iter().map(|sum| (key(sum), Some(self.last.clone()))));
+            changes.extend(self.written.take().map(|hash| (chunk_key(&hash), None)));
+            changes.extend(last.iter().map(|hash| (chunk_key(hash), Some(self.last.clone()))));
             self.written = last;
         }
         let texts = self.full.iter().chain(&self.written).cloned().collect();
@@ -96,8 +100,8 @@ impl Log {
     }
 }
 
-/// The hashes and keys of the texts that a list names.
-pub(super) fn listed(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
+/// Reads the list of chunks that was written for `owner`, and returns the hashes of the chunks.
+pub(super) fn read_list(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
     let json = without_hash("the list of ended jobs", text)?;
     let list: List = serde_json::from_str(json)
         .map_err(|error| format!("the list of ended jobs can't be read: {error}"))?;
@@ -107,15 +111,15 @@ pub(super) fn listed(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
     Ok(list.texts)
 }
 
-/// The keys of texts.
-pub(super) fn keys(texts: &[String]) -> impl Iterator<Item = String> {
-    texts.iter().map(|hash| key(hash))
+/// Returns the keys of the chunks with these hashes.
+pub(super) fn chunk_keys(hashes: &[String]) -> impl Iterator<Item = String> {
+    hashes.iter().map(|hash| chunk_key(hash))
 }
 
-/// Reads one text.
-pub(super) fn read(text: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>), Fault> {
+/// Reads a chunk.
+pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>), Fault> {
     let (mut ended, mut sums) = (Vec::new(), Vec::new());
-    for line in text.lines() {
+    for line in chunk.lines() {
         let line: Line =
             serde_json::from_str(line).map_err(|error| format!("an ended job can't be read: {error}"))?;
         match line {
@@ -130,7 +134,7 @@ pub(super) fn read(text: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>), Fault>
                 },
                 end,
             }),
-            Line::GivenUp(user, bank, sum, since, horizon, pushed, at, counted) => sums.push(EvictedUsage {
+            Line::Evicted(user, bank, sum, since, horizon, pushed, at, counted) => sums.push(EvictedUsage {
                 user: UserId(user),
                 bank: bank.as_str().into(),
                 sum,
@@ -145,21 +149,21 @@ pub(super) fn read(text: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>), Fault>
     Ok((ended, sums))
 }
 
-fn line_of_job(Ended { job, end }: &Ended) -> Line {
+fn job_line(Ended { job, end }: &Ended) -> Line {
     let Resources { nodes, cores, gpus } = job.ran_on;
     Line::Ended(job.id.0, job.user.0, job.bank.as_str().to_owned(), [nodes, cores, gpus], job.start, *end)
 }
 
-fn line_of_sum(told: &EvictedUsage) -> Line {
-    let some = |time: f64| time.is_finite().then_some(time);
-    Line::GivenUp(
-        told.user.0,
-        told.bank.as_str().to_owned(),
-        told.sum,
-        some(told.since),
-        told.horizon,
-        told.pushed,
-        told.at,
-        some(told.counted.end()),
+fn usage_line(evicted: &EvictedUsage) -> Line {
+    let finite = |time: f64| time.is_finite().then_some(time);
+    Line::Evicted(
+        evicted.user.0,
+        evicted.bank.as_str().to_owned(),
+        evicted.sum,
+        finite(evicted.since),
+        evicted.horizon,
+        evicted.pushed,
+        evicted.at,
+        finite(evicted.counted.end()),
     )
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Associations as lines of texts, and the texts as parts of a push: what is read back goes the way of a push, and is
-//! judged as one.
+//! Writes associations as lines of chunks, and builds parts of a staged push from such lines. So the engine checks a snapshot as it
+//! checks a push.
 //!
-//! Where a text ends depends on the users in it alone: an association that comes, goes or changes leaves all texts but its
-//! own as they are.
+//! The end of a group depends only on its users. An association that is added, removed or changed leaves the chunks of all other groups
+//! unchanged.
 
 use super::record::{Fault, Group, hash};
 use fairshare_engine::engine::Kept;
@@ -12,36 +12,37 @@ use fairshare_protocol::records::BorrowedAssociation;
 use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// One user in so many ends a group.
+/// One user in this number ends a group.
 const USERS_OF_GROUP: u64 = 256;
-/// A group is a part of a push: where no user ends one for so long, it ends nevertheless.
+/// The most associations of a group, because a group becomes a part of a staged push.
 pub(super) const MAX_RECORDS: usize = 900;
+/// A group ends after this number of bytes of limits.
 const MAX_BYTES: usize = 512 << 10;
-/// In place of a fair-share that is what the tree makes of the usages.
-const RECKONED: &str = "=";
+/// Stands for a fair-share that follows from the tree.
+const COMPUTED: &str = "=";
 
 /// A complete group with its chunks: limits, fair-shares, usages.
 pub(super) type Complete = (Group, [String; 3]);
 
-/// What is written of an association.
+/// The lines of an association.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     pub user: UserId,
-    /// What is rarely changed: an object with keys and values as in a push.
+    /// The values that rarely change, as an object with the keys of a push.
     pub limits: String,
     pub numbers: Numbers,
 }
 
-/// What moves more often.
+/// The values that most pushes change.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Numbers {
     pub fairshare: String,
     pub usage: String,
 }
 
-/// Puts lines into groups.
+/// Divides lines into groups.
 #[derive(Debug, Default)]
-pub(super) struct Cutter {
+pub(super) struct Grouper {
     first: u32,
     last: Option<UserId>,
     records: usize,
@@ -51,14 +52,14 @@ pub(super) struct Cutter {
 }
 
 impl Line {
-    pub(super) fn of(Kept { record, leaf, is_reckoned }: &Kept) -> Line {
+    pub(super) fn new(Kept { record, leaf, is_reckoned }: &Kept) -> Line {
         let whole = BorrowedAssociation::from_engine(record, leaf.as_ref());
         let usage = match (whole.usage, whole.counted_until) {
             (Some(usage), Some(until)) => format!("{usage:?},{until:?}"),
             _ => "-".to_owned(),
         };
         let limits = BorrowedAssociation { fairshare: None, usage: None, counted_until: None, ..whole };
-        let fairshare = if *is_reckoned { RECKONED.to_owned() } else { format!("{:?}", record.fairshare) };
+        let fairshare = if *is_reckoned { COMPUTED.to_owned() } else { format!("{:?}", record.fairshare) };
         Line {
             user: record.association.user,
             limits: serde_json::to_string(&limits).unwrap_or_default(),
@@ -67,8 +68,8 @@ impl Line {
     }
 }
 
-impl Cutter {
-    /// Takes the next line in, which comes after all before it. Gives the group that it ended, if it did.
+impl Grouper {
+    /// Adds the next line, in the order of user id and bank. Returns the group before it, if that group is complete.
     pub(super) fn add(&mut self, line: &Line) -> Option<Complete> {
         let before = self.last.replace(line.user).filter(|before| *before != line.user);
         let is_full = self.records >= MAX_RECORDS || self.limits.len() >= MAX_BYTES;
@@ -77,13 +78,13 @@ impl Cutter {
             self.first = line.user.0;
         }
         self.records += 1;
-        put(&mut self.limits, &line.limits);
-        put(&mut self.fairshares, &line.numbers.fairshare);
-        put(&mut self.usages, &line.numbers.usage);
+        append_line(&mut self.limits, &line.limits);
+        append_line(&mut self.fairshares, &line.numbers.fairshare);
+        append_line(&mut self.usages, &line.numbers.usage);
         complete
     }
 
-    /// The group that is open, if there is one.
+    /// Returns the open group, if there is one.
     pub(super) fn finish(&mut self) -> Option<Complete> {
         if self.records == 0 {
             return None;
@@ -99,13 +100,13 @@ fn ends_group(user: UserId) -> bool {
     xxh3_64(&user.0.to_le_bytes()).is_multiple_of(USERS_OF_GROUP)
 }
 
-fn put(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
+fn append_line(chunk: &mut String, line: &str) {
+    chunk.push_str(line);
+    chunk.push('\n');
 }
 
-/// The lines of a group: limits and numbers, as they stand in its texts.
-pub(super) fn of_group<'a>(
+/// Returns limits, fair-share and usage of each association of a group.
+pub(super) fn zip_group<'a>(
     limits: &'a str,
     fairshares: &'a str,
     usages: &'a str,
@@ -122,31 +123,30 @@ pub(super) fn of_group<'a>(
     Ok(lines)
 }
 
-/// Associations as a part of a push, and of each whether its fair-share is still to be reckoned.
-pub(super) fn part<'a>(
+/// Returns associations as the payload of a part, and for each whether its fair-share must be computed.
+pub(super) fn build_part<'a>(
     lines: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
 ) -> Result<(String, Vec<bool>), Fault> {
-    let mut reckoned = Vec::new();
+    let mut is_computed = Vec::new();
     let mut payload = "{\"associations\":[".to_owned();
     for (limits, fairshare, usage) in lines {
         let record = limits.strip_suffix('}').ok_or("a record of limits is none")?;
-        let comma = if reckoned.is_empty() { "" } else { "," };
-        let is_reckoned = fairshare == RECKONED;
-        let fairshare = if is_reckoned { "0" } else { number(fairshare)? };
-        reckoned.push(is_reckoned);
+        let comma = if is_computed.is_empty() { "" } else { "," };
+        is_computed.push(fairshare == COMPUTED);
+        let fairshare = if fairshare == COMPUTED { "0" } else { check_number(fairshare)? };
         let _ = write!(payload, "{comma}{record},\"fairshare\":{fairshare}");
         if usage != "-" {
             let (used, until) = usage.split_once(',').ok_or("a usage is none")?;
-            let (used, until) = (number(used)?, number(until)?);
+            let (used, until) = (check_number(used)?, check_number(until)?);
             let _ = write!(payload, ",\"usage\":{used},\"counted_until\":{until}");
         }
         payload.push('}');
     }
     payload.push_str("]}");
-    Ok((payload, reckoned))
+    Ok((payload, is_computed))
 }
 
-fn number(text: &str) -> Result<&str, Fault> {
+fn check_number(text: &str) -> Result<&str, Fault> {
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
     if is_number { Ok(text) } else { Err(format!("\"{}\" is no number", text.escape_debug())) }
 }

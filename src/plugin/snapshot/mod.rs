@@ -5,12 +5,12 @@
 //! ```text
 //!   conf.update (first) ─> look up the manifest ─┬─ no snapshot, or data came first ──────────> wait for a push
 //!                                                ├─ read all chunks ─> apply them as a staged push ─> in force
-//!                                                └─ foreign or damaged: say so in the log ───────> wait for a push
-//!   a whole policy in force ──> write new chunks, batch by batch ──> write the manifest, delete the chunks of the snapshot before
+//!                                                └─ foreign or damaged: log the reason ──────────> wait for a push
+//!   a complete push is in force ──> write new chunks, batch by batch ──> write the manifest, delete the chunks of the last snapshot
 //! ```
 //!
-//! The KVS keeps all values that were ever written, so a chunk that stays the same is not written again. A fair-share that follows from
-//! the tree of the snapshot is not written, but computed on reading: under a policy of ranks, all change if one does.
+//! The KVS keeps all values that were ever written, so the plugin writes no unchanged chunk again. It writes no fair-share that follows
+//! from the tree of the snapshot, but computes it on reading: under a policy of ranks, all fair-shares change if one does.
 //!
 //! # Rules
 //! - The snapshot holds the data of `policy_update` or `policy_commit`. Data of flux-accounting's own methods remove it, because it no
@@ -24,14 +24,14 @@
 
 mod actions;
 mod applying;
-mod changes;
 mod found;
 mod jobs;
 mod lines;
 mod parsing;
+mod patches;
 mod reading;
 mod record;
-mod rest;
+mod site_chunks;
 #[cfg(test)]
 mod tests;
 mod writing;
@@ -42,49 +42,49 @@ use applying::Applying;
 use fairshare::shortened;
 use fairshare_engine::engine::{self, Engine};
 use found::Lists;
-use jobs::Log;
+use jobs::EndedLog;
 use reading::Reading;
 use record::{ROOT, manifest_key};
 use std::collections::HashSet;
-use writing::{Before, JOBS_PAGE, PAGE, Then, Wants, Writing};
+use writing::{Before, Input, JOBS_PAGE, PAGE, Then, Writing};
 
 /// The number of the look-up of the manifest. The numbers of chunks are smaller.
 const MANIFEST: u64 = u64::MAX;
 /// The number of the look-up of the list of ended jobs.
-const ENDED: u64 = MANIFEST - 1;
-/// The number of the look-up of the list of groups. The number between belongs to the resources of the site.
-const GROUPS: u64 = MANIFEST - 3;
+const ENDED_LIST: u64 = MANIFEST - 1;
+/// The number of the look-up of the list of groups. `MANIFEST - 2` belongs to the resources of the site.
+const GROUP_LIST: u64 = MANIFEST - 3;
 /// Seconds between two writes of ended jobs.
-const ENDED_EVERY: f64 = 60.0;
+const ENDED_PERIOD: f64 = 60.0;
 /// The most ended jobs in one write.
-const ENDED_AT_ONCE: usize = 2000;
+const ENDED_BATCH: usize = 2000;
 /// Seconds between two checks whether an open push has ended.
-const PATIENCE: f64 = 1.0;
-/// After more panics than these, the plugin saves nothing until it reads the configuration again.
+const PUSH_POLL: f64 = 1.0;
+/// After more panics than this, the plugin saves nothing until it reads the configuration again.
 const MAX_PANICS: u32 = 3;
 
 /// The snapshot, and the work on it. Each method returns the actions that follow ([`Action`]).
 #[derive(Default)]
 pub(super) struct Snapshot {
-    /// The data in force came in a whole push.
+    /// Whether the data in force came in a complete push.
     is_whole: bool,
-    /// The data in force were given at load.
+    /// Whether the data in force were given at load.
     is_given: bool,
-    /// The setting; `None` before the first configuration.
+    /// The setting `remember`; `None` before the first configuration.
     is_on: Option<bool>,
     state: State,
-    /// The keys of our chunks in the KVS.
-    known: HashSet<String>,
-    /// The KVS holds a foreign or damaged snapshot, which the next snapshot removes.
+    /// The keys of the plugin's chunks in the KVS.
+    stored_keys: HashSet<String>,
+    /// Whether the KVS holds a foreign or damaged snapshot. The next snapshot removes it.
     is_foreign: bool,
-    /// A commit failed, so it is unknown which of its changes were made.
-    doubts: bool,
-    /// The data in force have to be written.
+    /// Whether a commit failed, so that the KVS may have only some of its changes.
+    is_doubtful: bool,
+    /// Whether the data in force must be written.
     is_due: bool,
-    /// A whole push came before the snapshot was read: only its ended jobs are read.
+    /// Whether a complete push came before the snapshot was read. The plugin then reads only the ended jobs of the snapshot.
     is_late: bool,
     /// The chunks of ended jobs.
-    log: Log,
+    log: EndedLog,
     panics: u32,
 }
 
@@ -92,27 +92,27 @@ pub(super) struct Snapshot {
 enum State {
     #[default]
     Idle,
-    /// Looks up the manifest, after an empty commit. Commits are done in turn, but a look-up does not wait for them: a commit that the
-    /// plugin sent before a reload would change the snapshot while it is read.
-    Asking,
-    AskingLists(Lists),
+    /// The plugin makes an empty commit, then looks up the manifest. The KVS carries out commits in turn, but a look-up does not wait for
+    /// them: a commit that the plugin sent before a reload would change the snapshot while the plugin reads it.
+    AwaitingManifest,
+    AwaitingLists(Lists),
     Reading(Reading),
     Applying(Box<Applying>),
     Writing(Box<Writing>),
-    /// Writes ended jobs under the keys `there`, and removes the keys `gone`.
+    /// The plugin adds ended jobs.
     Adding {
-        there: Vec<String>,
-        gone: Vec<String>,
+        added_keys: Vec<String>,
+        removed_keys: Vec<String>,
     },
     Removing,
 }
 
 impl State {
-    /// Returns true if a snapshot is being read, and the engine does not have all of its ended jobs yet.
-    fn has_jobs_to_tell(&self) -> bool {
+    /// Returns true if the plugin reads a snapshot, and the engine does not have all ended jobs of it yet.
+    fn has_unapplied_jobs(&self) -> bool {
         match self {
-            State::Asking | State::AskingLists(_) | State::Reading(_) => true,
-            State::Applying(applying) => applying.has_jobs_to_tell(),
+            State::AwaitingManifest | State::AwaitingLists(_) | State::Reading(_) => true,
+            State::Applying(applying) => applying.has_unapplied_jobs(),
             State::Idle | State::Writing(_) | State::Adding { .. } | State::Removing => false,
         }
     }
@@ -124,11 +124,11 @@ impl Snapshot {
         Snapshot { is_given, ..Snapshot::default() }
     }
 
-    /// Takes over the setting `remember`. The first time, begins to read the snapshot.
+    /// Stores the setting `remember`. The first call begins to read the snapshot.
     pub fn configure(&mut self, engine: &Engine, is_on: bool) -> Vec<Action> {
         let before = self.is_on.replace(is_on);
         if before.is_none() {
-            self.state = State::Asking;
+            self.state = State::AwaitingManifest;
             return vec![Action::Write(Vec::new())];
         }
         if before == Some(is_on) {
@@ -136,42 +136,42 @@ impl Snapshot {
         }
         self.is_due = is_on && has_data(engine) && self.is_whole;
         self.is_late &= is_on;
-        self.turn()
+        self.drop_unwanted_work()
     }
 
-    /// A push is in force: a whole policy, or what changes only a part of the data. The latter is not saved.
-    pub fn data_came(&mut self, is_whole: bool) -> Vec<Action> {
+    /// Notes that a push is in force. If the push replaced only a part of the data, the plugin does not save it.
+    pub fn note_push(&mut self, is_whole: bool) -> Vec<Action> {
         (self.is_whole, self.is_given) = (is_whole, false);
         self.is_due = is_whole && self.is_on == Some(true);
-        self.is_late = self.is_due && self.state.has_jobs_to_tell();
-        self.turn()
+        self.is_late = self.is_due && self.state.has_unapplied_jobs();
+        self.drop_unwanted_work()
     }
 
-    /// Gives up the work that is not wanted any more, and begins the next. Work that changes the KVS goes on, so that the plugin knows
-    /// what is there; at its end the plugin looks again what is wanted.
-    fn turn(&mut self) -> Vec<Action> {
+    /// Drops work that the setting or the push made useless, and begins the next. Work that changes the KVS continues, so that
+    /// `stored_keys` stays right. When it ends, the plugin decides again.
+    fn drop_unwanted_work(&mut self) -> Vec<Action> {
         let was_applying = matches!(self.state, State::Applying(_));
         let unstage = was_applying.then_some(Action::Unstage);
-        if self.is_late && self.state.has_jobs_to_tell() {
+        if self.is_late && self.state.has_unapplied_jobs() {
             return Vec::from_iter(unstage);
         }
         if self.is_on.is_none() || !was_applying && !matches!(self.state, State::Idle | State::Reading(_)) {
             return Vec::new();
         }
         self.state = State::Idle;
-        unstage.into_iter().chain([Action::ForgetErrands, Action::Next]).collect()
+        unstage.into_iter().chain([Action::CancelRequests, Action::Next]).collect()
     }
 
-    /// A push begins, which drops what was staged of the snapshot: applies the snapshot from its first part.
-    pub fn step_aside(&mut self) -> Vec<Action> {
+    /// Starts applying the snapshot from its first part again, because the beginning push drops all staged parts.
+    pub fn restart_applying(&mut self) -> Vec<Action> {
         if let State::Applying(applying) = &mut self.state {
-            applying.rewind();
+            applying.restart();
         }
         Vec::new()
     }
 
-    /// Begins the next work after the last has ended: to remove the snapshot, to write it, or to wait for jobs that end.
-    fn next(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
+    /// Begins the next work after the last has ended: removes the snapshot, writes it, or waits for jobs that end.
+    fn begin_next(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
         let is_stale = self.is_on == Some(false) || has_data(engine) && !self.is_whole && !self.is_given;
         if is_stale && self.has_chunks() {
             self.state = State::Removing;
@@ -181,86 +181,87 @@ impl Snapshot {
             if !self.adds_ended() {
                 return Vec::new();
             }
-            // Jobs may end faster than so many in that time.
-            let is_behind = engine::has_news(&engine.view(), ENDED_AT_ONCE);
-            return vec![Action::StepIn(if is_behind { 0.0 } else { ENDED_EVERY })];
+            // More than `ENDED_BATCH` jobs may end in `ENDED_PERIOD`.
+            let is_behind = engine::has_news(&engine.view(), ENDED_BATCH);
+            return vec![Action::StepIn(if is_behind { 0.0 } else { ENDED_PERIOD })];
         }
         self.is_due = false;
-        // All jobs that ended so far are among those that the new snapshot reads from the engine.
+        // The new snapshot gets all jobs that ended so far from the engine.
         engine.news().clear();
-        let before = match self.doubts {
+        let before = match self.is_doubtful {
             _ if self.is_foreign => Before::Foreign,
             true => Before::Doubtful,
             false => Before::Ours,
         };
         let view = engine.view();
         let (generation, rest) = (view.generation(), engine::site_document(&view));
-        let writing = Writing::new(generation, jobtap::own_user(), now, &rest, before, &self.known);
+        let writing = Writing::new(generation, jobtap::own_user(), now, &rest, before, &self.stored_keys);
         self.state = State::Writing(Box::new(writing));
         vec![Action::StepIn(0.0)]
     }
 
-    /// Returns true if jobs that ended are added to the snapshot.
+    /// Returns true if the plugin adds ended jobs to the snapshot.
     fn adds_ended(&self) -> bool {
         self.is_on == Some(true) && self.is_whole && self.has_chunks()
     }
 
     /// Returns true if the KVS holds a snapshot, or a part of one.
     fn has_chunks(&self) -> bool {
-        self.is_foreign || !self.known.is_empty()
+        self.is_foreign || !self.stored_keys.is_empty()
     }
 
-    /// Takes the next step of the work.
+    /// Does the next step of the work.
     pub fn step(&mut self, engine: &mut Engine, is_push_open: bool) -> Vec<Action> {
-        let Snapshot { state, known, is_on, .. } = self;
+        let Snapshot { state, stored_keys, is_on, .. } = self;
         match state {
-            // The parts of the snapshot are staged where those of a push are.
-            State::Applying(_) if is_push_open => vec![Action::StepIn(PATIENCE)],
+            // The engine has one place for staged parts, and the open push uses it.
+            State::Applying(_) if is_push_open => vec![Action::StepIn(PUSH_POLL)],
             State::Applying(_) => self.apply(engine),
             State::Writing(writing) => {
                 let view = engine.view();
-                // The snapshot would mix two pushes, or is not wanted any more.
+                // The snapshot would mix two pushes, or the setting is now false.
                 if view.generation() != writing.generation || *is_on != Some(true) {
                     self.state = State::Idle;
                     return vec![Action::Next];
                 }
-                let then = match writing.wants() {
-                    Wants::AsPushed => writing.as_pushed(engine::as_pushed(&view)),
-                    Wants::Page(after, as_pushed) => {
+                let then = match writing.next_input() {
+                    Input::AsPushed => writing.set_as_pushed(engine::as_pushed(&view)),
+                    Input::Page(after, as_pushed) => {
                         let page = engine::associations_page(&view, after, PAGE, as_pushed);
-                        writing.page(&page, known)
+                        writing.add_page(&page, stored_keys)
                     }
-                    Wants::Jobs(first) => {
+                    Input::Jobs(first) => {
                         let page = engine::uncovered(&view, first, JOBS_PAGE);
-                        writing.ended(page, known)
+                        writing.add_ended(page, stored_keys)
                     }
                 };
-                self.write_on(then)
+                self.continue_writing(then)
             }
             State::Idle => self.add_ended(engine),
             _ => Vec::new(),
         }
     }
 
-    /// Writes jobs that ended since they were written last.
+    /// Writes the jobs that ended since the last write.
     fn add_ended(&mut self, engine: &mut Engine) -> Vec<Action> {
         if !self.adds_ended() || self.is_due || !engine::has_news(&engine.view(), 1) {
             return vec![Action::Next];
         }
-        let ended = engine.news().take(ENDED_AT_ONCE);
+        let ended = engine.news().take(ENDED_BATCH);
         let Some(ended) = ended.filter(|_| !self.log.is_too_long()) else {
             self.is_due = true;
             return vec![Action::Next];
         };
         let changes = self.log.add(&ended, &[], jobtap::own_user());
-        let texts = changes.iter().filter(|(key, _)| *key != jobs::list_key());
-        let (there, gone): (Vec<_>, Vec<_>) = texts.partition(|(_, text)| text.is_some());
-        let [there, gone] = [there, gone].map(|it| it.into_iter().map(|(key, _)| key.clone()).collect());
-        self.state = State::Adding { there, gone };
+        let chunks = changes.iter().filter(|(key, _)| *key != jobs::list_key());
+        let (added, removed): (Vec<_>, Vec<_>) = chunks.partition(|(_, chunk)| chunk.is_some());
+        let [added_keys, removed_keys] =
+            [added, removed].map(|changes| changes.into_iter().map(|(key, _)| key.clone()).collect());
+        self.state = State::Adding { added_keys, removed_keys };
         vec![Action::Write(changes)]
     }
 
-    fn write_on(&mut self, then: Then) -> Vec<Action> {
+    fn continue_writing(&mut self, then: Then) -> Vec<Action> {
         match then {
             Then::Page => vec![Action::StepIn(0.0)],
             Then::Write(changes) => vec![Action::Write(changes)],
@@ -268,87 +269,85 @@ impl Snapshot {
                 if let State::Writing(writing) = std::mem::take(&mut self.state) {
                     self.log = writing.into_log();
                 }
-                (self.known, self.doubts, self.panics) = (keys, false, 0);
+                (self.stored_keys, self.is_doubtful, self.panics) = (keys, false, 0);
                 vec![Action::Next]
             }
         }
     }
 
-    /// The commit of the last [`Action::Write`] has ended.
-    pub fn written(&mut self, outcome: Result<(), String>) -> Vec<Action> {
-        if matches!(self.state, State::Asking) {
+    /// Continues after the commit of the last [`Action::Write`].
+    pub fn note_commit(&mut self, outcome: Result<(), String>) -> Vec<Action> {
+        if matches!(self.state, State::AwaitingManifest) {
             return vec![Action::LookUp(MANIFEST, manifest_key())];
         }
         if let Err(fault) = outcome {
-            return self.not_written(&fault);
+            return self.note_failed_commit(&fault);
         }
-        let Snapshot { state, known, is_foreign, .. } = self;
+        let Snapshot { state, stored_keys, is_foreign, .. } = self;
         match state {
             State::Removing => {
-                known.clear();
+                stored_keys.clear();
                 (*state, *is_foreign) = (State::Idle, false);
                 vec![Action::Next]
             }
-            State::Adding { there, gone } => {
-                for key in gone {
-                    known.remove(key);
+            State::Adding { added_keys, removed_keys } => {
+                for key in removed_keys {
+                    stored_keys.remove(key);
                 }
-                known.extend(std::mem::take(there));
+                stored_keys.extend(std::mem::take(added_keys));
                 self.state = State::Idle;
                 vec![Action::Next]
             }
             State::Writing(writing) => {
                 // The first batch removed a foreign snapshot.
                 *is_foreign = false;
-                known.extend(writing.keys().iter().cloned());
-                let then = writing.go_on(known);
-                self.write_on(then)
+                stored_keys.extend(writing.keys().iter().cloned());
+                let then = writing.take_batch(stored_keys);
+                self.continue_writing(then)
             }
             _ => Vec::new(),
         }
     }
 
-    /// A commit failed.
-    fn not_written(&mut self, fault: &str) -> Vec<Action> {
+    fn note_failed_commit(&mut self, fault: &str) -> Vec<Action> {
         let what = if matches!(self.state, State::Removing) {
             "what is remembered of the last push can't be taken away"
         } else {
             "the policy in force can't be remembered, and is to be pushed again after a restart"
         };
-        // A while later, the plugin writes all again, with the jobs that ended and were not written. So it does with a push that came
-        // meanwhile.
+        // If ended jobs were not written, or if a push came meanwhile, the plugin writes the whole snapshot after `ENDED_PERIOD`.
         self.is_due |= matches!(self.state, State::Adding { .. });
-        (self.state, self.doubts) = (State::Idle, true);
+        (self.state, self.is_doubtful) = (State::Idle, true);
         let mut actions = vec![Action::Log(LogLevel::Error, format!("{what}: {fault}"))];
-        actions.extend(self.is_due.then_some(Action::StepIn(ENDED_EVERY)));
+        actions.extend(self.is_due.then_some(Action::StepIn(ENDED_PERIOD)));
         actions
     }
 
-    /// A panic cut the work short, and dropped what the KVS was asked. Begins again by reading what is there.
+    /// Continues after a panic, which dropped the pending requests to the KVS. Begins again with reading the snapshot.
     pub fn recover(&mut self) -> Vec<Action> {
         if self.is_on.is_none() || matches!(self.state, State::Idle) {
             return Vec::new();
         }
         self.panics += 1;
         self.is_due |= matches!(self.state, State::Writing(_));
-        // What was being written may be done after the manifest is read.
-        self.doubts |= matches!(self.state, State::Writing(_) | State::Adding { .. } | State::Removing);
-        let gives_up = self.panics > MAX_PANICS;
+        // The KVS may carry out the last commit after the plugin has read the manifest.
+        self.is_doubtful |= matches!(self.state, State::Writing(_) | State::Adding { .. } | State::Removing);
+        let is_disabled = self.panics > MAX_PANICS;
         let was_applying = matches!(self.state, State::Applying(_));
-        self.state = if gives_up { State::Idle } else { State::Asking };
+        self.state = if is_disabled { State::Idle } else { State::AwaitingManifest };
         let mut actions = Vec::new();
-        if gives_up {
+        if is_disabled {
             self.is_on = None;
             let text = "no policy is remembered until the configuration is read again";
             actions.push(Action::Log(LogLevel::Error, text.to_owned()));
         }
         actions.extend(was_applying.then_some(Action::Unstage));
-        actions.extend((!gives_up).then(|| Action::Write(Vec::new())));
+        actions.extend((!is_disabled).then(|| Action::Write(Vec::new())));
         actions
     }
 }
 
-/// Returns true if a push came, or a document was given at load.
+/// Returns true if the engine has data, from a push or from the load.
 fn has_data(engine: &Engine) -> bool {
     engine.view().generation() > 0
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A record of which all texts are there, taken apart step by step, until it is what a push would bring.
+//! Parses the chunks of a snapshot, step by step, into the parts of a staged push.
 
-use super::changes::Patches;
 use super::lines::{self, MAX_RECORDS, Numbers};
+use super::patches::Patches;
 use super::reading::Reading;
 use super::record::Fault;
 use fairshare::accrual::Mode;
@@ -12,135 +12,138 @@ use fairshare_engine::standing::{AsPushed, SitePart, StagedSite, Standing};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 
-/// A part of a push.
+/// A part of a staged push.
 #[derive(Debug)]
 pub(super) struct Part {
     pub part: PolicyPart,
     pub site: SitePart,
-    /// Of each of its associations, whether the fair-share is to be reckoned.
-    reckoned: Vec<bool>,
+    /// For each of its associations, whether the fair-share must be computed.
+    is_computed: Vec<bool>,
 }
 
 #[derive(Debug, Default)]
 enum Stage {
-    /// The next text of each kind.
+    /// Parses the chunks without associations.
     #[default]
-    Rest,
+    Site,
     Log,
     Groups,
-    Come,
-    Reckon,
-    /// The next part that gets its fair-shares.
-    Fill(Box<(Standing, AsPushed)>),
+    /// Takes the associations that only the log has.
+    NewAssociations,
+    Tree,
+    /// Sets the fair-shares that follow from the tree.
+    Fairshares(Box<(Standing, AsPushed)>),
     Done,
 }
 
-/// What was taken apart so far.
+/// A snapshot that is being parsed.
 #[derive(Default)]
 pub(super) struct Parsing {
     stage: Stage,
+    /// The index of the next chunk or part in this stage.
     at: usize,
     reader: Reader,
     patches: Patches,
     pub parts: Vec<Part>,
-    /// The tree once more, for the fair-shares that it gives.
-    draft: StagedSite,
+    /// The tree of the parts, from which the fair-shares are computed.
+    staged: StagedSite,
     standing: Standing,
 }
 
 impl Parsing {
-    /// The next step; true when it is done.
-    pub(super) fn step(&mut self, it: &Reading) -> Result<bool, Fault> {
+    /// Does the next step; returns true if all is parsed.
+    pub(super) fn step(&mut self, reading: &Reading) -> Result<bool, Fault> {
         let at = self.at;
         self.at += 1;
         let next = match &mut self.stage {
-            Stage::Rest => match it.rest(at)? {
-                Some(text) => return self.part(text, Vec::new()).map(|()| false),
+            Stage::Site => match reading.site_chunk(at)? {
+                Some(chunk) => return self.add_part(chunk, Vec::new()).map(|()| false),
                 None => Stage::Log,
             },
-            Stage::Log => match it.log(at)? {
-                Some(text) => return self.patches.read(text).map(|()| false),
+            Stage::Log => match reading.log_chunk(at)? {
+                Some(chunk) => return self.patches.add_chunk(chunk).map(|()| false),
                 None => Stage::Groups,
             },
-            Stage::Groups => match it.group(at)? {
-                Some(texts) => return self.group(texts).map(|()| false),
-                None => Stage::Come,
+            Stage::Groups => match reading.group_chunks(at)? {
+                Some(chunks) => return self.add_group(chunks).map(|()| false),
+                None => Stage::NewAssociations,
             },
-            Stage::Come => match self.patches.come(MAX_RECORDS)?.as_slice() {
-                [] => Stage::Reckon,
-                come => return self.associations(come).map(|()| false),
+            Stage::NewAssociations => match self.patches.take_new(MAX_RECORDS)?.as_slice() {
+                [] => Stage::Tree,
+                new => return self.add_associations(new).map(|()| false),
             },
-            Stage::Reckon if self.parts.iter().any(|part| part.reckoned.contains(&true)) => {
-                Stage::Fill(Box::new(self.reckon()?))
+            Stage::Tree if self.parts.iter().any(|part| part.is_computed.contains(&true)) => {
+                Stage::Fairshares(Box::new(self.compute_tree()?))
             }
-            Stage::Reckon => Stage::Done,
-            Stage::Fill(tree) => match self.parts.get_mut(at) {
-                Some(part) => return part.fill(&tree.0, &tree.1).map(|()| false),
+            Stage::Tree => Stage::Done,
+            Stage::Fairshares(tree) => match self.parts.get_mut(at) {
+                Some(part) => return part.set_fairshares(&tree.0, &tree.1).map(|()| false),
                 None => Stage::Done,
             },
-            Stage::Done => return self.is_right(it).map(|()| true),
+            Stage::Done => return self.check_count(reading).map(|()| true),
         };
         (self.stage, self.at) = (next, 0);
         Ok(false)
     }
 
-    fn is_right(&self, it: &Reading) -> Result<(), Fault> {
-        let (wanted, read) = (it.manifest.associations, self.reader.associations());
+    fn check_count(&self, reading: &Reading) -> Result<(), Fault> {
+        let (wanted, read) = (reading.manifest.associations, self.reader.associations());
         if wanted != read {
             return Err(format!("it has {read} associations, not {wanted}"));
         }
         Ok(())
     }
 
-    fn group(&mut self, [limits, fairshares, usages]: [&str; 3]) -> Result<(), Fault> {
-        let mut now = Vec::new();
-        for line in lines::of_group(limits, fairshares, usages)? {
-            now.extend(self.patches.apply(line)?);
+    fn add_group(&mut self, [limits, fairshares, usages]: [&str; 3]) -> Result<(), Fault> {
+        let mut patched = Vec::new();
+        for line in lines::zip_group(limits, fairshares, usages)? {
+            patched.extend(self.patches.apply(line)?);
         }
-        self.associations(&now)
+        self.add_associations(&patched)
     }
 
-    fn associations(&mut self, lines: &[(String, Numbers)]) -> Result<(), Fault> {
+    fn add_associations(&mut self, lines: &[(String, Numbers)]) -> Result<(), Fault> {
         let as_text = lines.iter().map(|(limits, Numbers { fairshare, usage })| {
             (limits.as_str(), fairshare.as_str(), usage.as_str())
         });
-        let (payload, reckoned) = lines::part(as_text)?;
-        self.part(&payload, reckoned)?;
+        let (payload, is_computed) = lines::build_part(as_text)?;
+        self.add_part(&payload, is_computed)?;
         let records = self.parts.last().and_then(|part| part.part.associations.as_ref());
         let records = records.filter(|records| records.len() == lines.len());
         records.map(drop).ok_or_else(|| "a record of limits is several".to_owned())
     }
 
-    fn part(&mut self, payload: &str, reckoned: Vec<bool>) -> Result<(), Fault> {
-        let (part, site) = wire::policy_part(Some(payload), &mut self.reader).map_err(words)?;
-        self.draft.absorb(site.clone(), &mut self.standing);
-        self.parts.push(Part { part, site, reckoned });
+    fn add_part(&mut self, payload: &str, is_computed: Vec<bool>) -> Result<(), Fault> {
+        let (part, site) = wire::policy_part(Some(payload), &mut self.reader).map_err(describe_error)?;
+        self.staged.absorb(site.clone(), &mut self.standing);
+        self.parts.push(Part { part, site, is_computed });
         Ok(())
     }
 
-    fn reckon(&mut self) -> Result<(Standing, AsPushed), Fault> {
+    /// Returns the tree of the snapshot, and its ranking by the pushed usages.
+    fn compute_tree(&mut self) -> Result<(Standing, AsPushed), Fault> {
         let none = "it has no tree that gives its fair-shares";
-        let (draft, mut standing) = (std::mem::take(&mut self.draft), std::mem::take(&mut self.standing));
-        standing.push_staged(draft, Mode::default()).map_err(|fault| format!("tree: {fault}"))?;
+        let (staged, mut standing) = (std::mem::take(&mut self.staged), std::mem::take(&mut self.standing));
+        standing.push_staged(staged, Mode::default()).map_err(|fault| format!("tree: {fault}"))?;
         let as_pushed = standing.as_pushed().ok_or(none)?;
         Ok((standing, as_pushed))
     }
 }
 
 impl Part {
-    fn fill(&mut self, standing: &Standing, it: &AsPushed) -> Result<(), Fault> {
+    fn set_fairshares(&mut self, standing: &Standing, as_pushed: &AsPushed) -> Result<(), Fault> {
         let records = self.part.associations.iter_mut().flatten();
-        for (record, _) in records.zip(&self.reckoned).filter(|(_, reckoned)| **reckoned) {
+        for (record, _) in records.zip(&self.is_computed).filter(|(_, is_computed)| **is_computed) {
             let (user, bank): (_, &BankName) = (record.association.user, &record.association.bank);
-            let reckoned = standing.fairshare_as_pushed(it, user, bank);
+            let fairshare = standing.fairshare_as_pushed(as_pushed, user, bank);
             record.fairshare =
-                reckoned.ok_or_else(|| format!("its tree has no user {user} in bank {bank}"))?;
+                fairshare.ok_or_else(|| format!("its tree has no user {user} in bank {bank}"))?;
         }
         Ok(())
     }
 }
 
-fn words(fault: WireError) -> Fault {
+fn describe_error(fault: WireError) -> Fault {
     match fault {
         WireError::Undecodable(text) | WireError::Record(text) => text,
         WireError::WrongType(what) => format!("{what} is of a wrong type"),

@@ -1,90 +1,97 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reading a record back: all its texts, a few at a time.
+//! Reads all chunks of a snapshot, a few at a time.
 
 use super::jobs;
-use super::record::{Fault, Group, Manifest, check};
+use super::record::{Fault, Group, Manifest, check_chunk};
 
-/// Texts asked for at a time.
-const AT_ONCE: usize = 64;
+/// The most pending look-ups.
+const MAX_PENDING: usize = 64;
 
-/// A record of which the texts come in.
+/// A snapshot whose chunks are being read.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub manifest: Manifest,
     pub groups: Vec<Group>,
-    /// The texts of ended jobs: those that come first.
+    /// The hashes of the chunks of ended jobs.
     pub jobs: Vec<String>,
+    /// The keys of all chunks: ended jobs, the chunks without associations, the log, the groups.
     keys: Vec<String>,
-    texts: Vec<Option<String>>,
-    asked: usize,
+    /// The chunks in the order of `keys`; `None` if the reply has not come.
+    chunks: Vec<Option<String>>,
+    /// The number of look-ups so far.
+    started: usize,
     missing: usize,
 }
 
 impl Reading {
     pub(super) fn new(manifest: Manifest, jobs: Vec<String>, groups: Vec<Group>) -> Reading {
-        // The list of groups is read already.
+        // The list of groups has been read.
         let list = super::record::groups_key(&manifest.groups);
-        let keys: Vec<String> = jobs::keys(&jobs)
+        let keys: Vec<String> = jobs::chunk_keys(&jobs)
             .chain(manifest.keys().filter(|key| *key != list))
             .chain(groups.iter().flat_map(Group::keys))
             .collect();
-        let texts = vec![None; keys.len()];
-        Reading { manifest, groups, jobs, missing: keys.len(), keys, texts, asked: 0 }
+        let chunks = vec![None; keys.len()];
+        Reading { manifest, groups, jobs, missing: keys.len(), keys, chunks, started: 0 }
     }
 
-    /// Keys to be asked for now, with their numbers.
-    pub(super) fn ask(&mut self) -> Vec<(u64, String)> {
-        let under_way = self.asked - (self.keys.len() - self.missing).min(self.asked);
-        let end = (self.asked + AT_ONCE.saturating_sub(under_way)).min(self.keys.len());
-        let range = std::mem::replace(&mut self.asked, end)..end;
+    /// Returns the look-ups to start now: the number and the key of each.
+    pub(super) fn next_look_ups(&mut self) -> Vec<(u64, String)> {
+        let pending = self.started - (self.keys.len() - self.missing).min(self.started);
+        let end = (self.started + MAX_PENDING.saturating_sub(pending)).min(self.keys.len());
+        let range = std::mem::replace(&mut self.started, end)..end;
         let keys = self.keys.get(range.clone()).unwrap_or_default();
         range.map(|number| number as u64).zip(keys.iter().cloned()).collect()
     }
 
-    /// Takes a text in. Whether all are there.
-    pub(super) fn take(&mut self, number: u64, text: &str) -> Result<bool, Fault> {
+    /// Adds the chunk of look-up `number`. Returns true if no chunk is missing.
+    pub(super) fn add_chunk(&mut self, number: u64, chunk: &str) -> Result<bool, Fault> {
         let at = usize::try_from(number).unwrap_or(usize::MAX);
-        let (Some(key), Some(slot)) = (self.keys.get(at), self.texts.get_mut(at)) else { return Ok(false) };
-        check(key, text)?;
-        if slot.replace(text.to_owned()).is_none() {
+        let (Some(key), Some(slot)) = (self.keys.get(at), self.chunks.get_mut(at)) else { return Ok(false) };
+        check_chunk(key, chunk)?;
+        if slot.replace(chunk.to_owned()).is_none() {
             self.missing -= 1;
         }
         Ok(self.missing == 0)
     }
 
+    /// Returns the key of look-up `number`, for an error.
     pub(super) fn key(&self, number: u64) -> &str {
         let key = usize::try_from(number).ok().and_then(|at| self.keys.get(at));
         key.map_or("a text", |key| key.as_str())
     }
 
-    /// The text of ended jobs of this number.
-    pub(super) fn text_of_jobs(&self, at: usize) -> Result<Option<&str>, Fault> {
-        self.text(0, self.jobs.len(), at)
+    /// Returns chunk `index` of the ended jobs, or `None` beyond the last.
+    pub(super) fn jobs_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
+        self.chunk(0, self.jobs.len(), index)
     }
 
-    /// That of this number among those about no association.
-    pub(super) fn rest(&self, at: usize) -> Result<Option<&str>, Fault> {
-        self.text(self.jobs.len(), self.manifest.rest.len(), at)
+    /// Returns chunk `index` of those without associations, or `None` beyond the last.
+    pub(super) fn site_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
+        self.chunk(self.jobs.len(), self.manifest.rest.len(), index)
     }
 
-    /// That of this number in the log.
-    pub(super) fn log(&self, at: usize) -> Result<Option<&str>, Fault> {
-        self.text(self.jobs.len() + self.manifest.rest.len(), self.manifest.log.len(), at)
+    /// Returns chunk `index` of the log, or `None` beyond the last.
+    pub(super) fn log_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
+        self.chunk(self.jobs.len() + self.manifest.rest.len(), self.manifest.log.len(), index)
     }
 
-    /// Limits, fair-shares and usages of the group of this number.
-    pub(super) fn group(&self, at: usize) -> Result<Option<[&str; 3]>, Fault> {
+    /// Returns limits, fair-shares and usages of group `index`, or `None` beyond the last.
+    pub(super) fn group_chunks(&self, index: usize) -> Result<Option<[&str; 3]>, Fault> {
         let first = self.jobs.len() + self.manifest.rest.len() + self.manifest.log.len();
-        let of = |which: usize| self.text(first, 3 * self.groups.len(), 3 * at + which);
-        Ok(of(0)?.zip(of(1)?).zip(of(2)?).map(|((limits, fairshares), usages)| [limits, fairshares, usages]))
+        let chunk = |kind: usize| self.chunk(first, 3 * self.groups.len(), 3 * index + kind);
+        Ok(chunk(0)?
+            .zip(chunk(1)?)
+            .zip(chunk(2)?)
+            .map(|((limits, fairshares), usages)| [limits, fairshares, usages]))
     }
 
-    /// A text of so many from `first` on; `None` beyond them.
-    fn text(&self, first: usize, many: usize, at: usize) -> Result<Option<&str>, Fault> {
-        if at >= many {
+    /// Returns chunk `index` of the `count` chunks that start at `first`, or `None` if `index >= count`.
+    fn chunk(&self, first: usize, count: usize, index: usize) -> Result<Option<&str>, Fault> {
+        if index >= count {
             return Ok(None);
         }
-        let text = self.texts.get(first + at).and_then(|text| text.as_deref());
-        text.map(Some).ok_or_else(|| "texts are missing".to_owned())
+        let chunk = self.chunks.get(first + index).and_then(|chunk| chunk.as_deref());
+        chunk.map(Some).ok_or_else(|| "texts are missing".to_owned())
     }
 }

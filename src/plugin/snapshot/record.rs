@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The chunks of a snapshot: their keys, and the check that a chunk is unchanged.
 //!
-//! The key of a chunk ends with its hash. So an unchanged chunk is never written again, and a new chunk leaves those of the snapshot before
-//! it as they are. The manifest names all chunks, those of the groups through their list. The plugin writes it last: until then, the
-//! snapshot before it is valid.
+//! The key of a chunk ends with its hash. So an unchanged chunk is never written again, and a new chunk overwrites no chunk of the previous
+//! snapshot. The manifest names all chunks, those of the groups through their list. The plugin writes it last: until then, the previous
+//! snapshot is valid.
 //!
 //! ```text
 //!   manifest ─┬─ rest: banks, queues, ..., the tree's rule
 //!             └─ list of groups ── per group: limits, fair-shares, usages
-//!   ended ───── jobs that ended and that no push covers
+//!   ended ───── ended jobs that no push covers
 //! ```
 //!
-//! A snapshot of format 2 also has a log: chunks that say what changed since the groups were written. The plugin reads it, and the next
-//! push replaces it.
+//! A snapshot of format 2 also has a log: the changes of associations since the groups were written. The plugin reads it, and the next
+//! push replaces the snapshot.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -22,14 +22,14 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(super) const ROOT: &str = "mf_priority.remember";
 /// The layout of the chunks.
 pub(super) const FORMAT: u32 = 3;
-/// The formats that are read.
+/// The formats that the plugin reads.
 const READ: std::ops::RangeInclusive<u32> = 2..=FORMAT;
-/// The most bytes of a chunk that is read. The plugin writes smaller ones.
-const MAX_TEXT: usize = 4 << 20;
-/// The most chunks and associations of a snapshot that is read.
-const MAX_TEXTS: usize = 1_000_000;
+/// The most bytes of a chunk that the plugin reads. It writes smaller chunks.
+const MAX_CHUNK_BYTES: usize = 4 << 20;
+/// The most chunks, and the most associations, of a snapshot that the plugin reads.
+const MAX_CHUNKS: usize = 1_000_000;
 
-/// The key of the manifest.
+/// Returns the key of the manifest.
 pub(super) fn manifest_key() -> String {
     format!("{ROOT}.manifest")
 }
@@ -44,7 +44,7 @@ pub(super) fn hash(text: &str) -> String {
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     format: u32,
-    /// The user whose instance it is.
+    /// The user id of the instance owner.
     pub owner: u32,
     /// The time of writing, in seconds since the epoch.
     pub at: f64,
@@ -57,7 +57,7 @@ pub(super) struct Manifest {
     /// The hashes of the log of format 2, in order.
     #[serde(default, skip_serializing)]
     pub log: Vec<String>,
-    /// A sum of format 2.
+    /// The second hash of format 2, which the plugin ignores.
     #[serde(default, skip_serializing)]
     reckoned: IgnoredAny,
 }
@@ -71,7 +71,7 @@ pub(super) fn is_read(format: u32) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
-    /// The first user id, after which the directory of the chunks is named.
+    /// The first user id. The directory of the chunks has its name.
     pub first: u32,
     pub limits: String,
     pub fairshares: String,
@@ -83,14 +83,14 @@ impl Group {
         [&self.limits, &self.fairshares, &self.usages]
     }
 
-    /// Returns the keys of its chunks: limits, fair-shares, usages. The directory of its own keeps the directories small that most
-    /// pushes change.
+    /// Returns the keys of its chunks: limits, fair-shares, usages. Each group has a directory of its own, because the KVS writes a
+    /// changed directory again as a whole.
     pub(super) fn keys(&self) -> [String; 3] {
         self.hashes().map(|hash| format!("{ROOT}.base.u{}.{hash}", self.first))
     }
 }
 
-/// Why a snapshot is refused, in words.
+/// The reason why a snapshot is refused.
 pub(super) type Fault = String;
 
 impl Manifest {
@@ -100,7 +100,7 @@ impl Manifest {
 
     /// Reads a manifest that was written for `owner`.
     pub(super) fn read(text: &str, owner: u32) -> Result<Manifest, Fault> {
-        if text.len() > MAX_TEXTS * 40 {
+        if text.len() > MAX_CHUNKS * 40 {
             return Err(format!("the manifest has {} bytes", text.len()));
         }
         let json = without_hash("the manifest", text)?;
@@ -118,9 +118,9 @@ impl Manifest {
         if manifest.owner != owner {
             return Err(format!("it is that of an instance of user {}, not {owner}", manifest.owner));
         }
-        let texts = manifest.rest.len() + manifest.log.len();
-        if texts > MAX_TEXTS || manifest.associations > MAX_TEXTS {
-            return Err(format!("it has {texts} texts for {} associations", manifest.associations));
+        let chunks = manifest.rest.len() + manifest.log.len();
+        if chunks > MAX_CHUNKS || manifest.associations > MAX_CHUNKS {
+            return Err(format!("it has {chunks} texts for {} associations", manifest.associations));
         }
         if manifest.rest.is_empty() {
             return Err("it has no texts".to_owned());
@@ -133,21 +133,21 @@ impl Manifest {
         self.rest.iter().chain([&self.groups]).chain(&self.log)
     }
 
-    /// Returns the keys that it names: of the chunks without associations, the list of groups, and the log.
+    /// Returns the keys of the chunks without associations, of the list of groups, and of the log.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
         let rest = self.rest.iter().map(|hash| rest_key(hash));
         rest.chain([groups_key(&self.groups)]).chain(self.log.iter().map(|hash| log_key(hash)))
     }
 }
 
-/// Returns the list of groups as a chunk, by ascending user id and bank name.
-pub(super) fn list_of_groups(groups: &[Group]) -> String {
+/// Returns the list of groups as a chunk.
+pub(super) fn write_groups(groups: &[Group]) -> String {
     serde_json::to_string(groups).unwrap_or_default()
 }
 
 /// Reads the list of groups from the chunk `text` with the key `key`.
-pub(super) fn groups(key: &str, text: &str) -> Result<Vec<Group>, Fault> {
-    check(key, text)?;
+pub(super) fn read_groups(key: &str, text: &str) -> Result<Vec<Group>, Fault> {
+    check_chunk(key, text)?;
     let groups: Vec<Group> =
         serde_json::from_str(text).map_err(|error| format!("the list of groups can't be read: {error}"))?;
     check_hashes(groups.iter().flat_map(Group::hashes))?;
@@ -178,25 +178,25 @@ fn check_hashes<'a>(mut hashes: impl Iterator<Item = &'a String>) -> Result<(), 
     }
 }
 
-/// Returns a list as a chunk whose key has no hash: the hash of the JSON text on a line, then that text.
-pub(super) fn with_hash(list: &impl Serialize) -> String {
-    let json = serde_json::to_string(list).unwrap_or_default();
+/// Returns the value of a key without a hash: the hash of the JSON text on a line, then that text.
+pub(super) fn with_hash(value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).unwrap_or_default();
     format!("{}\n{json}", hash(&json))
 }
 
-/// Returns the JSON text of a chunk of [`with_hash`]. `name` names the chunk in an error.
-pub(super) fn without_hash<'a>(name: &str, chunk: &'a str) -> Result<&'a str, Fault> {
-    let json = chunk.split_once('\n').filter(|(sum, json)| hash(json) == *sum).map(|(_, json)| json);
+/// Returns the JSON text of a value of [`with_hash`]. An error names the value by `name`.
+pub(super) fn without_hash<'a>(name: &str, text: &'a str) -> Result<&'a str, Fault> {
+    let json = text.split_once('\n').filter(|(sum, json)| hash(json) == *sum).map(|(_, json)| json);
     json.ok_or_else(|| format!("{name} is damaged"))
 }
 
-/// Checks that `text` has the hash in `key`.
-pub(super) fn check(key: &str, text: &str) -> Result<(), Fault> {
-    if text.len() > MAX_TEXT {
-        return Err(format!("{key} has {} bytes", text.len()));
+/// Checks that `chunk` has the hash in `key`.
+pub(super) fn check_chunk(key: &str, chunk: &str) -> Result<(), Fault> {
+    if chunk.len() > MAX_CHUNK_BYTES {
+        return Err(format!("{key} has {} bytes", chunk.len()));
     }
     match key.rsplit('.').next() {
-        Some(sum) if sum == hash(text) => Ok(()),
+        Some(sum) if sum == hash(chunk) => Ok(()),
         _ => Err(format!("{key} is damaged")),
     }
 }

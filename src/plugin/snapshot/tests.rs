@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Records and their texts: what is written is what is read, and nothing else is.
+//! Tests that the plugin reads back the snapshots that it wrote, and refuses all others.
 
 use super::actions::Action;
-use super::jobs::{self, Log};
+use super::jobs::{self, EndedLog};
 use super::parsing::Parsing;
 use super::reading::Reading;
-use super::record::{self, Manifest, check, groups_key, hash, manifest_key};
-use super::writing::{Before, PAGE, Then, Wants, Writing};
+use super::record::{self, Manifest, check_chunk, groups_key, hash, manifest_key};
+use super::writing::{Before, Input, PAGE, Then, Writing};
 use super::{MAX_PANICS, Snapshot};
 use crate::jobtap::LogLevel;
 use fairshare::Shares;
@@ -18,7 +18,7 @@ use fairshare_engine::standing::{Bank, Ended, EvictedUsage, Job, Leaf, Watermark
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
-fn kept(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -> Kept {
+fn association(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -> Kept {
     let association = Association {
         user: UserId(user),
         bank: bank.into(),
@@ -48,16 +48,14 @@ fn kept(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -> Kept {
     }
 }
 
-/// A KVS with a record in it.
+/// A KVS, with the keys of the chunks that the plugin wrote.
 #[derive(Default)]
 struct Kvs {
-    texts: BTreeMap<String, String>,
-    known: HashSet<String>,
-    /// Bytes written so far.
-    written: usize,
+    values: BTreeMap<String, String>,
+    stored_keys: HashSet<String>,
 }
 
-fn no_rest() -> Rest {
+fn empty_site() -> Rest {
     Rest {
         leaves: Vec::new(),
         queues: Vec::new(),
@@ -71,26 +69,25 @@ fn no_rest() -> Rest {
 }
 
 impl Kvs {
-    fn put(&mut self, changes: super::writing::Changes) {
+    fn commit(&mut self, changes: super::writing::Changes) {
         for (key, text) in changes {
             match text {
-                Some(text) => {
-                    self.written += text.len();
-                    self.texts.insert(key, text);
+                Some(text) => drop(self.values.insert(key, text)),
+                None => {
+                    self.values.retain(|other, _| *other != key && !other.starts_with(&format!("{key}.")))
                 }
-                None => self.texts.retain(|other, _| *other != key && !other.starts_with(&format!("{key}."))),
             }
         }
     }
 
-    /// Writes a record of this.
+    /// Writes a snapshot of a site with these associations.
     fn write(&mut self, rest: &Rest, all: &[Kept]) {
-        let known = self.known.clone();
-        let mut writing = Writing::new(1, 7, 0.0, rest, Before::Ours, &known);
+        let stored_keys = self.stored_keys.clone();
+        let mut writing = Writing::new(1, 7, 0.0, rest, Before::Ours, &stored_keys);
         loop {
-            let then = match writing.wants() {
-                Wants::AsPushed => writing.as_pushed(None),
-                Wants::Page(after, _) => {
+            let then = match writing.next_input() {
+                Input::AsPushed => writing.set_as_pushed(None),
+                Input::Page(after, _) => {
                     let from = after.map_or(0, |(user, bank)| {
                         let key = |kept: &Kept| {
                             let association = &kept.record.association;
@@ -101,27 +98,27 @@ impl Kvs {
                             .unwrap_or(all.len())
                     });
                     let page = &all[from..all.len().min(from + PAGE)];
-                    writing.page(page, &known)
+                    writing.add_page(page, &stored_keys)
                 }
-                Wants::Jobs(_) => writing.ended((Vec::new(), Vec::new(), None), &known),
+                Input::Jobs(_) => writing.add_ended((Vec::new(), Vec::new(), None), &stored_keys),
             };
-            if self.carry_on(&mut writing, then, &known) {
+            if self.carry_out(&mut writing, then, &stored_keys) {
                 break;
             }
         }
     }
 
-    /// Whether that was all.
-    fn carry_on(&mut self, writing: &mut Writing, mut then: Then, known: &HashSet<String>) -> bool {
+    /// Carries out a step of the writer. Returns true if the snapshot is written.
+    fn carry_out(&mut self, writing: &mut Writing, mut then: Then, stored_keys: &HashSet<String>) -> bool {
         loop {
             then = match then {
                 Then::Page => return false,
                 Then::Write(changes) => {
-                    self.put(changes);
-                    writing.go_on(known)
+                    self.commit(changes);
+                    writing.take_batch(stored_keys)
                 }
                 Then::Done(keys) => {
-                    self.known = keys;
+                    self.stored_keys = keys;
                     return true;
                 }
             };
@@ -129,20 +126,23 @@ impl Kvs {
     }
 
     fn reading(&self, owner: u32) -> Reading {
-        let manifest = Manifest::read(&self.texts[&manifest_key()], owner).unwrap();
-        let jobs = jobs::listed(&self.texts[&jobs::list_key()], owner).unwrap();
+        let manifest = Manifest::read(&self.values[&manifest_key()], owner).unwrap();
+        let jobs = jobs::read_list(&self.values[&jobs::list_key()], owner).unwrap();
         let key = groups_key(&manifest.groups);
-        let groups = record::groups(&key, &self.texts[&key]).unwrap();
+        let groups = record::read_groups(&key, &self.values[&key]).unwrap();
         Reading::new(manifest, jobs, groups)
     }
 
-    /// Returns what is read of it, by ascending user and bank.
+    /// Returns the associations of the snapshot, by ascending user and bank.
     fn read(&self, owner: u32) -> Vec<Kept> {
         let mut reading = self.reading(owner);
         loop {
-            let asked = reading.ask();
-            assert!(!asked.is_empty(), "it asks for all before it has all");
-            if asked.iter().fold(false, |_, (number, key)| reading.take(*number, &self.texts[key]).unwrap()) {
+            let look_ups = reading.next_look_ups();
+            assert!(!look_ups.is_empty(), "chunks are missing that were not looked up");
+            if look_ups
+                .iter()
+                .fold(false, |_, (number, key)| reading.add_chunk(*number, &self.values[key]).unwrap())
+            {
                 break;
             }
         }
@@ -152,10 +152,10 @@ impl Kvs {
         for part in &parsing.parts {
             let mut leaves = part.site.associations.iter().cloned().peekable();
             for record in part.part.associations.iter().flatten().cloned() {
-                let is_his = |leaf: &Leaf| {
+                let is_own = |leaf: &Leaf| {
                     leaf.user == Some(record.association.user) && leaf.bank == record.association.bank
                 };
-                let leaf = leaves.next_if(is_his);
+                let leaf = leaves.next_if(is_own);
                 all.push(Kept { record, leaf, is_reckoned: false });
             }
         }
@@ -175,7 +175,7 @@ prop_compose! {
     ) -> Vec<Kept> {
         let number = |bits: u32| f64::from(bits) / 7.0;
         users.into_iter().map(|((user, bank), (fairshare, usage))| {
-            kept(user, &format!("b{bank}"), number(fairshare), usage.map(number))
+            association(user, &format!("b{bank}"), number(fairshare), usage.map(number))
         }).collect()
     }
 }
@@ -184,10 +184,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_read_is_what_was_written(sites in prop::collection::vec((any_site(), any::<bool>()), 1..8)) {
+    fn the_plugin_reads_back_the_associations_that_it_wrote(sites in prop::collection::vec((any_site(), any::<bool>()), 1..8)) {
         let (mut kvs, mut now) = (Kvs::default(), Vec::new());
         for (site, is_another) in sites {
-            // Another site, or some of this one are others, gone or new.
+            // The site is replaced, or some associations are changed, removed or added.
             if is_another {
                 now = site;
             } else {
@@ -200,30 +200,30 @@ proptest! {
                 }
                 now = all.into_values().collect();
             }
-            kvs.write(&no_rest(), &now);
+            kvs.write(&empty_site(), &now);
             prop_assert_eq!(&kvs.read(7), &now);
-            // Nothing lies about that is not part of it.
+            // The KVS has no chunk that is not part of the snapshot.
             let lists = [manifest_key(), jobs::list_key()];
-            let texts: HashSet<String> = kvs.texts.keys().filter(|key| !lists.contains(key)).cloned().collect();
-            prop_assert_eq!(&texts, &kvs.known);
+            let chunks: HashSet<String> = kvs.values.keys().filter(|key| !lists.contains(key)).cloned().collect();
+            prop_assert_eq!(&chunks, &kvs.stored_keys);
         }
     }
 
     #[test]
-    fn one_record_less_costs_one_group(all in any_site(), which in any::<prop::sample::Index>()) {
+    fn a_removed_association_changes_one_group(all in any_site(), which in any::<prop::sample::Index>()) {
         let mut kvs = Kvs::default();
-        kvs.write(&no_rest(), &all);
-        let mut less = all.clone();
-        less.remove(which.index(all.len()));
-        let before = kvs.known.clone();
-        kvs.write(&no_rest(), &less);
-        let new: Vec<&String> = kvs.known.difference(&before).collect();
-        // The list of groups, and three chunks; without its last user a group joins the next one.
+        kvs.write(&empty_site(), &all);
+        let mut fewer = all.clone();
+        fewer.remove(which.index(all.len()));
+        let before = kvs.stored_keys.clone();
+        kvs.write(&empty_site(), &fewer);
+        let new: Vec<&String> = kvs.stored_keys.difference(&before).collect();
+        // The list of groups and three chunks are new. If the user that ends a group is removed, the group joins the next one.
         prop_assert!(new.len() <= 4, "{new:?}");
     }
 
     #[test]
-    fn ended_jobs_are_read_as_they_were(
+    fn the_plugin_reads_back_the_ended_jobs_that_it_wrote(
         jobs in prop::collection::vec((any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>()), 0..700), cut in 1_usize..300
     ) {
         let ended: Vec<Ended> = jobs.into_iter().map(|(id, user, start, cores)| Ended {
@@ -237,30 +237,30 @@ proptest! {
             user: UserId(1), bank: "b".into(), sum: 0.0, since: f64::NEG_INFINITY, horizon: 1.5, pushed: 0.1, at: 2.0,
             counted: Watermark::default(),
         }];
-        let (mut log, mut kvs) = (Log::default(), BTreeMap::new());
-        let put = |kvs: &mut BTreeMap<String, String>, changes: super::writing::Changes| for (key, text) in changes {
+        let (mut log, mut kvs) = (EndedLog::default(), BTreeMap::new());
+        let commit = |kvs: &mut BTreeMap<String, String>, changes: super::writing::Changes| for (key, text) in changes {
             match text { Some(text) => kvs.insert(key, text), None => kvs.remove(&key) };
         };
-        put(&mut kvs, log.add(&[], &sums, 7));
-        for some in ended.chunks(cut) {
-            put(&mut kvs, log.add(some, &[], 7));
+        commit(&mut kvs, log.add(&[], &sums, 7));
+        for batch in ended.chunks(cut) {
+            commit(&mut kvs, log.add(batch, &[], 7));
         }
-        let texts = jobs::listed(&kvs[&jobs::list_key()], 7).unwrap();
+        let texts = jobs::read_list(&kvs[&jobs::list_key()], 7).unwrap();
         prop_assert_eq!(kvs.len(), texts.len() + 1);
         let (mut found, mut found_sums) = (Vec::new(), Vec::new());
-        for key in jobs::keys(&texts) {
-            prop_assert_eq!(check(&key, &kvs[&key]), Ok(()));
-            let (ended, sums) = jobs::read(&kvs[&key]).unwrap();
+        for key in jobs::chunk_keys(&texts) {
+            prop_assert_eq!(check_chunk(&key, &kvs[&key]), Ok(()));
+            let (ended, sums) = jobs::read_chunk(&kvs[&key]).unwrap();
             found.extend(ended);
             found_sums.extend(sums);
         }
         prop_assert_eq!(found, ended);
         prop_assert_eq!(found_sums, sums.to_vec());
-        prop_assert!(jobs::listed(&kvs[&jobs::list_key()], 8).is_err());
+        prop_assert!(jobs::read_list(&kvs[&jobs::list_key()], 8).is_err());
     }
 
     #[test]
-    fn a_manifest_is_read_whole_by_its_owner_or_not_at_all(at in any::<prop::sample::Index>(), flip in 1_u8..128) {
+    fn a_manifest_with_a_changed_byte_or_another_owner_is_refused(at in any::<prop::sample::Index>(), flip in 1_u8..128) {
         let mut manifest = Manifest::new(7, 1.5e9);
         manifest.rest.push(hash("x"));
         manifest.groups = hash("y");
@@ -276,32 +276,32 @@ proptest! {
 }
 
 #[test]
-fn another_format_is_named() {
+fn the_error_names_an_unknown_format() {
     let json = r#"{"format":1,"something":"else"}"#;
     let read = Manifest::read(&format!("{}\n{json}", hash(json)), 7);
     assert_eq!(read, Err("it has format 1, this plugin knows 2 to 3".to_owned()));
 }
 
 #[test]
-fn a_text_is_taken_only_as_it_was_written() {
+fn a_chunk_with_another_hash_is_refused() {
     let mut kvs = Kvs::default();
-    kvs.write(&no_rest(), &[kept(1, "b", 0.5, None)]);
+    kvs.write(&empty_site(), &[association(1, "b", 0.5, None)]);
     let mut reading = kvs.reading(7);
-    let asked = reading.ask();
-    let (last, first) = asked.split_last().unwrap();
-    for (number, key) in first {
-        assert_eq!(reading.take(*number, &kvs.texts[key]), Ok(false));
+    let look_ups = reading.next_look_ups();
+    let (last, others) = look_ups.split_last().unwrap();
+    for (number, key) in others {
+        assert_eq!(reading.add_chunk(*number, &kvs.values[key]), Ok(false));
     }
-    assert!(reading.take(last.0, "spoiled").is_err());
-    assert_eq!(reading.take(last.0, &kvs.texts[&last.1]), Ok(true));
+    assert!(reading.add_chunk(last.0, "spoiled").is_err());
+    assert_eq!(reading.add_chunk(last.0, &kvs.values[&last.1]), Ok(true));
 }
 
 #[test]
-fn changes_that_fit_nobody_are_refused() {
-    use super::changes::Patches;
-    let read = |text: &str| {
+fn a_log_line_without_its_association_is_refused() {
+    use super::patches::Patches;
+    let read = |chunk: &str| {
         let mut patches = Patches::default();
-        patches.read(text).and_then(|()| patches.come(9)).map(|come| come.len())
+        patches.add_chunk(chunk).and_then(|()| patches.take_new(9)).map(|new| new.len())
     };
     let all = r#"["{\"userid\":1,\"bank\":\"b\"}","=","1.0,2.0"]"#;
     assert_eq!(read(all), Ok(1));
@@ -317,13 +317,13 @@ fn changes_that_fit_nobody_are_refused() {
     }
 }
 
-/// Where more is needed than may be written in a while, it is not written over and over.
+/// A site with more ended jobs than the limit does not write the whole snapshot again and again.
 #[test]
-fn a_log_is_too_long_when_it_is_twice_what_is_needed() {
-    let many = Log::after(vec![String::new(); 1_251]);
+fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
+    let many = EndedLog::after(vec![String::new(); 1_251]);
     assert!(many.is_too_long(), "250,200 lines");
-    let mut needed = many.written_whole();
-    assert!(!needed.is_too_long());
+    let mut log = many.mark_written();
+    assert!(!log.is_too_long());
     let job = Ended {
         job: Job {
             id: JobId(1),
@@ -336,16 +336,16 @@ fn a_log_is_too_long_when_it_is_twice_what_is_needed() {
         end: 2.0,
     };
     let more = vec![job; 250_200];
-    needed.add(&more, &[], 7);
-    assert!(!needed.is_too_long());
-    needed.add(&more[..1], &[], 7);
-    assert!(needed.is_too_long());
+    log.add(&more, &[], 7);
+    assert!(!log.is_too_long());
+    log.add(&more[..1], &[], 7);
+    assert!(log.is_too_long());
 }
 
 #[test]
-fn the_snapshot_holds_the_text_that_older_versions_wrote() {
-    let one = kept(4, "A", 0.25, Some(7.0));
-    let line = super::lines::Line::of(&one);
+fn the_chunks_have_the_format_that_older_versions_wrote() {
+    let one = association(4, "A", 0.25, Some(7.0));
+    let line = super::lines::Line::new(&one);
     assert_eq!(
         line.limits,
         r#"{"userid":4,"bank":"A","def_bank":"d","max_running_jobs":1,"max_active_jobs":9223372036854775807,"max_sched_jobs":-9223372036854775808,"max_nodes":0,"max_cores":5,"queues":"q,ü \"r\"","projects":"","def_project":"*","active":1,"username":"u4\\","shares":4}"#
@@ -374,9 +374,9 @@ fn the_snapshot_holds_the_text_that_older_versions_wrote() {
         queues: vec![queue],
         projects: vec!["p".into()],
         banks: vec![(("A".into(), 0.0), Some(bank)), (("B".into(), 1.5), None)],
-        ..no_rest()
+        ..empty_site()
     };
-    let texts: Vec<String> = super::rest::texts(&rest);
+    let texts: Vec<String> = super::site_chunks::build_chunks(&rest);
     assert_eq!(
         texts[1..],
         [
@@ -398,12 +398,12 @@ fn after_more_than_three_panics_nothing_is_saved_until_the_configuration_is_read
         assert!(matches!(snapshot.recover()[..], [Action::Write(_)]));
     }
     assert!(matches!(snapshot.recover()[..], [Action::Log(LogLevel::Error, _)]));
-    assert!(snapshot.data_came(true).is_empty());
+    assert!(snapshot.note_push(true).is_empty());
     assert!(snapshot.recover().is_empty());
     assert!(matches!(snapshot.configure(&engine, true)[..], [Action::Write(_)]));
 }
 
-/// A snapshot that a plugin wrote which had a log: users 5001 and 5002, then another usage of user 5001, and two ended jobs.
+/// A snapshot of format 2 with a log: users 5001 and 5002, then another usage of user 5001, an ended job, and an evicted usage.
 const FORMAT_2: [(&str, &str); 16] = [
     (
         "manifest",
@@ -467,10 +467,10 @@ const FORMAT_2: [(&str, &str); 16] = [
     ),
 ];
 
-/// A snapshot that somebody wrote for user 1000.
-fn kvs_of<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Kvs {
-    let texts = texts.into_iter().map(|(key, text)| (format!("{}.{key}", record::ROOT), text.to_owned()));
-    Kvs { texts: texts.collect(), ..Kvs::default() }
+/// Returns a KVS with these keys below the root.
+fn build_kvs<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Kvs {
+    let values = values.into_iter().map(|(key, text)| (format!("{}.{key}", record::ROOT), text.to_owned()));
+    Kvs { values: values.collect(), ..Kvs::default() }
 }
 
 /// Returns the users in a snapshot of user 1000 with their usages, and the number of ended jobs.
@@ -478,7 +478,7 @@ fn users_and_jobs(kvs: &Kvs) -> (Vec<(u32, Option<f64>)>, usize) {
     let usage = |kept: &Kept| kept.leaf.as_ref().and_then(|leaf| leaf.usage);
     let users = kvs.read(1000).iter().map(|kept| (kept.record.association.user.0, usage(kept))).collect();
     let lists = kvs.reading(1000).jobs;
-    let jobs = jobs::keys(&lists).map(|key| jobs::read(&kvs.texts[&key]).unwrap().0.len()).sum();
+    let jobs = jobs::chunk_keys(&lists).map(|key| jobs::read_chunk(&kvs.values[&key]).unwrap().0.len()).sum();
     (users, jobs)
 }
 
@@ -504,19 +504,20 @@ fn the_example_of_the_document_is_read() {
         let (sum, hashed) = text.split_once('\n').filter(|(sum, _)| sum.len() == 16).unwrap_or(named);
         assert_eq!(sum, hash(hashed), "{key}");
     }
-    let kvs = kvs_of(texts.iter().map(|(key, text)| (*key, text.as_str())));
+    let kvs = build_kvs(texts.iter().map(|(key, text)| (*key, text.as_str())));
     assert_eq!(users_and_jobs(&kvs), (vec![(5001, Some(7200.0)), (5002, Some(0.0))], 1));
 }
 
-/// An upgrade loses no data, and the push after it replaces the snapshot.
+/// An upgrade loses no data, and the next push replaces the snapshot.
 #[test]
 fn a_snapshot_of_format_2_is_read_with_its_log() {
-    let mut kvs = kvs_of(FORMAT_2);
+    let mut kvs = build_kvs(FORMAT_2);
     assert_eq!(users_and_jobs(&kvs), (vec![(5001, Some(10_800.0)), (5002, Some(0.0))], 1));
     let reading = kvs.reading(1000);
-    let of_groups = reading.groups.iter().flat_map(record::Group::keys);
-    kvs.known = reading.manifest.keys().chain(of_groups).chain(jobs::keys(&reading.jobs)).collect();
-    kvs.write(&no_rest(), &[kept(1, "b", 0.5, None)]);
-    assert!(!kvs.texts.keys().any(|key| key.contains(".log.")), "{:?}", kvs.texts.keys());
+    let group_keys = reading.groups.iter().flat_map(record::Group::keys);
+    kvs.stored_keys =
+        reading.manifest.keys().chain(group_keys).chain(jobs::chunk_keys(&reading.jobs)).collect();
+    kvs.write(&empty_site(), &[association(1, "b", 0.5, None)]);
+    assert!(!kvs.values.keys().any(|key| key.contains(".log.")), "{:?}", kvs.values.keys());
     assert_eq!(kvs.read(7).len(), 1);
 }

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Writing a snapshot: new chunks, a batch at a time, and the manifest last.
+//! Writes a snapshot: new chunks, a batch at a time, and the manifest last.
 
-use super::jobs::{self, Log};
-use super::lines::{Complete, Cutter, Line};
+use super::jobs::{self, EndedLog};
+use super::lines::{Complete, Grouper, Line};
 use super::record::{
-    Group, Manifest, ROOT, groups_key, hash, list_of_groups, manifest_key, rest_key, with_hash,
+    Group, Manifest, ROOT, groups_key, hash, manifest_key, rest_key, with_hash, write_groups,
 };
-use super::rest;
+use super::site_chunks::build_chunks;
 use fairshare_engine::engine::{Kept, Rest};
 use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::{AsPushed, Bookmark, Ended, EvictedUsage};
 use std::collections::{BTreeSet, HashSet};
 
-/// The bytes of a batch.
+/// A batch is written when it has this number of bytes.
 const BATCH: usize = 256 << 10;
-/// Associations looked at in one turn.
+/// The associations of one turn.
 pub(super) const PAGE: usize = 400;
-/// Associations, or ended jobs, looked at in one turn when only ended jobs are left to be written.
+/// The most ended jobs, and the most associations with ended jobs, of one turn.
 pub(super) const JOBS_PAGE: usize = 2000;
 
 /// Keys with their new values; `None` removes a key.
 pub(super) type Changes = Vec<(String, Option<String>)>;
 
-/// What the writer needs next.
+/// The data that the writer needs next from the engine.
 #[derive(Debug)]
-pub(super) enum Wants<'a> {
+pub(super) enum Input<'a> {
+    /// The ranking of the tree by the pushed usages.
     AsPushed,
-    /// The associations after this one, with what says which fair-shares can be reckoned.
+    /// The associations after this one. The ranking shows which fair-shares follow from the tree.
     Page(Option<(UserId, &'a BankName)>, Option<&'a AsPushed>),
-    /// Ended jobs, when all associations are there.
+    /// The ended jobs from this bookmark on.
     Jobs(Bookmark),
 }
 
@@ -37,42 +38,49 @@ pub(super) enum Wants<'a> {
 pub(super) struct Writing {
     /// The generation of the data in force at its start.
     pub generation: u64,
+    /// The ranking by the pushed usages; the inner `None` means that there is no tree.
     as_pushed: Option<Option<AsPushed>>,
-    /// The association that was taken in last.
+    /// The last association so far.
     after: Option<(UserId, BankName)>,
-    cutter: Cutter,
+    grouper: Grouper,
     groups: Vec<Group>,
     manifest: Manifest,
+    /// The keys of all chunks so far.
     keys: HashSet<String>,
     batch: Changes,
+    /// The bytes of the batch.
     bytes: usize,
+    /// The position in the ended jobs; `None` until all associations are added.
     jobs: Option<Bookmark>,
+    /// The list of ended jobs.
     list: Option<String>,
-    pub log: Log,
+    log: EndedLog,
     owner: u32,
-    /// All chunks are written, whichever are there.
+    /// Whether chunks are written even if the KVS should have them.
     is_doubtful: bool,
+    /// Whether all associations and ended jobs are added.
     is_complete: bool,
+    /// Whether the commit with the manifest was sent.
     is_last: bool,
 }
 
-/// What is to be done next.
+/// The next step of the caller.
 #[derive(Debug)]
 pub(super) enum Then {
-    /// Go on with the next page, in the next turn.
+    /// Provides the next input in the next turn.
     Page,
-    /// Write this first.
+    /// Commits these changes, then calls [`Writing::take_batch`].
     Write(Changes),
-    /// It is written; these are its keys.
+    /// The snapshot is written, and has these keys.
     Done(HashSet<String>),
 }
 
 /// The content of the KVS before a snapshot is written.
 #[derive(Debug)]
 pub(super) enum Before {
-    /// A snapshot of which the keys are known, or none.
+    /// No snapshot, or a snapshot of this plugin with the known keys.
     Ours,
-    /// It is unknown which chunks are there.
+    /// A commit failed, so the KVS may lack chunks with known keys.
     Doubtful,
     /// A foreign or damaged snapshot, which is removed first.
     Foreign,
@@ -93,7 +101,7 @@ impl Writing {
             generation,
             as_pushed: None,
             after: None,
-            cutter: Cutter::default(),
+            grouper: Grouper::default(),
             groups: Vec::new(),
             manifest: Manifest::new(owner, at),
             keys: HashSet::new(),
@@ -101,42 +109,42 @@ impl Writing {
             bytes: 0,
             jobs: None,
             list: None,
-            log: Log::default(),
+            log: EndedLog::default(),
             owner,
             is_doubtful: matches!(before, Before::Doubtful),
             is_complete: false,
             is_last: false,
         };
-        for text in rest::texts(rest) {
-            let hash = hash(&text);
-            writing.put(rest_key(&hash), text, known);
+        for chunk in build_chunks(rest) {
+            let hash = hash(&chunk);
+            writing.add_chunk(rest_key(&hash), chunk, known);
             writing.manifest.rest.push(hash);
         }
         writing
     }
 
-    pub(super) fn wants(&self) -> Wants<'_> {
+    pub(super) fn next_input(&self) -> Input<'_> {
         match (&self.as_pushed, self.jobs) {
-            (None, _) => Wants::AsPushed,
-            (_, Some(first)) => Wants::Jobs(first),
+            (None, _) => Input::AsPushed,
+            (_, Some(first)) => Input::Jobs(first),
             (Some(as_pushed), None) => {
                 let after = self.after.as_ref().map(|(user, bank)| (*user, bank));
-                Wants::Page(after, as_pushed.as_ref())
+                Input::Page(after, as_pushed.as_ref())
             }
         }
     }
 
-    /// Takes in what the tree makes of the usages that were pushed.
-    pub(super) fn as_pushed(&mut self, as_pushed: Option<AsPushed>) -> Then {
+    /// Stores the ranking by the pushed usages; `None` means that there is no tree.
+    pub(super) fn set_as_pushed(&mut self, as_pushed: Option<AsPushed>) -> Then {
         self.as_pushed = Some(as_pushed);
         Then::Page
     }
 
-    /// Takes the next page in; one that is not full is the last.
-    pub(super) fn page(&mut self, page: &[Kept], known: &HashSet<String>) -> Then {
+    /// Adds the next page of associations. A page that is not full is the last.
+    pub(super) fn add_page(&mut self, page: &[Kept], known: &HashSet<String>) -> Then {
         for kept in page {
-            let complete = self.cutter.add(&Line::of(kept));
-            self.group(complete, known);
+            let complete = self.grouper.add(&Line::new(kept));
+            self.add_group(complete, known);
         }
         self.manifest.associations += page.len();
         match page.last() {
@@ -144,11 +152,11 @@ impl Writing {
                 self.after = Some((record.association.user, record.association.bank.clone()));
             }
             _ => {
-                let complete = self.cutter.finish();
-                self.group(complete, known);
-                let list = list_of_groups(&self.groups);
+                let complete = self.grouper.finish();
+                self.add_group(complete, known);
+                let list = write_groups(&self.groups);
                 self.manifest.groups = hash(&list);
-                self.put(groups_key(&self.manifest.groups), list, known);
+                self.add_chunk(groups_key(&self.manifest.groups), list, known);
                 self.jobs = Some(Bookmark::default());
             }
         }
@@ -156,83 +164,83 @@ impl Writing {
     }
 
     /// Returns the log of ended jobs, to which later ones are added.
-    pub(super) fn into_log(self) -> Log {
-        self.log.written_whole()
+    pub(super) fn into_log(self) -> EndedLog {
+        self.log.mark_written()
     }
 
-    /// Takes in what ended and is not covered; the last says where that goes on.
-    pub(super) fn ended(
+    /// Adds a page of ended jobs and evicted usages that no push covers. The page ends with the bookmark of the next page.
+    pub(super) fn add_ended(
         &mut self,
         (ended, sums, next): (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>),
         known: &HashSet<String>,
     ) -> Then {
         self.is_complete = next.is_none();
         self.jobs = next;
-        for (key, text) in self.log.add(&ended, &sums, self.owner) {
-            match text {
-                // The list comes last, together with the manifest.
-                Some(text) if key == jobs::list_key() => self.list = Some(text),
-                Some(text) => self.put(key, text, known),
-                None => self.take_back(&key),
+        for (key, chunk) in self.log.add(&ended, &sums, self.owner) {
+            match chunk {
+                // The last commit has the list, together with the manifest.
+                Some(list) if key == jobs::list_key() => self.list = Some(list),
+                Some(chunk) => self.add_chunk(key, chunk, known),
+                None => self.drop_chunk(&key),
             }
         }
         self.after_page(known)
     }
 
     fn after_page(&mut self, known: &HashSet<String>) -> Then {
-        if self.bytes < BATCH && !self.is_complete { Then::Page } else { self.go_on(known) }
+        if self.bytes < BATCH && !self.is_complete { Then::Page } else { self.take_batch(known) }
     }
 
-    /// What comes after what was to be written.
-    pub(super) fn go_on(&mut self, known: &HashSet<String>) -> Then {
+    /// Returns the next batch. The last batch also has the manifest, and deletes the chunks of the previous snapshot.
+    pub(super) fn take_batch(&mut self, known: &HashSet<String>) -> Then {
         if self.is_last {
             return Then::Done(std::mem::take(&mut self.keys));
         }
-        let is_much = std::mem::take(&mut self.bytes) >= BATCH;
+        let is_full = std::mem::take(&mut self.bytes) >= BATCH;
         let mut changes = std::mem::take(&mut self.batch);
-        if !self.is_complete || is_much {
+        if !self.is_complete || is_full {
             return if changes.is_empty() { Then::Page } else { Then::Write(changes) };
         }
-        // What only the record before has goes in the same instant in which it stops to be the record.
         self.is_last = true;
-        let of = |key: &String| key.rsplit_once('.').map_or("", |(directory, _)| directory).to_owned();
-        let directories: HashSet<String> = self.keys.iter().map(of).collect();
-        // A directory of which nothing is left goes as a whole.
-        let gone = known.difference(&self.keys).map(|key| match of(key) {
+        let directory = |key: &String| key.rsplit_once('.').map_or("", |(directory, _)| directory).to_owned();
+        let directories: HashSet<String> = self.keys.iter().map(directory).collect();
+        // If no chunk of a directory is left, the whole directory is deleted.
+        let deleted = known.difference(&self.keys).map(|key| match directory(key) {
             directory if directories.contains(&directory) => key.clone(),
             directory => directory,
         });
-        let gone: BTreeSet<String> = gone.collect();
-        changes.extend(gone.into_iter().map(|key| (key, None)));
+        let deleted: BTreeSet<String> = deleted.collect();
+        changes.extend(deleted.into_iter().map(|key| (key, None)));
         changes.push((jobs::list_key(), self.list.take()));
         changes.push((manifest_key(), Some(with_hash(&self.manifest))));
         Then::Write(changes)
     }
 
-    /// All texts of it so far.
+    /// Returns the keys of all chunks so far.
     pub(super) fn keys(&self) -> &HashSet<String> {
         &self.keys
     }
 
-    fn group(&mut self, complete: Option<Complete>, known: &HashSet<String>) {
+    fn add_group(&mut self, complete: Option<Complete>, known: &HashSet<String>) {
         let Some((group, chunks)) = complete else { return };
         for (key, chunk) in group.keys().into_iter().zip(chunks) {
-            self.put(key, chunk, known);
+            self.add_chunk(key, chunk, known);
         }
         self.groups.push(group);
     }
 
-    /// A text that has grown since. If it was written it is there for nothing, until the next record.
-    fn take_back(&mut self, key: &str) {
+    /// Drops the last chunk of ended jobs, which a longer one replaces. If it is in the KVS, the next snapshot deletes it.
+    fn drop_chunk(&mut self, key: &str) {
         self.keys.remove(key);
         self.batch.retain(|(name, _)| name != key);
     }
 
-    fn put(&mut self, key: String, text: String, known: &HashSet<String>) {
+    /// Adds a chunk of the snapshot. The batch gets it if the KVS may lack it.
+    fn add_chunk(&mut self, key: String, chunk: String, known: &HashSet<String>) {
         let is_new = self.is_doubtful || !known.contains(&key);
         if self.keys.insert(key.clone()) && is_new {
-            self.bytes += text.len();
-            self.batch.push((key, Some(text)));
+            self.bytes += chunk.len();
+            self.batch.push((key, Some(chunk)));
         }
     }
 }

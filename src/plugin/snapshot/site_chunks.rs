@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What is about no association, as parts of a push.
+//! Builds the chunks without associations. Each is the payload of a part of a staged push.
 
 use fairshare_engine::accounts::ZeroScore;
 use fairshare_engine::engine::Rest;
@@ -13,11 +13,11 @@ use fairshare_protocol::records::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Records that go together.
-const AT_ONCE: usize = 500;
+/// The most records of a chunk.
+const MAX_RECORDS: usize = 500;
 
-/// Each text is a part of a push. What moves with each push is in the last one.
-pub(super) fn texts(rest: &Rest) -> Vec<String> {
+/// Returns the chunks. Only the last one, which has the time of the tree, changes with each push.
+pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
     let zero_score = match rest.config.zero_score {
         ZeroScore::Hold => "hold",
         ZeroScore::Floor => "floor",
@@ -25,41 +25,41 @@ pub(super) fn texts(rest: &Rest) -> Vec<String> {
     let config = json!({"deny_unknown_queues": rest.config.deny_unknown_queues, "zero_score": zero_score});
     let mut parts = vec![json!({"config": config})];
     let mut arrays = |name: &str, records: Vec<Value>| {
-        // An array that is empty is told of too: a push is whole only if all are.
+        // An empty array needs a chunk too, because a push must contain each array.
         let empty = records.is_empty().then(Vec::new);
-        let pieces = records.chunks(AT_ONCE).map(<[Value]>::to_vec).chain(empty);
+        let pieces = records.chunks(MAX_RECORDS).map(<[Value]>::to_vec).chain(empty);
         parts.extend(pieces.map(|piece| json!({name: piece})));
     };
     let project = |name: &ProjectName| ProjectRecord { project: name.to_string() };
     let factor = |(name, weight): &(String, i64)| FactorRecord { factor: name.clone(), weight: *weight };
-    arrays(BorrowedAssociation::ARRAY, rest.leaves.iter().map(leaf).collect());
-    arrays(QueueRecord::ARRAY, rest.queues.iter().map(|queue| json(&QueueRecord::from(queue))).collect());
-    arrays(ProjectRecord::ARRAY, rest.projects.iter().map(|name| json(&project(name))).collect());
-    arrays(BankRecord::ARRAY, rest.banks.iter().map(|bank| json(&BankRecord::from(bank))).collect());
-    arrays(FactorRecord::ARRAY, rest.weights.iter().map(|pair| json(&factor(pair))).collect());
-    // Where there are none nothing is told, as nothing was before there were any.
+    arrays(BorrowedAssociation::ARRAY, rest.leaves.iter().map(leaf_record).collect());
+    arrays(QueueRecord::ARRAY, rest.queues.iter().map(|queue| to_json(&QueueRecord::from(queue))).collect());
+    arrays(ProjectRecord::ARRAY, rest.projects.iter().map(|name| to_json(&project(name))).collect());
+    arrays(BankRecord::ARRAY, rest.banks.iter().map(|bank| to_json(&BankRecord::from(bank))).collect());
+    arrays(FactorRecord::ARRAY, rest.weights.iter().map(|pair| to_json(&factor(pair))).collect());
+    // A site without limits over limit scopes has no chunk for them, as in the snapshots of versions that had no such limits.
     if !rest.limits.is_empty() {
         arrays(LIMITS, rest.limits.iter().map(limits::record).collect());
     }
-    parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree(rule)})));
+    parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree_record(rule)})));
     parts.iter().map(Value::to_string).collect()
 }
 
-fn json(record: &impl Serialize) -> Value {
+fn to_json(record: &impl Serialize) -> Value {
     serde_json::to_value(record).unwrap_or_default()
 }
 
 /// Returns a leaf that no job matches as the record of a user without a valid id: reading it back restores just the leaf.
-fn leaf(leaf: &Leaf) -> Value {
-    let mut value = json(&BorrowedAssociation::from_leaf(leaf));
-    // The fair-share of nobody: an integer, so that the text is the one that older versions wrote.
+fn leaf_record(leaf: &Leaf) -> Value {
+    let mut value = to_json(&BorrowedAssociation::from_leaf(leaf));
+    // Older versions wrote an integer here, and the chunk must not change.
     if let Some(fairshare) = value.get_mut("fairshare") {
         *fairshare = 0.into();
     }
     value
 }
 
-fn tree(rule: &Rule) -> Value {
+fn tree_record(rule: &Rule) -> Value {
     let options: Map<String, Value> =
         rule.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
     json!({

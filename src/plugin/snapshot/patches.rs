@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The log of a snapshot of format 2: for each push a chunk with a line for each association that had changed since the groups were
-//! written.
+//! Reads the log of a snapshot of format 2: for each push a chunk with a line for each association that had changed since the groups
+//! were written.
 
 use super::lines::Numbers;
 use super::record::Fault;
@@ -11,93 +11,92 @@ use std::collections::BTreeMap;
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Change {
-    /// Limits, fair-share and usage: all of it is another.
+    /// Limits, fair-share and usage of an association that is new, or whose limits changed.
     All(String, String, String),
     /// User, bank, fair-share and usage.
     Numbers(u32, String, String, String),
-    /// It is gone.
-    Gone(u32, String),
+    /// User and bank of a removed association.
+    Removed(u32, String),
 }
 
-/// What became of an association since its group was written.
+/// The change of an association since its group was written.
 #[derive(Debug)]
 enum Patch {
-    Gone,
+    Removed,
     Numbers(Numbers),
     All(String, Numbers),
 }
 
-/// The log as it is read: what became of whom.
+/// The changes that the log contains, by user and bank.
 #[derive(Debug, Default)]
 pub(super) struct Patches(BTreeMap<(u32, String), Patch>);
 
-/// Whom limits are of.
-#[derive(Deserialize)]
-struct Who {
-    userid: u32,
-    bank: String,
-}
-
-fn who(limits: &str) -> Result<(u32, String), Fault> {
-    let Who { userid, bank } =
+/// Returns the user and the bank of a line of limits.
+fn read_owner(limits: &str) -> Result<(u32, String), Fault> {
+    #[derive(Deserialize)]
+    struct Owner {
+        userid: u32,
+        bank: String,
+    }
+    let Owner { userid, bank } =
         serde_json::from_str(limits).map_err(|error| format!("limits can't be read: {error}"))?;
     Ok((userid, bank))
 }
 
 impl Patches {
-    /// Takes the next text of the log in.
-    pub(super) fn read(&mut self, text: &str) -> Result<(), Fault> {
-        for line in text.lines() {
+    /// Adds the next chunk of the log.
+    pub(super) fn add_chunk(&mut self, chunk: &str) -> Result<(), Fault> {
+        for line in chunk.lines() {
             let change: Change =
                 serde_json::from_str(line).map_err(|error| format!("a change can't be read: {error}"))?;
             let (key, patch) = match change {
                 Change::All(limits, fairshare, usage) => {
-                    (who(&limits)?, Patch::All(limits, Numbers { fairshare, usage }))
+                    (read_owner(&limits)?, Patch::All(limits, Numbers { fairshare, usage }))
                 }
                 Change::Numbers(user, bank, fairshare, usage) => {
                     let numbers = Numbers { fairshare, usage };
                     match self.0.remove(&(user, bank.clone())) {
                         Some(Patch::All(limits, _)) => ((user, bank), Patch::All(limits, numbers)),
-                        Some(Patch::Gone) => return Err(format!("user {user} is gone, and changes")),
+                        Some(Patch::Removed) => return Err(format!("user {user} is gone, and changes")),
                         _ => ((user, bank), Patch::Numbers(numbers)),
                     }
                 }
-                Change::Gone(user, bank) => ((user, bank), Patch::Gone),
+                Change::Removed(user, bank) => ((user, bank), Patch::Removed),
             };
             self.0.insert(key, patch);
         }
         Ok(())
     }
 
-    /// A line of a group as it is now; `None` if it is gone.
+    /// Applies the log to a line of a group; returns `None` if the association was removed. The log then lacks that association.
     pub(super) fn apply<'a>(
         &mut self,
         line: (&'a str, &'a str, &'a str),
     ) -> Result<Option<(String, Numbers)>, Fault> {
         let (limits, fairshare, usage) = line;
         let as_written = || Numbers { fairshare: fairshare.to_owned(), usage: usage.to_owned() };
-        let patch = if self.0.is_empty() { None } else { self.0.remove(&who(limits)?) };
+        let patch = if self.0.is_empty() { None } else { self.0.remove(&read_owner(limits)?) };
         Ok(match patch {
             None => Some((limits.to_owned(), as_written())),
-            Some(Patch::Gone) => None,
+            Some(Patch::Removed) => None,
             Some(Patch::Numbers(numbers)) => Some((limits.to_owned(), numbers)),
             Some(Patch::All(limits, numbers)) => Some((limits, numbers)),
         })
     }
 
-    /// At most so many of those that are in no group, once all groups were asked for.
-    pub(super) fn come(&mut self, most: usize) -> Result<Vec<(String, Numbers)>, Fault> {
-        let mut come = Vec::new();
-        while come.len() < most
+    /// Takes at most `most` associations that are in no group. Call it when the log is applied to all groups.
+    pub(super) fn take_new(&mut self, most: usize) -> Result<Vec<(String, Numbers)>, Fault> {
+        let mut new = Vec::new();
+        while new.len() < most
             && let Some(((user, _), patch)) = self.0.pop_first()
         {
             match patch {
-                Patch::All(limits, numbers) => come.push((limits, numbers)),
-                // It came and went.
-                Patch::Gone => {}
+                Patch::All(limits, numbers) => new.push((limits, numbers)),
+                // The association was added after the groups were written, and removed again.
+                Patch::Removed => {}
                 Patch::Numbers(_) => return Err(format!("user {user} is nowhere, and changes")),
             }
         }
-        Ok(come)
+        Ok(new)
     }
 }
