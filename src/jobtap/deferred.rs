@@ -24,7 +24,7 @@ pub struct Deferred {
 
 impl Deferred {
     /// # Safety
-    /// SAFETY: the message is alive; this count of it is ours.
+    /// `msg` is the message of the running handler.
     pub(super) unsafe fn new(plugin: Plugin, msg: *const sys::flux_msg_t) -> Deferred {
         // SAFETY: the message is alive; from here on a count of it is ours.
         let msg = unsafe { sys::flux_msg_incref(msg) };
