@@ -11,6 +11,7 @@ use super::{Args, Caller, Failed, Found, Host, Jobtap, Method, Plugin, Reply, Re
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
+use std::rc::Rc;
 
 /// A plugin that notes its calls.
 struct Recorder(RefCell<Vec<String>>);
@@ -69,15 +70,15 @@ fn address_of(host: Host<'_, Recorder>) -> *mut c_void {
     std::ptr::from_ref(host.instance).cast_mut().cast()
 }
 
-fn instance() -> std::rc::Rc<Instance<Recorder>> {
+fn instance() -> Result<Rc<Instance<Recorder>>, String> {
     // SAFETY: nothing here calls Flux, so the handle is never dereferenced.
-    let plugin = unsafe { Plugin::from_raw(NonNull::dangling().as_ptr()) }.expect("not null");
-    Instance::assemble(plugin, Recorder::load(plugin).expect("the state is made"), Recorder::METHODS)
+    let plugin = unsafe { Plugin::from_raw(NonNull::dangling().as_ptr()) }.ok_or("the handle is null")?;
+    Ok(Instance::assemble(plugin, Recorder::load(plugin)?, Recorder::METHODS))
 }
 
 #[cfg_attr(miri, test)]
-fn miri_requests_find_the_instance_that_c_holds() {
-    let instance = instance();
+fn miri_requests_find_the_instance_that_c_holds() -> Result<(), String> {
+    let instance = instance()?;
     let data = address(&instance);
     let services: Vec<*mut c_void> = instance.services().map(address).collect();
     let given = give(instance);
@@ -93,15 +94,17 @@ fn miri_requests_find_the_instance_that_c_holds() {
     assert_eq!(noted, ["first", "timer", "second", "timer", "third", "timer"]);
     // SAFETY: the count was given above, and is taken back once.
     drop(unsafe { take_back::<Instance<Recorder>>(given) });
+    Ok(())
 }
 
 #[cfg_attr(miri, test)]
-fn miri_an_instance_that_flux_does_not_take_is_freed() {
-    let instance = instance();
+fn miri_an_instance_that_flux_does_not_take_is_freed() -> Result<(), String> {
+    let instance = instance()?;
     let given = give(instance.clone());
     // SAFETY: the count was given above, and is taken back once.
     drop(unsafe { take_back::<Instance<Recorder>>(given) });
     assert_eq!(instance.services().count(), 3);
+    Ok(())
 }
 
 #[cfg_attr(miri, test)]
