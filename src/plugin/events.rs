@@ -117,7 +117,7 @@ impl Callback<'_> {
 
     fn validate(&self) -> Result<(), Failed> {
         let job = self.args.job().ok();
-        match job.as_ref().and_then(|job| read_facts(job).ok()) {
+        match job.as_ref().and_then(read_facts) {
             Some(facts) => self.drive(Event::Validate(facts)),
             None => self.reject("unable to unpack bank arg"),
         }

@@ -8,10 +8,6 @@ use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::limits::{Kind, Resources, Size, SizeError, Vertex, measure};
 use std::ffi::CStr;
 
-/// `attributes.system` is missing, or one of its members is not a text as it should be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreadable;
-
 /// Returns the state of an RFC 21 state bit.
 pub fn state_from_bit(bit: i64) -> State {
     match bit {
@@ -25,24 +21,11 @@ pub fn state_from_bit(bit: i64) -> State {
     }
 }
 
-/// Returns the facts of a job, or an error if its bank, queue or project cannot be read.
-pub fn read_facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
-    let system = find_system(job.jobspec).filter(|system| system.is_object()).ok_or(Unreadable)?;
-    let text = |key: &CStr| system.get(key).map(|value| value.as_str().ok_or(Unreadable)).transpose();
-    Ok(JobFacts {
-        id: JobId(job.id),
-        user: UserId(job.userid),
-        state: state_from_bit(job.state),
-        urgency: job.urgency,
-        priority: job.priority,
-        bank: text(c"bank")?,
-        queue: text(c"queue")?,
-        project: text(c"project")?,
-        size: read_size(job.jobspec, Some(system)),
-        submitted: job.submitted,
-        duration: read_duration(Some(system)),
-        resources: read_resources(job.resources),
-    })
+/// Returns the facts of a job, or `None` if its bank, queue or project cannot be read.
+pub fn read_facts<'a>(job: &JobArgs<'a>) -> Option<JobFacts<'a>> {
+    let system = find_system(job.jobspec).filter(|system| system.is_object())?;
+    let is_readable = |key: &CStr| system.get(key).is_none_or(|value| value.as_str().is_some());
+    [c"bank", c"queue", c"project"].into_iter().all(is_readable).then(|| read_facts_leniently(job))
 }
 
 /// Returns the facts of a job that Flux accepted before. A member that is not a text counts as absent.
