@@ -134,7 +134,7 @@ impl PolledPlugin<'_> {
             let wanted = Map::from_iter([("all".to_owned(), Value::Bool(true))]);
             let answer: Standings =
                 serde_json::from_value(standing::fetch(flux, &wanted, usize::MAX)?).map_err(failure)?;
-            all.extend(families::users(&answer, &Words::of(flux, stats.heading.now)));
+            all.extend(families::users(&answer, &Words::for_instance(flux, stats.heading.now)));
         }
         Ok(exposition::text(&all))
     }

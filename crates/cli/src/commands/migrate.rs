@@ -110,7 +110,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
     // For some jobs the plugin finds only now that others block them.
     let kept: Vec<HeldJob> = held(&flux)?.into_iter().filter(|job| job.is_beyond_help(args.all)).collect();
-    let words = Words::of(&flux, 0.0);
+    let words = Words::for_instance(&flux, 0.0);
     for job in &kept {
         remark(format_args!(
             "{}: {} if that plugin is loaded now: other plugins block it too, and it can't be parked before they release it",
@@ -207,7 +207,7 @@ fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
 
 /// Parks jobs at urgency 0. Prints the command that restores a job's urgency before it changes the job.
 fn park_jobs(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
-    let words = Words::of(flux, 0.0);
+    let words = Words::for_instance(flux, 0.0);
     say("#!/bin/sh")?;
     say("# Restores the urgencies of jobs that were parked before flux-accounting's plugin was loaded.")?;
     let mut parked_jobs = Vec::new();
@@ -263,7 +263,7 @@ fn parked(jobs: usize) -> String {
 }
 
 fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HeldJob>) -> Outcome {
-    let words = Words::of(flux, 0.0);
+    let words = Words::for_instance(flux, 0.0);
     let lost = jobs.iter().filter(|job| job.is_lost()).count();
     let beyond_help = jobs.iter().filter(|job| job.is_beyond_help(false)).count();
     let note = match (key, lost) {

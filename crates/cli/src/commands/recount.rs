@@ -43,11 +43,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     progress.phase("counting", || snapshot.association_estimate());
-    let recount = Recount::new(&snapshot, now(args.now), &mut |done| progress.at(done)).map_err(failure)?;
+    let recount =
+        Recount::new(&snapshot, now(args.now), &mut |done| progress.set_done(done)).map_err(failure)?;
     let half_life = snapshot.usage_settings().map_err(failure)?.half_life;
     if args.write {
         progress.phase("writing", || recount.plan.changes.bins.len() as u64);
-        recount.plan.write(&snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+        recount.plan.write(&snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
         progress.phase("storing", || 0);
         snapshot.commit().map_err(failure)?;
     } else {

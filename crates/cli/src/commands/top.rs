@@ -66,7 +66,7 @@ fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
         terminal: false,
         pager: false,
     };
-    let words = Words::of(flux, explained.heading.now);
+    let words = Words::for_instance(flux, explained.heading.now);
     let mut text = Vec::new();
     if let Err(error) = (Teller { screen: &screen, words: &words }).explain_job(job, &explained, &mut text) {
         return vec![error.to_string()];

@@ -66,8 +66,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
     args.rules.apply_to(&[policy])?;
     progress.phase("reading", || snapshot.association_estimate());
-    let mut ranked =
-        Ranked::new(&snapshot, policy, &options, &mut |done| progress.at(done)).map_err(mending::failed)?;
+    let mut ranked = Ranked::new(&snapshot, policy, &options, &mut |done| progress.set_done(done))
+        .map_err(mending::failed)?;
     if args.dry_run {
         // Closes the snapshot before printing: an open snapshot blocks writers, and a pager may stay open for long.
         drop(snapshot);
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::Yes);
     }
     progress.phase("writing", || ranked.changes.len() as u64);
-    ranked.write(&snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+    ranked.write(&snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
     snapshot.commit().map_err(failure)?;
     drop(progress);
     if args.verbose || stderr().is_terminal() {

@@ -102,7 +102,7 @@ impl PolicyArg {
     }
 
     /// Returns the policy for a loaded tree. Fails if the option is not given and the document does not show its policy.
-    pub(crate) fn of(self, loaded: &Loaded) -> Result<Policy, Failure> {
+    pub(crate) fn for_tree(self, loaded: &Loaded) -> Result<Policy, Failure> {
         match self.policy {
             Some(policy) => Ok(policy),
             None => loaded.decided(),
@@ -295,8 +295,9 @@ impl Input {
                 let site = snapshot.site_policy().map_err(failure)?;
                 options = rules.over(site)?;
                 progress.phase("reading", || snapshot.association_estimate());
-                let stored =
-                    snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
+                let stored = snapshot
+                    .tree(options.inactive_usage, &mut |done| progress.set_done(done))
+                    .map_err(failure)?;
                 let pace = Some(snapshot.pace().map_err(failure)?);
                 counted = snapshot.counted_at(figures::now()).map_err(failure)?;
                 let from =

@@ -30,7 +30,7 @@ pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
     let wanted = if all { Map::from_iter([("all".to_owned(), Value::Bool(true))]) } else { Map::new() };
     let answer: Standings = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
     let page = jobs::fetch(flux, &Map::new(), MOST)?;
-    let words = Words::of(flux, page.now);
+    let words = Words::for_instance(flux, page.now);
     Ok(snapshot(stats.as_ref(), &answer, &page, &words))
 }
 

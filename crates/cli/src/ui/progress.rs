@@ -81,7 +81,7 @@ impl Progress {
     }
 
     /// Sets the number of steps of the phase that are done.
-    pub(crate) fn at(&mut self, done: u64) {
+    pub(crate) fn set_done(&mut self, done: u64) {
         notify_watchdog();
         if let Some(Shown { bar, .. }) = &self.shown {
             bar.set_position(done);
@@ -121,7 +121,7 @@ impl<I: Iterator> Iterator for Counted<'_, I> {
         let row = self.rows.next()?;
         self.done += 1;
         if self.done.is_multiple_of(ROWS) {
-            self.progress.at(self.done);
+            self.progress.set_done(self.done);
         }
         Some(row)
     }

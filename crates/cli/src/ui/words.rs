@@ -23,7 +23,7 @@ pub(crate) struct Words<'a> {
 
 impl<'a> Words<'a> {
     /// Returns the names of this machine and this Flux instance. `now` is the time of the answer.
-    pub(crate) fn of(flux: &'a Flux, now: f64) -> Words<'a> {
+    pub(crate) fn for_instance(flux: &'a Flux, now: f64) -> Words<'a> {
         Words::new(|id| flux.format_job_id(id), user_name, TimeZone::system(), now)
     }
 
@@ -70,7 +70,7 @@ impl<'a> Words<'a> {
     }
 
     /// Formats a time in the local time zone.
-    pub(crate) fn at(&self, instant: f64) -> String {
+    pub(crate) fn format_time(&self, instant: f64) -> String {
         moment(instant, self.now, &self.zone)
     }
 
@@ -78,9 +78,9 @@ impl<'a> Words<'a> {
     pub(crate) fn when(&self, instant: f64) -> String {
         let away = instant - self.now;
         match away {
-            away if away > 0.5 => format!("{} (in {})", self.at(instant), duration(away)),
-            away if away < -0.5 => format!("{} ({} ago)", self.at(instant), duration(-away)),
-            _ => format!("{} (now)", self.at(instant)),
+            away if away > 0.5 => format!("{} (in {})", self.format_time(instant), duration(away)),
+            away if away < -0.5 => format!("{} ({} ago)", self.format_time(instant), duration(-away)),
+            _ => format!("{} (now)", self.format_time(instant)),
         }
     }
 }

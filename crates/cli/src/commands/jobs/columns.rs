@@ -200,7 +200,7 @@ pub(super) fn cell(
     let text = |text: Option<&str>| text.map_or(Cell::None, |text| Cell::Text(text.to_owned()));
     let count = |count: Option<u32>| count.map_or(Cell::None, |count| Cell::Count(count.into()));
     let time = |time: Option<f64>| match time {
-        Some(time) if is_table => Cell::Text(words.at(time)),
+        Some(time) if is_table => Cell::Text(words.format_time(time)),
         time => time.into(),
     };
     let at = match chosen {

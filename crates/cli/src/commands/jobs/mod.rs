@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         remark(NO_DATA);
         return Ok(Answer::No);
     }
-    let words = Words::of(&flux, page.now);
+    let words = Words::for_instance(&flux, page.now);
     let unknown = unknown_names(args, &page, &flux)?;
     if !unknown.is_empty() {
         unknown.iter().for_each(remark);

@@ -107,7 +107,7 @@ impl Sending<'_> {
             let (chunk, more) = rest.split_at(size.min(rest.len()));
             self.chunk(key, chunk)?;
             rest = more;
-            self.progress.at((records.len() - rest.len()) as u64);
+            self.progress.set_done((records.len() - rest.len()) as u64);
             if rest.is_empty() {
                 return Ok(());
             }

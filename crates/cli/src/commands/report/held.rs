@@ -89,7 +89,7 @@ fn answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>, Failure> {
 }
 
 fn read_jobs(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> HeldJobsAnswer {
-    summarize_jobs(stats, page, &Words::of(flux, page.now))
+    summarize_jobs(stats, page, &Words::for_instance(flux, page.now))
 }
 
 /// Creates the summary from the plugin's answers.

@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// Returns the page, or with --json the document.
 fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failure> {
     let loaded = args.input.load(&args.rules, progress)?;
-    let policy = args.policy.of(&loaded)?;
+    let policy = args.policy.for_tree(&loaded)?;
     args.rules.apply_to(&[policy])?;
     let (rankings, without) = rankings(args, &loaded, policy, progress)?;
     progress.phase("reading usage", || 0);

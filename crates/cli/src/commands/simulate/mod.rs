@@ -276,7 +276,7 @@ fn replay_all(
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            progress.at(done.load(Ordering::Relaxed));
+            progress.set_done(done.load(Ordering::Relaxed));
         }
     });
     let outcome = |(plan, outcome): (&Plan, Option<Result<Measures, String>>)| {

@@ -109,7 +109,7 @@ impl Teller<'_> {
         for (depth, level) in association.levels.iter().enumerate() {
             let mark = if level.is_worst { " <" } else { "" };
             let name = self.node(&level.node.name, &level.node.kind) + mark;
-            let even = level.even_at.map_or(Cell::None, |at| Cell::Text(self.words.at(at)));
+            let even = level.even_at.map_or(Cell::None, |at| Cell::Text(self.words.format_time(at)));
             let mut row = vec![Cell::Node { depth, bank: level.node.kind == "bank", name }];
             row.extend(numbers(
                 level.node.shares_part,

@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         Err(refusal) => return Err(refusal.into()),
     };
     let standing: Standings = serde_json::from_value(document.clone()).map_err(failure)?;
-    let words = Words::of(&flux, standing.heading.now);
+    let words = Words::for_instance(&flux, standing.heading.now);
     if standing.associations.is_empty() {
         if standing.heading.generation == 0 {
             remark(NO_DATA);

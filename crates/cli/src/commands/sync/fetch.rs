@@ -103,7 +103,7 @@ impl Fetch<'_> {
 impl Begun<'_> {
     fn next_batch(&mut self, progress: &mut Progress) -> Result<Option<Vec<JobRecord>>, Failure> {
         let batch = self.fetching.next_batch().map_err(failure)?;
-        progress.at(self.fetching.done());
+        progress.set_done(self.fetching.done());
         Ok(batch)
     }
 
@@ -136,7 +136,8 @@ impl Begun<'_> {
                 new += snapshot.insert_jobs(&batch)?;
                 Ok(())
             };
-            let read = fetch::read_archive(path, wait.wait, &mut sink, &mut |done, _| progress.at(done));
+            let read =
+                fetch::read_archive(path, wait.wait, &mut sink, &mut |done, _| progress.set_done(done));
             copied = Some(read.map_err(failure)?);
         }
         fetch::record_fetch(snapshot, self.asked, new).map_err(failure)?;

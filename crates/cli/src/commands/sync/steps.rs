@@ -73,12 +73,12 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
 fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Plan, PipelineError> {
     progress.phase("counting", || snapshot.association_estimate());
     let now = now(args.now);
-    let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.at(done))?;
+    let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.set_done(done))?;
     let changes = &plan.changes;
     progress.phase("writing usage", || {
         (changes.usages.len() + changes.newest.len() + changes.bins.len() + changes.removed.len()) as u64
     });
-    plan.write(snapshot, &mut |done| progress.at(done))?;
+    plan.write(snapshot, &mut |done| progress.set_done(done))?;
     Ok(plan)
 }
 
@@ -86,9 +86,9 @@ fn fairshare(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> R
     progress.phase("ranking", || snapshot.association_estimate());
     let site = snapshot.site_policy().map_err(failure)?;
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
-    let ranked =
-        Ranked::new(snapshot, policy, &options, &mut |done| progress.at(done)).map_err(mending::failed)?;
+    let ranked = Ranked::new(snapshot, policy, &options, &mut |done| progress.set_done(done))
+        .map_err(mending::failed)?;
     progress.phase("writing fair-shares", || ranked.changes.len() as u64);
-    ranked.write(snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+    ranked.write(snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
     Ok(ranked)
 }

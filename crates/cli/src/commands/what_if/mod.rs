@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let options = loaded.options;
     let source = loaded.place(args.input.source());
     progress.phase("ranking", || 0);
-    let policy = args.policy.of(&loaded)?;
+    let policy = args.policy.for_tree(&loaded)?;
     // If a document does not show its policy, it is ranked by the given one.
     let policy_before = if loaded.is_undecided() { policy } else { loaded.policy };
     args.rules.apply_to(&[policy_before, policy])?;

@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
     let place = loaded.place(args.input.source());
     let options = loaded.options;
-    let policy = args.policy.of(&loaded)?;
+    let policy = args.policy.for_tree(&loaded)?;
     args.rules.apply_to(&[policy])?;
     let tree = &loaded.tree;
     progress.phase("ranking", || 0);

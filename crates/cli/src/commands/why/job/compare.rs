@@ -95,9 +95,12 @@ impl Teller<'_> {
     ) -> io::Result<()> {
         let (ahead, behind) = ordered(a, b, verdict);
         if a.id == b.id {
-            return self.line(&format!("{} is named twice: there is nothing to compare.", self.who(a)), out);
+            return self.line(
+                &format!("{} is named twice: there is nothing to compare.", self.job_and_owner(a)),
+                out,
+            );
         }
-        let (first, second) = (self.who(ahead), self.who(behind));
+        let (first, second) = (self.job_and_owner(ahead), self.job_and_owner(behind));
         if verdict.cause == Cause::Neither {
             self.heading(&format!("Neither {first} nor {second} can run now"), out)?;
         } else {

@@ -64,7 +64,7 @@ impl Teller<'_> {
 
     /// Returns the state of the job in one sentence.
     fn headline(&self, job: &Why) -> String {
-        let name = self.who(job);
+        let name = self.job_and_owner(job);
         let by = |text: &str| format!("{name} {text}");
         match (job.state.as_ref(), job.holds.as_slice(), job.others.as_slice()) {
             ("run", ..) => by("is running"),

@@ -84,14 +84,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let explained: Explained = serde_json::from_value(answer.clone()).map_err(failure)?;
     for refused in &explained.refused {
-        let text = Words::of(&flux, explained.heading.now).named(&refused.reason.text);
+        let text = Words::for_instance(&flux, explained.heading.now).named(&refused.reason.text);
         remark(format_args!("{}: {text}", flux.format_job_id(refused.id.0)));
     }
     if !explained.refused.is_empty() {
         return Ok(Answer::No);
     }
     let screen = args.screen.screen();
-    let words = Words::of(&flux, explained.heading.now);
+    let words = Words::for_instance(&flux, explained.heading.now);
     let teller = Teller { screen: &screen, words: &words };
     let mut text = Vec::new();
     let mut document = answer;
