@@ -86,7 +86,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (
         column("served", "Served", Style::Text),
         "below its share, above its share, even, or has no (own) shares",
-        |node| served(&node.detail).map_or(Cell::None, text),
+        |node| Served::from_detail(&node.detail).map_or(Cell::None, |served| text(served.into())),
     ),
     (column("active", "Active", Style::Text), "whether the association is active, and so ranked", active),
     (column("depth", "Depth", Style::Count), "levels below the root", |node| Cell::Count(node.depth as u64)),
@@ -254,23 +254,40 @@ fn stored(node: &Node<'_>) -> Cell {
     stored.filter(|_| !node.is_bank()).and_then(|stored| stored.fairshare).into()
 }
 
-/// Returns whether the node used more or less than its share, in words. Returns `None` if the node has no level fair-share, or has
-/// neither shares nor usage.
-pub(crate) fn served(detail: &NodeDetail) -> Option<&'static str> {
-    if detail.shares == Shares::Parent {
-        return Some("has no own shares");
+/// The usage of a node compared with its share.
+#[derive(Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub(crate) enum Served {
+    #[strum(serialize = "below its share")]
+    Below,
+    Even,
+    #[strum(serialize = "above its share")]
+    Above,
+    #[strum(serialize = "has no shares")]
+    NoShares,
+    #[strum(serialize = "has no own shares")]
+    NoOwnShares,
+}
+
+impl Served {
+    /// Compares the usage of a node with its share. Returns `None` if the node has no level fair-share, or has neither shares nor usage
+    /// although it may have shares.
+    pub(crate) fn from_detail(detail: &NodeDetail) -> Option<Served> {
+        if detail.shares == Shares::Parent {
+            return Some(Served::NoOwnShares);
+        }
+        let level = detail.level_fs?;
+        if detail.norm_shares == 0.0 && detail.effective_usage == 0.0 && level == 0.0 {
+            return (detail.shares == Shares::Count(0)).then_some(Served::NoShares);
+        }
+        Some(if level > 1.0 {
+            Served::Below
+        } else if level < 1.0 {
+            Served::Above
+        } else {
+            Served::Even
+        })
     }
-    let level = detail.level_fs?;
-    if detail.norm_shares == 0.0 && detail.effective_usage == 0.0 && level == 0.0 {
-        return (detail.shares == Shares::Count(0)).then_some("has no shares");
-    }
-    Some(if level > 1.0 {
-        "below its share"
-    } else if level < 1.0 {
-        "above its share"
-    } else {
-        "even"
-    })
 }
 
 fn bar(node: &Node<'_>) -> Cell {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::site::Site;
 use crate::site::names::bank_of;
-use crate::ui::columns::served;
+use crate::ui::columns::Served;
 use crate::ui::figures::{number, ordinal, percent, ratio};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
@@ -196,11 +196,11 @@ impl Site<'_> {
         }
         let verdict = match (detail.level_fs, level.value) {
             (Some(_), Some(value)) => {
-                let served = match served(detail) {
-                    Some("has no shares") => "it has no shares".to_owned(),
-                    Some(served @ "above its share") => self.screen.paint(BAD, served),
-                    Some(served) => self.screen.paint(GOOD, served),
+                let served = match Served::from_detail(detail) {
                     None => String::new(),
+                    Some(Served::NoShares) => "it has no shares".to_owned(),
+                    Some(served @ Served::Above) => self.screen.paint(BAD, served.into()),
+                    Some(served) => self.screen.paint(GOOD, served.into()),
                 };
                 format!("{} {}: {served}", self.value_name(), self.value(value))
             }
