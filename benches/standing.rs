@@ -175,7 +175,9 @@ fn orders(criterion: &mut Criterion) {
     group.bench_function("every exact priority changes", |bencher| {
         bencher.iter(|| {
             priority += 1;
-            (0..50_000).for_each(|id| pending.set_current(JobId(id), priority));
+            (0..50_000).for_each(|id| {
+                pending.set_current(JobId(id), priority);
+            });
         });
     });
 }
