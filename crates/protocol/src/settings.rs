@@ -32,7 +32,7 @@ pub struct Setting {
     pub name: &'static str,
     /// The default, as in TOML.
     pub default: &'static str,
-    /// What it does, for the documents: words without markup.
+    /// The description in the documents, without markup.
     pub doc: &'static str,
     read: Read,
 }
@@ -40,7 +40,7 @@ pub struct Setting {
 /// Takes a value over. Returns `None` if the value is invalid.
 type Set = fn(&mut Settings, &RawValue) -> Option<()>;
 
-/// How the value of a key is read.
+/// Reads the value of a key.
 #[derive(Debug)]
 enum Read {
     /// The values that are accepted, in words.
@@ -76,8 +76,8 @@ pub const SETTINGS: [Setting; 13] = [
     Setting {
         name: "accrual",
         default: "\"elapsed\"",
-        doc: "\"elapsed\": a job is charged while it runs. \"committed\": a job is charged at its start for all the time that it asked \
-              for, and gets back at its end what it did not use.",
+        doc: "\"elapsed\": a job is charged while it runs. \"committed\": a job is charged at its start for its whole time limit, and \
+              the unused time is credited at its end.",
         read: One("\"elapsed\" or \"committed\"", |to, value| {
             let mode = match read_text(value)?.as_str() {
                 "elapsed" => Mode::Elapsed,
@@ -154,9 +154,9 @@ pub const SETTINGS: [Setting; 13] = [
     Setting {
         name: "public",
         default: "\"banks\"",
-        doc: "The part of the tree that everybody may see: \"own\": their own numbers; \"banks\": also the banks above and beside \
-              them; \"all\". With \"own\", limits on a bank are shown without the amount in use. A user whose job such a limit holds \
-              is still told why.",
+        doc: "The part of the tree that all users may see. \"own\": their own numbers; \"banks\": also the banks above them, and the \
+              siblings of these banks; \"all\": the whole tree. With \"own\", limits on a bank are shown without the amount in use. If \
+              such a limit holds a job, the user of the job still sees the reason.",
         read: One("\"own\", \"banks\" or \"all\"", |to, value| {
             let open = match read_text(value)?.as_str() {
                 "own" => Open::Own,
@@ -227,7 +227,7 @@ pub fn list_retired(table: &str, place: &str) -> Vec<String> {
     keys.map(|name| format!("{place}{name}: no longer a setting, ignored: remove it")).collect()
 }
 
-/// Reads a table of queues, each with a table of what is set for it.
+/// Reads a table of queues. Each queue has a table of its settings.
 fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result<(), String> {
     to.queues.clear();
     for (queue, keys) in members(table).ok_or_else(|| no_table(place, table))? {
@@ -247,7 +247,7 @@ fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result
     Ok(())
 }
 
-/// Whether Flux is in private mode. `access` is the table of that name in Flux's configuration, as JSON text.
+/// Returns true if Flux is in private mode. `access` is the table of that name in Flux's configuration, as JSON text.
 pub fn is_private(access: Option<&str>) -> bool {
     #[derive(Default, serde::Deserialize)]
     struct Access {
@@ -269,8 +269,8 @@ pub fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<QueueNa
     queues.iter().map(|(queue, of)| (name(queue), of.parent.as_ref().map(name))).collect()
 }
 
-/// What is set for a queue that the instance does not have is for nobody: most likely its name is wrong. `queues` is the
-/// table of queues in Flux's configuration, as JSON text.
+/// Returns an error if a queue has settings but is not in Flux's configuration: its name is probably wrong. `queues` is the table of queues
+/// in Flux's configuration, as JSON text.
 pub fn check_queues(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
     let known = configured_queues(queues);
     match settings.running.queues.keys().find(|queue| !known.iter().any(|(name, _)| name == *queue)) {
@@ -286,19 +286,19 @@ pub fn check_queues(settings: &Settings, queues: Option<&str>) -> Result<(), Str
     }
 }
 
-/// From when on jobs count for limits on what runs, as a query shows it.
+/// Returns the rule of the limits on running jobs, and the rules of queues, as a query shows them.
 pub fn running_limits(settings: &Settings) -> Value {
     let RunningLimitsOf { others, queues } = &settings.running;
     let queues = queues.iter().map(|(queue, rule)| (queue.to_string(), rule.name().into()));
     json!({"default": others.name(), "queues": queues.collect::<Map<_, _>>()})
 }
 
-/// The keys of all settings.
+/// Returns the keys of all settings.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|setting| setting.name)
 }
 
-/// Says that the table at `place` has no key `name`, and which keys there are.
+/// Returns the error for a key `name` that the table at `place` cannot have. `known` are the keys that the table can have.
 fn unknown<'a>(place: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     format!("{place}{}: unknown key; known are {}", shortened(name).escape_debug(), known.join(", "))
@@ -312,7 +312,7 @@ fn no_table(place: &str, value: &RawValue) -> String {
     format!("{place}: expected a table, got {}", describe(value))
 }
 
-/// What was given, as a person wrote it.
+/// Returns a value for an error message: a string as it was written, and any other value with its type.
 fn show_value(value: &RawValue) -> String {
     match value.get().as_bytes().first() {
         Some(b'"') => shortened(value.get()).into_owned(),
@@ -341,7 +341,7 @@ fn read_weight(value: &RawValue) -> Option<i64> {
     value.get().parse().ok()
 }
 
-/// Seconds, as a number or a Flux Standard Duration (RFC 23).
+/// Reads seconds: a number or a Flux Standard Duration (RFC 23).
 fn read_duration(value: &RawValue) -> Option<f64> {
     let given: String = read_text(value).unwrap_or_else(|| value.get().to_owned());
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
