@@ -225,10 +225,7 @@ fn user(node: &Node<'_>) -> Cell {
 }
 
 fn shares(node: &Node<'_>) -> Cell {
-    match node.detail.shares {
-        Shares::Count(shares) => Cell::Count(shares),
-        Shares::Parent => text("parent"),
-    }
+    node.detail.shares.into()
 }
 
 fn active(node: &Node<'_>) -> Cell {

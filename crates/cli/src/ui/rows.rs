@@ -2,6 +2,7 @@
 //! Rows, cells and columns, and the style of a column.
 
 use super::figures::Unit;
+use fairshare::Shares;
 
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,15 @@ pub(crate) enum Cell {
 impl From<Option<f64>> for Cell {
     fn from(number: Option<f64>) -> Self {
         number.map_or(Cell::None, Cell::Number)
+    }
+}
+
+impl From<Shares> for Cell {
+    fn from(shares: Shares) -> Self {
+        match shares {
+            Shares::Count(count) => Cell::Count(count),
+            Shares::Parent => Cell::Text("parent".to_owned()),
+        }
     }
 }
 

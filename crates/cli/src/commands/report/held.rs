@@ -12,7 +12,6 @@ use crate::plugin::ask::{InstanceArg, Refusal, ask as ask_plugin};
 use crate::plugin::jobs;
 use crate::site::input::Input;
 use crate::ui::words::Words;
-use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob, Stats};
 use fairshare_engine::ids::{BankName, QueueName, Word};
 
@@ -85,11 +84,8 @@ fn answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>, Failure> {
         Err(refusal) => return Err(refusal.into()),
     };
     let page = jobs::fetch(&flux, &Map::new(), MOST)?;
-    Ok((page.generation > 0).then(|| read_jobs(stats.as_ref(), &page, &flux)))
-}
-
-fn read_jobs(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> HeldJobsAnswer {
-    summarize_jobs(stats, page, &Words::for_instance(flux, page.now))
+    let words = Words::for_instance(&flux, page.now);
+    Ok((page.generation > 0).then(|| summarize_jobs(stats.as_ref(), &page, &words)))
 }
 
 /// Creates the summary from the plugin's answers.

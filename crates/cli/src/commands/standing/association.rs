@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use crate::commands::why::job::shares;
-use crate::ui::figures::{duration, number, ordinal, percent, ratio};
+use crate::commands::why::job::compared_cells;
+use crate::ui::figures::{duration, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
@@ -111,14 +111,8 @@ impl Teller<'_> {
             let name = self.node(&level.node.name, &level.node.kind) + mark;
             let even = level.even_at.map_or(Cell::None, |at| Cell::Text(self.words.format_time(at)));
             let mut row = vec![Cell::Node { depth, bank: level.node.kind == "bank", name }];
-            row.extend(numbers(
-                level.node.shares_part,
-                level.node.usage_part,
-                level.node.value,
-                level.node.is_infinite,
-                depth,
-            ));
-            row.insert(1, shares(level.node.shares));
+            row.extend(numbers(&level.node, depth));
+            row.insert(1, level.node.shares.into());
             row.push(even);
             rows.push(row);
             for sibling in level.siblings.iter().filter(|_| long) {
@@ -147,14 +141,8 @@ impl Teller<'_> {
 
     fn sibling(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
         let name = self.node(&sibling.name, &sibling.kind);
-        let mut row = vec![Cell::Node { depth, bank: false, name }, shares(sibling.shares)];
-        row.extend(numbers(
-            sibling.shares_part,
-            sibling.usage_part,
-            sibling.value,
-            sibling.is_infinite,
-            depth,
-        ));
+        let mut row = vec![Cell::Node { depth, bank: false, name }, sibling.shares.into()];
+        row.extend(numbers(sibling, depth));
         row
     }
 
@@ -284,25 +272,14 @@ fn levels_title(standing: &Standings) -> String {
 }
 
 /// Returns the cells that levels and siblings share: share, usage, value and bar.
-fn numbers(
-    share: Option<f64>,
-    used: Option<f64>,
-    value: Option<f64>,
-    infinite: bool,
-    depth: usize,
-) -> Vec<Cell> {
-    let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
-    let value = match (infinite, value) {
-        (true, _) => Cell::Text("unused".to_owned()),
-        (false, Some(value)) => Cell::Text(ratio(value)),
-        (false, None) => Cell::None,
-    };
+fn numbers(node: &Sibling, depth: usize) -> Vec<Cell> {
     let cells = |part: f64| (part.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-    let bar = match (share, used) {
+    let bar = match (node.shares_part, node.usage_part) {
         (Some(share), Some(used)) if depth > 0 => Cell::Bar { usage: cells(used), share: cells(share) },
         _ => Cell::None,
     };
-    vec![part(share), part(used), value, bar]
+    let [share, used, value] = compared_cells(node);
+    vec![share, used, value, bar]
 }
 
 /// Returns the name of a limit, with its bank and queue if it has them.

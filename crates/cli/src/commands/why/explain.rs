@@ -153,17 +153,13 @@ impl Site<'_> {
         let rows = nodes.iter().enumerate().skip(from).take(LISTED).map(|(at, (node, value))| {
             let explained = self.ranking.explain(self.tree, *node);
             let counted = explained.levels.last().map_or(0.0, |level| level.counted.0);
-            let shares = match self.tree.shares(*node) {
-                fairshare::Shares::Count(count) => Cell::Count(count),
-                fairshare::Shares::Parent => Cell::Text("parent".to_owned()),
-            };
             let bank = self.tree.kind(*node) == NodeKind::Bank;
             let active = self.tree.is_active(*node);
             vec![
                 Cell::Count(at as u64 + 1),
                 Cell::Node { depth: 0, bank, name: self.tree.name(*node).to_owned() },
                 Cell::Text(if bank { "bank" } else { "user" }.to_owned()),
-                shares,
+                self.tree.shares(*node).into(),
                 Cell::Number(counted),
                 Cell::Text(match (active, self.tree.shares(*node)) {
                     (false, _) => "inactive".to_owned(),

@@ -14,13 +14,6 @@ use crate::ui::screen::{BAD, BOLD, GOOD};
 use crate::ui::table::Table;
 use fairshare::{Explanation, InactiveUsage, Level, NodeId, NodeKind, Shares};
 
-fn shares(shares: Shares) -> Cell {
-    match shares {
-        Shares::Count(count) => Cell::Count(count),
-        Shares::Parent => Cell::Text("parent".to_owned()),
-    }
-}
-
 impl Site<'_> {
     pub(super) fn full_name(&self, node: NodeId) -> String {
         match self.tree.kind(node) {
@@ -135,7 +128,7 @@ impl Site<'_> {
         }
         let own_shares = if let Shares::Count(count) = level.detail.shares { count as f64 } else { 0.0 };
         row.extend([
-            shares(level.detail.shares),
+            level.detail.shares.into(),
             part(own_shares, level.sibling_shares),
             Cell::Number(level.counted.0),
             part(level.counted.0, level.counted.1),

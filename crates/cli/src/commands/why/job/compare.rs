@@ -9,8 +9,7 @@ use super::decide::{Cause, Side, Verdict, obstacles, parting};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
-use fairshare::Shares;
-use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Standings, Why};
+use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Sibling, Standings, Why};
 use fairshare_engine::ids::Word;
 use fairshare_engine::priority::Term;
 
@@ -320,22 +319,11 @@ fn node(level: &LevelShown) -> String {
 
 /// Returns a table of nodes with shares, usage and value.
 pub(crate) fn levels(nodes: &[&LevelShown]) -> Rows<'static> {
-    let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
     let rows: Vec<Vec<Cell>> = nodes
         .iter()
         .map(|level| {
-            let value = match (level.node.is_infinite, level.node.value) {
-                (true, _) => Cell::Text("unused".to_owned()),
-                (false, Some(value)) => Cell::Text(ratio(value)),
-                (false, None) => Cell::None,
-            };
-            vec![
-                Cell::Text(node(level)),
-                shares(level.node.shares),
-                part(level.node.shares_part),
-                part(level.node.usage_part),
-                value,
-            ]
+            let [share, used, value] = compared_cells(&level.node);
+            vec![Cell::Text(node(level)), level.node.shares.into(), share, used, value]
         })
         .collect();
     let columns = vec![
@@ -348,10 +336,13 @@ pub(crate) fn levels(nodes: &[&LevelShown]) -> Rows<'static> {
     Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
 }
 
-/// Returns the cell of shares.
-pub(crate) fn shares(shares: Shares) -> Cell {
-    match shares {
-        Shares::Count(count) => Cell::Count(count),
-        Shares::Parent => Cell::Text("parent".to_owned()),
-    }
+/// Returns the numbers that are compared with siblings: the fractions of shares and usage, and the value.
+pub(crate) fn compared_cells(node: &Sibling) -> [Cell; 3] {
+    let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
+    let value = match (node.is_infinite, node.value) {
+        (true, _) => Cell::Text("unused".to_owned()),
+        (false, Some(value)) => Cell::Text(ratio(value)),
+        (false, None) => Cell::None,
+    };
+    [part(node.shares_part), part(node.usage_part), value]
 }

@@ -11,7 +11,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-pub(crate) use compare::shares;
+pub(crate) use compare::compared_cells;
 
 use super::arguments::Args;
 use crate::outcome::{Answer, Failure, Outcome, failure};
