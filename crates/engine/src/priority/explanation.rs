@@ -38,7 +38,21 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Its name for programs.
+    const ALL: [Outcome; 6] = [
+        Outcome::Taken,
+        Outcome::HeldByScore,
+        Outcome::Raised,
+        Outcome::Lowered,
+        Outcome::HeldByUrgency,
+        Outcome::Expedited,
+    ];
+
+    /// Reads a [`name`](Outcome::name). Returns `None` for a name of another version.
+    pub fn parse(name: &str) -> Option<Outcome> {
+        Outcome::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+
+    /// Returns its name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Taken => "taken",

@@ -10,7 +10,7 @@ use super::others::{Keeper, count_unnamed_keepers, list_keepers, list_suggestion
 use super::release::{Release, foresee_release};
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
 use crate::limits::{Job, PlaceInLine};
-use crate::priority::{AGE, Explanation, SIZE, Term};
+use crate::priority::{AGE, Explanation, Outcome, SIZE, Term};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -76,6 +76,11 @@ pub struct ExplainedPriority {
 }
 
 impl ExplainedPriority {
+    /// Returns how the priority follows from the rounded sum. Returns `None` if the answer has an unknown name.
+    pub fn outcome(&self) -> Option<Outcome> {
+        Outcome::parse(&self.outcome)
+    }
+
     /// Returns a priority with the terms that are shown for a job of this `age`.
     fn new(made: &Explanation, urgency: u8, age: f64) -> ExplainedPriority {
         let by_terms = made.is_by_terms();

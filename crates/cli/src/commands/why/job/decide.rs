@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use fairshare_engine::accounts::ZeroScore;
 use fairshare_engine::engine::answers::{LevelShown, PostedPriority, Why};
 use fairshare_engine::ids::JobId;
-use fairshare_engine::priority::score;
+use fairshare_engine::priority::{Outcome, score};
 
 /// One of two jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +83,13 @@ enum Stage {
     Held,
 }
 
+fn posted_outcome(job: &Why) -> Option<Outcome> {
+    job.posted.as_ref()?.made.outcome()
+}
+
 /// Returns true if only urgency 0 holds the job.
 fn is_held_by_urgency(job: &Why) -> bool {
-    job.holds.is_empty() && job.posted.as_ref().is_some_and(|posted| posted.made.outcome == "held-by-urgency")
+    job.holds.is_empty() && posted_outcome(job) == Some(Outcome::HeldByUrgency)
 }
 
 /// Returns the reasons why the scheduler can't start a job, as code and text. A job without such a reason is running, or waits for
@@ -99,11 +103,10 @@ pub(crate) fn obstacles(job: &Why) -> Vec<(&str, String)> {
         job.others.iter().filter(|other| !matches!(other.cause.as_ref(), "resources" | "queue-disabled"));
     let mut found: Vec<(&str, String)> =
         holds.chain(others.map(|other| (other.cause.as_ref(), other.text.clone()))).collect();
-    let outcome = job.posted.as_ref().map(|posted| posted.made.outcome.as_ref());
     if found.is_empty() {
-        found.extend(match outcome {
-            Some("held-by-urgency") => Some(("urgency", "its urgency is 0".to_owned())),
-            Some("held-by-score") => Some(("score", "the sum of its terms is 0 or less".to_owned())),
+        found.extend(match posted_outcome(job) {
+            Some(Outcome::HeldByUrgency) => Some(("urgency", "its urgency is 0".to_owned())),
+            Some(Outcome::HeldByScore) => Some(("score", "the sum of its terms is 0 or less".to_owned())),
             _ if job.is_held || job.state == "depend" => {
                 Some(("held", "it has not been released yet".to_owned()))
             }
@@ -136,7 +139,7 @@ fn compare_priorities(a: &Why, one: &PostedPriority, b: &Why, other: &PostedPrio
     if one.made.priority == other.made.priority {
         return verdict(Cause::Id);
     }
-    if [one, other].iter().any(|posted| posted.made.outcome == "expedited") {
+    if [one, other].iter().any(|posted| posted.made.outcome() == Some(Outcome::Expedited)) {
         return verdict(Cause::Urgency);
     }
     let (ahead, ahead_id, behind, behind_id) = match side {
@@ -149,7 +152,7 @@ fn compare_priorities(a: &Why, one: &PostedPriority, b: &Why, other: &PostedPrio
     };
     match fewest(ahead, behind, flips) {
         None => verdict(Cause::Weights),
-        Some(terms) if behind.made.outcome == "held-by-score" => verdict(Cause::Score(terms)),
+        Some(terms) if behind.made.outcome() == Some(Outcome::HeldByScore) => verdict(Cause::Score(terms)),
         Some(terms) => verdict(Cause::Terms(terms)),
     }
 }
@@ -189,7 +192,7 @@ pub(super) fn swapped(one: &PostedPriority, other: &PostedPriority, terms: &[usi
             std::mem::swap(&mut one.value, &mut other.value);
         }
     }
-    let is_raised = [one, other].iter().any(|posted| posted.made.outcome == "raised");
+    let is_raised = [one, other].iter().any(|posted| posted.made.outcome() == Some(Outcome::Raised));
     let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
     [first, second].map(|terms| {
         let terms = terms.iter().map(|term| (term.name.as_ref(), term.weight, term.value));

@@ -8,6 +8,7 @@ use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{Explained, HoldNow, PostedPriority, Why};
+use fairshare_engine::priority::Outcome;
 
 impl Teller<'_> {
     /// Prints the explanation of a job.
@@ -122,13 +123,17 @@ impl Teller<'_> {
             writeln!(out)?;
             self.table(terms(posted), &[], out)?;
         }
-        let outcome = match posted.made.outcome.as_ref() {
-            "held-by-score" => "The sum is 0 or less, which holds the job.",
-            "raised" => "The sum is 0 or less, so this site raises the priority to 1.",
-            "lowered" => "The sum is cut to the highest priority of a job that is not expedited.",
-            "held-by-urgency" => "Urgency 0 holds the job, whatever its other factors.",
-            "expedited" => "Urgency 31 puts the job ahead of all others, whatever its other factors.",
-            _ => "",
+        let outcome = match posted.made.outcome() {
+            Some(Outcome::HeldByScore) => "The sum is 0 or less, which holds the job.",
+            Some(Outcome::Raised) => "The sum is 0 or less, so this site raises the priority to 1.",
+            Some(Outcome::Lowered) => {
+                "The sum is cut to the highest priority of a job that is not expedited."
+            }
+            Some(Outcome::HeldByUrgency) => "Urgency 0 holds the job, whatever its other factors.",
+            Some(Outcome::Expedited) => {
+                "Urgency 31 puts the job ahead of all others, whatever its other factors."
+            }
+            Some(Outcome::Taken) | None => "",
         };
         if !outcome.is_empty() {
             self.line(outcome, out)?;
