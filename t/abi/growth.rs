@@ -233,7 +233,7 @@ fn a_week_of_syncs() {
     database.usage.iter_mut().skip(active).for_each(|usage| *usage = 0.0);
     let left = if database.half_life > 0.0 { (-(step as f64) / database.half_life).exp2() } else { 1.0 };
     let options = Options { nodes: 4 * each, priority_default: false, ..Options::default() };
-    let site = Site::of(plugin(), options);
+    let site = Site::with_options(plugin(), options);
     site.host.load(&site.so.path(), None).expect("the plugin loads");
     database.at = site.host.now();
     push(&site, &database.document());

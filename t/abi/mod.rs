@@ -89,7 +89,7 @@ pub struct Copy {
 }
 
 impl Copy {
-    pub fn of(so: &Path) -> Copy {
+    pub fn new(so: &Path) -> Copy {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("abi-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -120,16 +120,16 @@ pub const OWNER: Cred = Cred { userid: 1000, rolemask: 1 };
 impl Site {
     /// Returns a site with 4 nodes of 4 cores and without a plugin.
     pub fn empty(so: &Path) -> Site {
-        Site::of(so, Options { priority_default: false, ..Options::default() })
+        Site::with_options(so, Options { priority_default: false, ..Options::default() })
     }
 
-    fn of(so: &Path, options: Options) -> Site {
-        Site { host: Host::new(options).expect("the C side is linked in"), so: Copy::of(so) }
+    fn with_options(so: &Path, options: Options) -> Site {
+        Site { host: Host::new(options).expect("the C side is linked in"), so: Copy::new(so) }
     }
 
     /// Returns a site with only Flux's own priority plugin, which flux-accounting's guide leaves loaded.
     pub fn beside_the_default() -> Site {
-        Site::of(plugin(), Options::default())
+        Site::with_options(plugin(), Options::default())
     }
 
     /// Returns a site with the plugin loaded without data.

@@ -43,7 +43,7 @@ impl Play {
         let host = Host::new(options).expect("the C side is linked in");
         // With configured queues the plugin does not ask about them, so that each answer has only its own effects.
         host.reload_config(&json!({"queues": queues()})).expect("a configuration");
-        let site = Site { host, so: Copy::of(faulty()) };
+        let site = Site { host, so: Copy::new(faulty()) };
         site.load(&first_document());
         let asks_much = what == Timer::Answer.name();
         let banks = BTreeMap::new();
@@ -358,8 +358,13 @@ impl Play {
             self.refusals.push("internal error in plugin.query".to_owned());
             return;
         };
-        let jobs: Vec<Seen> =
-            self.site.host.jobs().into_iter().map(|id| self.site.host.job(id, Seen::of).unwrap()).collect();
+        let jobs: Vec<Seen> = self
+            .site
+            .host
+            .jobs()
+            .into_iter()
+            .map(|id| self.site.host.job(id, Seen::from_job).unwrap())
+            .collect();
         assert_counts(&query, &jobs, || format!("{jobs:#?}\n{:#?}", self.log));
         for (&id, bank) in &self.banks {
             let named = self.site.host.job(id, |job| job.attribute("bank").map(str::to_owned));
@@ -378,13 +383,17 @@ impl Play {
         let running = jobs.iter().filter(|job| job.state == State::Run).map(|job| job.subscriptions);
         assert!(running.sum::<usize>() <= 1, "subscribed: {jobs:#?}\n{:#?}", self.log);
         for job in &jobs {
-            assert!(!job.prices.contains(&OF_OTHERS), "not our price: {job:?}\n{:#?}", self.log);
+            assert!(
+                !job.priorities.contains(&OF_OTHERS),
+                "a priority of another plugin: {job:?}\n{:#?}",
+                self.log
+            );
             let waits = job.state == State::Priority && known(job) && !is_held(job);
             // The plugin subscribes once while others may block the job, and not after that.
             let most = usize::from(matches!(job.state, State::New | State::Depend | State::Run));
             let is_over = job.state == State::Inactive;
             assert!(job.subscriptions <= most || is_over, "subscribed: {job:?}\n{:#?}", self.log);
-            assert!(!waits, "nobody asks for the price of {job:?}\n{:#?}", self.log);
+            assert!(!waits, "no callback asks for the priority of {job:?}\n{:#?}", self.log);
         }
     }
 }

@@ -352,7 +352,10 @@ fn the_log_has_one_line_for_each_load_push_and_removal() {
 /// If job-list does not answer, each push asks again and starts the timer after which an eventlog is read again.
 #[test]
 fn no_sequence_of_pushes_delays_a_timer_that_is_due() {
-    let site = Site::of(plugin(), Options { priority_default: false, job_list: false, ..Options::default() });
+    let site = Site::with_options(
+        plugin(),
+        Options { priority_default: false, job_list: false, ..Options::default() },
+    );
     let mut document = tree(3, f64::from);
     document["associations"][0]["max_running_jobs"] = json!(1);
     let push = || {

@@ -130,7 +130,7 @@ fn a_restored_snapshot_is_written_unchanged() {
     };
     let manifest = (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
     assert_eq!(texts(site.host.kvs()), texts(before));
-    assert_eq!(site.host.kvs_written() - written, manifest, "only the lists are written anew");
+    assert_eq!(site.host.kvs_written() - written, manifest, "only the lists are written again");
 }
 
 #[test]
@@ -364,7 +364,10 @@ fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
     site.host.settle();
     site.reload();
     assert!((used(&site, 1000) - 7.0).abs() < 1e-9);
-    assert!(!site.host.kvs().keys().any(|key| key.contains(".jobs.")), "what is covered is not kept");
+    assert!(
+        !site.host.kvs().keys().any(|key| key.contains(".jobs.")),
+        "jobs that a push covers are not kept"
+    );
 }
 
 /// Jobs of the site end faster than 2,000 a minute.

@@ -22,16 +22,16 @@ pub struct Seen {
     pub bank: String,
     /// The present dependencies that are limits.
     pub ours: Vec<String>,
-    pub prices: Vec<i64>,
+    pub priorities: Vec<i64>,
     pub subscriptions: usize,
 }
 
 impl Seen {
-    pub fn of(job: &Job) -> Seen {
+    pub fn from_job(job: &Job) -> Seen {
         let mut ours: Vec<String> =
             job.dependencies().iter().filter(|name| !name.starts_with("after")).cloned().collect();
         ours.sort();
-        let prices = job.eventlog().iter().filter(|entry| entry["name"] == "priority");
+        let posted = job.eventlog().iter().filter(|entry| entry["name"] == "priority");
         Seen {
             id: job.id,
             user: job.userid,
@@ -39,7 +39,7 @@ impl Seen {
             bank: job.attribute("bank").unwrap_or("A").to_owned(),
             ours,
             subscriptions: job.subscriptions(),
-            prices: prices.filter_map(|entry| entry["context"]["priority"].as_i64()).collect(),
+            priorities: posted.filter_map(|entry| entry["context"]["priority"].as_i64()).collect(),
         }
     }
 }

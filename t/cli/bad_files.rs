@@ -253,7 +253,7 @@ fn a_database_in_wal_mode_in_a_directory_that_can_not_be_written() {
     let site = Site::small("wal_read_only");
     site.sql("PRAGMA journal_mode = WAL");
     let view = Powerless::new("wal #1?%", &site);
-    assert!(view.run("show").ok().contains("ann"), "nobody writes: there is nothing to coordinate");
+    assert!(view.run("show").ok().contains("ann"), "no process writes: there is nothing to coordinate");
     assert!(view.run("why").ok().contains("ann"));
     let ran = view.run("update");
     let text = ": read-only: the file or its directory can't be written; nothing was changed";

@@ -266,7 +266,7 @@ fn help_that_does_not_arrive_is_an_error() {
     }
     let mut child = Command::new(PROGRAM).arg("--help").stdout(Stdio::piped()).spawn().expect("it starts");
     drop(child.stdout.take());
-    assert_eq!(child.wait().expect("it ends").code(), Some(0), "a closed pipe is nobody's error");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "a closed pipe is not an error");
 }
 
 #[test]

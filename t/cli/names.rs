@@ -9,7 +9,7 @@ const USER: &str = "x' OR '1'='1";
 const PROJECT: &str = "p\"; DROP TABLE jobs; --";
 
 /// Returns the data that are not computed: the schema, the members of banks, the jobs.
-fn kept(site: &Site) -> Vec<String> {
+fn read_input_tables(site: &Site) -> Vec<String> {
     let connection = site.open();
     connection
         .execute_batch(
@@ -28,7 +28,7 @@ fn names_that_are_sql_are_names() {
     super::pipeline::with_jobs(&site);
     let now = (super::pipeline::END + 900.0).to_string();
     site.open().execute("UPDATE jobs SET project = ?1 WHERE bank = ?2", [PROJECT, BANK]).expect("projects");
-    let before = kept(&site);
+    let before = read_input_tables(&site);
     let pair = format!("{USER}/{BANK}");
     for (arguments, told) in [
         (&["show", "--json"][..], BANK),
@@ -47,7 +47,7 @@ fn names_that_are_sql_are_names() {
         assert_eq!(ran.status, 0, "{arguments:?}: {ran:?}");
         let shown = serde_json::to_string(told).expect("text");
         assert!(ran.out.contains(shown.trim_matches('"')), "{arguments:?}: {}", ran.out);
-        assert_eq!(kept(&site), before, "{arguments:?}");
+        assert_eq!(read_input_tables(&site), before, "{arguments:?}");
     }
     let limits = "SELECT count(DISTINCT name) FROM fairshare_limit_table";
     assert_eq!(site.open().query_row(limits, [], |row| row.get::<_, i64>(0)), Ok(3));
@@ -59,5 +59,5 @@ fn names_that_are_sql_are_names() {
         let ran = fairshare([arguments, &["-p", site.path()]].concat());
         assert_eq!(ran.status, 2, "{arguments:?}: {ran:?}");
     }
-    assert_eq!(kept(&site), before);
+    assert_eq!(read_input_tables(&site), before);
 }

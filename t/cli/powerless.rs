@@ -68,7 +68,7 @@ pub fn is_root() -> bool {
 pub fn is_root_for(test: &str) -> bool {
     let is_root = is_root();
     if !is_root {
-        eprintln!("!! SKIPPED: {test}: only root can give files to somebody else");
+        eprintln!("!! SKIPPED: {test}: only root can give files to another user");
     }
     is_root
 }

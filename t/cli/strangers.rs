@@ -40,7 +40,7 @@ fn seen(path: &Path) -> Option<(Vec<u8>, u32)> {
 
 #[test]
 fn a_journal_of_another_user_removes_no_file() {
-    if !is_root_for("a journal of somebody else") {
+    if !is_root_for("a journal of another user") {
         return;
     }
     let interrupted = "read-only: its owner must first roll back an interrupted write: run \"flux fairshare show\" as the owner of the file";
@@ -82,7 +82,7 @@ fn a_journal_of_another_user_removes_no_file() {
 
 #[test]
 fn files_next_to_a_database_keep_their_owner() {
-    if !is_root_for("a file beside a database of somebody else") {
+    if !is_root_for("a file next to a database of another user") {
         return;
     }
     for suffix in ["-journal", "-wal", "-shm"] {

@@ -87,7 +87,7 @@ fn a_job_that_ends_in_the_loop_ends_the_walk() {
 }
 
 /// Changes the urgency of a job, and returns the number of events that the probe received.
-fn told(bench: &Bench, id: u64) -> usize {
+fn count_urgency_events(bench: &Bench, id: u64) -> usize {
     bench.log();
     bench.host.set_urgency(id, 15, Cred::owner(1000)).unwrap();
     let topics = bench.log().into_iter().filter(|line| line.starts_with(&format!("job.event.urgency {id}")));
@@ -98,16 +98,16 @@ fn told(bench: &Bench, id: u64) -> usize {
 fn subscriptions_are_a_list_of_each_job() {
     let (bench, ids) = pending(2, |_| json!({GET: [["priority", 1]], super::PRIORITY: [["priority", 1]]}));
     let step = |name: &str| bench.step(json!([name, "", ids[0]])).map(drop).unwrap();
-    assert_eq!(told(&bench, ids[0]), 0, "nobody subscribed");
+    assert_eq!(count_urgency_events(&bench, ids[0]), 0, "no plugin subscribed");
     step("subscribe");
-    assert_eq!((told(&bench, ids[0]), told(&bench, ids[1])), (1, 0));
+    assert_eq!((count_urgency_events(&bench, ids[0]), count_urgency_events(&bench, ids[1])), (1, 0));
     step("subscribe");
-    assert_eq!((told(&bench, ids[0]), bench.host.subscriptions()), (2, 2));
+    assert_eq!((count_urgency_events(&bench, ids[0]), bench.host.subscriptions()), (2, 2));
     step("unsubscribe");
-    assert_eq!((told(&bench, ids[0]), bench.host.subscriptions()), (1, 1));
+    assert_eq!((count_urgency_events(&bench, ids[0]), bench.host.subscriptions()), (1, 1));
     step("unsubscribe");
     step("unsubscribe");
-    assert_eq!((told(&bench, ids[0]), bench.host.subscriptions()), (0, 0));
+    assert_eq!((count_urgency_events(&bench, ids[0]), bench.host.subscriptions()), (0, 0));
 }
 
 #[test]

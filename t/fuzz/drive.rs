@@ -81,7 +81,7 @@ pub fn chosen() -> Vec<u8> {
     std::fs::read(path).expect("it can be read")
 }
 
-fn told(name: &str) -> Option<u64> {
+fn parse_variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
@@ -99,8 +99,8 @@ pub fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
 /// Runs a target on the corpus and the seeds, and then on mutated inputs until the time is over. If the target panics, it shrinks the input,
 /// saves it in the build directory and panics.
 pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut one: impl FnMut(&[u8]) -> Vec<u64>) {
-    let seconds = told("FUZZ_SECONDS").unwrap_or(2);
-    let seed = told("FUZZ_SEED").unwrap_or_else(|| {
+    let seconds = parse_variable("FUZZ_SECONDS").unwrap_or(2);
+    let seed = parse_variable("FUZZ_SEED").unwrap_or_else(|| {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         since.map_or(1, |since| since.as_nanos() as u64 & 0xffff_ffff)
     });

@@ -44,14 +44,14 @@ fn count(value: &Value) -> usize {
 }
 
 /// Returns the value in a place, counted depth first.
-fn at<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
+fn find_value<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
     if *place == 0 {
         return Some(value);
     }
     *place -= 1;
     match value {
-        Value::Array(list) => list.iter_mut().find_map(|value| at(value, place)),
-        Value::Object(map) => map.values_mut().find_map(|value| at(value, place)),
+        Value::Array(list) => list.iter_mut().find_map(|value| find_value(value, place)),
+        Value::Object(map) => map.values_mut().find_map(|value| find_value(value, place)),
         _ => None,
     }
 }
@@ -59,8 +59,8 @@ fn at<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
 fn any<'a>(rng: &mut Rng, value: &'a mut Value) -> &'a mut Value {
     let mut place = rng.below(count(value));
     // The borrow checker would keep the borrow of a failed search.
-    let found = at(&mut value.clone(), &mut place.clone()).is_some();
-    if found { at(value, &mut place).unwrap() } else { value }
+    let found = find_value(&mut value.clone(), &mut place.clone()).is_some();
+    if found { find_value(value, &mut place).unwrap() } else { value }
 }
 
 fn change_map(rng: &mut Rng, map: &mut Map<String, Value>, other: &mut Value) {

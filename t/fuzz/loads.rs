@@ -76,7 +76,7 @@ fn any_table_of_fluxs_configuration() {
             Ok(_) => {
                 site.host.settle();
                 let after = configured(&site);
-                site.host.reload_config(&conf).expect("what was accepted is accepted");
+                site.host.reload_config(&conf).expect("an accepted table is accepted again");
                 site.host.settle();
                 assert_eq!(configured(&site), after);
                 features.push(seen(("accepted", conf["fairshare"].as_object().map(serde_json::Map::len))));
@@ -116,7 +116,7 @@ fn any_policy_is_read_again_as_it_was_written() {
                 site.host.load(&site.so.path(), None).unwrap();
                 site.host.settle();
                 if answer["dry_run"] != true {
-                    assert_eq!(configured(&site), pushed, "what was written reads otherwise");
+                    assert_eq!(configured(&site), pushed, "a written document reads differently");
                 }
             }
             Err(refused) => features.push(seen(gist(&refused.text))),

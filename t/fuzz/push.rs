@@ -141,7 +141,7 @@ fn live_through(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[
         };
         let now = configured(&site);
         if !is_done {
-            assert_eq!(now, before, "what was refused changed something");
+            assert_eq!(now, before, "a refused request changed something");
         }
         before = now;
         features.push(seen((feature, open.is_some())));

@@ -160,7 +160,7 @@ impl Args {
                 if self.policy.given().is_none() { String::new() } else { format!(" --policy {policy}") };
             let differ = if stale == 1 { "differs" } else { "differ" };
             notes.push(format!(
-                "{} of {} stored {differ} from what is shown here; a plugin without live fair-share uses the stored ones. \
+                "{} of {} stored {differ} from those shown here; a plugin without live fair-share uses the stored ones. \
                  \"flux fairshare update{with}\" stores these, --dry-run shows the changes; then \"flux fairshare \
                  push\" sends them.",
                 number(stale),

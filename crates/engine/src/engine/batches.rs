@@ -18,13 +18,13 @@ pub struct Batches {
     /// Pending jobs at the head of each scheduler queue that a refresh keeps in the order of their current priorities. Schedulers look
     /// at fewer: Fluxion at 32 in a cycle by default (`queue-depth`, flux-config-sched-fluxion-qmanager(5)). Each post lengthens an
     /// eventlog for good (K21): posting the order of all 20,000 jobs takes 5 to 8 times the posts (docs/evidence/posting.md). With
-    /// `interleave`, so many jobs of each association have turns.
+    /// `interleave`, this many jobs of each association have turns.
     pub ordered: usize,
     /// Priorities that a refresh posts at most; the next one goes on. Two whole heads fit: usually a refresh posts at most 800
     /// (docs/evidence/posting.md, "Growth of eventlogs").
     pub posted: usize,
     /// The longest time that Flux's own loop over all pending jobs may take, in microseconds; 0: the engine never uses the loop to post
-    /// many priorities. The job manager serves nobody meanwhile. The loop takes 50 ms with about 4,000 pending jobs
+    /// many priorities. The job manager answers no request meanwhile. The loop takes 50 ms with about 4,000 pending jobs
     /// (docs/evidence/posting.md, "Single posts and Flux's loop").
     pub longest_loop: usize,
 }

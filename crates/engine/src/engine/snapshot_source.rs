@@ -44,7 +44,8 @@ pub struct Rest {
 pub(super) fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
     let mut faults: Vec<String> = Vec::new();
     for sum in sums {
-        let who = format!("what was given up of user {} in bank {} can't be right", sum.user, sum.bank);
+        let who =
+            format!("the evicted usage of user {} in bank {} is invalid: not restored", sum.user, sum.bank);
         faults.extend((!shared.standing.restore_evicted(sum)).then_some(who));
     }
     for Ended { job, end } in ended {

@@ -131,7 +131,8 @@ impl Engine {
         self.ledger.cache_priority(id, None);
     }
 
-    /// What still has jobs in it, and how many. Ids do not come again: of who ended each would be there for ever.
+    /// Returns the collections that still have jobs, and their numbers of jobs. Flux does not use a job id again, so an entry that the
+    /// end of its job does not remove stays indefinitely.
     fn keeps(&self) -> Vec<(&'static str, usize)> {
         let Due { ends, expected, unmoved, incomplete, unheld, .. } = &self.due;
         let due: usize = [ends, incomplete, unheld].map(BTreeSet::len).iter().sum::<usize>() + expected.len();

@@ -3,8 +3,8 @@
 //!
 //! # Rules
 //! - An association's jobs come in the order of their priorities without interleave, the earlier id first. Held and zero-score jobs
-//!   have no turn. The first [`Batches::ordered`](super::super::Batches) of each association have one; those behind are priced
-//!   like the last of them, until they come up.
+//!   have no turn. The first [`Batches::ordered`](super::super::Batches) of each association have one; later jobs have
+//!   the fair-share of the last of them until they move up.
 //! - A job asks for its nodes and cores, by the tree's weights, for its time limit; one without limit for a day.
 //! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
 //!   level who is more deserving, and "all others unchanged" would have every association's jobs from the second on stand equal:

@@ -78,7 +78,7 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
             let leaves = (10..10 + users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
             tree(Policy::Classic, NOW, leaves)
         };
-        // What is posted is another matter, and who is looked for, and how many turns there are.
+        // One loop posts all priorities and few jobs have turns, so the counted slices only compute priorities.
         host.engine.batches = Batches { ordered: 20, longest_loop: usize::MAX, ..FEW };
         host.event(Event::Settings(Settings { interleave, ..Settings::default() }));
         host.event(Event::Policy(all.clone(), site()));
