@@ -169,7 +169,9 @@ impl Engine {
         // For these events, no effect means that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         let mut effects = self.handle_event(event);
-        effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
+        if !self.shared.due.scans.is_empty() {
+            effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
+        }
         release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
         if !asks_priority || !effects.is_empty() {
             queue_states::watch_queues(&mut self.shared, &mut effects);

@@ -30,7 +30,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    pub fn new(hold: Hold, amount: Amount, cap: Cap, tally: Tally) -> Counter {
+    pub fn new(hold: Hold, amount: Amount, cap: Cap, tally: &Tally) -> Counter {
         let (charged, reserved) = tally.parts(amount, cap.is_given);
         Counter { hold, amount, cap, charged, reserved, suspended: tally.suspended_of(amount) }
     }
@@ -200,14 +200,16 @@ impl Ledger {
         &'a self,
         book: &'a Book,
         association: AssociationId,
-        queue: Option<&'a QueueName>,
+        queue: Option<&QueueName>,
         job: Option<&'a Job>,
     ) -> impl Iterator<Item = Applied<'a>> {
         let job = job.filter(|job| job.association() == Some(association));
         let is_stopped = self.is_stopped(queue);
         let usage = self.usage(association);
-        let limits = book.association(association).into_iter();
-        limits.flat_map(move |record| self.rules().applied(book, record, queue, usage)).map(move |limit| {
+        let record = book.association(association);
+        let limits =
+            record.map(|record| self.rules().applied(book, record, queue, usage)).unwrap_or_default();
+        limits.into_iter().map(move |limit| {
             let counts = |job: &&Job| {
                 book.site_limits().counts_in(limit.queue, job.queue.as_ref().map(QueueName::as_str))
             };

@@ -213,7 +213,8 @@ pub struct Footprint {
 impl Footprint {
     /// Returns true if the job counts as an active job only.
     pub fn is_idle(&self) -> bool {
-        self.tally == Tally::default()
+        let Tally { charged, reserved, suspended } = &self.tally;
+        [charged.run, charged.sched, reserved.run, reserved.sched, *suspended].iter().all(|it| it.jobs() == 0)
     }
 }
 

@@ -138,8 +138,13 @@ impl Ledger {
     /// skips associations in which a scan found no job that changes. After a push there is a scan for each association with held jobs, and
     /// without this each scan would look at all associations that wait for the same headroom.
     pub fn note_any_change(&mut self) {
-        self.in_vain.clear();
-        self.unplaced.extend(self.passed_over.drain(..));
+        // Most events come when no scan has run since the last.
+        if !self.in_vain.is_empty() {
+            self.in_vain.clear();
+        }
+        if !self.passed_over.is_empty() {
+            self.unplaced.extend(self.passed_over.drain(..));
+        }
     }
 
     /// Decides the next step: returns the next held job that changes. A job that exceeds no limit is freed, and reserves headroom at once.

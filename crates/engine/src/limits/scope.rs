@@ -148,7 +148,7 @@ impl LimitScopes {
         let id = ScopeId(u32::try_from(self.all.len()).ok()?);
         let scope = target.scope(queue.is_some());
         let counter =
-            |(amount, cap)| Counter::new(Row { scope, amount }.hold(), amount, cap, Tally::default());
+            |(amount, cap)| Counter::new(Row { scope, amount }.hold(), amount, cap, &Tally::default());
         let virtual_queues = queue.iter().flat_map(|queue| self.limits.virtual_queues(queue.as_str()));
         self.all.push(LimitScope {
             virtual_queues: virtual_queues.cloned().collect(),

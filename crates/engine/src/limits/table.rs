@@ -141,6 +141,9 @@ pub const RULES: Rules = Rules {
     ],
 };
 
+/// The most limits of an association in a queue and its parent, so that [`Rules::applied`] allocates once.
+const CAPACITY: usize = 24;
+
 /// The tables of limits whose caps are in the records of associations and queues.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
@@ -152,34 +155,37 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Returns the limits of this table that apply to jobs of `association` in `queue`, whose jobs count as `usage`.
+    /// Returns the limits of this table that apply to jobs of `association` in `queue`, whose jobs count as `usage`. A virtual queue and its
+    /// parent both limit them, and the parent counts the jobs of its virtual queues.
     pub(super) fn applied<'a>(
         self,
         book: &'a Book,
-        association: &'a Association,
-        queue: Option<&'a QueueName>,
-        usage: Option<&'a Usage>,
-    ) -> impl Iterator<Item = Applied<'a>> {
-        let in_queue = |queue: &'a Queue| {
+        association: &Association,
+        queue: Option<&QueueName>,
+        usage: Option<&Usage>,
+    ) -> Vec<Applied<'a>> {
+        let in_queue = |queue: &Queue| {
             let count = |queue: &str| usage.map_or(Tally::default(), |usage| usage.in_queue(queue));
             let virtual_queues = book.site_limits().virtual_queues(queue.name.as_str());
             virtual_queues.fold(count(queue.name.as_str()), |sum, queue| sum.plus(count(queue.as_str())))
         };
         let mut queues =
             book.queues_of(queue.map(QueueName::as_str)).map(|queue| (Some(queue), in_queue(queue)));
-        let queues = [queues.next(), queues.next()];
-        let total = usage.map_or(Tally::default(), |usage| usage.total);
-        self.all().flat_map(move |(hold, rule)| {
-            let of_queue = queues.into_iter().flatten().filter(|_| rule.is_of_queue());
-            let of_all = (!rule.is_of_queue()).then_some((None, total));
-            of_queue.chain(of_all).flat_map(move |(queue, tally)| {
-                rule.caps.on(association, queue).map(move |(measure, limit)| {
+        let total = (None, usage.map_or(Tally::default(), |usage| usage.total));
+        let counted = [queues.next(), queues.next(), Some(total)];
+        let mut applied = Vec::with_capacity(CAPACITY);
+        for (hold, rule) in self.all() {
+            for (queue, tally) in
+                counted.iter().flatten().filter(|(queue, _)| queue.is_some() == rule.is_of_queue())
+            {
+                applied.extend(rule.caps.on(association, *queue).map(|(measure, limit)| {
                     let amount = Amount { stage: rule.stage, measure };
                     let counter = Counter::new(hold, amount, Cap { limit, is_given: false }, tally);
                     Applied::new(counter, None, queue.map(|queue| &queue.name))
-                })
-            })
-        })
+                }));
+            }
+        }
+        applied
     }
 
     /// Returns the rejection of a job that is larger than a cap on a single job.
