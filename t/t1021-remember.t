@@ -21,7 +21,7 @@ remembered() {
 in_force_again() {
 	local i
 	for i in $(seq 100); do
-		logged "remembered the last push" >/dev/null && return 0
+		logged "restored the last push" >/dev/null && return 0
 		sleep 0.1
 	done
 	flux dmesg | tail
@@ -103,7 +103,7 @@ test_expect_success 'a damaged manifest is refused, and the log says how to reco
 	mf rpc policy_update "$(cat doc)" && remembered && running $id &&
 	flux kvs put $MANIFEST="$(flux kvs get $MANIFEST | sed s/associations/associatiosn/)" &&
 	new_log && remove_plugin && load_plugin &&
-	wait_for_log "what is remembered of the last push is refused: the manifest is damaged" &&
+	wait_for_log "the snapshot of the last push is refused: the manifest is damaged" &&
 	logged "flux fairshare push" && waits=$(mf submit 5002 -q q) && wait_for depend $waits && settled && is_state PRIORITY $waits
 '
 test_expect_success 'a push replaces a damaged snapshot' '
@@ -118,7 +118,7 @@ test_expect_success 'the manifest has the user id of its owner' '
 '
 test_expect_success 'remember=false does not read the snapshot, and removes it' '
 	new_log && remove_plugin && flux jobtap load "$PLUGIN" remember=false && settled && wait_for_removal && ! keys &&
-	not_logged "remembered the last push" && mf rpc policy_update "$(cat doc)" && settled && ! keys
+	not_logged "restored the last push" && mf rpc policy_update "$(cat doc)" && settled && ! keys
 '
 test_expect_success 'remember=true in a new configuration writes the present policy' '
 	remove_plugin && write_conf "$(with_queues q) | .fairshare.remember = false" && restart_instance && load_plugin &&
@@ -126,7 +126,7 @@ test_expect_success 'remember=true in a new configuration writes the present pol
 	flux config get | jq ".fairshare.remember = true" | flux config load && remembered
 '
 test_expect_success 'a document at load takes precedence over the snapshot' '
-	new_log && remove_plugin && load_plugin doc2 && settled && not_logged "remembered the last push" &&
+	new_log && remove_plugin && load_plugin doc2 && settled && not_logged "restored the last push" &&
 	refused "cannot find user/bank or user/default bank entry for uid: 5001" mf submit 5001 -q q && keys
 '
 cancel_all

@@ -45,8 +45,8 @@ fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
             let text = texts(site)[MANIFEST].replacen("format", "fromat", 1);
             site.host.kvs_put(MANIFEST, Some(&text));
         }),
-        ("the manifest is none", &|site| site.host.kvs_put(MANIFEST, Some("{\"mine\": 1}"))),
-        ("the manifest is none", &|site| site.host.kvs_put(MANIFEST, Some(""))),
+        ("the manifest is damaged", &|site| site.host.kvs_put(MANIFEST, Some("{\"mine\": 1}"))),
+        ("the manifest is damaged", &|site| site.host.kvs_put(MANIFEST, Some(""))),
         ("is missing", &|site| site.host.kvs_put(&first(site), None)),
         ("is damaged", &|site| site.host.kvs_put(&first(site), Some("{}"))),
         ("is damaged", &|site| site.host.kvs_put(&first(site), Some(&"[".repeat(1 << 20)))),

@@ -110,7 +110,7 @@ fn a_policy_is_in_force_again_after_a_reload_and_a_restart() {
         site.host.restart(Order::Descending).unwrap();
         site.host.settle();
         assert_eq!(site.policy(), before);
-        assert!(site.said("remembered the last push: "));
+        assert!(site.said("restored the last push: "));
         site.check();
         assert_eq!(site.host.violations(), Vec::<String>::new());
     }
@@ -244,7 +244,7 @@ fn a_write_that_fails_leaves_the_record_before_it() {
     site.host.kvs_fails(Some(Errno(28)), None);
     site.ask("policy_update", &document());
     site.host.settle();
-    assert!(site.said("can't be remembered"));
+    assert!(site.said("can't be saved"));
     site.host.kvs_fails(None, None);
     site.reload();
     assert_eq!(site.policy(), before);

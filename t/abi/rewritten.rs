@@ -25,7 +25,7 @@ fn a_text_that_was_taken_away_is_written_again() {
     assert!(before > 5.0 && used(&site, 1001) == 0.0, "{before}");
     site.host.take_log();
     site.reload();
-    assert!(site.said("remembered the last push: "));
+    assert!(site.said("restored the last push: "));
     assert!((used(&site, 1000) - before).abs() < 1e-9);
     site.check();
 }
@@ -40,7 +40,7 @@ fn a_push_that_comes_while_a_write_fails_is_written_a_while_later() {
         site.host.settle_commits(1);
     }
     site.host.settle();
-    assert!(site.said("can't be remembered"));
+    assert!(site.said("can't be saved"));
     site.host.kvs_fails(None, None);
     let in_force = site.policy();
     site.host.advance(130.0);

@@ -137,7 +137,7 @@ impl Snapshot {
         let manifest = &applied.reading.manifest;
         let at = Duration::try_from_secs_f64(manifest.at).ok();
         let text = format!(
-            "remembered the last push: {} (generation {})",
+            "restored the last push: {} (generation {})",
             counted(manifest.associations, "association"),
             engine.view().generation()
         );

@@ -114,11 +114,11 @@ impl Snapshot {
         (self.state, self.is_foreign) = (State::Idle, true);
         self.stored_keys.clear();
         let what = if std::mem::take(&mut self.is_late) {
-            "jobs that ended before the push that came first are not added to it, but for those that job-list knows"
+            "the usage of jobs that ended before the new push is counted only for jobs that job-list knows"
         } else {
             "no data until the policy is pushed again (flux fairshare push), which replaces it"
         };
-        let text = format!("what is remembered of the last push is refused: {fault}; {what}");
+        let text = format!("the snapshot of the last push is refused: {fault}; {what}");
         vec![Action::CancelRequests, Action::Log(LogLevel::Error, text), Action::Next]
     }
 }

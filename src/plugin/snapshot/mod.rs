@@ -311,9 +311,9 @@ impl Snapshot {
 
     fn note_failed_commit(&mut self, fault: &str) -> Vec<Action> {
         let what = if matches!(self.state, State::Removing) {
-            "what is remembered of the last push can't be taken away"
+            "the snapshot of the last push can't be deleted"
         } else {
-            "the policy in force can't be remembered, and is to be pushed again after a restart"
+            "the snapshot of the policy can't be saved: push the policy again after a restart"
         };
         // If ended jobs were not written, or if a push came meanwhile, the plugin writes the whole snapshot after `ENDED_PERIOD`.
         self.is_due |= matches!(self.state, State::Adding { .. });
@@ -338,7 +338,7 @@ impl Snapshot {
         let mut actions = Vec::new();
         if is_disabled {
             self.is_on = None;
-            let text = "no policy is remembered until the configuration is read again";
+            let text = "no snapshot is saved until the configuration is read again";
             actions.push(Action::Log(LogLevel::Error, text.to_owned()));
         }
         actions.extend(was_applying.then_some(Action::Unstage));
