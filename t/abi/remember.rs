@@ -333,7 +333,7 @@ fn a_damaged_record_is_refused_without_a_word_of_lost_data_where_a_push_came_fir
     site.host.settle();
     let told: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
     let refused: Vec<_> = told.iter().filter(|line| line.contains("is refused")).collect();
-    assert!(refused.len() == 1 && refused[0].contains("came first are not added"), "{told:?}");
+    assert!(refused.len() == 1 && refused[0].contains("job-list knows"), "{told:?}");
     site.reload();
     assert!(site.has_data(), "the push was written in its place");
 }
