@@ -124,6 +124,6 @@ pub fn site_document(view: &View<'_>) -> Rest {
         limits: view.book.pushed_limits().to_vec(),
         config: view.book.config(),
         leaves: view.standing.leaves_without_jobs(),
-        rule: view.standing.pushed_rule(),
+        rule: view.standing.rule().cloned(),
     }
 }

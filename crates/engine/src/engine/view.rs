@@ -110,9 +110,9 @@ impl<'a> View<'a> {
     pub fn outline(&self) -> LiveOutline {
         LiveOutline {
             is_on: self.is_live(),
-            rule: self.standing.rule(),
+            rule: self.standing.rule().map(|rule| (rule.policy, rule.options)),
             generation: self.standing.generation(),
-            half_life: self.standing.scale().and_then(|scale| scale.half_life().seconds()),
+            half_life: self.standing.rule().and_then(|rule| rule.half_life.seconds()),
             refreshed: self.refresh.last_refresh().0.map(|last| last.when),
         }
     }
@@ -124,7 +124,7 @@ impl<'a> View<'a> {
         LiveSnapshot {
             is_on: self.is_live(),
             settings: self.settings.clone(),
-            rule: self.standing.rule(),
+            rule: self.standing.rule().map(|rule| (rule.policy, rule.options)),
             generation: self.standing.generation(),
             counts: self.standing.counts(),
             pending,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The differences between the trees and rules of two pushes, except usages.
 
-use super::Rules;
+use super::Rule;
 use crate::ids::{BankName, UserId};
-use fairshare::accrual::Scale;
+use fairshare::accrual::Mode;
 use fairshare::{NodeId, Tree};
 use std::collections::BTreeSet;
 
@@ -25,13 +25,10 @@ pub struct SiteChange {
 }
 
 impl SiteChange {
-    /// Compares the rules and half-lives of two sites.
-    pub(super) fn note_rules(&mut self, before: (&Rules, &Scale), after: (&Rules, &Scale)) {
-        let ((old, old_scale), (new, new_scale)) = (before, after);
+    /// Compares the rules and accrual modes of two sites.
+    pub(super) fn note_rules(&mut self, (old, old_mode): (&Rule, Mode), (new, mode): (&Rule, Mode)) {
         self.policy = (old.policy, old.options) != (new.policy, new.options);
-        let is_counted_alike = (old.weights, old.mode) == (new.weights, new.mode)
-            && old_scale.half_life() == new_scale.half_life();
-        self.accounting = !is_counted_alike;
+        self.accounting = (old.weights, old.half_life, old_mode) != (new.weights, new.half_life, mode);
     }
 
     pub(super) fn note_banks(&mut self, before: &Tree, after: &Tree) {

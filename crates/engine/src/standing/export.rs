@@ -5,7 +5,7 @@
 //! jobs are evicted meanwhile, they are in a sum that is exported after them.
 
 use super::usage::{Key, UsageEntry};
-use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
+use super::{Bank, Job, Leaf, Standing, Watermark};
 use crate::ids::{BankName, UserId};
 use fairshare::Ranking;
 use fairshare::accrual::{HalfLife, MAX_PUSHED, MAX_TIME};
@@ -59,8 +59,8 @@ impl Standing {
     /// `None` without a tree, or if the ranking depends on the order of the push.
     pub fn as_pushed(&self) -> Option<AsPushed> {
         let site = self.site.as_ref()?;
-        let rules = &site.rules;
-        if rules.policy.uses_list_order(&rules.options) {
+        let rule = &site.rule;
+        if rule.policy.uses_list_order(&rule.options) {
             return None;
         }
         let mut tree = site.tree.clone();
@@ -70,7 +70,7 @@ impl Standing {
         for (leaf, entry) in site.tree.leaves().zip(&site.entry_of_leaf) {
             tree.accrue(leaf, self.entries.get(*entry as usize)?.pushed().0);
         }
-        tree.rank(rules.policy, &rules.options).ok().map(AsPushed)
+        tree.rank(rule.policy, &rule.options).ok().map(AsPushed)
     }
 
     /// Returns the fair-share of an association in `ranking`.
@@ -124,22 +124,6 @@ impl Standing {
             self.clear_sum(at);
         }
         is_right
-    }
-
-    /// Returns the rule of the last push; `None` without a tree. `replaces_all` is false, because a restored plugin has no older
-    /// usage.
-    pub fn pushed_rule(&self) -> Option<Rule> {
-        let site = self.site.as_ref()?;
-        let rules = &site.rules;
-        Some(Rule {
-            instant: rules.instant,
-            half_life: site.scale.half_life(),
-            reset: rules.reset,
-            weights: rules.weights,
-            policy: rules.policy,
-            options: rules.options,
-            replaces_all: false,
-        })
     }
 
     /// Returns a bank of the tree; `None` if it is unknown or was left out because it is inactive.

@@ -142,7 +142,7 @@ impl Standing {
     }
 
     fn track(&self, job: &Job) -> Result<Tracked, BadJob> {
-        let rate = self.weights().unwrap_or_default().rate(job.ran_on).clamp(0.0, MAX_RATE);
+        let rate = self.weights().rate(job.ran_on).clamp(0.0, MAX_RATE);
         let run = Run::new(rate, job.start).ok_or(BadJob { id: job.id, time: job.start })?;
         let ran_on = clamp_counts(job.ran_on);
         Ok(Tracked { id: job.id, run: run.limited_to(job.limit), ran_on, doubtful: false })
@@ -214,7 +214,7 @@ impl Standing {
     /// Merges a second report of an end. The earlier end counts, because a job does not run again. Of each resource the larger
     /// count counts, because job-list does not report GPUs.
     fn merge_end(&mut self, entry: u32, slot: u32, job: &Job, end: f64) {
-        let weights = self.weights().unwrap_or_default();
+        let weights = self.weights();
         let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
         let Some(tracked) = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize)) else { return };
         if let Some(ended) = tracked.run.ended_at(end)

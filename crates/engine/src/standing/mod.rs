@@ -56,7 +56,7 @@ use rustc_hash::FxHashMap;
 use crate::ids::{BankName, JobId, UserId};
 use fairshare::accrual::{Mode, Scale};
 use fairshare::periods::Weights;
-use fairshare::{NodeId, Options, Policy, Ranking, Tree};
+use fairshare::{NodeId, Ranking, Tree};
 
 use refresh::RefreshState;
 use usage::{Key, UsageEntry};
@@ -122,17 +122,6 @@ enum Slot {
     Ended(u32),
 }
 
-/// The values of the last push that hold for the whole tree.
-#[derive(Clone, Debug)]
-struct Rules {
-    instant: f64,
-    reset: f64,
-    weights: Weights,
-    mode: Mode,
-    policy: Policy,
-    options: Options,
-}
-
 /// The usage of all associations, their jobs, and the ranked tree.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
@@ -158,7 +147,9 @@ pub struct Standing {
 /// The tree of the last push with its ranking.
 #[derive(Clone, Debug)]
 struct Ranked {
-    rules: Rules,
+    rule: Rule,
+    /// How running jobs accrue usage.
+    mode: Mode,
     tree: Tree,
     scale: Scale,
     ranking: Ranking,
@@ -179,11 +170,6 @@ impl Standing {
     /// Sets whether all ended jobs are kept, whatever their number: while a restart reads them.
     pub fn keep_all_ended(&mut self, on: bool) {
         self.keep_all = on;
-    }
-
-    /// Returns true if the tree has a bank with this name.
-    pub fn has_bank(&self, name: &str) -> bool {
-        self.tree().is_some_and(|tree| tree.bank(name).is_some())
     }
 
     /// Returns the association of a user in a bank, if the tree has it or a job of it is kept.
@@ -210,7 +196,7 @@ impl Standing {
     /// Returns the exact usage at `now`, in seconds times weight; `None` before the first push.
     pub fn usage(&self, association: Index, now: f64) -> Option<f64> {
         let site = self.site.as_ref()?;
-        Some(self.entry(association)?.usage(now, site.rules.mode, site.scale.half_life()))
+        Some(self.entry(association)?.usage(now, site.mode, site.scale.half_life()))
     }
 
     /// Returns the node of an association in [`Standing::tree`].
@@ -246,17 +232,18 @@ impl Standing {
 
     /// Returns the usage reset period of the last push, in seconds. Ended jobs are read from job-list no farther back.
     pub fn reset(&self) -> f64 {
-        self.site.as_ref().map_or(RESET, |site| site.rules.reset)
+        self.rule().map_or(RESET, |rule| rule.reset)
     }
 
-    /// Returns the ranking policy and its options; `None` without a tree.
-    pub fn rule(&self) -> Option<(Policy, Options)> {
-        self.site.as_ref().map(|site| (site.rules.policy, site.rules.options))
+    /// Returns the rule of the last push; `None` without a tree. `replaces_all` is false, because a restored plugin has no older
+    /// usage.
+    pub fn rule(&self) -> Option<&Rule> {
+        self.site.as_ref().map(|site| &site.rule)
     }
 
-    /// Returns the usage per second of a node, a core and a GPU; `None` without a tree.
-    pub fn weights(&self) -> Option<Weights> {
-        self.site.as_ref().map(|site| site.rules.weights)
+    /// Returns the usage per second of a node, a core and a GPU.
+    fn weights(&self) -> Weights {
+        self.rule().map(|rule| rule.weights).unwrap_or_default()
     }
 
     /// Returns the number of pushes, and of refreshes that changed a fair-share.

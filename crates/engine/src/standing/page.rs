@@ -88,7 +88,7 @@ impl Standing {
         let bank = |node: NodeId| {
             let own = site.own_usage.iter().find(|(bank, _)| *bank == node);
             let usage =
-                own.map(|(_, usage)| usage * site.scale.factor(site.rules.instant) / site.scale.factor(now));
+                own.map(|(_, usage)| usage * site.scale.factor(site.rule.instant) / site.scale.factor(now));
             BankRow {
                 name: tree.name(node).to_owned(),
                 parent: above(node),
@@ -106,19 +106,19 @@ impl Standing {
                 bank: above(node).unwrap_or_default(),
                 shares: tree.shares(node),
                 active: tree.is_active(node),
-                usage: entry.map_or(0.0, |entry| entry.usage(now, site.rules.mode, site.scale.half_life())),
+                usage: entry.map_or(0.0, |entry| entry.usage(now, site.mode, site.scale.half_life())),
                 fairshare: entry.and_then(|entry| entry.fairshare),
             }
         };
         let mut banks: Vec<NodeId> = if first == 0 { tree.banks().collect() } else { Vec::new() };
         banks.sort_unstable_by_key(|bank| tree.list_index(*bank));
         let last = first.saturating_add(most);
-        let settings = site.rules.options.settings().into_iter();
-        let Weights { node, core, gpu } = site.rules.weights;
+        let settings = site.rule.options.settings().into_iter();
+        let Weights { node, core, gpu } = site.rule.weights;
         Some(TreePage {
             now,
             generation: self.generation,
-            policy: Cow::Borrowed(site.rules.policy.name()),
+            policy: Cow::Borrowed(site.rule.policy.name()),
             options: settings.map(|(name, value)| (name.to_owned(), value)).collect(),
             half_life: site.scale.half_life().seconds().unwrap_or(0.0),
             node_weight: node,

@@ -2,7 +2,7 @@
 //! Replaces the site by a new one: completely or not at all.
 
 use super::staged_site::CompleteSite;
-use super::{Bank, Index, Leaf, Ranked, Rules, SharedIds, Site, SiteChange, SiteError, StagedSite, Standing};
+use super::{Bank, Index, Leaf, Ranked, Rule, SharedIds, Site, SiteChange, SiteError, StagedSite, Standing};
 use crate::ids::BankName;
 use fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
 use fairshare::periods::Weights;
@@ -66,15 +66,16 @@ impl Standing {
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
         let own_usage = tree.banks().filter_map(own).collect();
         let scale = Scale::new(site.instant, site.half_life);
-        let Site { instant, reset, weights, mode, policy, options, .. } = site;
-        let rules = Rules { instant, reset, weights, mode, policy, options };
+        let Site { instant, half_life, reset, weights, mode, policy, options, .. } = site;
+        let rule = Rule { instant, half_life, reset, weights, policy, options, replaces_all: false };
         if let Some(before) = &self.site {
             change.note_banks(&before.tree, &tree);
-            change.note_rules((&before.rules, &before.scale), (&rules, &scale));
+            change.note_rules((&before.rule, before.mode), (&rule, mode));
         }
         // No association is ranked before the next refresh.
         let ranking = Ranking::default();
-        self.site = Some(Ranked { rules, tree, scale, ranking, is_ranked: false, entry_of_leaf, own_usage });
+        self.site =
+            Some(Ranked { rule, mode, tree, scale, ranking, is_ranked: false, entry_of_leaf, own_usage });
         self.generation += 1;
         self.remove_unused();
         self.restart();
@@ -152,8 +153,8 @@ impl Standing {
 
     /// Sets how running jobs accrue usage. The fair-shares change at the next refresh.
     pub fn set_mode(&mut self, mode: Mode) {
-        if let Some(site) = self.site.as_mut().filter(|site| site.rules.mode != mode) {
-            site.rules.mode = mode;
+        if let Some(site) = self.site.as_mut().filter(|site| site.mode != mode) {
+            site.mode = mode;
             self.restart();
         }
     }

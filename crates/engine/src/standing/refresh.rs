@@ -170,9 +170,9 @@ impl Standing {
         let Some(site) = site else { return };
         // The scale is based on the time of the push. A pushed usage then stays the same bit by bit, so rounding cannot make one
         // of two equal usages larger.
-        let early = now < site.rules.instant;
-        let pushed = Scale::new(now.min(site.rules.instant), site.scale.half_life());
-        let base = if early || site.scale.epoch() < site.rules.instant { pushed } else { site.scale };
+        let early = now < site.rule.instant;
+        let pushed = Scale::new(now.min(site.rule.instant), site.scale.half_life());
+        let base = if early || site.scale.epoch() < site.rule.instant { pushed } else { site.scale };
         let scale = base.rebased(now).unwrap_or(base);
         work.all |= scale != site.scale;
         site.scale = scale;
@@ -183,7 +183,7 @@ impl Standing {
             work.list.extend(0..entries.len() as u32);
             entries.iter_mut().for_each(UsageEntry::clear_sum);
             for &(bank, usage) in &site.own_usage {
-                site.tree.accrue(bank, usage * site.scale.factor(site.rules.instant.min(now)));
+                site.tree.accrue(bank, usage * site.scale.factor(site.rule.instant.min(now)));
             }
             work.moved = true;
         } else {
@@ -212,7 +212,7 @@ impl Standing {
         // A usage that was computed for a time before the push is invalid at the next refresh.
         work.all = early;
         // An initial usage does not decay, so time alone can change the ranks.
-        let initial_usage = site.rules.policy.initial_usage(&site.rules.options);
+        let initial_usage = site.rule.policy.initial_usage(&site.rule.options);
         let absolute = initial_usage.is_some_and(|usage| usage > 0.0);
         work.moved |= absolute && site.scale.half_life().seconds().is_some() && work.last != Some(now);
         work.stage = Stage::Usages(0);
@@ -232,10 +232,10 @@ impl Standing {
             let Some(half_life) = self.site.as_ref().map(|site| site.scale.half_life()) else { return };
             self.evict_ended(number, now, half_life);
             let Standing { work, site: Some(site), entries, .. } = self else { return };
-            let Ranked { rules, tree, scale, .. } = site;
+            let Ranked { mode, tree, scale, .. } = site;
             let Some(entry) = entries.get_mut(number as usize) else { break };
             let Some(leaf) = entry.leaf else { continue };
-            let scaled = entry.scaled(now, rules.mode, scale);
+            let scaled = entry.scaled(now, *mode, scale);
             let scaled = if zero_negligible(scale.plain(scaled, now)) == 0.0 { 0.0 } else { scaled };
             work.moved |= tree.accrue(leaf, scaled);
             if !entry.has_ended_sum() {
@@ -257,9 +257,9 @@ impl Standing {
 
     fn rank(&mut self) {
         let Some(site) = self.site.as_mut() else { return };
-        let options = site.rules.options.scaled(site.scale.factor(self.work.now));
+        let options = site.rule.options.scaled(site.scale.factor(self.work.now));
         // The push has checked that the policy can rank this tree.
-        self.work.done.ranked = site.tree.rank_into(site.rules.policy, &options, &mut site.ranking).is_ok();
+        self.work.done.ranked = site.tree.rank_into(site.rule.policy, &options, &mut site.ranking).is_ok();
         site.is_ranked |= self.work.done.ranked;
         self.work.stage = Stage::Compare(0);
     }

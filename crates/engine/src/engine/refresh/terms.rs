@@ -73,7 +73,7 @@ fn terms_in_common(shared: &Shared) -> Terms {
         reference: (shared.weighed.weight(AGE) != 0).then_some(shared.ages.reference()),
         queues: shared.book.queues().map(|queue| queue.priority as f64).collect(),
         banks: shared.book.banks().map(|(_, priority)| priority).collect(),
-        rule: shared.standing.rule(),
+        rule: shared.standing.rule().map(|rule| (rule.policy, rule.options)),
         interleave: shared.settings.interleave,
     }
 }

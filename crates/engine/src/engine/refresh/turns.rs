@@ -115,9 +115,10 @@ fn order_jobs(shared: &Shared, taking: &mut Taking, association: AssociationId, 
     order.sort_unstable();
     order.truncate(shared.batches.ordered);
     let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
-    if let Some((index, weights)) = standing_index(shared, association).zip(shared.standing.weights()) {
-        let cost =
-            |id: &JobId| shared.ledger.job(*id).map_or(0.0, |job| weights.rate(asks_for(job)) * seconds(job));
+    if let Some((index, rule)) = standing_index(shared, association).zip(shared.standing.rule()) {
+        let cost = |id: &JobId| {
+            shared.ledger.job(*id).map_or(0.0, |job| rule.weights.rate(asks_for(job)) * seconds(job))
+        };
         taking.asked.push((index, in_order.iter().map(cost).collect()));
         taking.jobs.insert(index, (association, in_order));
     }

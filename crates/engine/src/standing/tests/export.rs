@@ -23,8 +23,6 @@ fn varied() -> Site {
 fn the_pushed_site_is_exported() {
     let site = varied();
     let exporter = standing(site.clone());
-    assert_eq!(exporter.rule(), Some((site.policy, site.options)));
-    assert_eq!(exporter.weights(), Some(site.weights));
     for bank in &site.banks {
         assert_eq!(exporter.bank(&bank.name).as_ref(), Some(bank));
     }
@@ -33,11 +31,11 @@ fn the_pushed_site_is_exported() {
         assert_eq!(exporter.leaf(leaf.user.unwrap(), &leaf.bank).as_ref(), Some(leaf));
     }
     assert_eq!(exporter.leaf(UserId(4), &"A".into()), None);
-    let rule = exporter.pushed_rule().expect("pushed");
+    let rule = exporter.rule().expect("pushed");
     let again = (rule.instant, rule.half_life, rule.weights, rule.policy, rule.options, rule.replaces_all);
     assert_eq!([rule.reset, exporter.reset(), Standing::default().reset()], [3.0 * DAY, 3.0 * DAY, RESET]);
     assert_eq!(again, (T0, site.half_life, site.weights, site.policy, site.options, false));
-    assert_eq!(Standing::default().pushed_rule(), None);
+    assert_eq!(Standing::default().rule(), None);
 }
 
 #[test]
