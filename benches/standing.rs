@@ -20,7 +20,7 @@ use fairshare::{Options, Policy, Shares};
 use fairshare_engine::ids::{BankName, JobId, UserId};
 use fairshare_engine::priority::order::Bounds;
 use fairshare_engine::priority::{Pending, PendingJob};
-use fairshare_engine::standing::{Bank, Job, Leaf, Retention, Site, Standing, Watermark};
+use fairshare_engine::standing::{Bank, Charging, Job, Leaf, Retention, Site, Standing, Watermark};
 
 const T0: f64 = 1.7e9;
 /// Number of jobs and associations in one slice.
@@ -210,10 +210,10 @@ fn turns(criterion: &mut Criterion) {
             indices.map(|index| (index, vec![3_600.0; 2])).collect()
         };
         let (mut longest, mut slices) = (Duration::ZERO, 0);
-        let mut charging = standing.begin_charging(asked(), T0).expect("a tree");
+        let mut charging = Charging::new(&standing, asked(), T0).expect("a tree");
         loop {
             let begun = Instant::now();
-            let is_done = standing.continue_charging(&mut charging, 4_000);
+            let is_done = charging.charge(&standing, 4_000);
             (longest, slices) = (longest.max(begun.elapsed()), slices + 1);
             if is_done {
                 break;
@@ -222,8 +222,8 @@ fn turns(criterion: &mut Criterion) {
         println!("{users} users in {banks} banks: {slices} slices, the longest {longest:.2?}");
         group.bench_function(BenchmarkId::new("users", format!("{users} in {banks} banks")), |bencher| {
             bencher.iter(|| {
-                let mut charging = standing.begin_charging(asked(), T0).expect("a tree");
-                while !standing.continue_charging(&mut charging, 4_000) {}
+                let mut charging = Charging::new(&standing, asked(), T0).expect("a tree");
+                while !charging.charge(&standing, 4_000) {}
                 black_box(&charging);
             });
         });

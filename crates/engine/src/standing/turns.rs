@@ -208,13 +208,13 @@ pub struct Charging {
     fairshares: Vec<Vec<f64>>,
 }
 
-impl Standing {
+impl Charging {
     /// Starts to charge pending jobs. `asked` has the requests of each association's jobs in their order, in seconds times
     /// weight. Uses the ranking of the last refresh, which must not change before the charging is done. Returns `None` without a
     /// tree.
-    pub fn begin_charging(&self, asked: Vec<(Index, Vec<f64>)>, now: f64) -> Option<Charging> {
-        let (tree, ranking) = (self.tree()?, self.ranking()?);
-        let leaf = |(at, (index, _)): (usize, &(Index, Vec<f64>))| Some((self.node(*index)?, at));
+    pub fn new(standing: &Standing, asked: Vec<(Index, Vec<f64>)>, now: f64) -> Option<Charging> {
+        let (tree, ranking) = (standing.tree()?, standing.ranking()?);
+        let leaf = |(at, (index, _)): (usize, &(Index, Vec<f64>))| Some((standing.node(*index)?, at));
         let by_leaf: HashMap<NodeId, usize> = asked.iter().enumerate().filter_map(leaf).collect();
         let jobs =
             |(leaf, at): (&NodeId, &usize)| (*leaf, asked.get(*at).map_or(0, |(_, costs)| costs.len()));
@@ -225,9 +225,9 @@ impl Standing {
 
     /// Charges at most `budget` more jobs, or fewer if banks are equal; under a formula policy at least one association. Returns
     /// true if all jobs are charged.
-    pub fn continue_charging(&self, charging: &mut Charging, budget: usize) -> bool {
-        let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = charging;
-        let factor = self.scale().map_or(1.0, |scale| scale.factor(*now));
+    pub fn charge(&mut self, standing: &Standing, budget: usize) -> bool {
+        let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = self;
+        let factor = standing.scale().map_or(1.0, |scale| scale.factor(*now));
         if let Some(turns) = turns {
             let mut cost = |leaf| {
                 let at = by_leaf.get(&leaf).copied().unwrap_or_default();
@@ -246,10 +246,11 @@ impl Standing {
             }
             return false;
         }
-        let Some(mut charged) = self.charged() else { return true };
-        let mut left = budget;
+        let Some((tree, ranking)) = standing.tree().zip(standing.ranking()) else { return true };
+        let (mut charged, mut left) = (Charged::new(tree, ranking), budget);
         while let Some((index, costs)) = asked.get(fairshares.len()) {
-            let in_turn = self.fairshares_in_turn(&mut charged, *index, costs.iter().copied(), *now);
+            let in_turn = |leaf| compute_fairshares_in_turn(&mut charged, leaf, costs, factor);
+            let in_turn = standing.node(*index).map(in_turn).unwrap_or_default();
             left = left.saturating_sub(1 + costs.len());
             fairshares.push(in_turn.into_iter().map_while(|fairshare| fairshare).collect());
             if left == 0 {
@@ -262,8 +263,8 @@ impl Standing {
     /// Returns the fair-shares of the charged jobs of each association, in their order. If the usage of all others is close to 0,
     /// a formula returns the same fair-share for every further job. Each then falls by `least`, so that the associations
     /// alternate.
-    pub fn list_fairshares(&self, charging: Charging, least: f64) -> Vec<(Index, Vec<f64>)> {
-        let Charging { asked, turns, order, fairshares, .. } = charging;
+    pub fn list_fairshares(self, standing: &Standing, least: f64) -> Vec<(Index, Vec<f64>)> {
+        let Charging { asked, turns, order, fairshares, .. } = self;
         let indices = asked.into_iter().map(|(index, _)| index);
         if turns.is_none() {
             let falling = |mut fairshares: Vec<f64>| {
@@ -278,43 +279,32 @@ impl Standing {
             return indices.zip(fairshares.into_iter().map(falling)).collect();
         }
         let indices: Vec<Index> = indices.collect();
-        let own = |at: usize| indices.get(at).and_then(|index| self.fairshare(*index)).unwrap_or(0.0);
+        let own = |at: usize| indices.get(at).and_then(|index| standing.fairshare(*index)).unwrap_or(0.0);
         let of_turns: Vec<(usize, f64)> = order.iter().map(|&at| (at, own(at))).collect();
-        let mut priced: Vec<(Index, Vec<f64>)> = indices.iter().map(|index| (*index, Vec::new())).collect();
+        let mut numbered: Vec<(Index, Vec<f64>)> = indices.iter().map(|index| (*index, Vec::new())).collect();
         for (at, number) in order.into_iter().zip(super::order::assign_numbers(&of_turns, least)) {
-            if let Some((_, numbers)) = priced.get_mut(at) {
+            if let Some((_, numbers)) = numbered.get_mut(at) {
                 numbers.push(number);
             }
         }
-        priced
+        numbered
     }
+}
 
-    /// Returns one fair-share for each pending job of an association, as if the earlier ones had been charged and all other
-    /// associations were unchanged. `asks_for` has their requests in order, in seconds times weight. The first job gets the
-    /// association's own fair-share. Uses the ranking of the last refresh; calls for siblings share one `charged`
-    /// ([`Standing::charged`]).
-    pub fn fairshares_in_turn(
-        &self,
-        charged: &mut Charged<'_>,
-        association: Index,
-        asks_for: impl IntoIterator<Item = f64>,
-        now: f64,
-    ) -> Vec<Option<f64>> {
-        let (Some(leaf), Some(site)) = (self.node(association), self.site.as_ref()) else {
-            return Vec::new();
-        };
-        let mut usage = charged.recorded(leaf);
-        let factor = site.scale.factor(now);
-        let one_more = |asks_for: f64| {
-            let fairshare = charged.fairshare(leaf, usage);
-            usage += asks_for.max(0.0) * factor;
-            fairshare
-        };
-        asks_for.into_iter().map(one_more).collect()
-    }
-
-    /// Prepares computations of fair-shares under other usages.
-    pub fn charged(&self) -> Option<Charged<'_>> {
-        Some(Charged::new(self.tree()?, self.ranking()?))
-    }
+/// Returns one fair-share for each pending job of an association, as if the earlier ones had been charged and all other
+/// associations were unchanged. `costs` has their requests in order, in seconds times weight, of which one is `factor` in the units
+/// of the tree. The first job gets the association's own fair-share. Calls for siblings share one `charged`.
+pub(super) fn compute_fairshares_in_turn(
+    charged: &mut Charged<'_>,
+    leaf: NodeId,
+    costs: &[f64],
+    factor: f64,
+) -> Vec<Option<f64>> {
+    let mut usage = charged.recorded(leaf);
+    let one_more = |cost: &f64| {
+        let fairshare = charged.fairshare(leaf, usage);
+        usage += cost.max(0.0) * factor;
+        fairshare
+    };
+    costs.iter().map(one_more).collect()
 }

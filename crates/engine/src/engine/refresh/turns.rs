@@ -8,11 +8,11 @@
 //! - A job asks for its nodes and cores, by the tree's weights, for its time limit; one without limit for a day.
 //! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
 //!   level who is more deserving, and "all others unchanged" would have every association's jobs from the second on stand equal:
-//!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Standing::list_fairshares`] makes priorities of them.
+//!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Charging::list_fairshares`] makes priorities of them.
 //! - Turns are as of the last refresh. A job that came since it was begun, or came from another association, stands with the last of its association.
 //! - A turn never holds a job: where its priority would be none it keeps its association's fair-share.
 //!
-//! [`Standing::list_fairshares`]: crate::standing::Standing::list_fairshares
+//! [`Charging::list_fairshares`]: crate::standing::Charging::list_fairshares
 
 use crate::accounts::AssociationId;
 use crate::engine::{
@@ -68,17 +68,17 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, taking: &mut Taking) ->
     }
     let charging = match taking.charging.take() {
         Some(charging) => Some(charging),
-        None => shared.standing.begin_charging(std::mem::take(&mut taking.asked), shared.now),
+        None => Charging::new(&shared.standing, std::mem::take(&mut taking.asked), shared.now),
     };
     let Some(mut charging) = charging else { return true };
-    if !shared.standing.continue_charging(&mut charging, SLICE) {
+    if !charging.charge(&shared.standing, SLICE) {
         taking.charging = Some(charging);
         return false;
     }
     // The fair-share difference that changes a priority by 1, with a margin for rounding.
     let unit = 1.001 / (shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
     let mut turns = JobTurns::default();
-    for (index, fairshares) in shared.standing.list_fairshares(charging, unit) {
+    for (index, fairshares) in charging.list_fairshares(&shared.standing, unit) {
         let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
         for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
             turns.push(id, association, Turn { number: at + 1, fairshare });

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use fairshare::Tree;
+use crate::standing::turns::compute_fairshares_in_turn;
+use fairshare::{Charged, Tree};
 
 /// Two equal users.
 fn two_equal_users(policy: Policy) -> Standing {
@@ -39,10 +40,11 @@ fn two_equal_users_take_turns() {
 fn fairshares_of_two_equal_users_alternate_under_formulas() {
     for policy in [Policy::Classic, Policy::DepthOblivious, Policy::Pbs] {
         let standing = two_equal_users(policy);
-        let mut charged = standing.charged().expect("pushed");
+        let mut charged = Charged::new(standing.tree().expect("pushed"), standing.ranking().expect("ranked"));
         let fairshares = [0, 1].map(|at| {
-            let costs = std::iter::repeat_n(3_600.0, 1_000);
-            standing.fairshares_in_turn(&mut charged, Index(at), costs, T0)
+            let (leaf, factor) =
+                (standing.node(Index(at)).expect("a leaf"), standing.scale().expect("pushed").factor(T0));
+            compute_fairshares_in_turn(&mut charged, leaf, &[3_600.0; 1_000], factor)
         });
         assert_eq!(fairshares[0], fairshares[1], "{policy}");
         assert!(fairshares[0].windows(2).all(|pair| pair[0] > pair[1]), "{policy}");
@@ -133,18 +135,18 @@ fn comparisons_of_equal_banks_use_the_budget() {
     for (of_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
         let standing = idle(of_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
-        let mut charging = standing.begin_charging(asked, T0).expect("a tree");
-        assert!(!standing.continue_charging(&mut charging, budget));
+        let mut charging = Charging::new(&standing, asked, T0).expect("a tree");
+        assert!(!charging.charge(&standing, budget));
         let turns: usize =
-            standing.list_fairshares(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).sum();
+            charging.list_fairshares(&standing, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).sum();
         assert_eq!(turns, taken, "{of_bank} {budget}");
     }
 }
 
 /// Returns the associations in the order of the fair-shares of their turns.
 fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
-    let mut turns: Vec<(f64, u32)> = standing
-        .list_fairshares(charging, 1e-6)
+    let mut turns: Vec<(f64, u32)> = charging
+        .list_fairshares(standing, 1e-6)
         .into_iter()
         .flat_map(|(index, fairshares)| fairshares.into_iter().map(move |fairshare| (fairshare, index.0)))
         .collect();
@@ -163,9 +165,9 @@ fn charges_are_converted_to_the_present_units() {
     faded.refresh(T0 + DAY);
     let asked = || vec![(Index(0), vec![600.0; 5]), (Index(1), vec![5_000.0, 1.0])];
     for (budget, calls) in [(1, 8), (2, 4), (7, 2), (8, 1), (100, 1)] {
-        let mut charging = faded.begin_charging(asked(), T0 + DAY).expect("a tree");
+        let mut charging = Charging::new(&faded, asked(), T0 + DAY).expect("a tree");
         let mut ours = 1;
-        while !faded.continue_charging(&mut charging, budget) {
+        while !charging.charge(&faded, budget) {
             ours += 1;
         }
         assert_eq!(ours, calls, "{budget}");
@@ -181,14 +183,17 @@ fn under_a_formula_a_slice_has_whole_associations() {
     standing.refresh(T0);
     for (budget, calls) in [(1, 5), (6, 3), (9, 2), (12, 2), (13, 1)] {
         let asked = (0..4).map(|at| (Index(at), vec![60.0, 70.0])).collect();
-        let mut charging = standing.begin_charging(asked, T0).expect("a tree");
+        let mut charging = Charging::new(&standing, asked, T0).expect("a tree");
         let mut ours = 1;
-        while !standing.continue_charging(&mut charging, budget) {
+        while !charging.charge(&standing, budget) {
             ours += 1;
         }
         assert_eq!(ours, calls, "{budget}");
-        let lengths: Vec<usize> =
-            standing.list_fairshares(charging, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).collect();
+        let lengths: Vec<usize> = charging
+            .list_fairshares(&standing, 1e-6)
+            .iter()
+            .map(|(_, fairshares)| fairshares.len())
+            .collect();
         assert_eq!(lengths, [2; 4]);
     }
 }
