@@ -5,7 +5,7 @@
 //! jobs are evicted meanwhile, they are in a sum that is exported after them.
 
 use super::usage::{Key, UsageEntry};
-use super::{Bank, Job, Leaf, Standing, Watermark};
+use super::{Bank, Job, Leaf, Ranked, Standing, Watermark};
 use crate::ids::{BankName, UserId};
 use fairshare::Ranking;
 use fairshare::accrual::{HalfLife, MAX_PUSHED, MAX_TIME};
@@ -68,14 +68,14 @@ impl Standing {
             tree.accrue(*bank, *usage);
         }
         for (leaf, entry) in site.tree.leaves().zip(&site.entry_of_leaf) {
-            tree.accrue(leaf, self.entries.get(*entry as usize)?.pushed().0);
+            tree.accrue(leaf, self.table.entry(*entry)?.pushed().0);
         }
         tree.rank(rule.policy, &rule.options).ok().map(AsPushed)
     }
 
     /// Returns the fair-share of an association in `ranking`.
     pub fn fairshare_as_pushed(&self, ranking: &AsPushed, user: UserId, bank: &BankName) -> Option<f64> {
-        ranking.0.fairshare(self.entry(self.find(user, bank)?)?.leaf?)
+        ranking.0.fairshare(self.node(self.find(user, bank)?)?)
     }
 
     /// Returns ended jobs that no push covers, and the usage of evicted jobs, from the position `from` on. The result has at most
@@ -85,7 +85,7 @@ impl Standing {
     pub fn uncovered(&self, from: Bookmark, max: usize) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
-        for (number, entry) in self.entries.iter().enumerate().skip(from.entry) {
+        for (number, entry) in self.table.entries().iter().enumerate().skip(from.entry) {
             if number - from.entry >= max || jobs.len() >= max {
                 return (jobs, sums, Some(Bookmark { entry: number, ..Bookmark::default() }));
             }
@@ -117,11 +117,7 @@ impl Standing {
             && is_usage(evicted.pushed)
             && !evicted.counted.is_invalid();
         if is_right {
-            let at = self.entry_for_jobs(evicted.user, &evicted.bank);
-            let accepts = |entry: &&mut UsageEntry| !self.has_replaced_all && entry.accepts(&evicted);
-            let gone = self.entries.get_mut(at as usize).filter(accepts).map(|entry| entry.restore(evicted));
-            self.remove_evicted(at, gone.unwrap_or_default());
-            self.clear_sum(at);
+            self.table.restore_evicted(evicted, self.has_replaced_all);
         }
         is_right
     }
@@ -142,23 +138,25 @@ impl Standing {
 
     /// Returns a leaf of the tree, with the pushed usage.
     pub fn leaf(&self, user: UserId, bank: &BankName) -> Option<Leaf> {
-        self.leaf_of(self.entry(self.find(user, bank)?)?, Some(user), bank)
+        self.site.as_ref()?.leaf(self.table.entry(self.find(user, bank)?.0)?, Some(user), bank)
     }
 
     /// Returns the leaves that no job matches, sorted by bank and user name.
     pub fn leaves_without_jobs(&self) -> Vec<Leaf> {
         let leaf = |entry: &UsageEntry| match entry.key.as_ref()? {
             Key::Jobs(..) => None,
-            Key::Leaf(_, bank) => self.leaf_of(entry, None, bank),
+            Key::Leaf(_, bank) => self.site.as_ref()?.leaf(entry, None, bank),
         };
-        let mut leaves: Vec<Leaf> = self.entries.iter().filter_map(leaf).collect();
+        let mut leaves: Vec<Leaf> = self.table.entries().iter().filter_map(leaf).collect();
         leaves.sort_unstable_by(|a, b| (&a.bank, &a.name).cmp(&(&b.bank, &b.name)));
         leaves
     }
+}
 
-    fn leaf_of(&self, entry: &UsageEntry, user: Option<UserId>, bank: &BankName) -> Option<Leaf> {
-        let tree = self.tree()?;
-        let node = entry.leaf?;
+impl Ranked {
+    /// Returns the leaf of `entry`, with the pushed usage.
+    fn leaf(&self, entry: &UsageEntry, user: Option<UserId>, bank: &BankName) -> Option<Leaf> {
+        let (tree, node) = (&self.tree, entry.leaf?);
         let (usage, counted) = entry.pushed();
         Some(Leaf {
             user,

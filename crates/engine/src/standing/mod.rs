@@ -39,6 +39,7 @@
 //! constant, bit by bit, until it becomes negligible. A refresh updates the associations that have running jobs or that changed,
 //! and ranks the tree if a usage changed. It works in slices ([`Standing::step`]).
 
+mod agenda;
 mod change;
 mod export;
 mod jobs;
@@ -48,18 +49,18 @@ mod push;
 mod refresh;
 mod site;
 mod staged_site;
+mod table;
 mod turns;
 mod usage;
 
-use rustc_hash::FxHashMap;
-
-use crate::ids::{BankName, JobId, UserId};
+use crate::ids::{BankName, UserId};
 use fairshare::accrual::{Mode, Scale};
 use fairshare::periods::Weights;
 use fairshare::{NodeId, Ranking, Tree};
 
 use refresh::RefreshState;
-use usage::{Key, UsageEntry};
+use table::UsageTable;
+use usage::UsageEntry;
 
 pub use change::SiteChange;
 pub use export::{AsPushed, Bookmark, Ended, EvictedUsage};
@@ -108,37 +109,13 @@ impl Default for Retention {
     }
 }
 
-/// The position of a job.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    entry: u32,
-    slot: Slot,
-}
-
-/// The index of the job among the running or the ended jobs of its association.
-#[derive(Clone, Copy, Debug)]
-enum Slot {
-    Running(u32),
-    Ended(u32),
-}
-
 /// The usage of all associations, their jobs, and the ranked tree.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    entries: Vec<UsageEntry>,
-    /// Entries that can be used again.
-    free: Vec<u32>,
-    /// How often an entry was freed.
-    freed: u64,
-    by_key: FxHashMap<Key, u32>,
-    shared_ids: Option<SharedIds>,
-    by_id: FxHashMap<JobId, Place>,
+    table: UsageTable,
     site: Option<Ranked>,
     work: RefreshState,
-    memory: Retention,
-    /// The number of ended jobs that are kept.
-    ended: usize,
-    keep_all: bool,
+    shared_ids: Option<SharedIds>,
     /// True if a push with [`Site::replaces_all`] was accepted: it also replaces sums that are restored later.
     has_replaced_all: bool,
     generation: u64,
@@ -164,23 +141,17 @@ struct Ranked {
 impl Standing {
     /// Returns a standing without a tree.
     pub fn new(memory: Retention) -> Standing {
-        Standing { memory, ..Standing::default() }
+        Standing { table: UsageTable::new(memory), ..Standing::default() }
     }
 
     /// Sets whether all ended jobs are kept, whatever their number: while a restart reads them.
     pub fn keep_all_ended(&mut self, on: bool) {
-        self.keep_all = on;
+        self.table.keep_all_ended(on);
     }
 
     /// Returns the association of a user in a bank, if the tree has it or a job of it is kept.
     pub fn find(&self, user: UserId, bank: &BankName) -> Option<Index> {
-        // A name is a reference count, so a clone is cheaper than a map of maps.
-        self.by_key.get(&Key::Jobs(user, bank.clone())).copied().map(Index)
-    }
-
-    /// Returns the user id and the bank of the jobs that count in an association; `None` for a leaf that no job matches.
-    pub fn key(&self, association: Index) -> Option<(UserId, &BankName)> {
-        self.entry(association)?.job_key()
+        self.table.find(user, bank).map(Index)
     }
 
     /// Returns the leaves of the last push that share a user id with another leaf of their bank; `None` if there are none.
@@ -190,23 +161,24 @@ impl Standing {
 
     /// Returns the fair-share of the last refresh; `None` for an association that the tree lacks, or that is inactive.
     pub fn fairshare(&self, association: Index) -> Option<f64> {
-        self.entry(association)?.fairshare
+        self.table.entry(association.0)?.fairshare
     }
 
     /// Returns the exact usage at `now`, in seconds times weight; `None` before the first push.
     pub fn usage(&self, association: Index, now: f64) -> Option<f64> {
         let site = self.site.as_ref()?;
-        Some(self.entry(association)?.usage(now, site.mode, site.scale.half_life()))
+        Some(self.table.entry(association.0)?.usage(now, site.mode, site.scale.half_life()))
     }
 
     /// Returns the node of an association in [`Standing::tree`].
     pub fn node(&self, association: Index) -> Option<NodeId> {
-        self.entry(association)?.leaf
+        self.table.entry(association.0)?.leaf
     }
 
-    /// Returns the association of a leaf of [`Standing::tree`].
-    pub fn association(&self, leaf: NodeId) -> Option<Index> {
-        self.site.as_ref()?.entry_of_leaf.get(leaf.index()).copied().map(Index)
+    /// Returns the user id of the jobs that count in a leaf of [`Standing::tree`]; `None` for a leaf that no job matches.
+    pub fn user(&self, leaf: NodeId) -> Option<UserId> {
+        let at = self.site.as_ref()?.entry_of_leaf.get(leaf.index())?;
+        Some(self.table.entry(*at)?.job_key()?.0)
     }
 
     /// Returns the tree of the last refresh. Its usages are scaled, which does not change their order.
@@ -226,7 +198,7 @@ impl Standing {
 
     /// Returns the earliest watermark of all associations in the tree, or `since` if that is later.
     pub fn earliest_watermark(&self, since: f64) -> f64 {
-        let in_tree = self.entries.iter().filter(|entry| entry.leaf.is_some());
+        let in_tree = self.table.entries().iter().filter(|entry| entry.leaf.is_some());
         in_tree.map(UsageEntry::counted_until).fold(f64::INFINITY, f64::min).max(since)
     }
 
@@ -253,40 +225,7 @@ impl Standing {
 
     /// Returns the numbers of associations, of running jobs, and of ended jobs that are kept.
     pub fn counts(&self) -> (usize, usize, usize) {
-        (self.by_key.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
-    }
-
-    fn entry(&self, association: Index) -> Option<&UsageEntry> {
-        self.entries.get(association.get()).filter(|entry| entry.key.is_some())
-    }
-
-    fn entry_for_jobs(&mut self, user: UserId, bank: &BankName) -> u32 {
-        self.find_or_add(Key::Jobs(user, bank.clone()))
-    }
-
-    /// Returns the entry of a leaf whose user has the name `name`. Adds an entry if it is new.
-    fn entry_for_leaf(&mut self, leaf: &Leaf, name: &str) -> u32 {
-        let bank = leaf.bank.clone();
-        self.find_or_add(match leaf.user {
-            Some(user) => Key::Jobs(user, bank),
-            None => Key::Leaf(name.into(), bank),
-        })
-    }
-
-    /// Returns the entry of an association. Adds an entry if it is new.
-    fn find_or_add(&mut self, key: Key) -> u32 {
-        if let Some(&known) = self.by_key.get(&key) {
-            return known;
-        }
-        let at = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(UsageEntry::default());
-            self.entries.len() as u32 - 1
-        });
-        if let Some(slot) = self.entries.get_mut(at as usize) {
-            *slot = UsageEntry::new(key.clone());
-        }
-        self.by_key.insert(key, at);
-        at
+        self.table.counts()
     }
 }
 

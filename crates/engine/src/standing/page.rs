@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The live tree as values, page by page: for commands that rank it or explain it themselves.
 
-use super::{Index, Standing};
+use super::Standing;
 use crate::ids::{UserId, Word, shares};
 use fairshare::periods::Weights;
 use fairshare::{NodeId, Shares};
@@ -98,7 +98,7 @@ impl Standing {
             }
         };
         let leaf = |node: NodeId| {
-            let entry = site.entry_of_leaf.get(node.index()).and_then(|at| self.entry(Index(*at)));
+            let entry = site.entry_of_leaf.get(node.index()).and_then(|at| self.table.entry(*at));
             LeafRow {
                 place: tree.list_index(node),
                 name: tree.name(node).to_owned(),

@@ -2,6 +2,7 @@
 //! Replaces the site by a new one: completely or not at all.
 
 use super::staged_site::CompleteSite;
+use super::table::UsageTable;
 use super::{Bank, Index, Leaf, Ranked, Rule, SharedIds, Site, SiteChange, SiteError, StagedSite, Standing};
 use crate::ids::BankName;
 use fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
@@ -14,7 +15,7 @@ impl Standing {
     /// fair-shares change at the next refresh; a refresh in progress starts again.
     pub fn push(&mut self, site: Site) -> Result<SiteChange, SiteError> {
         let rows = build_rows(&site);
-        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed: self.freed })
+        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed: self.table.freed() })
     }
 
     /// Replaces the site by one that came in parts. Without a rule there is no tree afterwards.
@@ -30,7 +31,10 @@ impl Standing {
 
     fn replace_site(&mut self, complete: CompleteSite) -> Result<SiteChange, SiteError> {
         let ready = check_site(&complete).and_then(|()| {
-            let complete = apply_inactive_banks(self.merge_repeated_rows(complete));
+            let (complete, shared_ids) =
+                complete.with_indices(&mut self.table).merge_repeated_rows(&mut self.table);
+            self.shared_ids = shared_ids;
+            let complete = apply_inactive_banks(complete);
             let tree = complete.rows.build()?;
             tree.check_policy(complete.site.policy)?;
             Ok((complete.site, complete.indices, tree))
@@ -39,7 +43,7 @@ impl Standing {
         let (site, indices, tree) = ready.inspect_err(|_| self.remove_unused())?;
         self.has_replaced_all |= site.replaces_all;
         for (leaf, entry) in site.associations.into_iter().zip(&indices) {
-            if let Some(entry) = self.entries.get_mut(entry.0 as usize) {
+            if let Some(entry) = self.table.entry_mut(entry.0) {
                 entry.set_pushed(leaf.usage.unwrap_or(0.0), site.instant, leaf.counted, site.replaces_all);
             }
         }
@@ -48,7 +52,7 @@ impl Standing {
         let mut change = SiteChange::default();
         let before = self.site.as_ref();
         for (leaf, &at) in tree.leaves().zip(&entry_of_leaf) {
-            if let Some(entry) = self.entries.get_mut(at as usize) {
+            if let Some(entry) = self.table.entry_mut(at) {
                 if let (Some(before), Some((user, bank))) = (before, entry.job_key()) {
                     let old = entry.leaf.map(|leaf| (&before.tree, leaf));
                     change.note_leaf((user, bank), old, (&tree, leaf));
@@ -56,9 +60,9 @@ impl Standing {
                 entry.leaf = Some(leaf);
             }
         }
-        for (at, entry) in self.entries.iter_mut().enumerate() {
+        for (at, entry) in (0..).zip(self.table.entries_mut().0) {
             // If the new tree lacks the association, its leaf still belongs to the old tree.
-            let leaf = entry.leaf.filter(|leaf| entry_of_leaf.get(leaf.index()) == Some(&(at as u32)));
+            let leaf = entry.leaf.filter(|leaf| entry_of_leaf.get(leaf.index()) == Some(&at));
             change.members |= leaf != entry.leaf;
             entry.leaf = leaf;
             entry.set_weights(site.weights);
@@ -82,73 +86,17 @@ impl Standing {
         Ok(change)
     }
 
-    /// Adds the index of each association. Indices that were found for the parts are valid unless entries were freed since.
-    fn with_indices(&mut self, mut complete: CompleteSite) -> CompleteSite {
-        if complete.freed != self.freed || complete.indices.len() != complete.site.associations.len() {
-            let CompleteSite { site, rows, indices, .. } = &mut complete;
-            let entry = |(row, leaf): (usize, &Leaf)| Index(self.entry_for_leaf(leaf, rows.user(row)));
-            *indices = site.associations.iter().enumerate().map(entry).collect();
-        }
-        complete
-    }
-
-    /// If several rows have the same user id and bank, jobs count in the last one, whose record also gives the limits. The others
-    /// become leaves that no job matches. A row whose user name comes again in the same bank is removed.
-    fn merge_repeated_rows(&mut self, complete: CompleteSite) -> CompleteSite {
-        self.shared_ids = None;
-        let mut complete = self.with_indices(complete);
-        let mut last_row: Vec<Option<usize>> = vec![None; self.entries.len()];
-        let mut later: Vec<(usize, usize)> = Vec::new();
-        for (row, entry) in complete.indices.iter().enumerate().rev() {
-            let Some(last) = last_row.get_mut(entry.get()) else { continue };
-            match *last {
-                None => *last = Some(row),
-                Some(last) => later.push((row, last)),
-            }
-        }
-        if later.is_empty() {
-            return complete;
-        }
-        let mut dropped = HashSet::new();
-        for (row, last) in later {
-            let CompleteSite { site, rows, indices, .. } = &mut complete;
-            let (name, counts_in) = (rows.user(row), rows.user(last));
-            let leaf = site.associations.get_mut(row).filter(|_| name != counts_in);
-            let (Some(leaf), Some(entry)) = (leaf, indices.get_mut(row)) else {
-                dropped.insert(row);
-                continue;
-            };
-            if let Some(user) = leaf.user.take() {
-                let shared = self.shared_ids.get_or_insert_with(|| SharedIds {
-                    leaves: 0,
-                    example: (name.into(), user, leaf.bank.clone()),
-                    counts_in: counts_in.into(),
-                });
-                shared.leaves += 1;
-            }
-            *entry = Index(self.entry_for_leaf(leaf, name));
-        }
-        // Two rows with the same name and bank may both have become leaves that no job matches.
-        let mut seen = HashSet::new();
-        for (row, entry) in complete.indices.iter().enumerate().rev() {
-            if !dropped.contains(&row) && !seen.insert(*entry) {
-                dropped.insert(row);
-            }
-        }
-        if dropped.is_empty() { complete } else { complete.retain_rows(|row, _| !dropped.contains(&row)) }
-    }
-
     /// Removes the tree. Jobs are kept for a tree that may follow.
     pub fn remove_site(&mut self) {
         if self.site.take().is_none() {
             return self.remove_unused();
         }
-        for entry in &mut self.entries {
+        for entry in self.table.entries_mut().0 {
             (entry.leaf, entry.fairshare) = (None, None);
         }
         self.generation += 1;
         self.remove_unused();
-        self.cancel_refresh();
+        self.work.cancel(&mut self.table);
     }
 
     /// Sets how running jobs accrue usage. The fair-shares change at the next refresh.
@@ -161,17 +109,7 @@ impl Standing {
 
     /// Removes associations that the tree lacks and that have no jobs, including those of a push that was not committed.
     pub fn remove_unused(&mut self) {
-        for (at, entry) in self.entries.iter_mut().enumerate() {
-            if !entry.is_needed()
-                && let Some(key) = entry.key.take()
-            {
-                self.by_key.remove(&key);
-                // The next refresh reports that the fair-share is gone.
-                self.work.note_removed(at as u32, entry.fairshare.take());
-                self.free.push(at as u32);
-                self.freed += 1;
-            }
-        }
+        self.table.remove_unused();
     }
 }
 
@@ -237,6 +175,63 @@ fn apply_inactive_banks(mut complete: CompleteSite) -> CompleteSite {
 }
 
 impl CompleteSite {
+    /// Adds the index of each association. Indices that were found for the parts are valid unless entries were freed since.
+    fn with_indices(mut self, table: &mut UsageTable) -> CompleteSite {
+        if self.freed != table.freed() || self.indices.len() != self.site.associations.len() {
+            let CompleteSite { site, rows, indices, .. } = &mut self;
+            let entry = |(row, leaf): (usize, &Leaf)| Index(table.entry_for_leaf(leaf, rows.user(row)));
+            *indices = site.associations.iter().enumerate().map(entry).collect();
+        }
+        self
+    }
+
+    /// If several rows have the same user id and bank, jobs count in the last one, whose record also gives the limits. The others
+    /// become leaves that no job matches. A row whose user name comes again in the same bank is removed.
+    fn merge_repeated_rows(mut self, table: &mut UsageTable) -> (CompleteSite, Option<SharedIds>) {
+        let mut shared_ids = None;
+        let mut last_row: Vec<Option<usize>> = vec![None; table.entries().len()];
+        let mut later: Vec<(usize, usize)> = Vec::new();
+        for (row, entry) in self.indices.iter().enumerate().rev() {
+            let Some(last) = last_row.get_mut(entry.get()) else { continue };
+            match *last {
+                None => *last = Some(row),
+                Some(last) => later.push((row, last)),
+            }
+        }
+        if later.is_empty() {
+            return (self, None);
+        }
+        let mut dropped = HashSet::new();
+        for (row, last) in later {
+            let CompleteSite { site, rows, indices, .. } = &mut self;
+            let (name, counts_in) = (rows.user(row), rows.user(last));
+            let leaf = site.associations.get_mut(row).filter(|_| name != counts_in);
+            let (Some(leaf), Some(entry)) = (leaf, indices.get_mut(row)) else {
+                dropped.insert(row);
+                continue;
+            };
+            if let Some(user) = leaf.user.take() {
+                let shared = shared_ids.get_or_insert_with(|| SharedIds {
+                    leaves: 0,
+                    example: (name.into(), user, leaf.bank.clone()),
+                    counts_in: counts_in.into(),
+                });
+                shared.leaves += 1;
+            }
+            *entry = Index(table.entry_for_leaf(leaf, name));
+        }
+        // Two rows with the same name and bank may both have become leaves that no job matches.
+        let mut seen = HashSet::new();
+        for (row, entry) in self.indices.iter().enumerate().rev() {
+            if !dropped.contains(&row) && !seen.insert(*entry) {
+                dropped.insert(row);
+            }
+        }
+        let complete =
+            if dropped.is_empty() { self } else { self.retain_rows(|row, _| !dropped.contains(&row)) };
+        (complete, shared_ids)
+    }
+
     /// Keeps the rows for which `keeps` returns true, with the present values of the site.
     fn retain_rows(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> CompleteSite {
         let CompleteSite { site, rows, indices, .. } = &mut self;

@@ -46,7 +46,7 @@ pub struct StagedSite {
     rows: Builder,
     /// The index of each association when its part came.
     indices: Vec<Index>,
-    /// [`Standing::freed`] before the first part.
+    /// [`UsageTable::freed`](super::table::UsageTable::freed) before the first part.
     freed: u64,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct CompleteSite {
     pub rows: Builder,
     /// The index of each association when its part came.
     pub indices: Vec<Index>,
-    /// [`Standing::freed`] before the first part. If the number changed since, `indices` may be out of date.
+    /// [`UsageTable::freed`](super::table::UsageTable::freed) before the first part. If the number changed since, `indices` may be out of date.
     pub freed: u64,
 }
 
@@ -76,10 +76,10 @@ impl StagedSite {
     /// Adds a part. New associations get an entry, which [`Standing::remove_unused`] removes unless the site is committed.
     pub fn absorb(&mut self, mut part: SitePart, standing: &mut Standing) {
         if self.indices.is_empty() {
-            self.freed = standing.freed;
+            self.freed = standing.table.freed();
         }
-        self.indices
-            .extend(part.associations.iter().map(|leaf| Index(standing.entry_for_leaf(leaf, &leaf.name))));
+        let index = |leaf: &Leaf| Index(standing.table.entry_for_leaf(leaf, &leaf.name));
+        self.indices.extend(part.associations.iter().map(index));
         part.banks.iter().for_each(|bank| bank.add_row(&mut self.rows));
         for leaf in &mut part.associations {
             leaf.add_row(&mut self.rows);

@@ -78,32 +78,6 @@ fn near(ours: f64, expected: f64) {
     assert!((ours - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{ours}, expected {expected}");
 }
 
-impl Standing {
-    /// Asserts that each job is at the position that `by_id` stores.
-    fn assert_positions(&self) {
-        let mut found = 0;
-        for (at, entry) in (0..).zip(&self.entries) {
-            let Some(jobs) = &entry.jobs else { continue };
-            for (slot, tracked) in (0_u32..).zip(&jobs.running) {
-                let place = self.by_id[&tracked.id];
-                assert!(
-                    place.entry == at && matches!(place.slot, Slot::Running(its) if its == slot),
-                    "{place:?}"
-                );
-            }
-            for (slot, tracked) in (0_u32..).zip(&jobs.ended) {
-                let place = self.by_id[&tracked.id];
-                assert!(
-                    place.entry == at && matches!(place.slot, Slot::Ended(its) if its == slot),
-                    "{place:?}"
-                );
-            }
-            found += jobs.running.len() + jobs.ended.len();
-        }
-        assert_eq!(found, self.by_id.len());
-    }
-}
-
 #[test]
 fn a_running_job_lowers_its_association_at_the_next_refresh() {
     for policy in Policy::ALL {
@@ -276,7 +250,7 @@ fn a_push_during_a_refresh_restarts_the_refresh() {
         halved.associations[1].usage = Some(1e4);
         sliced.push(halved).expect("a site");
         sliced.begin(T0 + 60.0);
-        while sliced.is_refreshing() {
+        while sliced.work.is_in_progress() {
             reported.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
         }
         for changed in &reported {
@@ -370,7 +344,7 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
     }
     standing.started(&job(3, 1, "A", 1, T0)).expect("a job");
     assert!(standing.ended(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "the end of a running job");
-    standing.assert_positions();
+    standing.table.assert_positions();
     standing.ended(&job(2, 1, "A", u64::MAX, T0), T0 - 5.0).expect("an end before the start");
     assert_eq!(usage(&standing, 1, "A", T0 + 1.0), 0.0);
 }

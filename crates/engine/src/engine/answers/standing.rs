@@ -428,7 +428,7 @@ fn show_level(
     let plain = |scaled: f64| scale.map_or(scaled, |scale| scale.plain(scaled, now));
     let sibling = |node: NodeId, usage: f64, value: Option<f64>| {
         let shares = tree.shares(node);
-        let userid = view.standing.association(node).and_then(|index| Some(view.standing.key(index)?.0));
+        let userid = view.standing.user(node);
         Sibling {
             name: tree.name(node).to_owned(),
             kind: Cow::Borrowed(if userid.is_some() { "user" } else { "bank" }),

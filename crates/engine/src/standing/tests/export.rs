@@ -141,7 +141,7 @@ fn jobs_evicted_during_an_export_count_once() {
         }
         second.push(site(Policy::Classic)).expect("a site");
         near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
-        second.assert_positions();
+        second.table.assert_positions();
     }
 }
 
@@ -173,7 +173,7 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
         second.push(site(Policy::Classic)).expect("a site");
         near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
         near(usage(&first, 1, "A", T0 + 100.0), usage(&second, 1, "A", T0 + 100.0));
-        second.assert_positions();
+        second.table.assert_positions();
     }
 }
 
@@ -211,7 +211,7 @@ fn invalid_evicted_usage_is_rejected() {
 #[test]
 fn ended_jobs_are_summed_once() {
     let mut standing = standing(site(Policy::Classic));
-    let entry = |standing: &Standing| standing.entries[0].clone();
+    let entry = |standing: &Standing| standing.table.entries()[0].clone();
     let cost = |standing: &Standing| entry(standing).cost();
     assert_eq!(cost(&standing), 1);
     for id in [1, 2] {

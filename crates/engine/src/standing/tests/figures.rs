@@ -45,13 +45,17 @@ fn a_refresh_computes_only_changed_associations() {
     assert_eq!(refreshed(&mut standing, 60.0), (1, true), "two jobs of one association");
     standing.ended(&job(4, 1, "A", 1, T0 + 50.0), T0 + 65.0).expect("an end");
     assert_eq!(refreshed(&mut standing, 70.0), (1, true), "one job ends, the other runs");
-    assert_eq!(standing.work.count_stored(), (1, 2), "one association runs a job, two decay");
+    assert_eq!(
+        standing.table.entries_mut().1.count_stored(),
+        (1, 2),
+        "one association runs a job, two decay"
+    );
     for id in 5..50 {
         standing.started(&job(id, 1, "A", 1, T0 + 70.0)).expect("a job");
         standing.ended(&job(id + 100, 3, "B", 1, T0 + 70.0), T0 + 75.0).expect("an end");
         standing.refresh(T0 + 80.0);
     }
-    assert_eq!(standing.work.count_stored(), (1, 2), "each association is stored once");
+    assert_eq!(standing.table.entries_mut().1.count_stored(), (1, 2), "each association is stored once");
 }
 
 #[test]
@@ -164,7 +168,7 @@ fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
 fn removed_associations_are_reported_and_their_entries_used_again() {
     let mut standing = standing(site(Policy::FairTree));
     standing.refresh(T0);
-    let entries = standing.entries.len();
+    let entries = standing.table.entries().len();
     for user in 4..50 {
         let mut other = site(Policy::FairTree);
         other.associations[2] = leaf(user, "B", 0.0, Watermark::default());
@@ -175,7 +179,7 @@ fn removed_associations_are_reported_and_their_entries_used_again() {
         let reported = Changed { association: gone, before, after: None };
         assert!(before.is_some() && refreshed.changed.contains(&reported), "{user}: {:?}", refreshed.changed);
     }
-    assert!(standing.entries.len() <= entries + 1, "{} of {entries}", standing.entries.len());
+    assert!(standing.table.entries().len() <= entries + 1, "{} of {entries}", standing.table.entries().len());
 }
 
 #[test]
@@ -291,9 +295,9 @@ fn a_removed_association_is_reported() {
     let changed = standing.refresh(T0 + 1.0).changed;
     assert!(changed.contains(&Changed { association: gone, before, after: None }), "{changed:?}");
     standing.begin(T0 + 2.0);
-    assert!(standing.is_refreshing());
+    assert!(standing.work.is_in_progress());
     standing.remove_site();
-    assert!(!standing.is_refreshing(), "there is no tree");
+    assert!(!standing.work.is_in_progress(), "there is no tree");
 }
 
 #[test]
@@ -344,14 +348,14 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 1 });
     standing.push(site(Policy::Classic)).expect("a site");
     let places = |standing: &Standing| {
-        let tracked = standing.entries[0].jobs.as_ref().expect("jobs").ended.iter();
-        (standing.entries[0].version(), tracked.map(|job| job.id.0).collect::<Vec<_>>())
+        let tracked = standing.table.entries()[0].jobs.as_ref().expect("jobs").ended.iter();
+        (standing.table.entries()[0].version(), tracked.map(|job| job.id.0).collect::<Vec<_>>())
     };
     for id in (1..=9).rev() {
         standing.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
         standing.evict_ended_in_association_of(JobId(id), T0 + 10.0);
         assert_eq!(places(&standing), (0, (id..=9).rev().collect()));
-        standing.assert_positions();
+        standing.table.assert_positions();
     }
     // A second call at the same time does nothing, although job 10 could be evicted.
     standing.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
@@ -359,7 +363,7 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     assert_eq!(standing.counts().2, 10);
     standing.evict_ended_in_association_of(JobId(10), T0 + 11.0);
     assert_eq!(standing.counts().2, 9);
-    standing.assert_positions();
+    standing.table.assert_positions();
     // Jobs that end later than now are not evicted.
     let mut early = Standing::new(Retention { jobs: 0, each: 0 });
     early.push(site(Policy::Classic)).expect("a site");
@@ -372,5 +376,5 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     assert_eq!(early.counts().2, 2, "a job that ends now is evicted");
     early.evict_ended_in_association_of(JobId(1), T0 + 98.5);
     assert_eq!(early.counts().2, 1);
-    early.assert_positions();
+    early.table.assert_positions();
 }

@@ -46,7 +46,7 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
         }
         for standing in [&mut first, &mut second] {
             standing.refresh(T0 + 200.0);
-            standing.assert_positions();
+            standing.table.assert_positions();
         }
         let what = format!("{through} {replaces_all} {of_job_list:?}");
         let [ours, wanted] = [&second, &first].map(|one| usage(one, 1, "A", T0 + 200.0));

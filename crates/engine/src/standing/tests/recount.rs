@@ -145,7 +145,7 @@ fn half_lives() -> impl Strategy<Value = f64> {
 
 #[track_caller]
 fn same(standing: &Standing, records: &[Record], now: f64, half_life: f64, weights: Weights) {
-    standing.assert_positions();
+    standing.table.assert_positions();
     let expected = recount(records, now, half_life, weights);
     for (of, &(user, bank)) in USERS.iter().enumerate() {
         let before = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Which associations the next refresh updates.
+
+use super::Index;
+use super::refresh::Changed;
+use super::usage::UsageEntry;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The associations that the next refresh updates.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agenda {
+    /// Associations that changed.
+    changed: Vec<u32>,
+    /// Associations with running jobs.
+    live: Vec<u32>,
+    /// The times, in milliseconds, at which usages without running jobs become negligible.
+    fading: BinaryHeap<Reverse<(i64, u32)>>,
+    removed: Vec<Changed>,
+}
+
+impl Agenda {
+    /// Schedules an association for the next refresh.
+    pub fn mark_changed(&mut self, entry: &mut UsageEntry, at: u32) {
+        if !entry.queued {
+            entry.queued = true;
+            self.changed.push(at);
+        }
+        if entry.is_running() && !entry.live {
+            entry.live = true;
+            self.live.push(at);
+        }
+    }
+
+    /// Stores that an association was removed, to report its former fair-share.
+    pub fn note_removed(&mut self, at: u32, before: Option<f64>) {
+        if before.is_some() {
+            self.removed.push(Changed { association: Index(at), before, after: None });
+        }
+    }
+
+    /// Schedules an association for the refresh after `when`, in seconds since the epoch, when its usage becomes negligible.
+    pub fn note_fading(&mut self, entry: &mut UsageEntry, at: u32, when: f64) {
+        entry.fade_is_queued = true;
+        self.fading.push(Reverse(((when * 1e3).ceil() as i64, at)));
+    }
+
+    /// Removes the times at which usages become negligible, because all usages will be computed.
+    pub fn clear_fading(&mut self, entries: &mut [UsageEntry]) {
+        self.fading.clear();
+        for entry in entries {
+            entry.fade_is_queued = false;
+        }
+    }
+
+    /// Takes the associations that were removed.
+    pub fn take_removed(&mut self) -> Vec<Changed> {
+        std::mem::take(&mut self.removed)
+    }
+
+    /// Moves the associations that changed to `list`.
+    pub fn take_changed(&mut self, list: &mut Vec<u32>) {
+        list.clear();
+        list.append(&mut self.changed);
+    }
+
+    /// Adds to `list` the associations whose usage changes with time: those with running jobs, and those whose usage has become
+    /// negligible at `now`.
+    pub fn list_due(&mut self, entries: &mut [UsageEntry], now: f64, list: &mut Vec<u32>) {
+        self.live.retain(|&at| match entries.get_mut(at as usize) {
+            Some(entry) if entry.is_running() => true,
+            Some(entry) => {
+                entry.live = false;
+                false
+            }
+            None => false,
+        });
+        list.extend(self.live.iter().filter(|&&at| mark_queued(entries, at)));
+        let due = (now * 1e3) as i64;
+        while let Some(&Reverse((when, at))) = self.fading.peek()
+            && when <= due
+        {
+            self.fading.pop();
+            if let Some(entry) = entries.get_mut(at as usize) {
+                entry.fade_is_queued = false;
+            }
+            if mark_queued(entries, at) {
+                list.push(at);
+            }
+        }
+    }
+
+    /// Returns the numbers of associations that are stored as running jobs and as becoming negligible.
+    #[cfg(test)]
+    pub fn count_stored(&self) -> (usize, usize) {
+        (self.live.len(), self.fading.len())
+    }
+}
+
+/// Marks an association as scheduled; returns true if it was not scheduled before.
+fn mark_queued(entries: &mut [UsageEntry], at: u32) -> bool {
+    entries.get_mut(at as usize).is_some_and(|entry| !std::mem::replace(&mut entry.queued, true))
+}

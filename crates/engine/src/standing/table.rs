@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The usages of all associations, and the jobs that count in them.
+
+use super::agenda::Agenda;
+use super::export::EvictedUsage;
+use super::jobs::{BadJob, Job};
+use super::usage::{Key, Tracked, UsageEntry};
+use super::{Leaf, Retention};
+use crate::ids::{BankName, JobId, UserId};
+use fairshare::accrual::{HalfLife, MAX_RATE, Run};
+use fairshare::periods::{Resources, Weights};
+use rustc_hash::FxHashMap;
+
+/// The position of a job.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    entry: u32,
+    slot: Slot,
+}
+
+/// The index of the job among the running or the ended jobs of its association.
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Running(u32),
+    Ended(u32),
+}
+
+/// The usages of all associations, and the jobs that count in them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UsageTable {
+    entries: Vec<UsageEntry>,
+    /// Entries that can be used again.
+    free: Vec<u32>,
+    /// How often an entry was freed.
+    freed: u64,
+    by_key: FxHashMap<Key, u32>,
+    by_id: FxHashMap<JobId, Place>,
+    retention: Retention,
+    /// The number of ended jobs that are kept.
+    ended: usize,
+    keep_all: bool,
+    agenda: Agenda,
+}
+
+impl UsageTable {
+    pub fn new(retention: Retention) -> UsageTable {
+        UsageTable { retention, ..UsageTable::default() }
+    }
+
+    /// Sets whether all ended jobs are kept, whatever their number.
+    pub fn keep_all_ended(&mut self, on: bool) {
+        self.keep_all = on;
+    }
+
+    /// Returns all entries, including free ones.
+    pub fn entries(&self) -> &[UsageEntry] {
+        &self.entries
+    }
+
+    /// Returns all entries with the list of those that the next refresh updates.
+    pub fn entries_mut(&mut self) -> (&mut [UsageEntry], &mut Agenda) {
+        (&mut self.entries, &mut self.agenda)
+    }
+
+    pub fn entry_mut(&mut self, at: u32) -> Option<&mut UsageEntry> {
+        self.entries.get_mut(at as usize)
+    }
+
+    /// Returns the entry of a user in a bank.
+    pub fn find(&self, user: UserId, bank: &BankName) -> Option<u32> {
+        // A name is a reference count, so a clone is cheaper than a map of maps.
+        self.by_key.get(&Key::Jobs(user, bank.clone())).copied()
+    }
+
+    /// Returns the entry at an index, unless it is free.
+    pub fn entry(&self, at: u32) -> Option<&UsageEntry> {
+        self.entries.get(at as usize).filter(|entry| entry.key.is_some())
+    }
+
+    /// Returns how often an entry was freed.
+    pub fn freed(&self) -> u64 {
+        self.freed
+    }
+
+    /// Returns the numbers of associations, of running jobs, and of ended jobs that are kept.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        (self.by_key.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
+    }
+
+    /// Returns the entry of a leaf whose user has the name `name`. Adds an entry if it is new.
+    pub fn entry_for_leaf(&mut self, leaf: &Leaf, name: &str) -> u32 {
+        let bank = leaf.bank.clone();
+        self.find_or_add(match leaf.user {
+            Some(user) => Key::Jobs(user, bank),
+            None => Key::Leaf(name.into(), bank),
+        })
+    }
+
+    /// Returns the entry of an association. Adds an entry if it is new.
+    fn find_or_add(&mut self, key: Key) -> u32 {
+        if let Some(&known) = self.by_key.get(&key) {
+            return known;
+        }
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(UsageEntry::default());
+            self.entries.len() as u32 - 1
+        });
+        if let Some(slot) = self.entries.get_mut(at as usize) {
+            *slot = UsageEntry::new(key.clone());
+        }
+        self.by_key.insert(key, at);
+        at
+    }
+
+    /// Removes associations that the tree lacks and that have no jobs.
+    pub fn remove_unused(&mut self) {
+        for (at, entry) in (0..).zip(&mut self.entries) {
+            if !entry.is_needed()
+                && let Some(key) = entry.key.take()
+            {
+                self.by_key.remove(&key);
+                // The next refresh reports that the fair-share is gone.
+                self.agenda.note_removed(at, entry.fairshare.take());
+                self.free.push(at);
+                self.freed += 1;
+            }
+        }
+    }
+
+    /// Records that a job runs. For a known job it updates the time limit.
+    pub fn started(&mut self, job: &Job, weights: Weights) -> Result<(), BadJob> {
+        if let Some(place) = self.by_id.get(&job.id).copied() {
+            self.set_time_limit(place, job.limit);
+            return Ok(());
+        }
+        let mut tracked = track(job, weights)?;
+        let at = self.find_or_add(Key::Jobs(job.user, job.bank.clone()));
+        let Some(entry) = self.entries.get_mut(at as usize) else { return Ok(()) };
+        tracked.doubtful = entry.may_be_evicted(job.start);
+        let jobs = entry.jobs.get_or_insert_default();
+        let slot = Slot::Running(jobs.running.len() as u32);
+        jobs.running.push(tracked);
+        self.by_id.insert(job.id, Place { entry: at, slot });
+        self.agenda.mark_changed(entry, at);
+        Ok(())
+    }
+
+    /// Records that `job` ended at `end`, in seconds since the epoch.
+    pub fn ended(&mut self, job: &Job, end: f64, weights: Weights) -> Result<(), BadJob> {
+        let at = match self.by_id.get(&job.id).copied() {
+            Some(Place { slot: Slot::Running(_), .. }) => return self.record_end_of_running(job.id, end),
+            Some(Place { entry, slot: Slot::Ended(slot) }) => {
+                self.merge_end(entry, slot, job, end, weights);
+                entry
+            }
+            None => {
+                let mut tracked = track(job, weights)?;
+                tracked.run = tracked.run.ended_at(end).ok_or(BadJob { id: job.id, time: end })?;
+                let entry = self.find_or_add(Key::Jobs(job.user, job.bank.clone()));
+                if self.may_be_evicted(entry, end) {
+                    return Ok(());
+                }
+                self.add_ended(entry, tracked);
+                entry
+            }
+        };
+        self.clear_sum(at);
+        Ok(())
+    }
+
+    /// Records the end of a job that is known to run. Does nothing for any other id.
+    pub fn record_end_of_running(&mut self, id: JobId, end: f64) -> Result<(), BadJob> {
+        let Some(Place { entry, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() else {
+            return Ok(());
+        };
+        let tracked = self.take_running(entry, slot);
+        let ended = tracked.and_then(|tracked| Some(Tracked { run: tracked.run.ended_at(end)?, ..tracked }));
+        let Some(tracked) = ended else {
+            self.by_id.remove(&id);
+            return Err(BadJob { id, time: end });
+        };
+        if tracked.doubtful && self.may_be_evicted(entry, end) {
+            self.by_id.remove(&id);
+        } else {
+            self.add_ended(entry, tracked);
+        }
+        self.clear_sum(entry);
+        Ok(())
+    }
+
+    /// Schedules an association for the next refresh, including the sum of its ended jobs.
+    fn clear_sum(&mut self, at: u32) {
+        if let Some(entry) = self.entries.get_mut(at as usize) {
+            entry.clear_sum();
+            self.agenda.mark_changed(entry, at);
+        }
+    }
+
+    /// Removes a running job.
+    pub fn never_ran(&mut self, id: JobId) {
+        if let Some(Place { entry: at, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() {
+            self.take_running(at, slot);
+            self.by_id.remove(&id);
+            if let Some(entry) = self.entries.get_mut(at as usize) {
+                self.agenda.mark_changed(entry, at);
+            }
+        }
+    }
+
+    fn set_time_limit(&mut self, Place { entry, slot }: Place, seconds: f64) {
+        let Slot::Running(slot) = slot else { return };
+        let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
+        let tracked = jobs.and_then(|jobs| jobs.running.get_mut(slot as usize));
+        if let Some(tracked) = tracked {
+            let limited = tracked.run.limited_to(seconds);
+            if limited != tracked.run {
+                tracked.run = limited;
+                self.clear_sum(entry);
+            }
+        }
+    }
+
+    fn may_be_evicted(&self, entry: u32, end: f64) -> bool {
+        self.entries.get(entry as usize).is_some_and(|entry| entry.may_be_evicted(end))
+    }
+
+    /// Removes a job from the running ones of its association.
+    fn take_running(&mut self, entry: u32, slot: u32) -> Option<Tracked> {
+        let jobs = self.entries.get_mut(entry as usize)?.jobs.as_mut()?;
+        if slot as usize >= jobs.running.len() {
+            return None;
+        }
+        let tracked = jobs.running.swap_remove(slot as usize);
+        if let Some(moved) = jobs.running.get(slot as usize)
+            && let Some(place) = self.by_id.get_mut(&moved.id)
+        {
+            place.slot = Slot::Running(slot);
+        }
+        Some(tracked)
+    }
+
+    fn add_ended(&mut self, at: u32, tracked: Tracked) {
+        if let Some(entry) = self.entries.get_mut(at as usize) {
+            let jobs = entry.jobs.get_or_insert_default();
+            let slot = Slot::Ended(jobs.ended.len() as u32);
+            jobs.ended.push(tracked);
+            self.by_id.insert(tracked.id, Place { entry: at, slot });
+            self.ended += 1;
+        }
+    }
+
+    /// Evicts ended jobs of an association, if there are too many of all associations and of this one.
+    pub fn evict_ended(&mut self, at: u32, now: f64, half_life: HalfLife) {
+        let Some(entry) = self.entries.get_mut(at as usize) else { return };
+        let many = entry.jobs.as_ref().map_or(0, |jobs| jobs.ended.len());
+        let Retention { jobs, each } = self.retention;
+        if self.keep_all || self.ended <= jobs || many <= each.saturating_mul(2) {
+            return;
+        }
+        let gone = entry.evict_ended(each, now, half_life);
+        self.remove_evicted(at, gone);
+    }
+
+    /// Removes evicted jobs from the index of jobs, and updates the positions of the remaining ended jobs of their association.
+    fn remove_evicted(&mut self, at: u32, gone: Vec<JobId>) {
+        if gone.is_empty() {
+            return;
+        }
+        self.ended = self.ended.saturating_sub(gone.len());
+        for id in gone {
+            self.by_id.remove(&id);
+        }
+        let Some(entry) = self.entries.get(at as usize) else { return };
+        for (slot, tracked) in (0..).zip(entry.jobs.iter().flat_map(|jobs| &jobs.ended)) {
+            self.by_id.insert(tracked.id, Place { entry: at, slot: Slot::Ended(slot) });
+        }
+    }
+
+    /// Evicts ended jobs of the association of job `id`. If no job could be evicted at `now`, a second call with the same `now` does
+    /// nothing: many jobs may end in one turn.
+    pub fn evict_ended_in_association_of(&mut self, id: JobId, now: f64, half_life: HalfLife) {
+        let Some(Place { entry, .. }) = self.by_id.get(&id).copied() else { return };
+        let jobs = self.entries.get(entry as usize).and_then(|entry| entry.jobs.as_ref());
+        if jobs.is_some_and(|jobs| jobs.unevictable_at != now) {
+            self.evict_ended(entry, now, half_life);
+        }
+    }
+
+    /// Merges a second report of an end. The earlier end counts, because a job does not run again. Of each resource the larger
+    /// count counts, because job-list does not report GPUs.
+    fn merge_end(&mut self, entry: u32, slot: u32, job: &Job, end: f64, weights: Weights) {
+        let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
+        let Some(tracked) = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize)) else { return };
+        if let Some(ended) = tracked.run.ended_at(end)
+            && ended.end() < tracked.run.end()
+        {
+            tracked.run = ended;
+        }
+        let most = std::iter::zip(&mut tracked.ran_on, clamp_counts(job.ran_on));
+        most.for_each(|(known, reported)| *known = reported.max(*known));
+        tracked.run = tracked.run.with_rate(weights.rate(tracked.resources()));
+    }
+
+    /// Restores the usage of evicted jobs in place of the jobs that it includes, if the entry accepts it and `is_replaced` is false.
+    pub fn restore_evicted(&mut self, evicted: EvictedUsage, is_replaced: bool) {
+        let at = self.find_or_add(Key::Jobs(evicted.user, evicted.bank.clone()));
+        let accepts = |entry: &&mut UsageEntry| !is_replaced && entry.accepts(&evicted);
+        let gone = self.entries.get_mut(at as usize).filter(accepts).map(|entry| entry.restore(evicted));
+        self.remove_evicted(at, gone.unwrap_or_default());
+        self.clear_sum(at);
+    }
+
+    /// Asserts that each job is at the position that `by_id` stores.
+    #[cfg(test)]
+    pub fn assert_positions(&self) {
+        let mut found = 0;
+        for (at, entry) in (0..).zip(&self.entries) {
+            let Some(jobs) = &entry.jobs else { continue };
+            for (slot, tracked) in (0_u32..).zip(&jobs.running) {
+                let place = self.by_id[&tracked.id];
+                assert!(
+                    place.entry == at && matches!(place.slot, Slot::Running(its) if its == slot),
+                    "{place:?}"
+                );
+            }
+            for (slot, tracked) in (0_u32..).zip(&jobs.ended) {
+                let place = self.by_id[&tracked.id];
+                assert!(
+                    place.entry == at && matches!(place.slot, Slot::Ended(its) if its == slot),
+                    "{place:?}"
+                );
+            }
+            found += jobs.running.len() + jobs.ended.len();
+        }
+        assert_eq!(found, self.by_id.len());
+    }
+}
+
+/// Returns the usage record of a job that started. Returns an error if the start is not a valid time.
+fn track(job: &Job, weights: Weights) -> Result<Tracked, BadJob> {
+    let rate = weights.rate(job.ran_on).clamp(0.0, MAX_RATE);
+    let run = Run::new(rate, job.start).ok_or(BadJob { id: job.id, time: job.start })?;
+    let ran_on = clamp_counts(job.ran_on);
+    Ok(Tracked { id: job.id, run: run.limited_to(job.limit), ran_on, doubtful: false })
+}
+
+/// Converts counts to 32 bits. A larger count becomes `u32::MAX`.
+fn clamp_counts(Resources { nodes, cores, gpus }: Resources) -> [u32; 3] {
+    [nodes, cores, gpus].map(|many| u32::try_from(many).unwrap_or(u32::MAX))
+}
