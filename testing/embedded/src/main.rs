@@ -3,6 +3,7 @@
 
 mod demo;
 mod play;
+mod queue;
 
 use clap::Parser;
 use std::fmt;

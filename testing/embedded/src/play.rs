@@ -17,10 +17,10 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, failure};
+use crate::queue::{Queue, UNLIMITED};
 use fairshare_embedded::{Cred, Host, Options, Order, Shape, State, Submission};
 
 const OWNER: Cred = Cred { userid: 0, rolemask: 1 };
-const UNLIMITED: i64 = 2_147_483_647;
 /// Number of records in one part of a staged push.
 const PART: usize = 3;
 
@@ -375,12 +375,7 @@ fn complete(document: &Value) -> Value {
                     "max_sched_jobs": UNLIMITED, "max_nodes": UNLIMITED, "max_cores": UNLIMITED, "queues": "",
                     "active": 1, "projects": "*", "def_project": "*",
                 }),
-                "queues" => json!({
-                    "min_nodes_per_job": 0, "max_nodes_per_job": UNLIMITED, "max_time_per_job": UNLIMITED,
-                    "priority": 0, "max_running_jobs": UNLIMITED, "max_nodes_per_assoc": UNLIMITED,
-                    "max_sched_jobs": UNLIMITED, "max_sched_nodes_per_assoc": UNLIMITED,
-                    "max_sched_cores_per_assoc": UNLIMITED,
-                }),
+                "queues" => json!(Queue::UNLIMITED),
                 _ => json!({}),
             };
             *record = with(defaults, record);

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::host::Active;
+use crate::queue::Queue;
 
 /// Priority of a job with urgency 31.
 const EXPEDITED: i64 = 4_294_967_295;
@@ -24,16 +25,6 @@ pub(super) struct View {
     queues: BTreeMap<String, Queue>,
     #[serde(rename = "mf_priority_map")]
     users: Vec<User>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Queue {
-    priority: i64,
-    max_running_jobs: i64,
-    max_nodes_per_assoc: i64,
-    max_sched_jobs: i64,
-    max_sched_nodes_per_assoc: i64,
-    max_sched_cores_per_assoc: i64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -173,25 +164,25 @@ impl View {
         let cores = |used, limit| Measure { used, limit, need: held.ncores, what: "cores" };
         // The plugin adds a dependency again as NAME.2, NAME.3, and so on: Flux allows each dependency only once.
         let kind = name.split('.').next().unwrap_or(name);
-        match (kind, self.queues.get(&held.queue)) {
-            ("max-run-jobs-queue", Some(limits)) => {
-                let measure = jobs(usage.cur_run_jobs, limits.max_running_jobs);
+        match (kind, self.queues.get(&held.queue).and_then(|queue| queue.cap(kind))) {
+            ("max-run-jobs-queue", Some(cap)) => {
+                let measure = jobs(usage.cur_run_jobs, cap);
                 format!("{user_in_bank} runs {measure} {queue}{}", measure.details())
             }
-            ("max-sched-jobs-queue-limit", Some(limits)) => {
-                let measure = jobs(usage.cur_sched_jobs, limits.max_sched_jobs);
+            ("max-sched-jobs-queue-limit", Some(cap)) => {
+                let measure = jobs(usage.cur_sched_jobs, cap);
                 format!("{user_in_bank} has {measure} pending {queue}{}", measure.details())
             }
-            ("max-sched-nodes-queue-limit", Some(limits)) => {
-                let measure = nodes(usage.cur_sched_nodes, limits.max_sched_nodes_per_assoc);
+            ("max-sched-nodes-queue-limit", Some(cap)) => {
+                let measure = nodes(usage.cur_sched_nodes, cap);
                 format!("pending jobs of {user_in_bank} ask for {measure} {queue}{}", measure.details())
             }
-            ("max-sched-cores-queue-limit", Some(limits)) => {
-                let measure = cores(usage.cur_sched_cores, limits.max_sched_cores_per_assoc);
+            ("max-sched-cores-queue-limit", Some(cap)) => {
+                let measure = cores(usage.cur_sched_cores, cap);
                 format!("pending jobs of {user_in_bank} ask for {measure} {queue}{}", measure.details())
             }
-            ("max-resources-queue", Some(limits)) => {
-                let measure = nodes(usage.cur_nodes + usage.cur_sched_nodes, limits.max_nodes_per_assoc);
+            ("max-resources-queue", Some(cap)) => {
+                let measure = nodes(usage.cur_nodes + usage.cur_sched_nodes, cap);
                 format!(
                     "running and pending jobs of {user_in_bank} ask for {measure} {queue}{}",
                     measure.details()
