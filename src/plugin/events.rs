@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Turns a topic and its arguments into an [`Event`].
 
+use super::MfPriority;
 use super::jobspec::{has_dependencies, read_facts, read_facts_leniently, state_from_bit};
 use super::resources::read_resources;
-use super::{MfPriority, query};
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 use fairshare_engine::engine::answers;
 use fairshare_engine::engine::{Event, Settings};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{settings, wire};
+use std::borrow::Cow;
 
 /// A call of Flux about `topic`, with its arguments.
 pub(super) struct Callback<'a> {
@@ -211,10 +212,13 @@ impl Callback<'_> {
     }
 
     fn answer_query(&self) -> Result<(), Failed> {
-        let snapshot = self.plugin.engine.view(answers::snapshot).ok_or(Failed)?;
-        self.args
-            .merge(&query::document(&snapshot, self.plugin.updated.get(), self.plugin.costs.refreshes()))
-            .or_else(|fault| self.log_bad_args(&fault))
+        let mut snapshot = self.plugin.engine.view(answers::snapshot).ok_or(Failed)?;
+        snapshot.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));
+        snapshot.updated = self.plugin.updated();
+        if let Some(last) = &mut snapshot.live.last {
+            last.seconds = self.plugin.costs.refreshes().last.map(|(_, seconds)| seconds);
+        }
+        self.args.merge(&snapshot).or_else(|fault| self.log_bad_args(&fault))
     }
 
     /// Makes Flux reject the job, the update or the configuration with the error text `text`.

@@ -8,17 +8,14 @@ mod ended;
 mod engine;
 mod events;
 mod jobspec;
-mod live;
 mod methods;
 mod overruled;
 mod pace;
 mod parts;
-mod query;
 mod queue_states;
 mod resources;
 mod services;
 mod snapshot;
-mod terms;
 #[cfg(test)]
 mod tests;
 mod why;
@@ -42,7 +39,7 @@ use queue_states::QueueStates;
 use snapshot::Snapshot;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The KVS key of the instance's resources, and the number of its look-up. The look-ups of the snapshot have other
 /// numbers.
@@ -76,6 +73,11 @@ pub struct MfPriority {
 }
 
 impl MfPriority {
+    /// Returns the time of the last data, in seconds since the epoch.
+    fn updated(&self) -> Option<f64> {
+        self.updated.get()?.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs_f64())
+    }
+
     fn live_jobs(&self) -> usize {
         self.engine.view(|view| view.extent().jobs).unwrap_or_default()
     }

@@ -110,7 +110,7 @@ name_type!(
 ///
 /// The database stores 2147483647 for unlimited, which is a large cap here. A negative cap acts like 0: the tools of the database
 /// accept one, and rejecting it would block every push.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit(pub i64);
 
 impl Limit {

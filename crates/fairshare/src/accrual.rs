@@ -80,6 +80,16 @@ pub enum Mode {
     Committed,
 }
 
+impl Mode {
+    /// Returns the name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Elapsed => "elapsed",
+            Mode::Committed => "committed",
+        }
+    }
+}
+
 /// One run of a job: rate, start, end and time limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {

@@ -9,7 +9,6 @@ use fairshare::shortened;
 use fairshare_engine::accounts::{Cap, SiteLimit, Target, measures};
 use fairshare_engine::ids::{Amount, Limit, QueueName};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 /// The key of the array.
 pub const LIMITS: &str = "limits";
@@ -27,34 +26,6 @@ pub fn read(array: &RawValue, place: &str) -> Result<Vec<SiteLimit>, WireError> 
         limits.extend(read_table(&members).map_err(|what| fault(format!(".{what}")))?);
     }
     Ok(limits)
-}
-
-/// Returns a limit with its used and its reserved amount, for answers. `used` includes `reserved`. Both are null for a limit on
-/// each bank, user or association.
-pub fn shown(limit: &SiteLimit, used: Option<u64>, reserved: Option<u64>) -> Value {
-    let SiteLimit { target, queue, amount, cap } = limit;
-    json!({
-        "scope": target.kind(),
-        "name": target.name(),
-        "queue": queue.as_ref().map(|queue| queue.as_str()),
-        "measure": amount.to_string(),
-        "limit": cap.limit.0,
-        "used": used,
-        "reserved": reserved,
-        "counts": if cap.is_given { "given" } else { "asked" },
-    })
-}
-
-/// Returns a limit in the form that [`read`] accepts.
-pub fn record(limit: &SiteLimit) -> Value {
-    let SiteLimit { target, queue, amount, cap } = limit;
-    let mut record = json!({"scope": target.kind(), "name": target.name()});
-    if let Some(record) = record.as_object_mut() {
-        record.extend(queue.as_ref().map(|queue| ("queue".to_owned(), queue.as_str().into())));
-        record.extend(cap.is_given.then(|| ("counts".to_owned(), "given".into())));
-        record.insert(amount.to_string(), cap.limit.0.into());
-    }
-    record
 }
 
 fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
@@ -123,6 +94,7 @@ fn read_amount(key: &str, scope: &str) -> Result<Amount, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::LimitRecord;
 
     fn limits(text: &str) -> Result<Vec<String>, WireError> {
         let value: &RawValue = serde_json::from_str(text).unwrap();
@@ -162,7 +134,8 @@ mod tests {
                        {"scope": "association", "name": "7/a", "queue": "q", "counts": "given", "run-cores": 9}]"#;
         let value: &RawValue = serde_json::from_str(text).unwrap();
         let limits = read(value, LIMITS).unwrap();
-        let written = Value::from_iter(limits.iter().map(record)).to_string();
+        let records: Vec<LimitRecord> = limits.iter().map(LimitRecord::from).collect();
+        let written = serde_json::to_string(&records).unwrap();
         let value: &RawValue = serde_json::from_str(&written).unwrap();
         assert_eq!(read(value, LIMITS), Ok(limits));
     }

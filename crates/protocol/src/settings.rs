@@ -17,7 +17,6 @@ use fairshare_engine::engine::Settings;
 use fairshare_engine::engine::answers::Open;
 use fairshare_engine::ids::QueueName;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 
@@ -79,12 +78,9 @@ pub const SETTINGS: [Setting; 13] = [
         doc: "\"elapsed\": a job is charged while it runs. \"committed\": a job is charged at its start for its whole time limit, and \
               the unused time is credited at its end.",
         read: One("\"elapsed\" or \"committed\"", |to, value| {
-            let mode = match read_text(value)?.as_str() {
-                "elapsed" => Mode::Elapsed,
-                "committed" => Mode::Committed,
-                _ => return None,
-            };
-            put(&mut to.accrual, Some(mode))
+            let name = read_text(value)?;
+            let mode = [Mode::Elapsed, Mode::Committed].into_iter().find(|mode| mode.name() == name);
+            put(&mut to.accrual, mode)
         }),
     },
     Setting {
@@ -284,13 +280,6 @@ pub fn check_queues(settings: &Settings, queues: Option<&str>) -> Result<(), Str
             Err(format!("{QUEUES}.{}: no such queue; known are {known}", queue.escape_debug()))
         }
     }
-}
-
-/// Returns the rule of the limits on running jobs, and the rules of queues, as a query shows them.
-pub fn running_limits(settings: &Settings) -> Value {
-    let RunningLimitsOf { others, queues } = &settings.running;
-    let queues = queues.iter().map(|(queue, rule)| (queue.to_string(), rule.name().into()));
-    json!({"default": others.name(), "queues": queues.collect::<Map<_, _>>()})
 }
 
 /// Returns the keys of all settings.

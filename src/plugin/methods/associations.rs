@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `associations`: the associations of `query`, in pages.
 
-use crate::jobtap::{EIO, Host, Reply};
-use crate::plugin::services::{busy, error, refuse};
-use crate::plugin::{MfPriority, query};
+use crate::jobtap::{Host, Reply};
+use crate::plugin::MfPriority;
+use crate::plugin::services::{busy, refuse};
+use crate::plugin::why::reply_in_order;
 use fairshare_engine::engine::answers;
 use fairshare_protocol::wire;
 
@@ -11,5 +12,5 @@ use fairshare_protocol::wire;
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
     let page = plugin.engine.view(|view| answers::page(view, &wanted)).ok_or_else(busy)?;
-    query::page(&page).map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
+    reply_in_order(&page)
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `jobs`: pending and held jobs, briefly.
 
-use crate::jobtap::{EIO, Host, Reply, Request};
+use crate::jobtap::{Host, Reply, Request};
 use crate::plugin::MfPriority;
-use crate::plugin::services::{busy, error};
+use crate::plugin::services::busy;
 use crate::plugin::why::wanted::Wanted;
-use crate::plugin::why::{subject, unreadable};
+use crate::plugin::why::{reply_in_order, subject, unreadable};
 use fairshare_engine::engine::answers::{JobsWanted, jobs_page};
 
 /// Answers with a page of pending and held jobs.
@@ -26,5 +26,5 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
     wanted.user = subject(request.caller, wanted.user)?;
     let mut page = plugin.engine.view(|view| jobs_page(view, &wanted, host.now())).ok_or_else(busy)?;
     page.overruled = plugin.others.overruled();
-    serde_json::to_string(&page).map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
+    reply_in_order(&page)
 }

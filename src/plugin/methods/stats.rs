@@ -8,7 +8,6 @@ use crate::plugin::why::wanted::Wanted;
 use crate::plugin::why::{heading, reply, unreadable};
 use fairshare_engine::engine::answers::{self, LastPush, PushStats};
 use std::borrow::Cow;
-use std::time::UNIX_EPOCH;
 
 /// Answers with the counts and costs of the instance.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
@@ -17,8 +16,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
     let heading = heading(plugin, host)?;
     let mut stats = plugin.engine.view(|view| answers::stats(view, heading)).ok_or_else(busy)?;
     stats.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));
-    let since_epoch = plugin.updated.get().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    stats.updated = since_epoch.map(|since| since.as_secs_f64());
+    stats.updated = plugin.updated();
     let refreshes = plugin.costs.refreshes();
     stats.refresh.seconds_total = refreshes.seconds;
     if let Some(last) = &mut stats.refresh.last {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Builds the chunks without associations. Each is the payload of a part of a staged push.
 
-use fairshare_engine::accounts::ZeroScore;
 use fairshare_engine::engine::Rest;
 use fairshare_engine::ids::ProjectName;
 use fairshare_engine::standing::{Leaf, Rule};
 use fairshare_protocol::field::Record;
-use fairshare_protocol::limits::{self, LIMITS};
+use fairshare_protocol::limits::LIMITS;
 use fairshare_protocol::records::{
-    BankRecord, BorrowedAssociation, FactorRecord, ProjectRecord, QueueRecord,
+    BankRecord, BorrowedAssociation, FactorRecord, LimitRecord, ProjectRecord, QueueRecord,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -18,12 +17,7 @@ const MAX_RECORDS: usize = 500;
 
 /// Returns the chunks. Only the last one, which has the time of the tree, changes with each push.
 pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
-    let zero_score = match rest.config.zero_score {
-        ZeroScore::Hold => "hold",
-        ZeroScore::Floor => "floor",
-    };
-    let config = json!({"deny_unknown_queues": rest.config.deny_unknown_queues, "zero_score": zero_score});
-    let mut parts = vec![json!({"config": config})];
+    let mut parts = vec![json!({"config": rest.config})];
     let mut arrays = |name: &str, records: Vec<Value>| {
         // An empty array needs a chunk too, because a push must contain each array.
         let empty = records.is_empty().then(Vec::new);
@@ -39,7 +33,7 @@ pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
     arrays(FactorRecord::ARRAY, rest.weights.iter().map(|pair| to_json(&factor(pair))).collect());
     // A site without limits over limit scopes has no chunk for them, as in the snapshots of versions that had no such limits.
     if !rest.limits.is_empty() {
-        arrays(LIMITS, rest.limits.iter().map(limits::record).collect());
+        arrays(LIMITS, rest.limits.iter().map(|limit| to_json(&LimitRecord::from(limit))).collect());
     }
     parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree_record(rule)})));
     parts.iter().map(Value::to_string).collect()

@@ -47,8 +47,15 @@ pub(super) fn heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result
 
 /// Returns an answer as a reply. The members of each object are in the order of their names.
 pub(super) fn reply(answer: &impl Serialize) -> Reply {
-    match serde_json::to_value(answer) {
-        Ok(answer) => Ok(Some(answer.to_string())),
-        Err(fault) => Err(error(EIO, format!("mf_priority: {fault}"))),
-    }
+    let value = serde_json::to_value(answer).map_err(unwritable)?;
+    Ok(Some(value.to_string()))
+}
+
+/// Returns an answer as a reply. The members of each object are in the order of the type.
+pub(super) fn reply_in_order(answer: &impl Serialize) -> Reply {
+    serde_json::to_string(answer).map(Some).map_err(unwritable)
+}
+
+fn unwritable(fault: serde_json::Error) -> RequestError {
+    error(EIO, format!("mf_priority: {fault}"))
 }

@@ -47,7 +47,7 @@ pub use marks::{Continuous, FetchMarks, Marks};
 pub use pace::Pace;
 pub use policy_data::{ConfigRecord, PolicyData};
 pub use policy_tree::{AHEAD, TreeRecord};
-pub use site_limits::{LimitRecord, StoredLimit};
+pub use site_limits::StoredLimit;
 pub use site_policy::SitePolicy;
 pub use tree::{BankRow, StoredAssociation, StoredTree, UsageBin, add_banks};
 pub use unknown::UnknownColumn;

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::policy_tree::TreeRecord;
 use super::schema::Column;
-use super::site_limits::{LimitRecord, StoredLimit};
+use super::site_limits::StoredLimit;
 use super::values::{Cells, edit_config};
 use super::{Reason, Snapshot, StoreError};
 use fairshare_protocol::field::{Field, Record};
 use fairshare_protocol::records::{
-    AssociationRecord, BankRecord, FactorRecord, ProjectRecord, QueueRecord, UNLIMITED,
+    AssociationRecord, BankRecord, FactorRecord, LimitRecord, ProjectRecord, QueueRecord, UNLIMITED,
 };
 
 /// The site document, in the format of `flux account export-json`.
@@ -53,7 +53,7 @@ impl PolicyData {
         let is_root = |bank: &&BankRecord| bank.parent.as_ref().is_some_and(String::is_empty);
         let root = self.banks.iter().find(is_root).map(|bank| bank.bank.as_str());
         self.queues.iter().filter_map(move |queue| Some((queue, root?))).flat_map(|(queue, root)| {
-            [("run-sched-nodes", queue.values.max_nodes), ("run-sched-cores", queue.values.max_cores)]
+            [("run-sched-nodes", queue.max_nodes), ("run-sched-cores", queue.max_cores)]
                 .into_iter()
                 .filter_map(|(measure, value)| Some((measure, value.filter(|value| *value < UNLIMITED)?)))
                 .map(move |(measure, value)| (queue.queue.as_str(), root, measure, value.max(0)))

@@ -4,34 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::schema::Column;
 use super::{Reason, Snapshot, StoreError};
 use fairshare_engine::accounts::measures;
 use fairshare_engine::ids::Amount;
+use fairshare_protocol::records::LimitRecord;
 
 const TABLE: &str = "fairshare_limit_table";
 const COLUMNS: [Column; 6] =
     [("scope", None), ("name", None), ("queue", None), ("measure", None), ("value", None), ("counts", None)];
-
-/// Limits on one association, bank or user, in the form that the plugin reads, with user ids.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LimitRecord {
-    /// `association`, `bank` or `user`.
-    pub scope: String,
-    /// Name in the scope; `*` means each.
-    pub name: String,
-    /// Name of the queue; empty means all queues.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub queue: String,
-    /// `given` if running jobs count with their allocated resources; else they count with those of their jobspec.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counts: Option<String>,
-    /// Limit by measure.
-    #[serde(flatten)]
-    pub caps: BTreeMap<String, i64>,
-}
 
 /// A limit in the form of the database, with user names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

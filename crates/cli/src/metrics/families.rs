@@ -69,13 +69,13 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
             "flux_fairshare_refresh_age_seconds",
             Gauge,
             "Seconds since the last refresh",
-            last.map(|last| (stats.heading.now - last.refresh.when).max(0.0)),
+            last.map(|last| (stats.heading.now - last.when).max(0.0)),
         ),
         Family::single(
             "flux_fairshare_last_posted_priorities",
             Gauge,
             "Priorities that the last refresh posted",
-            last.map(|last| last.refresh.touched as f64),
+            last.map(|last| last.touched as f64),
         ),
         gauge(
             "flux_fairshare_stale_jobs",

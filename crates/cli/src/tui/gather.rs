@@ -248,8 +248,8 @@ fn cost(stats: &Stats) -> Vec<(String, String)> {
     let mut add = |name: &str, value: String| cost.push((name.to_owned(), value));
     if let Some(last) = &stats.refresh.last {
         add("last refresh", milliseconds(last.seconds.unwrap_or_default()));
-        add("fair-shares changed", number(last.refresh.changed));
-        add("priorities posted", number(last.refresh.touched));
+        add("fair-shares changed", number(last.changed));
+        add("priorities posted", number(last.touched));
     }
     if stats.refresh.total > 0 {
         add("refreshes", number(stats.refresh.total));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Site-wide switches.
 
+use serde::{Deserialize, Serialize};
+
 /// The priority of a job whose score is 0 or less (flaw 18 of docs/design/flaws.md).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ZeroScore {
     /// Priority 0: the job is held, as in flux-accounting.
     #[default]
@@ -12,7 +15,8 @@ pub enum ZeroScore {
 }
 
 /// Site-wide switches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Config {
     /// True to reject jobs that name a queue which was not pushed.
     pub deny_unknown_queues: bool,

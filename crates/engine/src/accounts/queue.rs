@@ -2,12 +2,20 @@
 //! A queue with its priority and its caps on each association.
 
 use crate::ids::{Limit, QueueName};
+use serde::{Deserialize, Serialize};
 
 /// A queue, as pushed. Flux enforces the limits of each job (`*_per_job`); the plugin only shows them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Queue {
     /// The name in Flux's configuration.
     pub name: QueueName,
+    /// Only shown.
+    pub min_nodes_per_job: i64,
+    /// Only shown.
+    pub max_nodes_per_job: i64,
+    /// Only shown.
+    pub max_time_per_job: i64,
     /// The value of the factor `queue`.
     pub priority: i64,
     /// Cap on an association's running jobs.
@@ -20,10 +28,4 @@ pub struct Queue {
     pub max_sched_nodes_per_assoc: Limit,
     /// Cap on the cores of an association's jobs in SCHED.
     pub max_sched_cores_per_assoc: Limit,
-    /// Only shown.
-    pub min_nodes_per_job: i64,
-    /// Only shown.
-    pub max_nodes_per_job: i64,
-    /// Only shown.
-    pub max_time_per_job: i64,
 }

@@ -2,10 +2,12 @@
 //! The rule from when on a job counts under the limits on running jobs, for all queues or for some.
 
 use crate::ids::QueueName;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The time from which on a job counts under the limits on running jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum RunningLimits {
     /// From its start, as in flux-accounting; a held job from its release. The limits are checked when a job leaves DEPEND. On a
     /// busy machine more jobs enter SCHED than may run, and later all of them run.
@@ -34,9 +36,11 @@ impl RunningLimits {
 }
 
 /// The rules that a site chose.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunningLimitsOf {
     /// The rule for jobs in other queues or in none.
+    #[serde(rename = "default")]
     pub others: RunningLimits,
     /// The rules for jobs in these queues.
     pub queues: BTreeMap<QueueName, RunningLimits>,

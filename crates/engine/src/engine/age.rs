@@ -12,6 +12,7 @@ use super::{Effect, JobFacts, Past, Shared, Timer, accrual, effect::reprioritize
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
 use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, age_weight_for_wait};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The part of `max-wait-behind` after which a waiting job is listed.
@@ -19,8 +20,18 @@ const NEAR: f64 = 0.75;
 /// The largest number of listed jobs.
 const MOST_NEAR: usize = 20;
 
+/// A pending job that has waited for three quarters of `max-wait-behind` or longer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NearJob {
+    /// The job.
+    pub id: JobId,
+    /// How long it has waited, in seconds.
+    pub seconds: f64,
+}
+
 /// The state of ages, for queries.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AgeSnapshot {
     /// The reference time of all ages, in seconds since the epoch; `None` if the weight of the age is 0.
     pub reference: Option<f64>,
@@ -31,10 +42,12 @@ pub struct AgeSnapshot {
     /// The number of nodes of the site; `None` if unknown.
     pub site_nodes: Option<u64>,
     /// `max-wait-behind` in seconds; `None` if it is not set.
-    pub promise: Option<f64>,
-    /// Pending jobs that have waited for three quarters of `max-wait-behind` or longer, with the seconds. The longest wait comes first.
-    pub near: Vec<(JobId, f64)>,
+    pub max_wait_behind: Option<f64>,
+    /// The jobs near that bound. The longest wait comes first.
+    #[serde(rename = "near_the_bound")]
+    pub near: Vec<NearJob>,
     /// The number of all such jobs.
+    #[serde(rename = "near_the_bound_total")]
     pub near_total: usize,
 }
 
@@ -131,24 +144,24 @@ pub(super) fn take_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Ef
 pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     let weight = shared.weighed.weight(AGE);
     let wait = shared.settings.max_wait_behind;
-    let promise = (wait > 0.0).then_some(wait);
-    let mut near: Vec<(JobId, f64)> = Vec::new();
-    if let Some(wait) = promise {
+    let max_wait_behind = (wait > 0.0).then_some(wait);
+    let mut near: Vec<NearJob> = Vec::new();
+    if let Some(wait) = max_wait_behind {
         near.extend(shared.ledger.jobs().filter_map(|(id, job)| {
             let since = job.eligible.since().filter(|_| matches!(job.phase, Phase::Priority | Phase::Sched));
             let seconds = shared.now - since?;
-            (seconds >= NEAR * wait).then_some((id, seconds))
+            (seconds >= NEAR * wait).then_some(NearJob { id, seconds })
         }));
     }
     let near_total = near.len();
-    near.sort_by(|(one, waited), (other, longer)| longer.total_cmp(waited).then(one.cmp(other)));
+    near.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.id.cmp(&other.id)));
     near.truncate(MOST_NEAR);
     AgeSnapshot {
         reference: (weight != 0).then_some(shared.ages.reference()),
         weight,
         per_day: weight as f64 * 86_400.0 / shared.settings.age_max,
         site_nodes: (shared.site_nodes > 0).then_some(shared.site_nodes),
-        promise,
+        max_wait_behind,
         near,
         near_total,
     }

@@ -82,7 +82,7 @@ pub use hand_over::{Fate, HandedOver, hand_over};
 pub use news::News;
 pub use posted::{Change, Changes, JobPriority, PricedJob};
 pub use preview::{Move, Preview};
-pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress, Used};
+pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress};
 pub use settings::Settings;
 pub use shared::Shared;
 pub use snapshot_source::{Kept, Rest, as_pushed, associations_page, has_news, site_document, uncovered};

@@ -12,6 +12,7 @@ use super::{
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Job, Phase};
+use std::borrow::Cow;
 use std::ops::Deref;
 
 /// The state that answers are computed from.
@@ -119,19 +120,26 @@ impl<'a> View<'a> {
 
     /// Returns the state of live fair-share that `query` shows.
     pub fn live_snapshot(&self) -> LiveSnapshot {
+        let outline = self.outline();
         let (last, is_refreshing) = self.refresh.last_refresh();
         let (pending, lagging) = self.posted.pending_and_stale();
+        let (associations, running, ended) = self.standing.counts();
         LiveSnapshot {
-            is_on: self.is_live(),
-            settings: self.settings.clone(),
-            rule: self.standing.rule().map(|rule| (rule.policy, rule.options)),
-            generation: self.standing.generation(),
-            counts: self.standing.counts(),
-            pending,
+            accrual: Cow::Borrowed(self.settings.accrual.name()),
+            ages: age::age_snapshot(self),
+            associations,
+            ended,
+            generation: outline.generation,
+            interleave: self.settings.interleave,
             lagging,
             last,
+            is_on: outline.is_on,
+            options: outline.options(),
+            pending,
+            policy: outline.policy(),
+            refresh: self.settings.refresh,
             is_refreshing,
-            ages: age::age_snapshot(self),
+            running,
         }
     }
 

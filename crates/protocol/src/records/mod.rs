@@ -7,11 +7,13 @@
 
 mod association;
 mod bank;
+mod limit;
 mod queue;
 
 pub use association::{AssociationRecord, BorrowedAssociation};
 pub use bank::{BankRecord, FactorRecord, ProjectRecord};
-pub use queue::{QueueRecord, QueueValues};
+pub use limit::LimitRecord;
+pub use queue::QueueRecord;
 
 use crate::field::{Fault, Field};
 use fairshare::Shares;

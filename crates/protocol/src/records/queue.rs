@@ -13,14 +13,6 @@ use serde::{Deserialize, Serialize};
 #[allow(missing_docs)]
 pub struct QueueRecord {
     pub queue: String,
-    #[serde(flatten)]
-    pub values: QueueValues,
-}
-
-/// The fields of a queue except its name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct QueueValues {
     pub min_nodes_per_job: i64,
     pub max_nodes_per_job: i64,
     pub max_time_per_job: i64,
@@ -66,35 +58,35 @@ impl Record for QueueRecord {
 
     fn accept(&self, _: &mut Interner) -> Result<Queue, Fault> {
         check_name("queue", &self.queue, "\"flux account delete-queue ''\" removes it")?;
-        let values = &self.values;
         Ok(Queue {
             name: self.queue.as_str().into(),
-            priority: values.priority,
-            max_running_jobs: Limit(values.max_running_jobs),
-            max_nodes_per_assoc: Limit(values.max_nodes_per_assoc),
-            max_sched_jobs: Limit(values.max_sched_jobs),
-            max_sched_nodes_per_assoc: Limit(values.max_sched_nodes_per_assoc),
-            max_sched_cores_per_assoc: Limit(values.max_sched_cores_per_assoc),
-            min_nodes_per_job: values.min_nodes_per_job,
-            max_nodes_per_job: values.max_nodes_per_job,
-            max_time_per_job: values.max_time_per_job,
+            priority: self.priority,
+            max_running_jobs: Limit(self.max_running_jobs),
+            max_nodes_per_assoc: Limit(self.max_nodes_per_assoc),
+            max_sched_jobs: Limit(self.max_sched_jobs),
+            max_sched_nodes_per_assoc: Limit(self.max_sched_nodes_per_assoc),
+            max_sched_cores_per_assoc: Limit(self.max_sched_cores_per_assoc),
+            min_nodes_per_job: self.min_nodes_per_job,
+            max_nodes_per_job: self.max_nodes_per_job,
+            max_time_per_job: self.max_time_per_job,
         })
     }
 
     fn limits(&self) -> [(&'static str, i64); 5] {
         [
-            ("max_running_jobs", self.values.max_running_jobs),
-            ("max_nodes_per_assoc", self.values.max_nodes_per_assoc),
-            ("max_sched_jobs", self.values.max_sched_jobs),
-            ("max_sched_nodes_per_assoc", self.values.max_sched_nodes_per_assoc),
-            ("max_sched_cores_per_assoc", self.values.max_sched_cores_per_assoc),
+            ("max_running_jobs", self.max_running_jobs),
+            ("max_nodes_per_assoc", self.max_nodes_per_assoc),
+            ("max_sched_jobs", self.max_sched_jobs),
+            ("max_sched_nodes_per_assoc", self.max_sched_nodes_per_assoc),
+            ("max_sched_cores_per_assoc", self.max_sched_cores_per_assoc),
         ]
     }
 }
 
-impl From<&Queue> for QueueValues {
+impl From<&Queue> for QueueRecord {
     fn from(queue: &Queue) -> Self {
-        QueueValues {
+        QueueRecord {
+            queue: queue.name.to_string(),
             min_nodes_per_job: queue.min_nodes_per_job,
             max_nodes_per_job: queue.max_nodes_per_job,
             max_time_per_job: queue.max_time_per_job,
@@ -110,16 +102,11 @@ impl From<&Queue> for QueueValues {
     }
 }
 
-impl From<&Queue> for QueueRecord {
-    fn from(queue: &Queue) -> Self {
-        QueueRecord { queue: queue.name.to_string(), values: queue.into() }
-    }
-}
-
 impl QueueRecord {
     /// Returns a queue with priority 0 and no limits.
     pub fn unlimited(name: &str) -> Self {
-        let values = QueueValues {
+        QueueRecord {
+            queue: name.to_owned(),
             min_nodes_per_job: 0,
             max_nodes_per_job: UNLIMITED,
             max_time_per_job: UNLIMITED,
@@ -131,7 +118,6 @@ impl QueueRecord {
             max_sched_cores_per_assoc: UNLIMITED,
             max_nodes: None,
             max_cores: None,
-        };
-        QueueRecord { queue: name.to_owned(), values }
+        }
     }
 }

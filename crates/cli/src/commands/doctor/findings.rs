@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use super::instance::{Instance, LoadedPlugin};
 use crate::commands::config::Fault;
-use crate::commands::status::state::State;
 use crate::plugin::installed::load_command;
 use crate::site::mending;
-use fairshare_accounting::store::{LimitRecord, Pace, PolicyData, UnknownColumn};
+use fairshare_accounting::store::{Pace, PolicyData, UnknownColumn};
 use fairshare_client::user_name;
+use fairshare_engine::engine::answers::Snapshot;
 use fairshare_engine::ids::f58;
 use fairshare_protocol::field::Record;
-use fairshare_protocol::records::{AssociationRecord, FactorRecord, QueueRecord, UNLIMITED};
+use fairshare_protocol::records::{AssociationRecord, FactorRecord, LimitRecord, QueueRecord, UNLIMITED};
 
 /// The highest priority of a job that is not expedited.
 const TOP: f64 = 4_294_967_294.0;
@@ -232,7 +232,7 @@ fn check_limits(data: &PolicyData) -> Vec<Finding> {
             && record.limits().iter().any(|(key, limit)| *key != "max_active_jobs" && *limit <= 0)
     };
     let nobody = |queue: &&QueueRecord| {
-        let over_all = [queue.values.max_nodes, queue.values.max_cores].into_iter().flatten();
+        let over_all = [queue.max_nodes, queue.max_cores].into_iter().flatten();
         queue.limits().into_iter().map(|(_, limit)| limit).chain(over_all).any(|limit| limit <= 0)
     };
     let ends_all = Finding::action(
@@ -313,7 +313,7 @@ fn ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
     let range = |FactorRecord { factor, weight }: &FactorRecord| {
         let (low, high) = match factor.as_str() {
             "fairshare" | "age" | "size" => (0.0, 1.0),
-            "queue" => span(&mut data.queues.iter().map(|queue| queue.values.priority as f64)),
+            "queue" => span(&mut data.queues.iter().map(|queue| queue.priority as f64)),
             "bank" => span(&mut data.banks.iter().map(|bank| bank.priority)),
             "urgency" => (-15.0, 14.0),
             _ => (0.0, 0.0),
@@ -416,11 +416,11 @@ pub(super) fn check_instance(
     let push = "flux fairshare push";
     let is_ours = state.version.is_some();
     let age = state.updated.map(|updated| now - updated);
-    let has_data = state.generation.map_or(!state.mf_priority_map.is_empty(), |generation| generation > 0);
+    let has_data = state.generation.map_or(!state.users.is_empty(), |generation| generation > 0);
     let known: BTreeSet<(i64, &str)> = state
-        .mf_priority_map
+        .users
         .iter()
-        .flat_map(|user| user.banks.iter().map(|bank| (i64::from(user.userid), bank.bank_name.as_str())))
+        .flat_map(|user| user.banks.iter().map(|bank| (i64::from(user.userid.0), bank.bank_name.as_str())))
         .collect();
     let wanted: BTreeSet<(i64, &str)> =
         data.iter().flat_map(|data| &data.associations).map(|it| (it.userid, it.bank.as_str())).collect();
@@ -501,10 +501,11 @@ fn is_priority(name: &str) -> bool {
 }
 
 /// Returns the finding about jobs that wait for data of their users, if the plugin has data at all.
-fn check_waiting_jobs(state: &State, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> Option<Finding> {
+fn check_waiting_jobs(state: &Snapshot, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> Option<Finding> {
     let waiting = state.waiting.filter(|waiting| *waiting > 0 && has_data)?;
+    let users = state.waiting_users.iter().map(|user| user.0);
     let (known, unknown): (Vec<u32>, Vec<u32>) =
-        state.waiting_users.iter().partition(|user| wanted.iter().any(|(id, _)| *id == i64::from(**user)));
+        users.partition(|user| wanted.iter().any(|(id, _)| *id == i64::from(*user)));
     let text = format!("{waiting} jobs wait for data of their users");
     if unknown.is_empty() {
         let whom = known.iter().map(|user| user_label((*user).into()));

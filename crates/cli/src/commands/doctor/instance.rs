@@ -8,14 +8,13 @@ use serde_json::Value;
 
 use crate::commands::config::{self, Fault};
 use crate::commands::push::{self, Push};
-use crate::commands::status::state::State;
 use crate::commands::status::{check, plugins, state_of};
 use crate::outcome::{Failure, failure};
 use crate::plugin::ask::{in_a_job, queues};
 use crate::ui::printable::count;
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::Check;
+use fairshare_engine::engine::answers::{Check, Snapshot};
 
 /// The state of the instance.
 #[derive(Default)]
@@ -36,7 +35,7 @@ pub(super) struct Instance {
 
 /// The state and the recount of the loaded plugin.
 pub(super) struct LoadedPlugin {
-    pub state: State,
+    pub state: Snapshot,
     pub check: Option<Check>,
 }
 

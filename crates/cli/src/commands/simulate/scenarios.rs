@@ -10,10 +10,10 @@ use crate::outcome::Failure;
 use crate::ui::figures::parse_duration;
 use crate::ui::suggest::did_you_mean;
 use fairshare::Policy;
-use fairshare_accounting::store::{LimitRecord, PolicyData};
+use fairshare_accounting::store::PolicyData;
 use fairshare_engine::accounts::measures;
 use fairshare_protocol::document;
-use fairshare_protocol::records::FactorRecord;
+use fairshare_protocol::records::{FactorRecord, LimitRecord};
 use fairshare_simulate::{Scenario, Scheduler};
 
 /// Most scenarios of one simulation.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare status`: the state of the plugin.
 
-pub(super) mod state;
+mod state;
 
 use std::io::{Write, stdout};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,10 +21,9 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::words::user_or_id;
 use fairshare_client::{Flux, FluxError, user_id};
-use fairshare_engine::engine::answers::{Check, Drift};
-use fairshare_engine::ids::f58;
-use fairshare_protocol::records::UNLIMITED;
-use state::{Association, State, Summary};
+use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Snapshot};
+use fairshare_engine::ids::{Limit, UserId, f58};
+use state::Summary;
 
 /// Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount
 ///
@@ -80,7 +79,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the state of the plugin `name`.
-pub(super) fn state_of(flux: &Flux, name: &str) -> Result<State, Failure> {
+pub(super) fn state_of(flux: &Flux, name: &str) -> Result<Snapshot, Failure> {
     let payload = json!({"name": name}).to_string();
     let answer = flux.rpc("job-manager.jobtap-query", &payload).map_err(refused)?.unwrap_or_default();
     serde_json::from_str(&answer)
@@ -123,7 +122,7 @@ pub(super) fn check(flux: &Flux) -> Result<Option<Check>, Failure> {
 }
 
 /// Returns the age of the data by this machine's clock.
-fn age(state: &State) -> Option<Duration> {
+fn age(state: &Snapshot) -> Option<Duration> {
     let updated = state.updated.filter(|updated| updated.is_finite() && *updated > 0.0)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     Some(Duration::try_from_secs_f64(now.as_secs_f64() - updated).unwrap_or_default())
@@ -131,7 +130,7 @@ fn age(state: &State) -> Option<Duration> {
 
 fn print_summary(
     args: &Args,
-    state: &State,
+    state: &Snapshot,
     summary: &Summary,
     check: Option<&Check>,
 ) -> std::io::Result<()> {
@@ -162,7 +161,7 @@ fn print_summary(
         format!(
             "{}: {} in {}{inactive}",
             summary.associations,
-            count(state.mf_priority_map.len(), "user"),
+            count(state.users.len(), "user"),
             count(summary.banks, "bank")
         ),
     )?;
@@ -196,7 +195,6 @@ fn print_summary(
         }
     }
     if let Some(waiting) = state.waiting {
-        let waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
         let text = if waiting == 0 {
             "none".to_owned()
         } else {
@@ -223,20 +221,21 @@ fn print_summary(
 }
 
 /// Returns the selected associations. The error names a user or bank that does not exist.
-fn select<'a>(args: &Args, state: &'a State) -> Result<Vec<(u32, &'a Association)>, String> {
+fn select<'a>(args: &Args, state: &'a Snapshot) -> Result<Vec<(UserId, &'a AssociationSnapshot)>, String> {
     if args.user.is_empty() && args.bank.is_empty() {
         return Ok(Vec::new());
     }
     let users: Vec<u32> = args.user.iter().map(|name| userid(name)).collect::<Result<_, _>>()?;
     let mut selected = Vec::new();
-    for user in &state.mf_priority_map {
-        let wanted = users.is_empty() || users.contains(&user.userid);
-        let in_bank =
-            |association: &&Association| args.bank.is_empty() || args.bank.contains(&association.bank_name);
+    for user in &state.users {
+        let wanted = users.is_empty() || users.contains(&user.userid.0);
+        let in_bank = |association: &&AssociationSnapshot| {
+            args.bank.is_empty() || args.bank.iter().any(|bank| association.bank_name.as_str() == bank)
+        };
         selected.extend(user.banks.iter().filter(|_| wanted).filter(in_bank).map(|bank| (user.userid, bank)));
     }
     for (name, id) in args.user.iter().zip(&users) {
-        if !selected.iter().any(|(user, _)| user == id) {
+        if !selected.iter().any(|(user, _)| user.0 == *id) {
             return Err(format!(
                 "the plugin has no user \"{name}\"{}",
                 if args.bank.is_empty() { "" } else { " in that bank" }
@@ -244,7 +243,7 @@ fn select<'a>(args: &Args, state: &'a State) -> Result<Vec<(u32, &'a Association
         }
     }
     for bank in &args.bank {
-        if !selected.iter().any(|(_, association)| association.bank_name == *bank) {
+        if !selected.iter().any(|(_, association)| association.bank_name.as_str() == bank) {
             return Err(format!("the plugin has no association in bank \"{bank}\""));
         }
     }
@@ -258,22 +257,22 @@ fn userid(name: &str) -> Result<u32, String> {
 
 fn print(
     args: &Args,
-    state: &State,
+    state: &Snapshot,
     summary: &Summary,
     check: Option<&Check>,
-    selected: &[(u32, &Association)],
+    selected: &[(UserId, &AssociationSnapshot)],
 ) -> std::io::Result<()> {
     let counted = |number: i64| u64::try_from(number).map_or(Cell::None, Cell::Count);
     // Without a limit, a table has an empty cell, and a document has the plugin's value.
-    let limit = |number: i64| {
-        let hidden = args.output.is_table() && number >= UNLIMITED;
-        if hidden { Cell::None } else { counted(number) }
+    let limit = |limit: Limit| {
+        let hidden = args.output.is_table() && limit.is_unlimited();
+        if hidden { Cell::None } else { counted(limit.0) }
     };
     let rows = selected.iter().map(|(user, association)| {
         vec![
-            Cell::Text(user_or_id(*user)),
-            Cell::Count((*user).into()),
-            Cell::Text(association.bank_name.clone()),
+            Cell::Text(user_or_id(user.0)),
+            Cell::Count(user.0.into()),
+            Cell::Text(association.bank_name.to_string()),
             Cell::Number(association.fairshare),
             counted(association.cur_run_jobs),
             limit(association.max_run_jobs),
@@ -310,7 +309,7 @@ fn print(
         ("generation", json!(state.generation)),
         ("updated", json!(state.updated)),
         ("age", json!(age(state).map(|age| age.as_secs_f64()))),
-        ("users", json!(state.mf_priority_map.len())),
+        ("users", json!(state.users.len())),
         ("banks", json!(summary.banks)),
         ("associations", json!(summary.associations)),
         ("inactive", json!(summary.inactive)),
@@ -322,7 +321,7 @@ fn print(
         ("held_jobs", known(json!(summary.held))),
         ("held_by", known(json!(summary.by_limit))),
         ("waiting_users", json!(state.waiting_users)),
-        ("waiting_jobs", json!(check.map_or(state.waiting, |check| Some(check.waiting as u64)))),
+        ("waiting_jobs", json!(check.map_or(state.waiting, |check| Some(check.waiting)))),
         ("overruled", json!(check.and_then(|check| check.overruled))),
         (
             "check",
@@ -338,9 +337,9 @@ fn print(
 }
 
 /// Lists the first users by name, and the number of the others.
-fn named(users: &[u32]) -> String {
+fn named(users: &[UserId]) -> String {
     const NAMED: usize = 5;
-    let names: Vec<String> = users.iter().take(NAMED).map(|user| user_or_id(*user)).collect();
+    let names: Vec<String> = users.iter().take(NAMED).map(|user| user_or_id(user.0)).collect();
     match users.len().saturating_sub(NAMED) {
         _ if names.is_empty() => String::new(),
         0 => format!(": {}", names.join(", ")),

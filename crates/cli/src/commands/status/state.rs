@@ -1,69 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answers of both plugins to a query, and a summary of them.
+//! A summary of a plugin's answer to a query.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
-use serde_json::Value;
-
-/// The answer of the plugin. Keys that flux-accounting's plugin lacks are optional.
-#[derive(Debug, Deserialize)]
-pub(crate) struct State {
-    pub(crate) name: String,
-    pub(crate) path: String,
-    #[serde(default)]
-    pub(crate) mf_priority_map: Vec<User>,
-    #[serde(default)]
-    pub(crate) queues: BTreeMap<String, Value>,
-    #[serde(default)]
-    pub(crate) projects: Vec<Value>,
-    pub(crate) version: Option<String>,
-    pub(crate) generation: Option<u64>,
-    /// Time of the last push, in seconds since the epoch.
-    pub(crate) updated: Option<f64>,
-    pub(crate) waiting: Option<u64>,
-    /// The users of the waiting jobs.
-    #[serde(default)]
-    pub(crate) waiting_users: Vec<u32>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct User {
-    pub(crate) userid: u32,
-    pub(crate) banks: Vec<Association>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Association {
-    pub(crate) bank_name: String,
-    pub(crate) fairshare: f64,
-    #[serde(default)]
-    pub(crate) cur_run_jobs: i64,
-    #[serde(default)]
-    pub(crate) max_run_jobs: i64,
-    #[serde(default)]
-    pub(crate) cur_active_jobs: i64,
-    #[serde(default)]
-    pub(crate) max_active_jobs: i64,
-    #[serde(default)]
-    pub(crate) cur_nodes: i64,
-    #[serde(default)]
-    pub(crate) max_nodes: i64,
-    #[serde(default)]
-    pub(crate) cur_cores: i64,
-    #[serde(default)]
-    pub(crate) max_cores: i64,
-    #[serde(default)]
-    pub(crate) active: i64,
-    #[serde(default)]
-    pub(crate) held_jobs: BTreeMap<String, Held>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Held {
-    #[serde(default)]
-    pub(crate) deps: Vec<String>,
-}
+use fairshare_engine::engine::answers::{AssociationSnapshot, Snapshot};
 
 /// Sums over all associations.
 pub(crate) struct Summary {
@@ -80,9 +20,9 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Sums up the associations of `state`.
-    pub(crate) fn new(state: &State) -> Summary {
-        let all = || state.mf_priority_map.iter().flat_map(|user| &user.banks);
-        let sum = |value: fn(&Association) -> i64| all().map(value).sum();
+    pub(crate) fn new(state: &Snapshot) -> Summary {
+        let all = || state.users.iter().flat_map(|user| &user.banks);
+        let sum = |value: fn(&AssociationSnapshot) -> i64| all().map(value).sum();
         let mut by_limit = BTreeMap::new();
         for limit in all().flat_map(|association| association.held_jobs.values()).flat_map(|held| &held.deps)
         {

@@ -4,7 +4,6 @@
 use crate::engine::View;
 use crate::ids::{JobId, Word};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 /// The state of the plugin at the time of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,7 +55,7 @@ impl Heading {
             generation: view.generation(),
             live: live.is_on,
             live_generation: live.generation,
-            policy: live.rule.map(|(policy, _)| Cow::Borrowed(policy.name())),
+            policy: live.policy(),
             overruled,
         }
     }

@@ -13,7 +13,7 @@
 //! | `list` | pending and held jobs, briefly |
 //! | `standing` | associations: fair-share, rank, limits, and the levels from the root |
 //! | `stats` | counts of the whole instance |
-//! | `snapshot` | all configuration and all counters, for `query` |
+//! | `snapshot` | all configuration and all counters: `query`, and `associations` in pages |
 //! | `check` | a recount of all live jobs |
 //! | `usages` | usage and fair-share of associations, and the live tree |
 //!
@@ -40,17 +40,17 @@ pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPrio
 pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use release::Release;
-pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot, page, snapshot};
+pub use snapshot::{
+    AssociationSnapshot, Extent, HeldJob, LimitUse, Page, PageWanted, QueueUsage, Snapshot, UserSnapshot,
+    page, snapshot,
+};
 pub(super) use standing::rank_of;
 pub use standing::{
     AssociationJobs, AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, Standings,
     StandingsPage, StandingsWanted, standing, standings,
 };
-pub use stats::{
-    BankStats, JobCounts, LastPush, LastRefreshStats, Load, PushStats, RefreshStats, RequestStats, Stats,
-    stats,
-};
-pub use usages::{tree_page, usages};
+pub use stats::{BankStats, JobCounts, LastPush, Load, PushStats, RefreshStats, RequestStats, Stats, stats};
+pub use usages::{UsagesPage, Used, tree_page, usages};
 
 use std::borrow::Cow;
 

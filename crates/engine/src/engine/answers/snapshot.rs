@@ -1,74 +1,187 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The whole configuration with all counters at one moment, as values without references to the engine's state, for
-//! `query`.
+//! The answers to `query` and `associations`: the whole configuration with all counters at one moment. Keys, nesting and order of the
+//! JSON are an interface of flux-accounting's plugin, whose answer has fewer keys. Keys may be added at the top.
 
-use super::super::LiveSnapshot;
-use super::super::View;
-use crate::accounts::{Association, AssociationId, Config, Queue};
-use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
-use crate::limits::{Counts, Knowledge, ScopeUsage, Size};
+use super::super::{LiveSnapshot, View};
+use crate::accounts::{Association, AssociationId, Config, Queue, RunningLimitsOf};
+use crate::ids::{BankName, JobId, Limit, ProjectName, QueueName, UserId, Word};
+use crate::limits::{Counts, Knowledge, ScopeUsage};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The content of `query`.
-#[derive(Clone, Debug, PartialEq)]
+/// Users without data that are shown. Before the first push these may be all users.
+const MAX_WAITING: usize = 1000;
+
+/// The answer to `query`. The plugin adds its version, the time of the last data, and the cost of the last refresh.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Snapshot {
-    /// Number of accepted updates.
-    pub generation: u64,
-    /// Associations by ascending user id and bank name.
-    pub associations: Vec<AssociationSnapshot>,
-    /// Associations that a push removed, whose live jobs still count in them.
-    pub removed: Vec<AssociationSnapshot>,
-    /// Queues by name.
-    pub queues: Vec<Queue>,
+    /// The name of the plugin, which Flux adds.
+    #[serde(skip_serializing)]
+    pub name: String,
+    /// The path of the plugin, which Flux adds.
+    #[serde(skip_serializing)]
+    pub path: String,
+    /// The users by id.
+    #[serde(rename = "mf_priority_map")]
+    pub users: Vec<UserSnapshot>,
+    /// The queues by name.
+    pub queues: BTreeMap<QueueName, Queue>,
     /// Projects in the order of the push.
     pub projects: Vec<ProjectName>,
-    /// Bank priorities by name.
-    pub banks: Vec<(BankName, f64)>,
+    /// Number of accepted updates; `None` from flux-accounting's plugin.
+    pub generation: Option<u64>,
     /// The weight of each factor, and weights that a push gives to unknown factors.
-    pub weights: BTreeMap<String, i64>,
+    pub factors: BTreeMap<String, i64>,
+    /// Bank priorities by name.
+    pub banks: BTreeMap<BankName, f64>,
     /// Limits over limit scopes, with their use.
-    pub limits: Vec<ScopeUsage>,
+    pub limits: Vec<LimitUse>,
     /// The switches.
     pub config: Config,
-    /// The number of jobs without an association.
-    pub waiting: usize,
-    /// The users of these jobs.
+    /// The number of jobs without an association; `None` from flux-accounting's plugin.
+    pub waiting: Option<usize>,
+    /// The first users of these jobs.
     pub waiting_users: Vec<UserId>,
+    /// Associations that a push removed, whose live jobs still count in them.
+    pub removed_associations: Vec<AssociationSnapshot>,
+    /// The version of the plugin; `None` from flux-accounting's plugin.
+    pub version: Option<Word>,
+    /// The time of the last data, in seconds since the epoch.
+    pub updated: Option<f64>,
     /// Live fair-share.
     pub live: LiveSnapshot,
+    /// The rules of the limits on running jobs.
+    pub running_limits: RunningLimitsOf,
 }
 
-/// An association with its counters.
-#[derive(Clone, Debug, PartialEq)]
+/// A user with their associations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UserSnapshot {
+    /// The user.
+    pub userid: UserId,
+    /// The associations by bank.
+    pub banks: Vec<AssociationSnapshot>,
+}
+
+/// An association with its counters. flux-accounting's plugin may count below 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AssociationSnapshot {
-    /// The association's record.
-    pub association: Association,
-    /// Its fair-share.
+    /// The user of a removed association.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub userid: Option<UserId>,
+    /// True if a push removed the association.
+    #[serde(rename = "removed", skip_serializing_if = "std::ops::Not::not")]
+    pub is_removed: bool,
+    /// The bank.
+    pub bank_name: BankName,
+    /// The fair-share.
     pub fairshare: f64,
+    /// Cap on its running jobs.
+    pub max_run_jobs: Limit,
+    /// Its running jobs.
+    pub cur_run_jobs: i64,
+    /// Cap on its active jobs.
+    pub max_active_jobs: Limit,
     /// Its active jobs.
-    pub active_jobs: u64,
-    /// The resources of its jobs in RUN and SCHED.
-    pub occupied: Counts,
-    /// The same by queue, sorted by name. A queue stays listed once a job has counted in it.
-    pub occupied_in: Vec<(QueueName, Counts)>,
+    pub cur_active_jobs: i64,
+    /// The queues that it may use.
+    pub queues: Vec<QueueName>,
     /// The priority of the queue of its latest job; 0 if that queue is unknown.
-    pub queue_priority: i64,
-    /// Its held jobs by id.
-    pub held: Vec<HeldJob>,
+    pub queue_factor: i64,
+    /// The projects that it may use.
+    pub projects: Vec<ProjectName>,
+    /// The project of jobs that name none; empty if there is none.
+    pub def_project: ProjectName,
+    /// Cap on the nodes of its running jobs.
+    pub max_nodes: Limit,
+    /// Cap on the cores of its running jobs.
+    pub max_cores: Limit,
+    /// The nodes of its running jobs.
+    pub cur_nodes: i64,
+    /// The cores of its running jobs.
+    pub cur_cores: i64,
+    /// 1 if it may run jobs, 0 if not.
+    pub active: i64,
+    /// Its jobs in SCHED.
+    pub cur_sched_jobs: i64,
+    /// Cap on its jobs in SCHED.
+    pub max_sched_jobs: Limit,
+    /// The resources of its jobs by queue. A queue stays listed once a job has counted in it. The key has another form in older
+    /// versions of flux-accounting's plugin, so it is not read.
+    #[serde(skip_deserializing)]
+    pub queue_usage: BTreeMap<QueueName, QueueUsage>,
+    /// Its held jobs.
+    pub held_jobs: BTreeMap<JobId, HeldJob>,
+}
+
+/// The resources of an association's jobs in one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct QueueUsage {
+    /// Running jobs.
+    pub cur_run_jobs: i64,
+    /// Their nodes.
+    pub cur_nodes: i64,
+    /// Jobs in SCHED.
+    pub cur_sched_jobs: i64,
+    /// Their nodes.
+    pub cur_sched_nodes: i64,
+    /// Their cores.
+    pub cur_sched_cores: i64,
 }
 
 /// A job that limits hold.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HeldJob {
-    /// Its id.
-    pub id: JobId,
-    /// The requested resources.
-    pub size: Size,
-    /// The queue of its jobspec.
-    pub queue: Option<QueueName>,
+    /// The requested nodes.
+    pub nnodes: i64,
+    /// The requested cores.
+    pub ncores: i64,
+    /// The queue of its jobspec; empty if it names none.
+    pub queue: QueueName,
     /// The names of the dependencies that hold it. A job in PRIORITY has none, and those of a replayed job are
     /// unknown until its eventlog is read: then these are the limits that it exceeds now.
-    pub names: Vec<String>,
+    pub deps: Vec<String>,
+}
+
+/// A limit over a limit scope, with its use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LimitUse {
+    /// `given` if running jobs count with their allocated resources, `asked` if with those of their jobspec.
+    pub counts: Word,
+    /// The limit.
+    pub limit: Limit,
+    /// The name of the amount.
+    pub measure: String,
+    /// The name in the scope; `*` for each.
+    pub name: String,
+    /// The queue of the counted jobs; `None` for all queues.
+    pub queue: Option<QueueName>,
+    /// How much of `used` is reserved for released jobs.
+    pub reserved: Option<u64>,
+    /// `association`, `bank` or `user`.
+    pub scope: Word,
+    /// How much is in use. `None` for a limit on each association, bank or user: each has a counter.
+    pub used: Option<u64>,
+}
+
+impl From<ScopeUsage> for LimitUse {
+    fn from(ScopeUsage { limit, used, reserved }: ScopeUsage) -> Self {
+        LimitUse {
+            counts: Cow::Borrowed(if limit.cap.is_given { "given" } else { "asked" }),
+            limit: limit.cap.limit,
+            measure: limit.amount.to_string(),
+            name: limit.target.name(),
+            queue: limit.queue,
+            reserved,
+            scope: Cow::Borrowed(limit.target.kind()),
+            used,
+        }
+    }
 }
 
 /// The filter of a request for a page.
@@ -84,14 +197,32 @@ pub struct PageWanted {
     pub most_held: usize,
 }
 
-/// A page of the associations, in the order of [`Snapshot::associations`].
-#[derive(Clone, Debug, PartialEq)]
+impl PageWanted {
+    /// Returns the associations that match the filter, by ascending user id and bank name.
+    pub(super) fn select<'a>(
+        &'a self,
+        view: &'a View<'_>,
+    ) -> impl Iterator<Item = (AssociationId, &'a Association)> {
+        let first = self.user.map(|user| (user, ""));
+        let after = self.after.as_ref().map(|(user, bank)| (*user, bank.as_str())).max(first);
+        let is_wanted = |user: UserId| self.user.is_none_or(|only| only == user);
+        view.book.associations(after).take_while(move |(_, record)| is_wanted(record.user))
+    }
+}
+
+/// The answer to `associations`: a page of the users of [`Snapshot`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Page {
     /// Number of accepted updates.
     pub generation: u64,
-    /// The associations of this page.
-    pub associations: Vec<AssociationSnapshot>,
+    /// The users of this page.
+    #[serde(rename = "mf_priority_map")]
+    pub users: Vec<UserSnapshot>,
+    /// The user and the bank after which the next page begins; `None` on the last page.
+    pub next: Option<(UserId, BankName)>,
     /// The removed associations, if this page is the last.
+    #[serde(rename = "removed_associations", skip_serializing_if = "Option::is_none")]
     pub removed: Option<Vec<AssociationSnapshot>>,
 }
 
@@ -110,43 +241,54 @@ pub struct Extent {
 pub fn snapshot(view: &View<'_>) -> Snapshot {
     let factors = view.weighed.all().map(|(factor, weight)| (factor.name, weight));
     let weights = view.book.weights().given().chain(factors);
+    let mut users = Vec::new();
+    for (id, record) in view.book.associations(None) {
+        add(&mut users, record.user, show_association(view, id, record));
+    }
     Snapshot {
-        generation: view.book.generation(),
-        associations: view
-            .book
-            .associations(None)
-            .map(|(id, record)| show_association(view, id, record))
-            .collect(),
-        removed: list_removed(view, None),
-        queues: view.book.queues().cloned().collect(),
+        users,
+        queues: view.book.queues().map(|queue| (queue.name.clone(), queue.clone())).collect(),
         projects: view.book.projects().to_vec(),
+        generation: Some(view.book.generation()),
+        factors: weights.map(|(name, weight)| (name.to_owned(), weight)).collect(),
         banks: view.book.banks().map(|(bank, priority)| (bank.clone(), priority)).collect(),
-        weights: weights.map(|(name, weight)| (name.to_owned(), weight)).collect(),
-        limits: view.ledger.scope_usages(),
+        limits: view.ledger.scope_usages().into_iter().map(LimitUse::from).collect(),
         config: view.book.config(),
-        waiting: view.ledger.waiting().count(),
-        waiting_users: view.ledger.waiting_users().collect(),
+        waiting: Some(view.ledger.waiting().count()),
+        waiting_users: view.ledger.waiting_users().take(MAX_WAITING).collect(),
+        removed_associations: list_removed(view, None),
         live: view.live_snapshot(),
+        running_limits: view.settings.running.clone(),
+        ..Snapshot::default()
     }
 }
 
 /// Returns a page of the associations. The last page includes the removed associations.
 pub fn page(view: &View<'_>, wanted: &PageWanted) -> Page {
-    let first = wanted.user.map(|user| (user, String::new()));
-    let after = wanted.after.as_ref().max(first.as_ref()).map(|(user, bank)| (*user, bank.as_str()));
-    let is_wanted = |user: UserId| wanted.user.is_none_or(|only| only == user);
-    let mut remaining =
-        view.book.associations(after).take_while(|(_, record)| is_wanted(record.user)).peekable();
-    let mut associations = Vec::new();
-    let mut held = 0;
-    while associations.len() < wanted.most && held < wanted.most_held {
+    let mut remaining = wanted.select(view).peekable();
+    let mut page = Page { generation: view.book.generation(), ..Page::default() };
+    let (mut count, mut held) = (0, 0);
+    while count < wanted.most && held < wanted.most_held {
         let Some((id, record)) = remaining.next() else { break };
         let shown = show_association(view, id, record);
-        held += shown.held.len();
-        associations.push(shown);
+        count += 1;
+        held += shown.held_jobs.len();
+        page.next = Some((record.user, record.bank.clone()));
+        add(&mut page.users, record.user, shown);
     }
-    let removed = remaining.peek().is_none().then(|| list_removed(view, wanted.user));
-    Page { generation: view.book.generation(), associations, removed }
+    if remaining.peek().is_none() {
+        page.next = None;
+        page.removed = Some(list_removed(view, wanted.user));
+    }
+    page
+}
+
+/// Adds an association to its user, who is the last of `users` or new.
+fn add(users: &mut Vec<UserSnapshot>, userid: UserId, association: AssociationSnapshot) {
+    match users.last_mut().filter(|last| last.userid == userid) {
+        Some(last) => last.banks.push(association),
+        None => users.push(UserSnapshot { userid, banks: vec![association] }),
+    }
 }
 
 /// Returns removed associations with live jobs, of one user or of all users.
@@ -156,28 +298,64 @@ fn list_removed(view: &View<'_>, user: Option<UserId>) -> Vec<AssociationSnapsho
         .book
         .removed()
         .filter(|(id, record)| has_jobs(*id) && user.is_none_or(|only| only == record.user));
-    gone.map(|(id, record)| show_association(view, id, record)).collect()
+    let shown = gone.map(|(id, record)| AssociationSnapshot {
+        userid: Some(record.user),
+        is_removed: true,
+        ..show_association(view, id, record)
+    });
+    shown.collect()
+}
+
+/// Returns a counter as a number of JSON, which Flux limits to 63 bits.
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn show_association(view: &View<'_>, id: AssociationId, association: &Association) -> AssociationSnapshot {
     let usage = view.ledger.usage(id);
     let latest = view.ledger.latest_queue(id).and_then(|queue| view.book.queue(queue.as_str()));
+    let Counts { run, sched, .. } = usage.map(|usage| usage.total.charged).unwrap_or_default();
     let queues = usage.into_iter().flat_map(|usage| usage.queues());
+    let queue_usage = queues.map(|(name, tally)| {
+        let Counts { run, sched, .. } = tally.charged;
+        let shown = QueueUsage {
+            cur_run_jobs: signed(run.jobs()),
+            cur_nodes: signed(run.nodes()),
+            cur_sched_jobs: signed(sched.jobs()),
+            cur_sched_nodes: signed(sched.nodes()),
+            cur_sched_cores: signed(sched.cores()),
+        };
+        (name.clone(), shown)
+    });
     AssociationSnapshot {
-        association: association.clone(),
+        userid: None,
+        is_removed: false,
+        bank_name: association.bank.clone(),
         fairshare: view.fairshare(id).unwrap_or_default(),
-        active_jobs: usage.map_or(0, |usage| usage.active_jobs),
-        occupied: usage.map(|usage| usage.total.charged).unwrap_or_default(),
-        occupied_in: queues.map(|(name, tally)| (name.clone(), tally.charged)).collect(),
-        queue_priority: latest.map_or(0, |queue| queue.priority),
-        held: view.ledger.before_sched(id).filter_map(|id| show_held(view, id)).collect(),
+        max_run_jobs: association.max_running_jobs,
+        cur_run_jobs: signed(run.jobs()),
+        max_active_jobs: association.max_active_jobs,
+        cur_active_jobs: signed(usage.map_or(0, |usage| usage.active_jobs)),
+        queues: association.queues.to_vec(),
+        queue_factor: latest.map_or(0, |queue| queue.priority),
+        projects: association.projects.to_vec(),
+        def_project: association.def_project.clone().unwrap_or_default(),
+        max_nodes: association.max_nodes,
+        max_cores: association.max_cores,
+        cur_nodes: signed(run.nodes()),
+        cur_cores: signed(run.cores()),
+        active: i64::from(association.active),
+        cur_sched_jobs: signed(sched.jobs()),
+        max_sched_jobs: association.max_sched_jobs,
+        queue_usage: queue_usage.collect(),
+        held_jobs: view.ledger.before_sched(id).filter_map(|id| Some((id, show_held(view, id)?))).collect(),
     }
 }
 
 fn show_held(view: &View<'_>, id: JobId) -> Option<HeldJob> {
     let job = view.ledger.job(id)?;
     let rules = view.ledger.rules();
-    let names: Vec<String> = match job.knowledge {
+    let deps: Vec<String> = match job.knowledge {
         Knowledge::Known if !job.is_awaiting() => {
             job.names.iter(rules).map(|name| name.to_string()).collect()
         }
@@ -187,5 +365,10 @@ fn show_held(view: &View<'_>, id: JobId) -> Option<HeldJob> {
             rules.members(exceeded).map(|hold| hold.name().to_owned()).collect()
         }
     };
-    (!names.is_empty()).then(|| HeldJob { id, size: job.size, queue: job.queue.clone(), names })
+    (!deps.is_empty()).then(|| HeldJob {
+        nnodes: signed(job.size.nodes),
+        ncores: signed(job.size.cores),
+        queue: job.queue.clone().unwrap_or_default(),
+        deps,
+    })
 }

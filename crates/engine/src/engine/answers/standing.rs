@@ -8,7 +8,7 @@ use super::holds::scope_kind;
 use crate::accounts::{Association, AssociationId, Target};
 use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
 use crate::limits::{Holding, ScopeUsage};
-use fairshare::{Level, NodeId, NodeKind, Options, Ranking, Shares, Tree};
+use fairshare::{Level, NodeId, NodeKind, Ranking, Shares, Tree};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -249,12 +249,8 @@ fn visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>
 pub fn standing(view: &View<'_>, wanted: &StandingsWanted, public: Open, heading: Heading) -> Standings {
     let live = view.outline();
     let StandingsPage { associations, next } = standings(view, wanted, heading.now);
-    let options = live.rule.map(|(policy, options)| {
-        let settings = options.settings().into_iter().filter(|(name, _)| Options::applies(name, policy));
-        settings.map(|(name, value)| (name.to_owned(), value)).collect()
-    });
     Standings {
-        options,
+        options: live.options(),
         public: Some(Cow::Borrowed(public.name())),
         half_life: live.half_life,
         refreshed: live.refreshed,

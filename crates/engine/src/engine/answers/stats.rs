@@ -138,22 +138,11 @@ pub struct RefreshStats {
     /// The number of priorities that they posted.
     pub touched_total: u64,
     /// The last one.
-    pub last: Option<LastRefreshStats>,
+    pub last: Option<LastRefresh>,
     /// True if a refresh is in progress.
     pub under_way: bool,
     /// Pending jobs whose posted priority is stale.
     pub lagging: usize,
-}
-
-/// The last refresh, with its cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LastRefreshStats {
-    /// The time that it took, in seconds.
-    pub seconds: Option<f64>,
-    /// The result.
-    #[serde(flatten)]
-    pub refresh: LastRefresh,
 }
 
 /// The number of pushes, and their cost.
@@ -274,8 +263,7 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     }
     let extent = view.extent();
     let (total, touched_total) = view.refresh.totals();
-    let live = view.live_snapshot();
-    let last = live.last.map(|refresh| LastRefreshStats { seconds: None, refresh });
+    let (last, under_way) = view.refresh.last_refresh();
     Stats {
         associations: extent.associations,
         queues: extent.queues,
@@ -289,8 +277,8 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
             total,
             touched_total,
             last,
-            under_way: live.is_refreshing,
-            lagging: live.lagging,
+            under_way,
+            lagging: view.posted.pending_and_stale().1,
             ..RefreshStats::default()
         },
         heading,

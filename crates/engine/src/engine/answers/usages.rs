@@ -1,20 +1,40 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The usage and fair-share of associations, and the live tree, in pages.
+//! The answers to `usages` and `tree`: the usage and fair-share of associations, and the live tree, in pages.
 
 use super::super::View;
-use super::super::refresh::Used;
 use super::PageWanted;
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, UserId};
 use crate::standing::TreePage;
+use serde::{Deserialize, Serialize};
 
-/// Returns a page of the usage of associations at `now`, and the key after which the next page begins.
-pub fn usages(view: &View<'_>, wanted: &PageWanted, now: f64) -> (Vec<Used>, Option<(UserId, BankName)>) {
-    let first = wanted.user.map(|user| (user, String::new()));
-    let after = wanted.after.as_ref().max(first.as_ref()).map(|(user, bank)| (*user, bank.as_str()));
-    let is_wanted = |user: UserId| wanted.user.is_none_or(|only| only == user);
-    let associations =
-        view.book.associations(after).take_while(|(_, association)| is_wanted(association.user));
+/// The usage of an association, as live fair-share counts it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Used {
+    /// The user.
+    #[serde(rename = "userid")]
+    pub user: UserId,
+    /// The bank.
+    pub bank: BankName,
+    /// The usage at the time asked for; `None` if the tree does not have the association, or without a tree.
+    pub usage: Option<f64>,
+    /// The fair-share as of the last refresh, or the pushed one.
+    pub fairshare: f64,
+}
+
+/// The answer to `usages`: a page of the usage of associations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UsagesPage {
+    /// The time of the answer, in seconds since the epoch.
+    pub now: f64,
+    /// The associations, by user and bank.
+    pub associations: Vec<Used>,
+    /// The association after which the next page begins; `None` if this is the last.
+    pub next: Option<(UserId, BankName)>,
+}
+
+/// Returns a page of the usage of associations at `now`.
+pub fn usages(view: &View<'_>, wanted: &PageWanted, now: f64) -> UsagesPage {
     let used = |(id, association): (AssociationId, &Association)| {
         let index = view.standing.find(association.user, &association.bank);
         Used {
@@ -24,10 +44,10 @@ pub fn usages(view: &View<'_>, wanted: &PageWanted, now: f64) -> (Vec<Used>, Opt
             fairshare: view.fairshare(id).unwrap_or_default(),
         }
     };
-    let used: Vec<Used> = associations.take(wanted.most).map(used).collect();
-    let next = used.last().filter(|_| used.len() == wanted.most);
-    let next = next.map(|last| (last.user, last.bank.clone()));
-    (used, next)
+    let associations: Vec<Used> = wanted.select(view).take(wanted.most).map(used).collect();
+    let last = associations.last().filter(|_| associations.len() == wanted.most);
+    let next = last.map(|last| (last.user, last.bank.clone()));
+    UsagesPage { now, associations, next }
 }
 
 /// Returns a page of the live tree, as [`Standing::tree_page`](crate::standing::Standing::tree_page); `None` if fair-share is not

@@ -34,7 +34,7 @@ mod turns;
 
 pub use outline::{LiveOutline, RefreshProgress};
 pub(super) use posting::budget;
-pub use stage::{LastRefresh, LiveSnapshot, Used};
+pub use stage::{LastRefresh, LiveSnapshot};
 
 use crate::engine::Shared;
 use crate::ids::JobId;

@@ -2,7 +2,10 @@
 //! The state of live fair-share that all answers contain.
 
 use super::{LastRefresh, Refresh, stage::Stage};
+use crate::ids::Word;
 use fairshare::{Options, Policy};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// A summary of live fair-share.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +20,20 @@ pub struct LiveOutline {
     pub half_life: Option<f64>,
     /// When a refresh last computed fair-shares, in seconds since the epoch.
     pub refreshed: Option<f64>,
+}
+
+impl LiveOutline {
+    /// Returns the name of the ranking policy.
+    pub fn policy(&self) -> Option<Word> {
+        self.rule.map(|(policy, _)| Cow::Borrowed(policy.name()))
+    }
+
+    /// Returns the options of the ranking policy, by name.
+    pub fn options(&self) -> Option<BTreeMap<String, String>> {
+        let (policy, options) = self.rule?;
+        let settings = options.settings().into_iter().filter(|(name, _)| Options::applies(name, policy));
+        Some(settings.map(|(name, value)| (name.to_owned(), value)).collect())
+    }
 }
 
 /// The progress of refreshes.

@@ -8,18 +8,17 @@ use super::{
 };
 use crate::accounts::AssociationId;
 use crate::engine::{
-    AgeSnapshot, Effect, Recovery, Refresh, Settings, Shared, Step, Timer,
+    AgeSnapshot, Effect, Recovery, Refresh, Shared, Step, Timer,
     age::{self, age_period},
     annotate::{self, Annotating},
     effect::reprioritize_all,
     priorities,
     refresh::{posting::seek_unpriced, terms, turns},
 };
-use crate::ids::{BankName, JobId, UserId};
+use crate::ids::{JobId, Word};
 use crate::priority::AGE;
-use fairshare::{Options, Policy};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The number of associations and jobs that one turn computes, which takes a few milliseconds.
 const SLICE: usize = 20_000;
@@ -70,45 +69,46 @@ pub struct LastRefresh {
     pub lagging: usize,
     /// The depth to which the order of each queue is correct; `None` if it is to its end.
     pub right_to: Option<usize>,
+    /// The time that it took, in seconds. The plugin measures it.
+    pub seconds: Option<f64>,
 }
 
 /// The state of live fair-share, as a query shows it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LiveSnapshot {
-    /// Whether fair-share is live.
-    pub is_on: bool,
-    /// The settings in force.
-    pub settings: Settings,
-    /// The policy of the tree, with its options, if there is a tree.
-    pub rule: Option<(Policy, Options)>,
+    /// `elapsed` or `committed`: which usage a running job counts with.
+    pub accrual: Word,
+    /// The state of ages.
+    pub ages: AgeSnapshot,
+    /// The number of associations with usage or in the tree.
+    pub associations: usize,
+    /// The number of stored ended jobs.
+    pub ended: usize,
     /// Counts refreshes that changed a fair-share, and pushes.
     pub generation: u64,
-    /// The numbers of associations with usage or in the tree, of running jobs, and of stored ended jobs.
-    pub counts: (usize, usize, usize),
-    /// The number of jobs with a posted priority.
-    pub pending: usize,
-    /// The number of these whose posted priority is stale.
+    /// Whether the jobs of associations take turns.
+    pub interleave: bool,
+    /// The number of jobs whose posted priority is stale.
     pub lagging: usize,
     /// The last refresh that has ended.
     pub last: Option<LastRefresh>,
+    /// Whether fair-share is live.
+    #[serde(rename = "on")]
+    pub is_on: bool,
+    /// The options of the ranking policy, if there is a tree.
+    pub options: Option<BTreeMap<String, String>>,
+    /// The number of jobs with a posted priority.
+    pub pending: usize,
+    /// The ranking policy of the tree, if there is a tree.
+    pub policy: Option<Word>,
+    /// The time between two refreshes, in seconds.
+    pub refresh: f64,
     /// Whether a refresh is in progress.
+    #[serde(rename = "refreshing")]
     pub is_refreshing: bool,
-    /// The state of ages.
-    pub ages: AgeSnapshot,
-}
-
-/// The usage of an association, as live fair-share counts it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Used {
-    /// The user.
-    #[serde(rename = "userid")]
-    pub user: UserId,
-    /// The bank.
-    pub bank: BankName,
-    /// The usage at the time asked for; `None` if the tree does not have the association, or without a tree.
-    pub usage: Option<f64>,
-    /// The fair-share as of the last refresh, or the pushed one.
-    pub fairshare: f64,
+    /// The number of running jobs.
+    pub running: usize,
 }
 
 impl Refresh {

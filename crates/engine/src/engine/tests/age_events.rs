@@ -338,7 +338,7 @@ fn a_released_job_gets_a_new_priority_when_its_eventlog_is_read_and_ages_count()
 fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
     let mut host = aged(settings());
     let plain = crate::engine::age::age_snapshot(&host.engine.view());
-    assert_eq!((plain.promise, plain.site_nodes, plain.weight), (None, None, 1_000));
+    assert_eq!((plain.max_wait_behind, plain.site_nodes, plain.weight), (None, None, 1_000));
     // 1,000 points in 100 hours are 240 points a day.
     assert_eq!(plain.per_day, 240.0);
     host.event(Event::Settings(Settings { size_weight: 1, max_wait_behind: 40.0 * HOUR, ..settings() }));
@@ -349,8 +349,8 @@ fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
     host.now = NOW + 51.0 * HOUR;
     host.engine.handle(host.now, Event::Gone(JobId(9)));
     let shown = crate::engine::age::age_snapshot(&host.engine.view());
-    assert_eq!((shown.promise, shown.site_nodes), (Some(40.0 * HOUR), Some(SITE_NODES)));
-    let near: Vec<JobId> = shown.near.iter().map(|(id, _)| *id).collect();
+    assert_eq!((shown.max_wait_behind, shown.site_nodes), (Some(40.0 * HOUR), Some(SITE_NODES)));
+    let near: Vec<JobId> = shown.near.iter().map(|job| job.id).collect();
     assert_eq!(
         (near, shown.near_total),
         (submitted[..2].to_vec(), 2),

@@ -143,7 +143,7 @@ fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
         crate::engine::age::age_snapshot(&host.engine.view())
             .near
             .iter()
-            .map(|(id, _)| *id)
+            .map(|job| job.id)
             .collect::<Vec<_>>(),
         [waits]
     );

@@ -172,7 +172,7 @@ fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
             &host.engine.view(),
             &PageWanted { after, user: user.map(UserId), most, most_held },
         );
-        let users: Vec<u32> = page.associations.iter().map(|it| it.association.user.0).collect();
+        let users: Vec<u32> = page.users.iter().flat_map(|it| vec![it.userid.0; it.banks.len()]).collect();
         assert_eq!((users, page.removed.is_some()), (wanted, is_last), "{most} {most_held} {user:?}");
         assert_eq!(page.generation, host.engine.view().generation());
     }

@@ -36,7 +36,7 @@ fn end_jobs_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) 
         host.now += 9.0;
         host.end(id);
     }
-    (host.engine.view().live_snapshot().counts.2, usage(&host, 8, "A"))
+    (host.engine.view().live_snapshot().ended, usage(&host, 8, "A"))
 }
 
 /// Without refreshes no ended job is folded into usage between pushes. The tree defines how usage decays, also if the
@@ -118,7 +118,7 @@ fn each_page_of_ended_jobs_has_a_full_minute_of_its_own() {
     engine.handle(NOW, Event::Ended(Some(Vec::new())));
     let after = engine.handle(NOW, Event::Timer(Timer::Retry));
     assert_eq!((asks(&after), arms(&after)), (Vec::new(), false), "all pages have come");
-    assert_eq!(engine.view().live_snapshot().counts.2, 3_000);
+    assert_eq!(engine.view().live_snapshot().ended, 3_000);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_query_of_ended_jobs_goes_back_by_the_usage_reset_period_at_most() {
     assert_eq!(asks(&effects), [(NOW - 5_000.0, None, 1_000)]);
     let jobs = vec![ended(1, NOW - 4_999.0), ended(2, NOW - 5_001.0)];
     engine.handle(NOW, Event::Ended(Some(jobs)));
-    assert_eq!(engine.view().live_snapshot().counts.2, 1, "the other job ended before the requested time");
+    assert_eq!(engine.view().live_snapshot().ended, 1, "the other job ended before the requested time");
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     assert_eq!(asks(&effects), [(NOW - RESET, None, 1_000)], "by the period of the last push");
 }

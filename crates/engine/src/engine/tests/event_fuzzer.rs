@@ -375,20 +375,16 @@ fn assert_agreement(engine: &Engine, oracle: &StageOracle) {
     assert_eq!(check.jobs, oracle.alive(), "jobs alive, of {oracle:?}");
     assert_eq!(check.running.jobs, oracle.running(), "running jobs, of {oracle:?}");
     let snapshot = crate::engine::answers::snapshot(&engine.view());
-    let sum = |count: fn(&crate::engine::answers::AssociationSnapshot) -> u64| {
-        snapshot.associations.iter().chain(&snapshot.removed).map(count).sum::<u64>()
+    let sum = |count: fn(&crate::engine::answers::AssociationSnapshot) -> i64| {
+        let in_force = snapshot.users.iter().flat_map(|user| &user.banks);
+        in_force.chain(&snapshot.removed_associations).map(count).sum::<i64>().unsigned_abs()
     };
-    let shown = (
-        sum(|one| one.active_jobs),
-        sum(|one| one.occupied.run.jobs()),
-        sum(|one| one.occupied.sched.jobs()),
-    );
+    let shown = (sum(|one| one.cur_active_jobs), sum(|one| one.cur_run_jobs), sum(|one| one.cur_sched_jobs));
     assert_eq!(shown, oracle.counts(), "counts of all associations, of {oracle:?}");
-    assert_eq!(
-        sum(|one| one.occupied.run.gpus()),
-        oracle.gpus_running(),
-        "GPUs of running jobs, of {oracle:?}"
-    );
+    let (book, ledger) = (&engine.shared.book, &engine.shared.ledger);
+    let usages = book.associations(None).chain(book.removed()).filter_map(|(id, _)| ledger.usage(id));
+    let gpus: u64 = usages.map(|usage| usage.total.charged.run.gpus()).sum();
+    assert_eq!(gpus, oracle.gpus_running(), "GPUs of running jobs, of {oracle:?}");
 }
 
 /// Runs the input file that `FUZZ_INPUT` names. `FUZZ_SHOW=1` prints each event.

@@ -65,8 +65,8 @@ fn a_held_job_is_shown_with_the_dependencies_that_it_has() {
     let held = submit(&mut host, 1);
     let lowered = Association { max_running_jobs: Limit(9), max_sched_jobs: Limit(0), ..limits };
     host.event(Event::Associations(vec![record(lowered, "A")]));
-    let shown = crate::engine::answers::snapshot(&host.engine.view()).associations[0].held.clone();
-    let shown: Vec<_> = shown.into_iter().map(|job| (job.id, job.names)).collect();
+    let shown = crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.clone();
+    let shown: Vec<_> = shown.into_iter().map(|(id, job)| (id, job.deps)).collect();
     assert_eq!(shown, [(held, host.names(held))]);
     assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
 }

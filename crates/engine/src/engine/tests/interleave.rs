@@ -272,7 +272,7 @@ proptest! {
             let keeps = alone && policy != Policy::Pbs;
             prop_assert!(!keeps || own == job.priority, "job {}", id);
         }
-        host.event(Event::Settings(plain.engine.view().live_snapshot().settings));
+        host.event(Event::Settings(plain.engine.view().settings.clone()));
         for host in [&mut host, &mut plain] {
             host.engine.post_stale();
             host.refresh(30.0);

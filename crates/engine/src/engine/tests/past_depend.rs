@@ -65,8 +65,8 @@ fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
 #[test]
 fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
     let (host, jobs) = before_a_push();
-    let held = crate::engine::answers::snapshot(&host.engine.view()).associations[0].held.clone();
-    let shown: Vec<(JobId, Vec<String>)> = held.into_iter().map(|job| (job.id, job.names)).collect();
+    let held = crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.clone();
+    let shown: Vec<(JobId, Vec<String>)> = held.into_iter().map(|(id, job)| (id, job.deps)).collect();
     assert_eq!(shown, [(jobs[2], vec!["max-sched-jobs-user-limit".to_owned()])]);
     let facts: JobFacts<'_> = Host::facts(jobs[2], &host.jobs[&jobs[2]]);
     let why = crate::engine::answers::why(&host.engine.view(), &facts, host.now).unwrap();
@@ -272,7 +272,8 @@ fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
     let mut full = association(7, "A");
     full.max_sched_jobs = Limit(0);
     host.event(Event::Associations(vec![record(full, "A")]));
-    let held = |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).associations[0].held.len();
+    let held =
+        |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.len();
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 0));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 1));

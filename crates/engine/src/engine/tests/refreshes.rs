@@ -240,11 +240,12 @@ fn usages_are_returned_in_pages() {
         let after = after.map(|(user, bank)| (UserId(user), bank.to_owned()));
         let wanted = PageWanted { after, user: user.map(UserId), most, most_held: 9 };
         // One half-life has passed.
-        let (used, next) = crate::engine::answers::usages(&engine.view(), &wanted, NOW + 1_000.0);
+        let page = crate::engine::answers::usages(&engine.view(), &wanted, NOW + 1_000.0);
         let row = |user: UserId, bank: &crate::ids::BankName| (user.0, bank.to_string());
+        let used = page.associations.iter();
         let used: Vec<_> =
-            used.iter().map(|used| (row(used.user, &used.bank), used.usage.map(f64::round))).collect();
-        (used, next.map(|(user, bank)| row(user, &bank)))
+            used.map(|used| (row(used.user, &used.bank), used.usage.map(f64::round))).collect();
+        (used, page.next.map(|(user, bank)| row(user, &bank)))
     };
     let row = |user: u32, bank: &str| (user, bank.to_owned());
     let [one, none, other] = [(row(7, "A"), Some(50.0)), (row(7, "B"), None), (row(8, "A"), Some(25.0))];
@@ -288,9 +289,9 @@ fn the_plugin_asks_for_pages_of_ended_jobs_until_one_is_not_full() {
     );
     let effects = engine.handle(NOW, Event::Ended(Some(vec![ended(5_000, oldest - 1.0)])));
     assert_eq!(asks(&effects), []);
-    assert_eq!(engine.view().live_snapshot().counts.2, 2_001);
+    assert_eq!(engine.view().live_snapshot().ended, 2_001);
     engine.handle(NOW, Event::Ended(Some(vec![ended(5_001, oldest)])));
-    assert_eq!(engine.view().live_snapshot().counts.2, 2_001, "the plugin did not ask");
+    assert_eq!(engine.view().live_snapshot().ended, 2_001, "the plugin did not ask");
 }
 
 #[test]
@@ -324,7 +325,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
             host.start(id);
             host.now += 99.0;
             host.end(id);
-            host.engine.view().live_snapshot().counts.2
+            host.engine.view().live_snapshot().ended
         };
         let after = run(&mut host);
         assert_eq!(after, before as usize + usize::from(known));

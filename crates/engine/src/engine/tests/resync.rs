@@ -384,7 +384,7 @@ fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
         let mut host = live(Policy::FairTree);
         let id = host.submit(HostJob::new(7)).unwrap();
         host.start(id);
-        assert_eq!(host.engine.view().live_snapshot().counts.1, 1);
+        assert_eq!(host.engine.view().live_snapshot().running, 1);
         send_panic(&mut host, Some(id));
         if is_dropped {
             host.engine.ledger.remove(id);
@@ -398,7 +398,7 @@ fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
         } else {
             host.engine.refused(Effect::LookUp(id), Refusal::Absent);
         }
-        assert_eq!(host.engine.view().live_snapshot().counts.1, 0, "{is_cached} {is_dropped}");
+        assert_eq!(host.engine.view().live_snapshot().running, 0, "{is_cached} {is_dropped}");
         assert!(!host.engine.view().knows(id));
     }
 }

@@ -80,7 +80,7 @@ fn a_fifth_factor_is_a_row() {
     host.event(Event::Weights(vec![("nodes".to_owned(), 100)]));
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 100));
-    assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).weights.get("nodes"), Some(&100));
+    assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).factors.get("nodes"), Some(&100));
 }
 
 /// The guarantee of `max-wait-behind` includes the range of a new factor.

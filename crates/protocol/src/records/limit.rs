@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The records of limits over limit scopes.
+
+use fairshare_engine::accounts::SiteLimit;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Limits on one association, bank or user, in the form that the plugin reads, with user ids.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LimitRecord {
+    /// `association`, `bank` or `user`.
+    pub scope: String,
+    /// Name in the scope; `*` means each.
+    pub name: String,
+    /// Name of the queue; empty means all queues.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub queue: String,
+    /// `given` if running jobs count with their allocated resources; else they count with those of their jobspec.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<String>,
+    /// Limit by measure.
+    #[serde(flatten)]
+    pub caps: BTreeMap<String, i64>,
+}
+
+impl From<&SiteLimit> for LimitRecord {
+    fn from(limit: &SiteLimit) -> Self {
+        let SiteLimit { target, queue, amount, cap } = limit;
+        LimitRecord {
+            scope: target.kind().to_owned(),
+            name: target.name(),
+            queue: queue.as_ref().map_or(String::new(), ToString::to_string),
+            counts: cap.is_given.then(|| "given".to_owned()),
+            caps: BTreeMap::from([(amount.to_string(), cap.limit.0)]),
+        }
+    }
+}
