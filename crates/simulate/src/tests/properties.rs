@@ -84,7 +84,7 @@ fn check_replay(trace: &Trace, scenario: Scenario) -> Vec<f64> {
             assert_eq!(answers::check(&host.engine.view()).drift, []);
             assert!(running(&host, trace) <= CORES);
             let wanted = PageWanted { after: None, user: None, most: 10, most_held: 0 };
-            let answer = answers::usages(&host.engine.view(), &wanted, host.now).0;
+            let answer = answers::usages(&host.engine.view(), &wanted, host.now).associations;
             let recount = used(&host, trace);
             for user in answer {
                 let (live, counted) =
